@@ -1,0 +1,32 @@
+# Every target sets up what it needs, in .venv, from a fresh clone: Python 3.11+ and a package index are enough.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: test check soak bench clean
+.DELETE_ON_ERROR:
+
+test: $(READY)  ## the tests
+	$(BIN)/python -m pytest
+
+check: $(READY)  ## format, lint, types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+soak: $(READY)  ## the long tests
+	$(BIN)/python -m pytest -m soak
+
+bench: $(READY)  ## the release on real data, as JSON and a table
+	$(BIN)/python benchmarks/release_on_real_data.py
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "dphist needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,0 +1,53 @@
+"""Publish differentially private histograms on a schedule.
+
+The public names are spelled out here and loaded when first used, so that importing the package stays cheap.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dphist_pipeline import mechanisms as mechanisms
+    from dphist_pipeline.errors import DphistError
+    from dphist_pipeline.estimate import Estimate
+    from dphist_pipeline.pipeline import Release, release, sanitize
+    from dphist_pipeline.spec.loading import load_spec
+    from dphist_pipeline.spec.model import ReleaseSpec
+    from dphist_pipeline.store import Store
+
+_HOMES = {
+    "DphistError": "errors",
+    "Estimate": "estimate",
+    "Release": "pipeline",
+    "ReleaseSpec": "spec.model",
+    "Store": "store",
+    "load_spec": "spec.loading",
+    "release": "pipeline",
+    "sanitize": "pipeline",
+}
+
+__all__ = [
+    "DphistError",
+    "Estimate",
+    "Release",
+    "ReleaseSpec",
+    "Store",
+    "load_spec",
+    "mechanisms",
+    "release",
+    "sanitize",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "mechanisms":
+        return import_module("dphist_pipeline.mechanisms")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dphist_pipeline' has no attribute {name!r}")
+    return getattr(import_module(f"dphist_pipeline.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,5 @@
+"""`python -m dphist_pipeline` is `dphist`."""
+
+from dphist_pipeline.cli import main
+
+main()

@@ -1,0 +1,403 @@
+"""The command line: one command a task, one clear message a failure.
+
+Exit codes: 0 done, 1 refused or failed, 2 wrong usage. With `--json`, what a script needs goes to standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from dphist_pipeline import mechanisms as registry
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.privacy.ledger import Account, Statement, as_text
+from dphist_pipeline.spec.loading import load_spec, project_folder
+from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.numbers import exact
+from dphist_pipeline.store import Store
+
+app = typer.Typer(
+    help="Publish differentially private histograms: spec in, published tables out, charged once.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+ledger_app = typer.Typer(
+    help="Accounts of epsilon: open one, raise it, see what was spent, verify.", no_args_is_help=True
+)
+app.add_typer(ledger_app, name="ledger")
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+StoreOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--store",
+        metavar="DIR",
+        help="The store. Default: $DPHIST_STORE, else `store/` beside the project's pyproject.toml.",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="The release's YAML file.")]
+
+
+@app.command()
+def init(store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """Makes a store: a public folder, a confidential one, and a ledger."""
+    made = Store.create(_store_folder(store, project_folder(Path.cwd() / "spec.yaml")))
+    if as_json:
+        _print_json({"store": str(made.root), "id": made.id, "ledger": made.ledger_id})
+        return
+    out.print(f"[green]Made a store[/] at {escape(str(made.root))}")
+    out.print("Next, open an account that releases can charge, for example:")
+    out.print(
+        "  dphist ledger open health --privacy-unit patient_id --neighbours add_remove --total 26",
+        soft_wrap=True,
+    )
+
+
+@app.command()
+def check(spec: SpecArgument, as_json: JsonOption = False) -> None:
+    """Checks a spec without opening any data, and says what a release of it would be."""
+    checked = load_spec(spec)
+    facts = {
+        "release": checked.release,
+        "mechanism": checked.mechanism,
+        "axes": {axis.name: axis.size for axis in checked.domain.axes},
+        "cells": checked.domain.cells,
+        "privacy_unit": checked.privacy_unit,
+        "neighbours": checked.neighbours,
+        "sensitivity": checked.sensitivity,
+        "epsilon": str(checked.epsilon),
+        "account": checked.account,
+        "period": checked.period,
+        "digest": checked.digest,
+    }
+    if as_json:
+        _print_json(facts)
+        return
+    out.print(f"[green]✓[/] {escape(str(spec))} is a valid spec")
+    shape = " × ".join(f"{axis.name} ({axis.size})" for axis in checked.domain.axes)
+    _facts(
+        {
+            "release": checked.release,
+            "cells": f"{checked.domain.cells:,} = {shape}",
+            "protects": _promise(checked),
+            "mechanism": f"{checked.mechanism}, epsilon {as_text(checked.epsilon)} per {_per(checked)}",
+            "account": checked.account,
+        }
+    )
+
+
+@app.command()
+def release(
+    spec: SpecArgument,
+    period: Annotated[
+        str | None,
+        typer.Option(metavar="DAY", help="First day of the period, or 2026-W10. Default: the latest finished one."),
+    ] = None,
+    store: StoreOption = None,
+    revise: Annotated[
+        bool, typer.Option("--revise", help="Release a period again, charged again; needs --reason.")
+    ] = False,
+    reason: Annotated[
+        str, typer.Option(metavar="TEXT", help="Why it is revised. The same reason again changes nothing.")
+    ] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Publishes one period of a release.
+
+    Charges its account once, whatever happens: after a crash, the same command finishes; done again, it gives
+    back what was published, spends nothing and reads no record.
+    """
+    if revise != bool(reason.strip()):
+        raise typer.BadParameter("a revision is charged anew: give --revise and --reason TEXT together")
+    checked = load_spec(spec)
+    opened = Store.open(_store_folder(store, checked.base))
+    from dphist_pipeline import pipeline
+
+    with _progress(as_json) as step:
+        made = pipeline.release(checked, opened, period, reason=reason.strip(), progress=step)
+    statement = opened.ledger().statement(checked.account)
+    if as_json:
+        _print_json(
+            {
+                "release": checked.release,
+                "period": made.audit["period"],
+                "revision": made.audit["revision"],
+                "replayed": made.replayed,
+                "path": str(made.path),
+                "epsilon": made.audit["epsilon"],
+                "account": _statement_facts(statement),
+            }
+        )
+        return
+    _print_release(made.audit, made.replayed, made.path, statement)
+
+
+@app.command(name="mechanisms")
+def show_mechanisms(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Print the whole card of this one.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Lists the mechanisms, or prints the card of one."""
+    cards = {name: registry.card(name)} if name else {known: registry.card(known) for known in registry.names()}
+    if as_json:
+        _print_json(cards)
+    elif name:
+        out.print(cards[name], markup=False)
+    else:
+        table = Table("mechanism", "what it does", box=None, header_style="bold", pad_edge=False)
+        for known, card in cards.items():
+            table.add_row(known, card.partition("\n")[0].partition(": ")[2])
+        out.print(table)
+        out.print("\nThe whole card: dphist mechanisms NAME")
+
+
+@ledger_app.command(name="open")
+def open_account(
+    account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="Its name, as specs will use it.")],
+    privacy_unit: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Who is protected: the specs' privacy_unit, or `row`.")
+    ],
+    neighbours: Annotated[str, typer.Option(metavar="RELATION", help="add_remove or substitute.")],
+    total: Annotated[
+        str,
+        typer.Option(metavar="EPSILON", help="The most that all releases together may spend, as in 26 or 1/3."),
+    ],
+    renews: Annotated[str | None, typer.Option(metavar="yearly", help="A fresh total each 1 January.")] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Opens an account. What it protects is fixed for good; only its total can be raised."""
+    opened = _open_store(store)
+    ledger = opened.ledger()
+    if renews not in (None, "yearly"):
+        raise typer.BadParameter("an account renews `yearly` or not at all", param_hint="--renews")
+    ledger.open_account(
+        Account(
+            account,
+            privacy_unit,
+            _neighbours(neighbours),
+            _total(total),
+            "yearly" if renews else None,
+            opened.id,
+        )
+    )
+    _print_statement(ledger.statement(account), as_json)
+
+
+@ledger_app.command(name="raise")
+def raise_total(
+    account: Annotated[str, typer.Argument(metavar="ACCOUNT")],
+    total: Annotated[str, typer.Option(metavar="EPSILON", help="The new total, larger than the old one.")],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it stays in the ledger.")],
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Raises an account's total, and keeps the reason."""
+    ledger = _open_store(store).ledger()
+    ledger.raise_total(account, _total(total), reason)
+    _print_statement(ledger.statement(account), as_json)
+
+
+@ledger_app.command()
+def show(
+    account: Annotated[str | None, typer.Argument(metavar="ACCOUNT", help="Only this one, with its charges.")] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Shows what accounts hold, and what was spent on which release."""
+    ledger = _open_store(store).ledger()
+    statements = [
+        ledger.statement(name) for name in ([account] if account else [found.name for found in ledger.accounts()])
+    ]
+    if as_json:
+        _print_json([_statement_facts(statement) for statement in statements])
+        return
+    if not statements:
+        out.print("No account is open yet. Open one: dphist ledger open --help")
+    for statement in statements:
+        _print_statement(statement, as_json=False)
+
+
+@ledger_app.command()
+def verify(store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """Reads the whole ledger again: every hash, every sum, and every published audit against it."""
+    ledger = _open_store(store).ledger()
+    entries = ledger.verify()
+    if as_json:
+        _print_json({"entries": entries, "ledger": ledger.id})
+    else:
+        out.print(f"[green]✓[/] {entries} entries, every hash and every sum holds")
+
+
+def main() -> None:
+    """Runs the command line; nothing that an engine said reaches the terminal unasked."""
+    problem = _run(app)
+    if problem is None:
+        return
+    message, code = problem
+    err.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
+    sys.exit(code)
+
+
+def _run(command: Callable[[], None]) -> tuple[str, int] | None:
+    try:
+        command()
+    except DphistError as error:
+        return str(error), 1
+    except KeyboardInterrupt:
+        return "interrupted. Nothing is lost: the same command goes on where this one stopped.", 130
+    except Exception as error:
+        if os.environ.get("DPHIST_DEBUG") == "1":
+            raise
+        kind = type(error).__name__
+    return (
+        f"something unexpected failed ({kind}; its message is withheld, because it may hold values from records). "
+        "Nothing is spent twice: the same command goes on. Where you may see records, set DPHIST_DEBUG=1 to read it.",
+        1,
+    )
+
+
+def _store_folder(named: Path | None, base: Path) -> Path:
+    """The store to use: as named, else $DPHIST_STORE, else `store/` in the project's folder."""
+    if named is not None:
+        return named
+    return Path(os.environ["DPHIST_STORE"]) if os.environ.get("DPHIST_STORE") else base / "store"
+
+
+def _open_store(named: Path | None) -> Store:
+    return Store.open(_store_folder(named, project_folder(Path.cwd() / "spec.yaml")))
+
+
+def _neighbours(word: str) -> str:
+    spelled = {"add_or_remove_one": "add_remove", "replace_one": "substitute"}.get(word, word)
+    if spelled not in ("add_remove", "substitute"):
+        raise typer.BadParameter("must be add_remove or substitute", param_hint="--neighbours")
+    return spelled
+
+
+def _total(text: str) -> Fraction:
+    try:
+        return exact(text)
+    except ValueError as error:
+        problem = str(error)
+    raise typer.BadParameter(problem, param_hint="--total")
+
+
+def _per(spec: ReleaseSpec) -> str:
+    return "release" if spec.period == "none" else spec.period
+
+
+def _promise(spec: ReleaseSpec) -> str:
+    if spec.privacy_unit == "row":
+        return f"each row ({spec.neighbours})"
+    rows = "row" if spec.max_rows_per_unit == 1 else f"{spec.max_rows_per_unit} rows"
+    return (
+        f"each {spec.privacy_unit} with up to {rows} a {_per(spec)} ({spec.neighbours}): sensitivity {spec.sensitivity}"
+    )
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Says each step as it begins, on standard error; a script that reads JSON sees none."""
+    if quiet:
+        yield lambda step: None
+        return
+    with err.status("checking") as status:
+
+        def step(name: str) -> None:
+            err.print(f"  [dim]·[/] {escape(name)}")
+            status.update(name)
+
+        yield step
+
+
+def _print_release(audit: dict[str, Any], replayed: bool, path: Path, statement: Statement) -> None:
+    period = "" if audit["period"] == "all" else f", period {audit['period']}"
+    done = "Already published" if replayed else "Published"
+    out.print(f"[green]✓[/] {done}: {audit['release']}{period}, revision {audit['revision']}")
+    spent = "nothing now" if replayed else f"epsilon {as_text(Fraction(audit['epsilon']))}"
+    _facts(
+        {
+            "spent": f"{spent}; account {statement.account.name} has {as_text(statement.left)} left of "
+            f"{as_text(statement.total)}{' this year' if statement.account.renews else ''}",
+            "files": str(path),
+        }
+    )
+    query = f"SELECT * FROM '{path / 'histogram.parquet'}'"
+    out.print(f"\nLook at it:  duckdb -c {escape(json.dumps(query))}", soft_wrap=True)
+
+
+def _print_statement(statement: Statement, as_json: bool) -> None:
+    if as_json:
+        _print_json(_statement_facts(statement))
+        return
+    account = statement.account
+    this_year = f" in {statement.year}" if account.renews else ""
+    out.print(f"[bold]{escape(account.name)}[/]")
+    _facts(
+        {
+            "protects": f"{account.privacy_unit} ({account.neighbours})",
+            "total": as_text(statement.total) + (" each calendar year" if account.renews else ""),
+            "spent": as_text(statement.spent) + this_year,
+            "left": as_text(statement.left) + this_year,
+            **({"spent ever": as_text(statement.spent_ever)} if account.renews else {}),
+        }
+    )
+    if statement.charges:
+        table = Table("release", "period", "revision", "epsilon", "charged", "reason", box=None, pad_edge=False)
+        for charge in statement.charges:
+            key = (charge.release, charge.period, str(charge.revision), as_text(charge.epsilon))
+            table.add_row(*key, charge.charged_at[:10], escape(charge.reason))
+        out.print(table)
+
+
+def _statement_facts(statement: Statement) -> dict[str, Any]:
+    account = statement.account
+    return {
+        "account": account.name,
+        "privacy_unit": account.privacy_unit,
+        "neighbours": account.neighbours,
+        "renews": account.renews,
+        "total": str(statement.total),
+        "spent": str(statement.spent),
+        "spent_ever": str(statement.spent_ever),
+        "left": str(statement.left),
+        "charges": [
+            {
+                "release": charge.release,
+                "period": charge.period,
+                "revision": charge.revision,
+                "epsilon": str(charge.epsilon),
+                "charged_at": charge.charged_at,
+                "reason": charge.reason,
+            }
+            for charge in statement.charges
+        ],
+    }
+
+
+def _facts(facts: dict[str, str]) -> None:
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for name, fact in facts.items():
+        table.add_row(f"  [dim]{name}[/]", escape(fact))
+    out.print(table)
+
+
+def _print_json(content: Any) -> None:
+    sys.stdout.write(json.dumps(content, indent=2) + "\n")

@@ -1,0 +1,130 @@
+"""Bounding: of each unit's rows, keep at most R, as a function of that unit's rows alone.
+
+A row is (unit, cell, copy number among the unit's equal rows). Kept are a unit's R rows that come first in an order
+that a secret key, fresh for every run, makes look random: every row has the same chance, so what is kept of a cell is
+proportional to the unit's rows in it. No table order, engine order or other unit has a say, so neighbours differ by at
+most R kept rows.
+
+The order is plain arithmetic on 64-bit words with a keyed BLAKE2b of the unit's name, so that every engine which hands
+arrays to Python keeps the same rows under the same key. Collisions of the hash merge nobody: rows are told
+apart by the unit itself, and ties fall to the lower cell and copy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+PASS_ROWS = 1 << 24
+CHUNK_ROWS = 1 << 22
+KEY_BYTES = 32
+
+Words = NDArray[np.uint64]
+Numbers = NDArray[np.int64]
+
+
+def count_bounded(staged: Path, cells: int, max_rows: int, key: bytes) -> Numbers:
+    """Counts the kept rows of every cell.
+
+    Args:
+        staged: Parquet with `unit` and `code`.
+        cells: how many the domain has.
+        max_rows: R, the most rows that are kept of a unit.
+        key: `KEY_BYTES` secret bytes, fresh for every run.
+
+    Returns:
+        Kept rows, shape (cells,). Memory: some 100 bytes for each of 2^24 rows; larger sources take several passes.
+    """
+    rows = pl.scan_parquet(staged, glob=False)
+    total = rows.select(pl.len()).collect().item()
+    passes = -(-total // PASS_ROWS) or 1
+    counts = np.zeros(cells, dtype=np.int64)
+    for number in range(passes):
+        # Any split that keeps a unit's rows together will do; this hash decides nothing else.
+        part = rows if passes == 1 else rows.filter(pl.col("unit").hash(seed=0) % passes == number)
+        per_cell = part.group_by("unit", "code").agg(copies=pl.len()).collect(engine="streaming")
+        per_cell = per_cell.with_columns(rows=pl.col("copies").sum().over("unit"))
+        within = per_cell.filter(pl.col("rows") <= max_rows).group_by("code").agg(pl.col("copies").sum())
+        counts[within["code"].to_numpy()] += within["copies"].to_numpy()
+        counts += _count_chosen(per_cell.filter(pl.col("rows") > max_rows), cells, max_rows, key)
+    return counts
+
+
+def count_rows(staged: Path, cells: int) -> Numbers:
+    """Counts all rows of every cell, where each row is its own unit; shape (cells,)."""
+    counts = np.zeros(cells, dtype=np.int64)
+    per_cell = pl.scan_parquet(staged, glob=False).group_by("code").agg(rows=pl.len()).collect(engine="streaming")
+    counts[per_cell["code"].to_numpy()] = per_cell["rows"].to_numpy()
+    return counts
+
+
+def _count_chosen(over: pl.DataFrame, cells: int, max_rows: int, key: bytes) -> Numbers:
+    """Counts the kept rows of units that have more than they may keep; `over`: unit, code, copies."""
+    if over.is_empty():
+        return np.zeros(cells, dtype=np.int64)
+    units = over.select(pl.col("unit").unique())["unit"]
+    ranks = pl.DataFrame({"unit": units, "rank": np.arange(units.len())})
+    ordered = over.join(ranks, on="unit")
+    unit_words = np.fromiter((unit_word(str(unit), key) for unit in units), dtype=np.uint64, count=units.len())
+    codes = _first_rows(
+        ordered["rank"].to_numpy(),
+        ordered["code"].to_numpy().astype(np.int64),
+        ordered["copies"].to_numpy().astype(np.int64),
+        unit_words,
+        max_rows,
+    )
+    counts: Numbers = np.bincount(codes, minlength=cells)
+    return counts
+
+
+def unit_word(unit: str, key: bytes) -> int:
+    """A keyed 64-bit word of a unit's name."""
+    return int.from_bytes(hashlib.blake2b(unit.encode(), digest_size=8, key=key).digest(), "little")
+
+
+def row_order(unit_words: Words, codes: Numbers, copies: Numbers) -> Words:
+    """Where each row stands in its unit's secret order; equal inputs give equal places, on every engine."""
+    place = _mix(unit_words + codes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    return _mix(place + copies.astype(np.uint64) * np.uint64(0xD1B54A32D192ED03))
+
+
+def _mix(words: Words) -> Words:
+    """The finalizer of SplitMix64 (Steele, Lea, Flood 2014): a permutation of 64-bit words that spreads every bit."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+def _first_rows(ranks: Numbers, codes: Numbers, copies: Numbers, unit_words: Words, max_rows: int) -> Numbers:
+    """Cells of each unit's first rows.
+
+    Goes through the rows in chunks, so that a unit with very many rows needs no more memory than others.
+    """
+    best = np.empty((3, 0), dtype=np.int64)
+    for chunk in _chunks(ranks, codes, copies):
+        best = _firsts(np.concatenate([best, chunk], axis=1), unit_words, max_rows)
+    return best[1]
+
+
+def _chunks(ranks: Numbers, codes: Numbers, copies: Numbers) -> Iterator[Numbers]:
+    """Single rows as (rank of the unit, cell, copy number), shape (3, rows of the chunk)."""
+    ends = np.cumsum(copies)
+    for start in range(0, int(ends[-1]), CHUNK_ROWS):
+        row = np.arange(start, min(start + CHUNK_ROWS, int(ends[-1])))
+        entry = np.searchsorted(ends, row, side="right")
+        yield np.stack([ranks[entry], codes[entry], row - (ends - copies)[entry]])
+
+
+def _firsts(rows: Numbers, unit_words: Words, max_rows: int) -> Numbers:
+    """The first `max_rows` of each unit among the rows (rank, cell, copy), shape (3, kept)."""
+    ranks, codes, copies = rows
+    order = np.lexsort((copies, codes, row_order(unit_words[ranks], codes, copies), ranks))
+    ranks = ranks[order]
+    starts = np.flatnonzero(np.diff(ranks, prepend=-1))
+    place = np.arange(ranks.size) - np.repeat(starts, np.diff(starts, append=ranks.size))
+    return rows[:, order[place < max_rows]]

@@ -1,0 +1,54 @@
+"""The cube: exact counts of every declared cell, zeros included, in a private file."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dphist_pipeline.counting.bounding import KEY_BYTES, count_bounded, count_rows
+from dphist_pipeline.counting.ingest import stage_rows
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.periods import Period
+
+
+class CountingFailed(DphistError):
+    """The engine that counts gave up; its own words are withheld, because they may hold values."""
+
+    def __init__(self) -> None:
+        super().__init__("counting the staged rows failed (no memory or disk left?); nothing was charged for it")
+
+
+def write_cube(spec: ReleaseSpec, staged: Path, folder: Path) -> Path:
+    """Bounds the staged rows and counts them into `cube.npy`: int64, shape (cells,), in declared order."""
+    counts = _counted(spec, staged)
+    if counts is None:
+        raise CountingFailed
+    cube = folder / "cube.npy"
+    np.save(cube, counts)
+    staged.unlink()
+    return cube
+
+
+def _counted(spec: ReleaseSpec, staged: Path) -> NDArray[np.int64] | None:
+    try:
+        if spec.privacy_unit == "row":
+            return count_rows(staged, spec.domain.cells)
+        return count_bounded(staged, spec.domain.cells, spec.max_rows_per_unit, secrets.token_bytes(KEY_BYTES))
+    except (pl.exceptions.PolarsError, OSError, MemoryError):
+        return None
+
+
+def load_cube(cube: Path) -> NDArray[np.int64]:
+    """The counts that `write_cube` wrote."""
+    counts: NDArray[np.int64] = np.load(cube, allow_pickle=False)
+    return counts
+
+
+def read_and_count(spec: ReleaseSpec, period: Period, folder: Path) -> NDArray[np.int64]:
+    """Exact counts of a period, straight from the source; shape (cells,)."""
+    return load_cube(write_cube(spec, stage_rows(spec, period, folder), folder))

@@ -1,0 +1,129 @@
+"""SQL that finds where a value lies along a declared axis; no expression here can raise on any value.
+
+A place along a binned axis is the number of declared edges at or below the value. It comes from a binary search over
+the exact edges that is unrolled into SQL, a step a projection; on a long regular axis, where the list of edges would
+be costly to carry, from a guess that is put right against the true ends of the guessed bin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis
+from dphist_pipeline.sql_files import identifier, statement
+
+LONGEST_SEARCH = 4096
+
+
+@dataclass(frozen=True)
+class Positions:
+    """How one axis enters the query.
+
+    Attributes:
+        value: the column's value as a number or text, null where it does not parse.
+        place: first form of the place, over the value and `join`.
+        steps: what replaces the place next, in order; shorter searches leave later steps out.
+        cell: the cell along the axis, over value and place; null where the row is to be dropped.
+        join: a left join to declared values, or empty.
+        table: the statement that declares them, or empty.
+        parameters: what `table` or the steps take.
+    """
+
+    value: str
+    place: str
+    cell: str
+    steps: tuple[str, ...] = ()
+    join: str = ""
+    table: str = ""
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+
+def positions(axis: Axis, number: int) -> Positions:
+    """The SQL of one axis; its columns are `value_<number>` and `place_<number>`."""
+    if isinstance(axis, CategoricalAxis):
+        return _categories(axis, number)
+    if axis.bins >= LONGEST_SEARCH and _regular(axis):
+        return _guessed(axis, number)
+    return _searched(axis, number)
+
+
+def _categories(axis: CategoricalAxis, number: int) -> Positions:
+    table = f"categories_{number}"
+    return Positions(
+        value=f"TRY_CAST({identifier(axis.column)} AS VARCHAR)",
+        place=f"{table}.position",
+        cell=f"coalesce(place_{number}, {_or_null(axis.other_cell)})",
+        join=f"LEFT JOIN {table} ON {table}.category = value_{number}",
+        table=statement("ingest/declare_categories", table=table),
+        parameters={"values": list(axis.values)},
+    )
+
+
+def _searched(axis: BinnedAxis, number: int) -> Positions:
+    value, place, compare = f"value_{number}", f"place_{number}", "<=" if axis.closed == "left" else "<"
+    steps = []
+    for bit in reversed(range(len(axis.edges).bit_length())):
+        ahead = f"{place} + {1 << bit}"
+        # Past the last edge the list gives null, which compares as not below.
+        steps.append(
+            f"CASE WHEN list_extract($edges_{number}, {ahead}) {compare} {value} THEN {ahead} ELSE {place} END"
+        )
+    return Positions(
+        value=_number(axis.column),
+        place="CAST(0 AS BIGINT)",
+        cell=_cell_of_place(axis, number),
+        steps=tuple(steps),
+        parameters={f"edges_{number}": list(axis.edges)},
+    )
+
+
+def _guessed(axis: BinnedAxis, number: int) -> Positions:
+    value, table = f"value_{number}", f"bins_{number}"
+    first, last, width = axis.edges[0], axis.edges[-1], (axis.edges[-1] - axis.edges[0]) / axis.bins
+    # Cut off before the division: it cannot overflow, and the guess is a declared bin.
+    guess = f"CAST(floor((greatest(least({value}, {last!r}), {first!r}) - {first!r}) / {width!r}) AS BIGINT)"
+    past, short = (">=", "<") if axis.closed == "left" else (">", "<=")
+    place = (
+        f"CASE WHEN {value} {short} {first!r} THEN 0 WHEN {value} {past} {last!r} THEN {axis.bins + 1} "
+        f"ELSE {table}.bin + 1 + CAST({value} {past} {table}.upper AS INTEGER)"
+        f" - CAST({value} {short} {table}.lower AS INTEGER) END"
+    )
+    return Positions(
+        value=_number(axis.column),
+        place=place,
+        cell=_cell_of_place(axis, number),
+        join=f"LEFT JOIN {table} ON {table}.bin = least({guess}, {axis.bins - 1})",
+        table=statement("ingest/declare_bins", table=table),
+        parameters={"edges": list(axis.edges)},
+    )
+
+
+def _regular(axis: BinnedAxis) -> bool:
+    """Whether every edge lies so near to where equal widths would put it that a guess is at most one bin off."""
+    edges = np.array(axis.edges)
+    even = np.linspace(edges[0], edges[-1], edges.size)
+    return bool(np.abs(edges - even).max() <= 1e-3 * (edges[-1] - edges[0]) / axis.bins)
+
+
+def _number(column: str) -> str:
+    """A column as a double; NaN, which would sort above every number, becomes null."""
+    cast = f"TRY_CAST({identifier(column)} AS DOUBLE)"
+    return f"CASE WHEN isnan({cast}) THEN NULL ELSE {cast} END"
+
+
+def _cell_of_place(axis: BinnedAxis, number: int) -> str:
+    """Place 0 lies below the first edge, place bins + 1 above the last."""
+    other = _or_null(axis.other_cell)
+    below = "0" if axis.below else other
+    above = str(axis.below + axis.bins) if axis.above else other
+    return (
+        f"CASE WHEN value_{number} IS NULL THEN {other} WHEN place_{number} = 0 THEN {below} "
+        f"WHEN place_{number} > {axis.bins} THEN {above} ELSE place_{number} - {1 - axis.below} END"
+    )
+
+
+def _or_null(cell: int | None) -> str:
+    return "NULL" if cell is None else str(cell)

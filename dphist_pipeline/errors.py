@@ -1,0 +1,23 @@
+"""What can go wrong, said once: each error keeps its culprit as data and writes one message.
+
+A message says what, where and how to mend it. Before noise it names columns, rules and declared bins,
+never a value, a sample or a number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class DphistError(Exception):
+    """Anything that this package refuses or fails at on purpose: exit code 1, one message."""
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """A sentence that names the nearest known words, or all of them when none is near."""
+    choices = sorted(known)
+    near = get_close_matches(str(word), choices, n=2, cutoff=0.6)
+    if near:
+        return f"Did you mean {' or '.join(map(repr, near))}?"
+    return f"Known: {', '.join(choices)}." if choices else ""

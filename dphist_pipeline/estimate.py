@@ -1,0 +1,57 @@
+"""What leaves the private side: an estimate per cell, with everything that says how good it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.domain import Domain
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.privacy.noisy import NoisyCells, NoisySums
+
+
+class BadEstimate(DphistError):
+    """A mechanism returned something that is not an estimate of the declared cells."""
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(f"the mechanism returned {problem}; this is a fault of the mechanism, not of the spec")
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """All of it public.
+
+    Attributes:
+        domain: the declared grid.
+        values: estimated count of every cell, float64, unclamped, shape of the domain.
+        charges: what each step cost, in order; sums to the epsilon of the release.
+        unbiased: noisy cells, where the mechanism paid for them.
+        groups: group number of every cell, shape of the domain, where the mechanism groups cells.
+        sums: noisy sums of the groups, where the mechanism paid for them.
+    """
+
+    domain: Domain
+    values: NDArray[np.float64]
+    charges: tuple[tuple[str, Fraction], ...]
+    unbiased: NoisyCells | None = None
+    groups: NDArray[np.int64] | None = None
+    sums: NoisySums | None = None
+
+    def __post_init__(self) -> None:
+        if self.values.shape != self.domain.shape:
+            raise BadEstimate("values of another shape than the domain")
+        if not np.isfinite(self.values).all():
+            raise BadEstimate("values that are not finite")
+        if self.groups is not None and self.groups.shape != self.domain.shape:
+            raise BadEstimate("groups of another shape than the domain")
+        if self.sums is not None and self.groups is None:
+            raise BadEstimate("sums without saying of which groups")
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What all steps cost together."""
+        return sum((epsilon for _, epsilon in self.charges), Fraction(0))

@@ -1,0 +1,33 @@
+"""Files and folders that survive a crash: written, named, and known to be on the disk."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Writes a new private file and waits until it is on the disk."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def make_folder(folder: Path, mode: int = 0o700) -> None:
+    """Makes a folder and its missing parents, each entry durable."""
+    missing = [folder, *folder.parents]
+    missing = missing[: next(place for place, path in enumerate(missing) if path.is_dir())]
+    for path in reversed(missing):
+        path.mkdir(mode=mode, exist_ok=True)
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Waits until the names in a folder are on the disk."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,101 @@
+"""The journal: a door's answer is durable, and the only one under its name, before anybody sees it.
+
+A draw is written to a scratch file, made durable, and linked to its name, which fails when the name is taken.
+Whoever loses reads the winner's answer. So a run that crashes and resumes, or twenty that race, all go on from
+the same answer, and a number that nobody can read again was never shown to a mechanism.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.files import make_folder, sync_folder, write_durably
+
+Draw = Callable[[], NDArray[np.int64]]
+
+
+class JournalMismatch(DphistError):
+    """An answer in the journal was made for another question, or is damaged."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        self.path, self.problem = path, problem
+        super().__init__(
+            f"the journal's answer at {path} {problem}. Put back the confidential store that belongs to this "
+            "ledger; to release anew, at its price, use `--revise --reason …`."
+        )
+
+
+class Answers(Protocol):
+    """Where doors leave what they drew: a journal, or nothing for studies."""
+
+    def answer(self, step: str, question: Mapping[str, str], draw: Draw) -> NDArray[np.int64]:
+        """The one answer to `question` under the name `step`; draws it when there is none yet."""
+        ...
+
+
+class Unrecorded:
+    """No journal: every question is drawn anew. For studies, which no ledger records either."""
+
+    def answer(self, step: str, question: Mapping[str, str], draw: Draw) -> NDArray[np.int64]:
+        """Draws."""
+        return draw()
+
+
+class Journal:
+    """The answers of one charge, each one file: a line of JSON, then little-endian int64.
+
+    Args:
+        folder: where the answers stay, as long as the release.
+        scratch: a folder on the same file system for files that are not yet linked.
+        charge: hash of the ledger's entry that pays for the answers.
+    """
+
+    def __init__(self, folder: Path, scratch: Path, charge: str) -> None:
+        self._folder, self._scratch, self._charge = folder, scratch, charge
+
+    def answer(self, step: str, question: Mapping[str, str], draw: Draw) -> NDArray[np.int64]:
+        """The one answer to `question` under the name `step`; draws it when there is none yet."""
+        final = self._folder / f"{step}.answer"
+        asked = {**question, "step": step, "charge": self._charge}
+        if not final.exists():
+            self._link(final, asked, draw())
+        # A winner may have died between its link and this: its answer must not be lost once used.
+        sync_folder(self._folder)
+        return self._read(final, asked)
+
+    def _link(self, final: Path, asked: Mapping[str, str], values: NDArray[np.int64]) -> None:
+        payload = np.ascontiguousarray(values, dtype="<i8").tobytes()
+        header = {**asked, "size": str(values.size), "sha256": hashlib.sha256(payload).hexdigest()}
+        make_folder(self._folder)
+        scratch = self._scratch / uuid.uuid4().hex
+        try:
+            write_durably(scratch, json.dumps(header, sort_keys=True).encode() + b"\n" + payload)
+            os.link(scratch, final)
+        except FileExistsError:
+            pass  # another run was first: its answer stands, ours is forgotten
+        finally:
+            scratch.unlink(missing_ok=True)
+
+    @staticmethod
+    def _read(final: Path, asked: Mapping[str, str]) -> NDArray[np.int64]:
+        line, _, payload = final.read_bytes().partition(b"\n")
+        try:
+            header = json.loads(line)
+        except ValueError:
+            header = None
+        if not isinstance(header, dict) or header.get("sha256") != hashlib.sha256(payload).hexdigest():
+            raise JournalMismatch(final, "is damaged")
+        differing = sorted(key for key in asked if header.get(key) != asked[key])
+        if differing:
+            raise JournalMismatch(final, f"was made for another {' and '.join(differing)}")
+        return np.frombuffer(payload, dtype="<i8").astype(np.int64)

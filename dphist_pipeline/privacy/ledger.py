@@ -1,0 +1,314 @@
+"""The ledger: who spent how much epsilon, kept for good, so that nothing is ever spent twice or beyond.
+
+Append-only and hash-chained. A charge is one entry, checked and made in one transaction that is alone from
+its first statement; a database constraint, not only the check, keeps it unique. Whoever finds it there joins.
+
+Guards against: races, retries, crashes, edits by hand; a missing, foreign, or (by `require`) older ledger.
+Not against: somebody who can write the file and rewrites the whole chain together with every audit.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+import sqlalchemy as sa
+
+from dphist_pipeline.privacy.ledger_books import Books
+from dphist_pipeline.privacy.ledger_entries import (
+    SCHEMA_VERSION,
+    Account,
+    Charge,
+    ChargeRequest,
+    Entry,
+    Statement,
+    as_text,
+    canonical,
+    charge_of,
+    exact_text,
+    seal,
+)
+from dphist_pipeline.privacy.ledger_errors import (
+    AccountDisagrees,
+    AccountExists,
+    AlreadyCharged,
+    LedgerAltered,
+    LedgerBusy,
+    LedgerError,
+    LedgerExists,
+    LedgerForeign,
+    LedgerMissing,
+    LedgerOutdated,
+    LedgerReadOnly,
+    LedgerUnusable,
+    LedgerUrlRefused,
+    NotRecordable,
+    Overspend,
+    PublishedDiffers,
+    ReasonMissing,
+    RevisionSkipped,
+    TotalNotLarger,
+    UnknownAccount,
+)
+from dphist_pipeline.privacy.ledger_limits import (
+    refuse_bad_account,
+    refuse_bad_digest,
+    refuse_bad_request,
+    text_of,
+)
+from dphist_pipeline.privacy.ledger_replay import gather, replay
+from dphist_pipeline.privacy.ledger_tables import ENTRIES, SqliteFile
+
+__all__ = [
+    "Account",
+    "AccountDisagrees",
+    "AccountExists",
+    "AlreadyCharged",
+    "Charge",
+    "ChargeRequest",
+    "Entry",
+    "Ledger",
+    "LedgerAltered",
+    "LedgerBusy",
+    "LedgerError",
+    "LedgerExists",
+    "LedgerForeign",
+    "LedgerMissing",
+    "LedgerOutdated",
+    "LedgerReadOnly",
+    "LedgerUnusable",
+    "LedgerUrlRefused",
+    "NotRecordable",
+    "Overspend",
+    "PublishedDiffers",
+    "ReasonMissing",
+    "RevisionSkipped",
+    "Statement",
+    "TotalNotLarger",
+    "UnknownAccount",
+    "as_text",
+]
+
+_columns = ENTRIES.c
+
+
+class Ledger:
+    """A ledger that was found intact; made by `create` or `open`.
+
+    Holds no connection between calls. `id` is what a store remembers, to know its ledger again.
+    """
+
+    def __init__(self, file: SqliteFile, books: Books) -> None:
+        if books.last is None:
+            raise ValueError("a ledger begins with an entry")
+        self.id = books.ledger_id
+        self._file = file
+        self._seen = books.last
+
+    @classmethod
+    def create(cls, url: str | sa.URL) -> Ledger:
+        """Makes a new ledger, readable by its owner alone, with a random id; never over anything."""
+        file = SqliteFile.at(url)
+        with file.creation() as draft, draft.transaction("write") as connection:
+            draft.create_tables(connection)
+            facts = {"ledger": secrets.token_hex(16), "schema_version": SCHEMA_VERSION}
+            _append(connection, Books(draft.where), utc_now(), "created", facts)
+        return cls(file, _verified(file))
+
+    @classmethod
+    def open(cls, url: str | sa.URL, expected_id: str) -> Ledger:
+        """Opens a ledger, verifying all of it; refuses a missing, altered or foreign one, and makes none."""
+        file = SqliteFile.at(url)
+        books = _verified(file)
+        if books.ledger_id != expected_id:
+            raise LedgerForeign(file.where, books.ledger_id, expected_id)
+        return cls(file, books)
+
+    def open_account(self, account: Account) -> None:
+        """Opens an account: its terms are fixed from here on, only its total can be raised."""
+        refuse_bad_account(account)
+        with self._file.transaction("write") as connection:
+            books = self._books(connection, account.name)
+            books.judge_account(account)
+            facts = {
+                "privacy_unit": account.privacy_unit,
+                "neighbours": account.neighbours,
+                "total": exact_text(account.total),
+                "renews": account.renews,
+                "store": account.store_id,
+            }
+            _append(connection, books, utc_now(), "opened", facts, account=account.name)
+
+    def raise_total(self, name: str, total: Fraction, reason: str) -> None:
+        """Gives an account a larger total, and writes down why."""
+        text_of("account", name)
+        with self._file.transaction("write") as connection:
+            books = self._books(connection, name)
+            books.judge_raise(name, total, reason)
+            facts = {"total": exact_text(total), "reason": reason}
+            _append(connection, books, utc_now(), "raised", facts, account=name)
+
+    def accounts(self) -> list[Account]:
+        """All accounts with their totals as they are now, in the order they were opened."""
+        with self._file.transaction("read") as connection:
+            return list(gather(self._file.where, _some(connection, _columns.kind == "raised")).accounts.values())
+
+    def account(self, name: str) -> Account:
+        """One account with its total as it is now."""
+        text_of("account", name)
+        with self._file.transaction("read") as connection:
+            return gather(self._file.where, _some(connection, _columns.account == name)).account(name)
+
+    def statement(self, name: str) -> Statement:
+        """What an account holds, what was spent of it and by which charges, oldest first."""
+        text_of("account", name)
+        with self._file.transaction("read") as connection:
+            books = gather(self._file.where, _some(connection, _columns.account == name))
+            return books.statement(name, books.year_at(utc_now()))
+
+    def charges(self, release: str, period: str) -> list[Charge]:
+        """What was charged for a release and period, by revision."""
+        with self._file.transaction("read") as connection:
+            books = gather(self._file.where, _some(connection, _of_period(release, period)))
+        return [charge for _, charge in sorted(books.charges.get((release, period), {}).items())]
+
+    def check(self, request: ChargeRequest) -> None:
+        """Refuses early whatever `charge` would refuse, a ledger that cannot be written to among it."""
+        refuse_bad_request(request)
+        with self._file.transaction("rehearse") as connection:
+            books = self._books(connection, request.account, request.release, request.period)
+            books.judge_charge(request, books.year_at(utc_now()))
+
+    def charge(self, request: ChargeRequest) -> Charge:
+        """Charges a release's epsilon once and for good; joins the charge if this very one is there."""
+        refuse_bad_request(request)
+        with self._file.transaction("write") as connection:
+            books = self._books(connection, request.account, request.release, request.period)
+            now = utc_now()
+            joined = books.judge_charge(request, books.year_at(now))
+            if joined is not None:
+                return joined
+            facts = {
+                "epsilon": exact_text(request.epsilon),
+                "digest": request.digest,
+                "reason": request.reason,
+            }
+            entry = _append(connection, books, now, "charged", facts, request.account, request)
+            return charge_of(entry, entry.facts)
+
+    def record_published(self, charge: Charge, values_digest: str) -> None:
+        """Writes down which values a charge paid for; the same again does nothing, others are refused."""
+        refuse_bad_digest(values_digest)
+        with self._file.transaction("write") as connection:
+            books = self._books(connection, charge.account, charge.release, charge.period)
+            self._refuse_unknown_charge(books, charge)
+            if not books.judge_published(charge, values_digest):
+                facts = {"charge": charge.number, "digest": values_digest}
+                _append(connection, books, utc_now(), "published", facts, charge.account, charge)
+
+    def published_digest(self, charge: Charge) -> str | None:
+        """The digest of the values that were published for a charge, None before they were."""
+        with self._file.transaction("read") as connection:
+            books = gather(self._file.where, _some(connection, _of_period(charge.release, charge.period)))
+        self._refuse_unknown_charge(books, charge)
+        return books.published.get(charge.number)
+
+    def entries(self) -> list[Entry]:
+        """Every entry, in order, as it is; `verify` tells whether they hold together."""
+        with self._file.transaction("read") as connection:
+            return list(_all(connection))
+
+    def verify(self) -> int:
+        """Reads the whole ledger again and checks every hash and every rule; gives the number of entries."""
+        books = _verified(self._file)
+        if books.ledger_id != self.id:
+            raise LedgerForeign(self._file.where, books.ledger_id, self.id)
+        self.require([("the ledger as this program opened it", self._seen.number, self._seen.hash)])
+        return books.last.number if books.last else 0
+
+    def require(self, witnesses: Iterable[tuple[str, int, str]]) -> None:
+        """Refuses a ledger that lacks an entry which a published audit names: (where, number, hash)."""
+        with self._file.transaction("read") as connection:
+            rows = connection.execute(sa.select(_columns.number, _columns.hash))
+            hashes = {row.number: row.hash for row in rows}
+        for seen_in, number, of in witnesses:
+            if hashes.get(number) != of:
+                raise LedgerOutdated(self._file.where, seen_in, number)
+
+    def close(self) -> None:
+        """Ends the use of the ledger. Nothing is lost without it: no connection is kept anyway."""
+        self._file.close()
+
+    def _books(self, connection: sa.Connection, account: str, release: str = "", period: str = "") -> Books:
+        """What a new entry for an account (and a release and period) is judged by."""
+        seen = sa.select(_columns.hash).where(_columns.number == self._seen.number)
+        if connection.execute(seen).scalar() != self._seen.hash:
+            raise LedgerOutdated(self._file.where, "this program, which opened it a moment ago,", self._seen.number)
+        which = sa.or_(_columns.account == account, _of_period(release, period))
+        return gather(self._file.where, _some(connection, which))
+
+    def _refuse_unknown_charge(self, books: Books, charge: Charge) -> None:
+        there = books.charges.get((charge.release, charge.period), {}).get(charge.revision)
+        if there != charge:
+            raise LedgerOutdated(self._file.where, "the charge to be published", charge.number)
+
+
+def utc_now() -> str:
+    """The time now, to the second: '2026-11-02T06:00:00Z'."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _verified(file: SqliteFile) -> Books:
+    file.require_file()
+    with file.transaction("read") as connection:
+        file.verify_tables(connection)
+        return replay(file.where, _all(connection))
+
+
+def _all(connection: sa.Connection) -> Iterator[Entry]:
+    for row in connection.execute(sa.select(*_columns).order_by(_columns.number)):
+        yield Entry(*row)
+
+
+def _some(connection: sa.Connection, which: sa.ColumnElement[bool]) -> Iterator[Entry]:
+    """The entries asked for, every opening of an account, and the last entry, in order."""
+    last = sa.select(sa.func.max(_columns.number)).scalar_subquery()
+    wanted = sa.or_(which, _columns.kind == "opened", _columns.number == last)
+    for row in connection.execute(sa.select(*_columns).where(wanted).order_by(_columns.number)):
+        yield Entry(*row)
+
+
+def _of_period(release: str, period: str) -> sa.ColumnElement[bool]:
+    return sa.and_(_columns.release == release, _columns.period == period)
+
+
+def _append(
+    connection: sa.Connection,
+    books: Books,
+    made_at: str,
+    kind: str,
+    facts: dict[str, Any],
+    account: str | None = None,
+    key: Charge | ChargeRequest | None = None,
+) -> Entry:
+    """Writes the next entry, chained to the last."""
+    last = books.last
+    unsealed = Entry(
+        number=last.number + 1 if last else 1,
+        kind=kind,
+        account=account,
+        release=key.release if key else None,
+        period=key.period if key else None,
+        revision=key.revision if key else None,
+        body=canonical({**facts, "year": books.year_at(made_at)}),
+        previous_hash=last.hash if last else None,
+        made_at=made_at,
+        hash="",
+    )
+    entry = replace(unsealed, hash=seal(unsealed))
+    connection.execute(sa.insert(ENTRIES).values(**vars(entry)))
+    return entry

@@ -1,0 +1,169 @@
+"""What a ledger holds: accounts, charges and the hash-chained entries they are written as."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+SCHEMA_VERSION = 1
+_LONGEST_DECIMAL = 15
+_LONGEST_FRACTION = 60
+_EXACT = re.compile(r"(0|[1-9][0-9]{0,39})/([1-9][0-9]{0,39})")
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+
+
+@dataclass(frozen=True)
+class Account:
+    """Whose privacy is spent, in what terms, and how much of it in all (or each calendar year)."""
+
+    name: str
+    privacy_unit: str
+    neighbours: str
+    total: Fraction
+    renews: Literal["yearly"] | None
+    store_id: str
+
+
+@dataclass(frozen=True)
+class ChargeRequest:
+    """What one release of one period asks for, and the terms it believes its account to have."""
+
+    account: str
+    release: str
+    period: str
+    revision: int
+    epsilon: Fraction
+    digest: str
+    reason: str
+    privacy_unit: str
+    neighbours: str
+    store_id: str
+
+
+@dataclass(frozen=True)
+class Charge:
+    """A charge as it stands in the ledger: `number` and `hash` are those of its entry."""
+
+    number: int
+    hash: str
+    account: str
+    release: str
+    period: str
+    revision: int
+    epsilon: Fraction
+    digest: str
+    reason: str
+    charged_at: str
+
+
+@dataclass(frozen=True)
+class Statement:
+    """An account's standing: `spent` and `left` in `year` if it renews yearly, else ever."""
+
+    account: Account
+    year: int
+    total: Fraction
+    spent: Fraction
+    spent_ever: Fraction
+    left: Fraction
+    charges: list[Charge]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of the ledger. `hash` seals all the other fields, the previous entry's hash among them.
+
+    `body` is canonical JSON. Its `year` is that of the clock, but never before the previous entry's:
+    a clock that is set back cannot renew an account twice.
+    """
+
+    number: int
+    kind: str
+    account: str | None
+    release: str | None
+    period: str | None
+    revision: int | None
+    body: str
+    previous_hash: str | None
+    made_at: str
+    hash: str
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The body, read."""
+        read: dict[str, Any] = json.loads(self.body)
+        return read
+
+
+def canonical(value: object) -> str:
+    """JSON with one spelling: sorted keys, no spaces, ASCII."""
+    return _encode(value)
+
+
+def seal(entry: Entry) -> str:
+    """The hash that an entry must carry: SHA-256 over the canonical JSON of all its other fields."""
+    fields = {name: value for name, value in vars(entry).items() if name != "hash"}
+    return hashlib.sha256(_encode(fields).encode("ascii")).hexdigest()
+
+
+def charge_of(entry: Entry, facts: Mapping[str, Any]) -> Charge:
+    """The charge that an entry of kind 'charged' states."""
+    if entry.account is None or entry.release is None or entry.period is None or entry.revision is None:
+        raise ValueError("a charge without its key")
+    return Charge(
+        number=entry.number,
+        hash=entry.hash,
+        account=entry.account,
+        release=entry.release,
+        period=entry.period,
+        revision=entry.revision,
+        epsilon=read_exact(facts["epsilon"]),
+        digest=facts["digest"],
+        reason=facts["reason"],
+        charged_at=entry.made_at,
+    )
+
+
+def exact_text(amount: Fraction) -> str:
+    """A fraction as entries spell it: '1/2', '26/1'."""
+    return f"{amount.numerator}/{amount.denominator}"
+
+
+def read_exact(text: str) -> Fraction:
+    """The fraction that `exact_text` wrote; any other spelling is a ValueError."""
+    found = _EXACT.fullmatch(text)
+    amount = Fraction(int(found[1]), int(found[2])) if found else None
+    if amount is None or exact_text(amount) != text:
+        raise ValueError("not a fraction as the ledger writes it")
+    return amount
+
+
+def as_text(amount: Fraction) -> str:
+    """A fraction for people: '0.5', '26' where a decimal of at most 15 digits is exact, else '1/3'.
+
+    Sums whose fraction would fill a line are rounded, and say so: 'about 0.123456789'.
+    """
+    decimal = _decimal(abs(amount))
+    if decimal is not None:
+        return ("-" if amount < 0 else "") + decimal
+    if amount.numerator.bit_length() + amount.denominator.bit_length() > 3 * _LONGEST_FRACTION:
+        return f"about {float(amount):.9g}"
+    return str(amount)
+
+
+def _decimal(amount: Fraction) -> str | None:
+    places = next((k for k in range(31) if 10**k % amount.denominator == 0), None)
+    if places is None:
+        return None
+    scaled = amount.numerator * 10**places // amount.denominator
+    if places == 0:
+        return str(scaled) if scaled < 10**_LONGEST_FRACTION else None
+    if scaled >= 10**_LONGEST_DECIMAL:
+        return None
+    digits = str(scaled).rjust(places + 1, "0")
+    return f"{digits[:-places]}.{digits[-places:]}"

@@ -1,0 +1,86 @@
+"""What a ledger takes: names, texts and amounts within bounds; anything else is refused by name."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from fractions import Fraction
+
+from dphist_pipeline.privacy.budget import LARGEST_EPSILON, SMALLEST_EPSILON
+from dphist_pipeline.privacy.ledger_entries import Account, ChargeRequest
+from dphist_pipeline.privacy.ledger_errors import NotRecordable, ReasonMissing
+
+LARGEST_TOTAL = Fraction(1_000_000)
+_LARGEST_DENOMINATOR = 10**30
+_LARGEST_REVISION = 1_000_000
+_ACCOUNT_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+_NEIGHBOURS = ("add_remove", "substitute")
+_DISGUISES = ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def refuse_bad_account(account: Account) -> None:
+    """Refuses an account whose terms are not ones."""
+    if not _ACCOUNT_NAME.fullmatch(text_of("account", account.name)):
+        raise NotRecordable("account", account.name, "small letters, digits and _, from a letter, at most 63")
+    text_of("privacy unit", account.privacy_unit)
+    text_of("store id", account.store_id)
+    if account.neighbours not in _NEIGHBOURS:
+        raise NotRecordable("neighbours", account.neighbours, " or ".join(_NEIGHBOURS))
+    if account.renews not in (None, "yearly"):
+        raise NotRecordable("renews", account.renews, "'yearly', or left out")
+    refuse_bad_total(account.total)
+
+
+def refuse_bad_total(total: Fraction) -> None:
+    """Refuses a total outside (0, 10^6]."""
+    _refuse_bad_amount("total", total, Fraction(0), LARGEST_TOTAL)
+
+
+def refuse_bad_request(request: ChargeRequest) -> None:
+    """Refuses a request that no ledger could hold, before any is looked at."""
+    for what in ("account", "release", "period", "digest", "privacy_unit", "neighbours", "store_id"):
+        text_of(what.replace("_", " "), getattr(request, what))
+    if request.reason != "":
+        text_of("reason", request.reason, longest=2000)
+    if type(request.revision) is not int or not 1 <= request.revision <= _LARGEST_REVISION:
+        raise NotRecordable("revision", request.revision, f"a whole number from 1 to {_LARGEST_REVISION}")
+    _refuse_bad_amount("epsilon", request.epsilon, SMALLEST_EPSILON, LARGEST_EPSILON)
+
+
+def refuse_bad_digest(digest: str) -> None:
+    """Refuses a digest of published values that is not text of a sane length."""
+    text_of("digest of the values", digest)
+
+
+def refuse_no_reason(what: str, reason: str) -> None:
+    """Refuses an empty reason, or one that is no readable text."""
+    if reason == "" or not text_of("reason", reason, longest=2000).strip():
+        raise ReasonMissing(what)
+
+
+def _refuse_bad_amount(what: str, amount: Fraction, least: Fraction, most: Fraction) -> None:
+    """Refuses what is not an exact fraction within bounds (0 itself is never within) that can be written."""
+    if not isinstance(amount, Fraction):
+        raise NotRecordable(what, type(amount).__name__, "an exact fraction, not a float or other number")
+    if amount <= 0 or not least <= amount <= most:
+        raise NotRecordable(what, _rough(amount), f"more than 0, at least {float(least):g} and at most {most}")
+    if amount.denominator > _LARGEST_DENOMINATOR:
+        raise NotRecordable(what, _rough(amount), "a fraction with a denominator of at most 30 digits")
+
+
+def _rough(amount: Fraction) -> str:
+    try:
+        return f"{float(amount):.9g}"
+    except OverflowError:
+        return "a huge number"
+
+
+def text_of(what: str, value: object, longest: int = 200) -> str:
+    """Text of a sane length without control or formatting characters, which could disguise a message."""
+    if not isinstance(value, str):
+        raise NotRecordable(what, type(value).__name__, "text")
+    if not 1 <= len(value) <= longest:
+        raise NotRecordable(what, value[:60], f"text of 1 to {longest} characters")
+    if any(unicodedata.category(letter) in _DISGUISES for letter in value):
+        raise NotRecordable(what, value, "text without control characters or line breaks")
+    return value

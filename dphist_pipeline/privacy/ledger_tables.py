@@ -1,0 +1,251 @@
+"""The ledger's table, and the one place that knows the database it lies in: a SQLite file.
+
+PostgreSQL can become a second class beside `SqliteFile`, with the same methods and, in `transaction`,
+`SELECT ... FOR UPDATE` on a row that all writers share (entries are numbered over all accounts) where SQLite
+has `BEGIN IMMEDIATE`. Until it is tested, other databases are refused.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Literal
+
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from dphist_pipeline.privacy.ledger_errors import (
+    LedgerAltered,
+    LedgerBusy,
+    LedgerError,
+    LedgerExists,
+    LedgerMissing,
+    LedgerReadOnly,
+    LedgerUnusable,
+    LedgerUrlRefused,
+)
+
+Intent = Literal["read", "write", "rehearse"]
+BUSY_SECONDS = 60.0
+
+ENTRIES = sa.Table(
+    "ledger_entry",
+    sa.MetaData(),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("account", sa.Text),
+    sa.Column("release", sa.Text),
+    sa.Column("period", sa.Text),
+    sa.Column("revision", sa.Integer),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Column("previous_hash", sa.Text, sa.ForeignKey("ledger_entry.hash"), unique=True),
+    sa.Column("made_at", sa.Text, nullable=False),
+    sa.Column("hash", sa.Text, nullable=False, unique=True),
+    # Kinds are not listed here, so that a later version can add one; reading refuses an unknown kind.
+    sa.CheckConstraint("(number = 1) = (previous_hash IS NULL)", name="chained"),
+    sa.CheckConstraint("(number = 1) = (kind = 'created')", name="created_first"),
+    sa.CheckConstraint("kind = 'created' OR account IS NOT NULL", name="of_an_account"),
+    sa.CheckConstraint(
+        "kind NOT IN ('charged', 'published') OR (release IS NOT NULL AND period IS NOT NULL AND revision >= 1)",
+        name="of_a_release",
+    ),
+)
+_columns = ENTRIES.c
+
+
+def _once(name: str, kind: str, *columns: sa.Column[object]) -> sa.Index:
+    only = _columns.kind == kind
+    return sa.Index(name, *columns, unique=True, sqlite_where=only, postgresql_where=only)
+
+
+_KEY = (_columns.release, _columns.period, _columns.revision)
+_once("charged_once", "charged", *_KEY)
+_once("published_once", "published", *_KEY)
+_once("opened_once", "opened", _columns.account)
+sa.Index("by_account", _columns.account)
+sa.Index("by_period", _columns.release, _columns.period)
+_INDEXES = frozenset(str(index.name) for index in ENTRIES.indexes)
+
+_REFUSAL = "BEGIN SELECT RAISE(ABORT, 'the ledger only grows, entry by entry'); END"
+_TRIGGERS = {
+    # Without the third, INSERT OR REPLACE would overwrite an entry: it fires no DELETE trigger.
+    "never_updated": f"BEFORE UPDATE ON ledger_entry {_REFUSAL}",
+    "never_deleted": f"BEFORE DELETE ON ledger_entry {_REFUSAL}",
+    "always_next": (
+        "BEFORE INSERT ON ledger_entry WHEN NEW.number IS NOT (SELECT coalesce(max(number), 0) + 1 "
+        "FROM ledger_entry) OR NEW.previous_hash IS NOT (SELECT hash FROM ledger_entry ORDER BY number DESC "
+        f"LIMIT 1) {_REFUSAL}"
+    ),
+}
+_TRIGGER_SQL = {name: f"CREATE TRIGGER {name} {rule}" for name, rule in _TRIGGERS.items()}
+
+
+class SqliteFile:
+    """A SQLite file by its path: transactions on it, and its errors turned into ours.
+
+    No connection outlives a transaction, so a process may fork between any two calls. While one is open,
+    nothing else in this process may open and close the file: that would drop SQLite's locks.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.where = str(self.path)
+        self._engine = sa.create_engine("sqlite://", creator=self._connect, poolclass=NullPool)
+        sa.event.listen(self._engine, "begin", _begin)
+
+    @classmethod
+    def at(cls, url: str | sa.URL) -> SqliteFile:
+        """The file that an SQLAlchemy URL names; it need not exist."""
+        try:
+            read = sa.make_url(url)
+        except (ArgumentError, ValueError):
+            read = None
+        if read is None:
+            raise LedgerUrlRefused("it is no SQLAlchemy URL")
+        if read.drivername not in ("sqlite", "sqlite+pysqlite"):
+            raise LedgerUrlRefused(f"'{read.drivername}' is not supported yet, only SQLite is")
+        if not read.database or read.database.startswith((":memory:", "file:")) or "\0" in read.database:
+            raise LedgerUrlRefused("it names no file")
+        if read.query:
+            raise LedgerUrlRefused("it has options after a '?'")
+        return cls(Path(read.database))
+
+    def require_file(self) -> None:
+        """Refuses when there is no file: SQLite would make one."""
+        problem = None
+        try:
+            there = self.path.is_file()
+        except OSError as error:
+            there, problem = False, error.strerror
+        if problem is not None:
+            raise LedgerUnusable(self.where, problem)
+        if not there:
+            raise LedgerMissing(self.where)
+
+    @contextmanager
+    def creation(self) -> Iterator[SqliteFile]:
+        """A file to be filled, private to its owner, that gets its name only when all is well in it.
+
+        A link never replaces: of two that create one ledger at once, one is refused.
+        """
+        draft = SqliteFile(self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}.new"))
+        problem: LedgerError | None = None
+        try:
+            if os.path.lexists(self.path):
+                raise FileExistsError
+            os.close(os.open(draft.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            yield draft
+            os.link(draft.path, self.path)
+            _sync_folder(self.path.parent)
+        except FileExistsError:
+            problem = LedgerExists(self.where)
+        except OSError as error:
+            problem = LedgerUnusable(self.where, error.strerror or "the file system refused")
+        finally:
+            draft.close()
+            with suppress(OSError):
+                draft.path.unlink()
+        if problem is not None:
+            raise problem from None
+
+    @contextmanager
+    def transaction(self, intent: Intent) -> Iterator[sa.Connection]:
+        """One transaction, alone from its first statement unless it only reads.
+
+        'rehearse' writes for real, to see whether that works, and takes everything back.
+        """
+        problem: LedgerError | None = None
+        try:
+            if intent != "read":
+                self._refuse_read_only()
+            with self._engine.connect().execution_options(ledger_intent=intent) as connection:
+                yield connection
+                if intent == "write":
+                    connection.commit()
+                elif intent == "rehearse":
+                    connection.exec_driver_sql("PRAGMA user_version = 0")
+        except (SQLAlchemyError, sqlite3.Error, OSError) as error:
+            problem = self._translated(error)
+        if problem is not None:
+            raise problem from None
+
+    def create_tables(self, connection: sa.Connection) -> None:
+        """Makes the table, its indexes and the triggers that keep it append-only."""
+        ENTRIES.metadata.create_all(connection, checkfirst=False)
+        for sql in _TRIGGER_SQL.values():
+            connection.exec_driver_sql(sql)
+
+    def verify_tables(self, connection: sa.Connection) -> None:
+        """Refuses a file without our table, or with other triggers or fewer indexes on it."""
+        rows = connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master").all()
+        named = {kind: {name: sql for of, name, sql in rows if of == kind} for kind in ("table", "index", "trigger")}
+        if ENTRIES.name not in named["table"]:
+            raise LedgerAltered(self.where, None, "the file holds no ledger")
+        if named["trigger"] != _TRIGGER_SQL or not named["index"].keys() >= _INDEXES:
+            raise LedgerAltered(self.where, None, "the rules that guard its table were removed or changed")
+
+    def close(self) -> None:
+        """Lets go of the engine; a later call simply connects again."""
+        self._engine.dispose()
+
+    def _connect(self) -> sqlite3.Connection:
+        """A connection that starts no transaction by itself, and never makes a file (mode=rw)."""
+        address = f"{self.path.as_uri()}?mode=rw"
+        connection = sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+        try:
+            # Not WAL: with it a committed charge can be lost. EXTRA: the journal's removal is durable too.
+            for pragma in (
+                "journal_mode=DELETE",
+                "synchronous=EXTRA",
+                "foreign_keys=ON",
+                "trusted_schema=OFF",
+            ):
+                with closing(connection.execute(f"PRAGMA {pragma}")) as cursor:
+                    cursor.fetchall()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _refuse_read_only(self) -> None:
+        """Takes missing owner-write permission seriously, which the operating system ignores for root."""
+        self.require_file()
+        if not all(place.stat().st_mode & stat.S_IWUSR for place in (self.path, self.path.parent)):
+            raise LedgerReadOnly(self.where)
+
+    def _translated(self, error: Exception) -> LedgerError:
+        """Our error for SQLite's or the file system's."""
+        if isinstance(error, OSError):
+            return LedgerUnusable(self.where, error.strerror or "the file system refused")
+        name = getattr(getattr(error, "orig", error), "sqlite_errorname", "")
+        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            return LedgerBusy(self.where, BUSY_SECONDS)
+        if name.startswith("SQLITE_CANTOPEN") and not self.path.exists():
+            return LedgerMissing(self.where)
+        if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+            return LedgerReadOnly(self.where)
+        if name.startswith("SQLITE_NOTADB"):
+            return LedgerAltered(self.where, None, "the file is no database")
+        if name.startswith(("SQLITE_IOERR", "SQLITE_FULL", "SQLITE_NOMEM", "SQLITE_PROTOCOL", "SQLITE_INTERRUPT")):
+            return LedgerUnusable(self.where, f"the database engine reports {name}")
+        return LedgerAltered(self.where, None, f"the database engine cannot use it ({name or 'unreadable'})")
+
+
+def _begin(connection: sa.Connection) -> None:
+    """Takes the write lock before the first SELECT: two that read first and then write would both fail."""
+    reads = connection.get_execution_options().get("ledger_intent") == "read"
+    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

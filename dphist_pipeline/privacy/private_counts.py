@@ -1,0 +1,135 @@
+"""The doors: the only methods that show anything of the exact counts, each for a share of the budget.
+
+Why they are private. Let x and x' be the counts of neighbours: ||x - x'||_1 <= Δ, the sensitivity, whatever
+the records are (bounding keeps at most so many rows of a unit, and what it keeps depends on that unit alone).
+    noisy_cells   adds independent discrete Laplace noise of scale Δ/ε to every cell. The probability of an
+                  output changes by at most the factor exp(ε/Δ) per unit of ||x - x'||_1: e^ε in all.
+    noisy_sums    the same for the sums over the groups of a partition: sums move by at most ||x - x'||_1 together,
+                  since every cell is in one group. One draw a group, shared by its cells.
+Counts and sums are cut off at ±2^52 before the noise (which brings counts no further apart) and the noisy value lies
+within ±2^53, so int64 never wraps and float64 holds every value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from fractions import Fraction
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.domain import Domain
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.privacy import noise
+from dphist_pipeline.privacy.budget import LARGEST_SCALE, Budget
+from dphist_pipeline.privacy.journal import Answers, Unrecorded
+from dphist_pipeline.privacy.noisy import NoisyCells, NoisySums
+
+LARGEST_COUNT = 1 << 52
+HALF_BITS = 26
+
+
+class DoorMisuse(DphistError):
+    """A mechanism asked a door for something that it does not give."""
+
+
+class PrivateCounts:
+    """Exact counts behind doors.
+
+    Args:
+        domain: the declared grid.
+        sensitivity: L1 sensitivity of the counts, Δ.
+        load: gives the exact counts, int64, shape (domain.cells,); called only when a door must draw.
+        answers: the journal of the release; without one, draws are recorded nowhere.
+    """
+
+    __slots__ = ("__answers", "__load", "domain", "sensitivity")
+
+    def __init__(
+        self,
+        domain: Domain,
+        sensitivity: int,
+        load: Callable[[], NDArray[np.int64]],
+        answers: Answers | None = None,
+    ) -> None:
+        if sensitivity < 1:
+            raise DoorMisuse("sensitivity must be at least 1: the most that one privacy unit moves the counts")
+        self.domain, self.sensitivity = domain, sensitivity
+        self.__load, self.__answers = load, answers or Unrecorded()
+
+    def noisy_cells(self, budget: Budget) -> NoisyCells:
+        """Every cell plus its own discrete Laplace noise of scale sensitivity/epsilon; spends the budget."""
+        scale = self._scale(budget)
+        values = self.__ask("noisy_cells", budget, scale, "", self.__exact)
+        return NoisyCells(values.reshape(self.domain.shape), scale)
+
+    def noisy_sums(self, groups: NDArray[np.int64], budget: Budget) -> NoisySums:
+        """One noisy sum per group, one draw each; spends the budget.
+
+        Args:
+            groups: group number of every cell, shape of the domain, from 0 with none left out.
+            budget: the share to spend.
+        """
+        scale = self._scale(budget)
+        numbers = np.ascontiguousarray(groups, dtype=np.int64).ravel()
+        sizes = _group_sizes(numbers, self.domain.cells)
+        partition = hashlib.sha256(numbers.tobytes()).hexdigest()
+        values = self.__ask("noisy_sums", budget, scale, partition, lambda: _sums(self.__exact(), numbers))
+        return NoisySums(values, sizes, scale)
+
+    def _scale(self, budget: Budget) -> Fraction:
+        scale = self.sensitivity / budget.epsilon
+        if scale > LARGEST_SCALE:
+            raise DoorMisuse(f"'{budget.step}' would add noise of scale {scale}; the most is 10^7: raise its epsilon")
+        return scale
+
+    def __ask(
+        self,
+        door: str,
+        budget: Budget,
+        scale: Fraction,
+        partition: str,
+        exact: Callable[[], NDArray[np.int64]],
+    ) -> NDArray[np.float64]:
+        question = {"door": door, "epsilon": str(budget.spend()), "scale": str(scale), "partition": partition}
+
+        def draw() -> NDArray[np.int64]:
+            sums = exact()
+            return sums + noise.discrete_laplace(scale, sums.size)
+
+        return self.__answers.answer(budget.step, question, draw).astype(np.float64)
+
+    def __exact(self) -> NDArray[np.int64]:
+        exact = self.__load()
+        if exact.shape != (self.domain.cells,) or exact.dtype != np.int64:
+            raise DoorMisuse("exact counts must be int64, one per declared cell")
+        return np.clip(exact, -LARGEST_COUNT, LARGEST_COUNT)
+
+    def __repr__(self) -> str:
+        return f"PrivateCounts({self.domain.cells} cells, sensitivity {self.sensitivity}; counts withheld)"
+
+    def __reduce__(self) -> NoReturn:
+        raise DoorMisuse("exact counts are not pickled or copied; pass the object itself")
+
+
+def _group_sizes(numbers: NDArray[np.int64], cells: int) -> NDArray[np.int64]:
+    if numbers.size != cells or numbers.min(initial=0) < 0:
+        raise DoorMisuse("groups must give every cell one group number, from 0")
+    sizes = np.bincount(numbers)
+    if not sizes.all():
+        raise DoorMisuse("groups must be numbered from 0 with none left out")
+    return sizes.astype(np.int64)
+
+
+def _sums(exact: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sums of non-overlapping groups, exactly, cut off at ±2^52.
+
+    Halves of 26 bits are summed apart: float64 weights hold sums below 2^53 exactly, up to 2^26 cells.
+    """
+    high = np.bincount(numbers, weights=(exact >> HALF_BITS).astype(np.float64)).astype(np.int64)
+    low = np.bincount(numbers, weights=(exact & ((1 << HALF_BITS) - 1)).astype(np.float64)).astype(np.int64)
+    room = LARGEST_COUNT >> HALF_BITS
+    sums = (np.clip(high, -2 * room, 2 * room) << HALF_BITS) + low
+    return sums.clip(-LARGEST_COUNT, LARGEST_COUNT)

@@ -1,0 +1,126 @@
+"""Publishing: all files of a release appear at once, whole, or not at all."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.files import make_folder, sync_folder
+from dphist_pipeline.publishing.tables import (
+    Charged,
+    rounded_up,
+    write_charges,
+    write_groups,
+    write_histogram,
+)
+
+FILES = ("histogram.parquet", "groups.parquet", "audit.parquet", "audit.json")
+VERSIONS = ("dphist-pipeline", "numpy", "cryptography", "pyarrow", "polars", "duckdb")
+
+
+class PublishedFilesDamaged(DphistError):
+    """Files in the public store are not those that were published."""
+
+    def __init__(self, folder: Path, problem: str) -> None:
+        self.folder, self.problem = folder, problem
+        super().__init__(
+            f"the published release at {folder} {problem}. Move that folder away and run the same command again: it "
+            "makes the files anew from the journal, and spends nothing."
+        )
+
+
+def write_release(estimate: Estimate, facts: dict[str, Any], staging: Path) -> None:
+    """Writes the files of a release into a folder that nobody reads yet, and waits until they are on the disk.
+
+    Args:
+        estimate: what the mechanism returned.
+        facts: the audit's facts, public, without charges, versions and digests; see `pipeline`.
+        staging: an empty folder on the file system of the public store.
+    """
+    charges = [Charged(step, epsilon, facts["sensitivity"] / epsilon) for step, epsilon in estimate.charges]
+    write_histogram(estimate, staging / "histogram.parquet")
+    write_groups(estimate, staging / "groups.parquet")
+    write_charges(facts, charges, staging / "audit.parquet")
+    audit = {
+        **facts,
+        "epsilon": str(estimate.epsilon),
+        "epsilon_double": rounded_up(estimate.epsilon),
+        "noise": "discrete Laplace, P(k) proportional to exp(-|k| / noise_scale)",
+        "charges": [
+            {"step": charged.step, "epsilon": str(charged.epsilon), "noise_scale": str(charged.scale)}
+            for charged in charges
+        ],
+        "values_digest": values_digest(estimate),
+        "files": {name: _digest(staging / name) for name in FILES[:-1]},
+        "versions": {
+            "python": ".".join(map(str, sys.version_info[:3])),
+            **{name: version(name) for name in VERSIONS},
+        },
+    }
+    (staging / "audit.json").write_text(json.dumps(audit, indent=2) + "\n", encoding="utf-8")
+    for name in FILES:
+        (staging / name).chmod(0o644)
+        _sync(staging / name)
+    staging.chmod(0o755)
+    sync_folder(staging)
+
+
+def move_into_place(staging: Path, published: Path) -> bool:
+    """Publishes a folder by one rename; false when another run was first, whose files then stand."""
+    make_folder(published.parent, 0o755)
+    try:
+        staging.rename(published)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        return False
+    sync_folder(published.parent)
+    return True
+
+
+def values_digest(estimate: Estimate) -> str:
+    """SHA-256 of the released values, whatever versions of libraries wrote the files."""
+    digest = hashlib.sha256()
+    unbiased = None if estimate.unbiased is None else estimate.unbiased.values
+    for values, kind in ((estimate.values, "<f8"), (unbiased, "<f8"), (estimate.groups, "<i8")):
+        content = b"" if values is None else np.ascontiguousarray(values, dtype=kind).tobytes()
+        digest.update(len(content).to_bytes(8, "little") + content)
+    return digest.hexdigest()
+
+
+def read_audit(published: Path) -> dict[str, Any]:
+    """The audit of a published release, after checking that its files are those that it names.
+
+    Raises:
+        PublishedFilesDamaged: a file is missing or altered.
+    """
+    damaged = None
+    try:
+        audit: dict[str, Any] = json.loads((published / "audit.json").read_bytes())
+        expected = dict(audit["files"])
+        damaged = next((name for name in FILES[:-1] if _digest(published / name) != expected.get(name)), None)
+    except (OSError, ValueError, KeyError, TypeError):
+        damaged = "audit.json"
+    if damaged:
+        raise PublishedFilesDamaged(published, f"has a missing or altered {damaged}")
+    return audit
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

@@ -1,0 +1,1 @@
+"""The release spec: one YAML file, checked whole before any data is opened."""

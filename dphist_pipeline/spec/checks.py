@@ -1,0 +1,213 @@
+"""What single fields of a release must be, and how they must agree with the fields before them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from fractions import Fraction
+from typing import Protocol
+from zoneinfo import ZoneInfo, available_timezones
+
+from pydantic import ValidationInfo
+
+from dphist_pipeline.errors import DphistError, did_you_mean
+from dphist_pipeline.mechanisms import build, names
+from dphist_pipeline.privacy.budget import LARGEST_EPSILON, LARGEST_SCALE
+from dphist_pipeline.spec.epsilon import checked_epsilon
+from dphist_pipeline.spec.fields import whole
+from dphist_pipeline.spec.refusals import FromEnvironment, Location, MistakesError, as_key, shown
+from dphist_pipeline.spec.sensitivity import l1_sensitivity
+from dphist_pipeline.spec.words import text
+
+EVERY_ROW = "row"
+LARGEST_BOUND = int(LARGEST_SCALE * LARGEST_EPSILON)
+LONGEST_SOURCE = 4000
+
+_CRON_FIELD = re.compile(r"[0-9A-Za-z*/,#?-]+", re.ASCII)
+_MACHINE_ZONES = ("localtime", "Factory", "posixrules", "posix/", "right/")
+
+
+class Sized(Protocol):
+    """An axis, as far as counting cells goes."""
+
+    @property
+    def size(self) -> int:
+        """Number of cells along the axis."""
+
+
+class Source(str):
+    """A source as written, with `{{ env.X }}` in it; `resolved` is what it stands for and is never shown."""
+
+    resolved: str
+
+    def __new__(cls, written: str, resolved: str = "") -> Source:
+        source = super().__new__(cls, written)
+        source.resolved = resolved
+        return source
+
+
+def title(value: object) -> str:
+    """A title for people: any text, or none."""
+    return "" if value == "" else text(value)
+
+
+def source(value: object) -> str:
+    """Files of one kind, by name or glob; where it holds `{{ env.X }}`, as written.
+
+    Raises:
+        ValueError: for other kinds of files and for addresses.
+    """
+    if not isinstance(value, str):
+        raise ValueError(f"must be text, the name or glob of Parquet or CSV files, not {shown(value)}")
+    if len(value) > LONGEST_SOURCE:
+        raise ValueError(f"is longer than {LONGEST_SOURCE} characters; shorten it")
+    if value:
+        for start in range(0, len(value), 200):
+            text(f"x{value[start : start + 199]}")
+    if "://" in value:
+        raise ValueError("is an address; only files of this machine are supported yet")
+    ending = value.casefold()
+    if ending.endswith((".csv.gz", ".csv.zst", ".csv.bz2")):
+        raise ValueError("is compressed CSV, which is not supported yet; unpack it, or better, use Parquet")
+    if not ending.endswith((".parquet", ".csv")):
+        raise ValueError(f"must end in .parquet or .csv, not {shown(value)}; name files, not a folder")
+    return Source(value.written, str(value)) if isinstance(value, FromEnvironment) else value
+
+
+def csv_delimiter(value: object) -> str:
+    """One sign between the fields of a CSV file."""
+    if not isinstance(value, str) or len(value) != 1 or not (value == "\t" or _is_sign(value)) or value in "\"'\\":
+        raise ValueError(f'must be one sign such as "," or ";" or "\\t", not {shown(value)}')
+    return value
+
+
+def csv_quote(value: object) -> str:
+    """The sign around quoted fields of a CSV file, or nothing where fields are never quoted."""
+    if value not in ("", '"', "'"):
+        raise ValueError(f'must be \'"\', "\'" or "" (no quoting), not {shown(value)}')
+    return str(value)
+
+
+def max_rows_per_unit(value: object, info: ValidationInfo) -> int:
+    """The bound on rows of one person, in agreement with `privacy_unit`."""
+    unit = info.data.get("privacy_unit")
+    if value is None:
+        if unit is not None and unit != EVERY_ROW:
+            raise ValueError(
+                "is required: how many rows of one person count, per period; the privacy promise rests on it"
+            )
+        return 1
+    bound = whole(value, 1, LARGEST_BOUND)
+    if unit == EVERY_ROW and bound != 1:
+        raise ValueError(
+            "must be 1 with `privacy_unit: row`, where every row is another person; name the person's column"
+        )
+    return bound
+
+
+def epsilon(value: object, info: ValidationInfo) -> Fraction:
+    """The budget of one period, exact, with noise that stays within the sampler's range."""
+    number = checked_epsilon(value)
+    bound, neighbours = info.data.get("max_rows_per_unit"), info.data.get("neighbours")
+    if bound is None or neighbours is None:
+        return number
+    sensitivity = l1_sensitivity(bound, neighbours)
+    if Fraction(sensitivity) / number > LARGEST_SCALE:
+        raise ValueError(
+            f"is too small for a sensitivity of {sensitivity:,}: their ratio may be at most 10^7; "
+            "raise epsilon or lower `max_rows_per_unit`"
+        )
+    return number
+
+
+def mechanism(value: object) -> str:
+    """The name of a mechanism that exists."""
+    if not isinstance(value, str):
+        raise ValueError(f"must be the name of a mechanism, not {shown(value)}. {did_you_mean('', names())}")
+    if value not in names():
+        raise ValueError(f"there is no mechanism {shown(value)}. {did_you_mean(value[:60], names())}")
+    return value
+
+
+def settings(value: object, info: ValidationInfo) -> dict[str, object]:
+    """Settings that the mechanism takes; defaults are its own."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"must be a mapping of the mechanism's settings, not {shown(value)}")
+    chosen = {as_key(key): item for key, item in value.items()}
+    if "mechanism" not in info.data:
+        return chosen
+    try:
+        build(info.data["mechanism"], chosen)
+    except DphistError as error:
+        setting = getattr(error, "setting", None)
+        at: Location = (setting,) if isinstance(setting, str) and setting in chosen else ()
+        mistakes = MistakesError([(at, str(error))])
+    else:
+        return chosen
+    raise mistakes
+
+
+def number_of_cells(axes: Iterable[Sized], most: int | None) -> None:
+    """Refuses more cells than allowed, before any is made."""
+    sizes = [axis.size for axis in axes]
+    if most is not None and math.prod(sizes) > most:
+        product = " x ".join(f"{size:,}" for size in sizes)
+        raise ValueError(f"make {product} cells, more than the {most:,} of `max_cells`; use fewer or wider bins")
+
+
+def period_column(value: object, info: ValidationInfo) -> str | None:
+    """The column that says when a row happened: there exactly where the release has periods."""
+    period = info.data.get("period")
+    if value is None:
+        if period not in (None, "none"):
+            raise ValueError(f"is required with `period: {period}`: the column with the date or time of a row")
+        return None
+    if period == "none":
+        raise ValueError("has no use with `period: none`; remove it, or add `period: week` or another length")
+    return text(value)
+
+
+def time_zone(value: object) -> str:
+    """An IANA time zone that means the same on every machine."""
+    zone = text(value)
+    try:
+        if not zone.startswith(_MACHINE_ZONES):
+            ZoneInfo(zone)
+            return zone
+    except (KeyError, ValueError, OSError):
+        pass
+    near = get_close_matches(zone[:60], sorted(available_timezones()), n=2, cutoff=0.6)
+    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    raise ValueError(f"there is no time zone {shown(zone)}; use a name such as UTC or Europe/Brussels.{hint}")
+
+
+def schedule(value: object) -> str | None:
+    """A cron line of five fields, or none."""
+    if value is None:
+        return None
+    line = text(value)
+    fields = line.split()
+    if len(fields) != 5 or not all(map(_CRON_FIELD.fullmatch, fields)):
+        raise ValueError(f'must be a cron line of five fields such as "0 6 * * MON", not {shown(value)}')
+    return line
+
+
+def owners(value: object) -> tuple[str, ...]:
+    """Who answers for the release: e-mail addresses or `team:` names."""
+    if not isinstance(value, list | tuple):
+        raise ValueError(f'must be a list such as ["team:statistics"], not {shown(value)}')
+    found: list[tuple[Location, str]] = []
+    for number, owner in enumerate(value):
+        try:
+            text(owner)
+        except ValueError as error:
+            found.append(((number,), str(error)))
+    if found:
+        raise MistakesError(found)
+    return tuple(value)
+
+
+def _is_sign(value: str) -> bool:
+    return value.isascii() and value.isprintable() and not value.isalnum()

@@ -1,0 +1,49 @@
+"""Kinds of fields that several parts of a spec share, each with its own words for what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import PlainValidator
+
+from dphist_pipeline.errors import did_you_mean
+from dphist_pipeline.spec.refusals import shown
+from dphist_pipeline.spec.words import text
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"must be true or false, not {shown(value)}")
+    return value
+
+
+Flag = Annotated[bool, PlainValidator(_flag)]
+Text = Annotated[str, PlainValidator(text)]
+
+
+def one_of(*choices: str, spellings: Mapping[str, str] | None = None) -> PlainValidator:
+    """One of a few words; `spellings` maps other accepted words to them."""
+    accepted = {**{choice: choice for choice in choices}, **(spellings or {})}
+
+    def validate(value: object) -> str:
+        if isinstance(value, str) and value in accepted:
+            return accepted[value]
+        hint = did_you_mean(value[:60], choices) if isinstance(value, str) else did_you_mean("", choices)
+        raise ValueError(f"must be one of {', '.join(choices)}, not {shown(value)}. {hint}".strip())
+
+    return PlainValidator(validate)
+
+
+def whole(value: object, least: int, most: int | None = None) -> int:
+    """A whole number between `least` and `most`.
+
+    Raises:
+        ValueError: for everything else, text and 3.0 included.
+    """
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"must be a whole number, not {shown(value)}")
+    if value < least or (most is not None and value > most):
+        bounds = f"at least {least:,}" if most is None else f"between {least:,} and {most:,}"
+        raise ValueError(f"must be {bounds}, not {shown(value)}")
+    return value

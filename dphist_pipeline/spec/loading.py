@@ -1,0 +1,115 @@
+"""Reading a spec from its file: the same file that Dagster reads as `defs.yaml`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from dphist_pipeline.errors import did_you_mean
+from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.refusals import SpecError, place, shown
+from dphist_pipeline.spec.templates import resolve_templates
+from dphist_pipeline.spec.yaml_rules import read_yaml
+
+COMPONENT = "dphist_pipeline.HistogramRelease"
+LARGEST_FILE = 10_000_000
+
+_TOP_LEVEL = ("type", "attributes", "requirements", "post_processing")
+
+Problems = list[tuple[str, str]]
+
+
+def load_spec(path: Path | str) -> ReleaseSpec:
+    """The release spec in a YAML file, checked whole; no data is opened.
+
+    Raises:
+        SpecError: with every mistake that was found, its place in the file and its mend.
+    """
+    try:
+        file, document = _read(path)
+        problems = _check_top(document)
+        attributes = document.get("attributes", {}) if isinstance(document, Mapping) else None
+        if not isinstance(attributes, Mapping):
+            raise SpecError(problems)
+        return _from_attributes(attributes, project_folder(file), problems)
+    except SpecError as error:
+        problems = list(error.problems)
+    raise SpecError(problems, file=path)
+
+
+def project_folder(spec: Path | str) -> Path:
+    """Where relative paths start: the nearest folder above a spec with a pyproject.toml, else its own."""
+    folder = Path(spec).resolve().parent
+    return next((parent for parent in (folder, *folder.parents) if (parent / "pyproject.toml").is_file()), folder)
+
+
+def _from_attributes(attributes: Mapping[str, object], base: Path, problems: Problems) -> ReleaseSpec:
+    resolved, unresolved = resolve_templates(attributes)
+    problems = problems + [(place("attributes", at), what) for at, what in unresolved]
+    spec = None
+    try:
+        spec = ReleaseSpec.from_attributes(resolved if isinstance(resolved, dict) else {}, base)
+    except SpecError as error:
+        known = {where for where, _ in problems}
+        problems += [problem for problem in error.problems if problem[0] not in known]
+    if spec is None or problems:
+        raise SpecError(problems)
+    return spec
+
+
+def _check_top(document: object) -> Problems:
+    if document is None:
+        return [("", f"the file is empty; it needs `type: {COMPONENT}` and `attributes:`")]
+    if not isinstance(document, Mapping):
+        return [("", f"must be a mapping with `type` and `attributes`, not {shown(document)}")]
+    problems = [
+        (place("", (key,)).lstrip("."), f"unknown field. {did_you_mean(str(key)[:60], _TOP_LEVEL)}")
+        for key in document
+        if key not in _TOP_LEVEL
+    ]
+    if document.get("type") != COMPONENT:
+        given = f"not {shown(document['type'])}" if "type" in document else "and is missing"
+        problems.append(("type", f"must be {COMPONENT}, {given}"))
+    if not isinstance(document.get("attributes"), Mapping):
+        given = f"not {shown(document['attributes'])}" if "attributes" in document else "and is missing"
+        problems.append(("attributes", f"must be a mapping with the fields of the release, {given}"))
+    return problems
+
+
+def _read(path: Path | str) -> tuple[Path, object]:
+    file = Path(path)
+    return file, read_yaml(_decoded(_bytes(file)))
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        if file.is_dir():
+            problem = "is a folder; name the spec's file, usually defs.yaml in it"
+        elif not file.exists():
+            problem = "there is no such file; check the path"
+        elif not file.is_file():
+            problem = "is not a regular file; name a YAML file"
+        else:
+            with file.open("rb") as stream:
+                return stream.read(LARGEST_FILE + 1)
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "its path is not valid"
+        problem = f"cannot be read: {reason}"
+    raise SpecError([("", problem)])
+
+
+def _decoded(content: bytes) -> str:
+    if len(content) > LARGEST_FILE:
+        raise SpecError([("", f"is larger than {LARGEST_FILE // 1_000_000} MB, too large for a spec")])
+    nul = content.find(b"\0")
+    if nul >= 0:
+        raise SpecError([(_line(content, nul), "holds a NUL byte; save the file as UTF-8 text")])
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        bad = error.start
+    raise SpecError([(_line(content, bad), "is not valid UTF-8; save the file as UTF-8 text")])
+
+
+def _line(content: bytes, position: int) -> str:
+    return f"line {content.count(bytes([10]), 0, position) + 1}"

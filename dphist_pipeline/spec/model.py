@@ -1,0 +1,208 @@
+"""The release spec: what one YAML file declares, checked whole before any data is opened."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    PrivateAttr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from dphist_pipeline.domain import Domain
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.mechanisms import Mechanism, build, settings_of
+from dphist_pipeline.spec import checks, words
+from dphist_pipeline.spec.axes import MOST_CELLS, AxisSpec, check_axes
+from dphist_pipeline.spec.checks import Source
+from dphist_pipeline.spec.fields import one_of, whole
+from dphist_pipeline.spec.mistakes import located
+from dphist_pipeline.spec.periods import Length, Period, PeriodRule, WeekStart
+from dphist_pipeline.spec.refusals import SpecError, as_key, place, shown
+from dphist_pipeline.spec.sensitivity import Neighbours, l1_sensitivity
+
+LONGEST_DELAY = 36_500
+
+
+def declared(digest: bool, **more: Any) -> Any:
+    """A field, marked as part of the spec's digest or not.
+
+    A field added later must stay out of `digest` while it has its default: else every period that was
+    released before asks for `--revise`.
+    """
+    return Field(json_schema_extra={"digest": digest}, validate_default=True, **more)
+
+
+class ReleaseSpec(BaseModel):
+    """One release as declared: fields in the order in which their checks build on each other."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    release: Annotated[str, PlainValidator(words.release_name)] = declared(digest=True)
+    title: Annotated[str, PlainValidator(checks.title)] = declared(digest=False, default="")
+    source: Annotated[str, PlainValidator(checks.source)] = declared(digest=True)
+    csv_delimiter: Annotated[str, PlainValidator(checks.csv_delimiter)] = declared(digest=True, default=",")
+    csv_quote: Annotated[str, PlainValidator(checks.csv_quote)] = declared(digest=True, default="")
+    privacy_unit: Annotated[str, PlainValidator(words.text)] = declared(digest=True)
+    max_rows_per_unit: Annotated[int, PlainValidator(checks.max_rows_per_unit)] = declared(digest=True, default=None)
+    neighbours: Annotated[
+        Neighbours,
+        one_of(
+            "add_remove",
+            "substitute",
+            spellings={"add_or_remove_one": "add_remove", "replace_one": "substitute"},
+        ),
+    ] = declared(digest=True, validation_alias=AliasChoices("neighbours", "neighbors"))
+    epsilon: Annotated[Fraction, PlainValidator(checks.epsilon)] = declared(digest=True)
+    account: Annotated[str, PlainValidator(words.name)] = declared(digest=True)
+    mechanism: Annotated[str, PlainValidator(checks.mechanism)] = declared(digest=True)
+    settings: Annotated[dict[str, object], PlainValidator(checks.settings)] = declared(digest=True, default={})
+    max_cells: Annotated[int, PlainValidator(lambda value: whole(value, 1, MOST_CELLS))] = declared(
+        digest=True, default=MOST_CELLS
+    )
+    axes: tuple[AxisSpec, ...] = declared(digest=True)
+    period: Annotated[Length, one_of("week", "month", "quarter", "year", "none")] = declared(
+        digest=True, default="none"
+    )
+    period_column: Annotated[str | None, PlainValidator(checks.period_column)] = declared(digest=True, default=None)
+    week_starts: Annotated[WeekStart, one_of("monday", "sunday")] = declared(digest=True, default="monday")
+    time_zone: Annotated[str, PlainValidator(checks.time_zone)] = declared(digest=True, default="UTC")
+    release_delay_days: Annotated[int, PlainValidator(lambda value: whole(value, 0, LONGEST_DELAY))] = declared(
+        digest=False, default=0
+    )
+    schedule: Annotated[str | None, PlainValidator(checks.schedule)] = declared(digest=False, default=None)
+    owners: Annotated[tuple[str, ...], PlainValidator(checks.owners)] = declared(digest=False, default=())
+
+    _base: Path | None = PrivateAttr(default=None)
+
+    @classmethod
+    def from_attributes(cls, attributes: Mapping[str, object], base: Path, where: str = "attributes") -> ReleaseSpec:
+        """A spec from the mapping under `attributes`, with its templates resolved.
+
+        Args:
+            base: folder that relative paths start from.
+            where: what messages call the mapping.
+
+        Raises:
+            SpecError: with every mistake that was found.
+        """
+        if not isinstance(attributes, Mapping):
+            raise SpecError([(where, f"must be a mapping with the fields of the release, not {shown(attributes)}")])
+        try:
+            spec = cls.model_validate({as_key(key): value for key, value in attributes.items()})
+        except ValidationError as error:
+            problems = [(place(where, at), what) for at, what in located(error, cls.model_fields)]
+        else:
+            spec._base = Path(base).resolve()
+            return spec
+        raise SpecError(problems)
+
+    @field_validator("axes", mode="after")
+    @classmethod
+    def _axes_fit(cls, axes: tuple[AxisSpec, ...], info: Any) -> tuple[AxisSpec, ...]:
+        check_axes(axes)
+        checks.number_of_cells(axes, info.data.get("max_cells"))
+        return axes
+
+    @model_validator(mode="after")
+    def _mechanism_serves(self) -> Self:
+        """The last check: whether the mechanism can serve these axes with this budget."""
+        try:
+            self.build_mechanism().check(self.domain, self.sensitivity, self.epsilon)
+        except DphistError as error:
+            problem = str(error)
+        else:
+            return self
+        raise ValueError(problem)
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The declared grid."""
+        return Domain(tuple(axis.axis for axis in self.axes))
+
+    @property
+    def sensitivity(self) -> int:
+        """The most that one privacy unit moves all counts together, in rows."""
+        return l1_sensitivity(self.max_rows_per_unit, self.neighbours)
+
+    @property
+    def base(self) -> Path:
+        """The folder that relative paths start from."""
+        if self._base is None:
+            raise TypeError("a spec gets its folder from `from_attributes` or `load_spec`")
+        return self._base
+
+    @property
+    def source_pattern(self) -> str:
+        """The source as an absolute glob; signs in the base folder's name are escaped by `glob.escape`."""
+        resolved = self.source.resolved if isinstance(self.source, Source) else self.source
+        return resolved if Path(resolved).is_absolute() else str(Path(glob.escape(str(self.base))) / resolved)
+
+    @property
+    def source_format(self) -> Literal["parquet", "csv"]:
+        """What the files of the source are, by the end of its name."""
+        return "csv" if self.source_pattern.casefold().endswith(".csv") else "parquet"
+
+    def build_mechanism(self) -> Mechanism:
+        """The mechanism with its settings."""
+        return build(self.mechanism, self.settings)
+
+    def normalised(self) -> dict[str, object]:
+        """Every field as a JSON value: exact fractions as text, defaults filled in, `source` as written."""
+        special: dict[str, object] = {
+            "epsilon": str(self.epsilon),
+            "settings": settings_of(self.build_mechanism()),
+            "axes": [axis.normalised() for axis in self.axes],
+            "owners": list(map(str, self.owners)),
+        }
+        plain = {field: getattr(self, field) for field in type(self).model_fields if field not in special}
+        return {field: str(value) if isinstance(value, str) else value for field, value in plain.items()} | special
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON of all fields that are part of the digest, in hex."""
+        kept = {field: value for field, value in self.normalised().items() if in_digest(field)}
+        canonical = json.dumps(kept, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+        return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+    def period_named(self, key: str) -> Period:
+        """The period with that key; refuses whatever is not a first day, with a PeriodError."""
+        return self._periods().named(key)
+
+    def latest_period(self, now: datetime) -> Period:
+        """The last period that ended at least `release_delay_days` ago."""
+        return self._periods().latest(now)
+
+    def refuse_unfinished(self, period: Period, now: datetime) -> None:
+        """Raises PeriodError if the period, with its delay, is not over."""
+        self._periods().refuse_unfinished(period, now)
+
+    def _periods(self) -> PeriodRule:
+        return PeriodRule(self.period, self.week_starts, str(self.time_zone), self.release_delay_days)
+
+
+def in_digest(field: str) -> bool:
+    """Whether a field of the spec is part of its digest.
+
+    Raises:
+        KeyError: for a field that nobody marked.
+    """
+    marks = ReleaseSpec.model_fields[field].json_schema_extra
+    if not isinstance(marks, dict):
+        raise KeyError(field)
+    return bool(marks["digest"])

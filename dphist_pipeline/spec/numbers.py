@@ -1,0 +1,78 @@
+"""Numbers of a spec, read exactly by their decimal digits."""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+
+from dphist_pipeline.spec.refusals import shown
+
+MOST_FLOAT_DIGITS = 15
+LARGEST_EDGE = 10**15
+LONGEST_NUMBER = 60
+
+_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+_RATIO = re.compile(r"[+-]?\d+/\d+", re.ASCII)
+
+
+def exact(value: object) -> Fraction:
+    """The number that the digits say: 0.1 is one tenth, "1/3" a third.
+
+    Raises:
+        ValueError: for what is not a finite number, or a float with more digits than a double surely keeps.
+    """
+    if isinstance(value, str):
+        return _from_text(value)
+    if isinstance(value, float):
+        return _from_float(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        if abs(value) >= 10**LONGEST_NUMBER:
+            raise ValueError("is a number of more than 60 digits; give a shorter one")
+        return Fraction(value)
+    if isinstance(value, Fraction):
+        return value
+    raise ValueError(f'must be a number such as 0.5, or text such as "1/3", not {shown(value)}')
+
+
+def edge(value: object) -> Fraction:
+    """A bin edge or a bin width: exact, and at most 10^15 away from zero.
+
+    Raises:
+        ValueError: as `exact`, and beyond 10^15, where doubles no longer tell neighbouring edges apart.
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("must be finite; for an open end write `below: true` or `above: true`")
+    number = exact(value)
+    if abs(number) > LARGEST_EDGE:
+        raise ValueError("lies beyond 10^15, where doubles become too coarse; use a larger unit on this axis")
+    return number
+
+
+def digits(number: Fraction) -> str:
+    """A fraction as short text for messages: decimal digits where they are exact, else a ratio."""
+    if number.denominator == 1:
+        return str(number.numerator)
+    near = repr(float(number))
+    return near if Fraction(near) == number else f"{number.numerator}/{number.denominator}"
+
+
+def _from_text(value: str) -> Fraction:
+    if len(value) > LONGEST_NUMBER:
+        raise ValueError("is a number of more than 60 characters; give a shorter one")
+    word = value.strip()
+    if _DECIMAL.fullmatch(word):
+        return Fraction(word)
+    if _RATIO.fullmatch(word) and int(word.partition("/")[2]):
+        return Fraction(word)
+    raise ValueError(f'must be a number such as 0.5 or "1/3", not {shown(value)}')
+
+
+def _from_float(value: float) -> Fraction:
+    if not math.isfinite(value):
+        raise ValueError(f"must be a finite number, not {value!r}")
+    written = repr(value)
+    mantissa = written.lstrip("-").partition("e")[0].replace(".", "").strip("0")
+    if len(mantissa) > MOST_FLOAT_DIGITS:
+        raise ValueError(f'has more than 15 digits, which a double rounds; quote it, as in "{written}"')
+    return Fraction(written)

@@ -1,0 +1,171 @@
+"""Periods: which stretches of time are released, what they are called, and when they are over.
+
+Periods are cut at local midnight. A period's key is its first day; its ends are instants, so a period with a
+change of clocks inside is an hour shorter or longer and nothing is counted twice.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from dphist_pipeline.spec.refusals import PeriodError
+
+Length = Literal["week", "month", "quarter", "year", "none"]
+WeekStart = Literal["monday", "sunday"]
+
+EVERYTHING = "all"
+FIRST_YEAR, LAST_YEAR = 1000, 9000
+
+_DAY = re.compile(r"(\d{4})-(\d{2})-(\d{2})", re.ASCII)
+_WEEK = re.compile(r"(\d{4})-W(\d{2})", re.ASCII)
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+
+
+@dataclass(frozen=True)
+class Period:
+    """One stretch of time, half-open.
+
+    Attributes:
+        key: the first day as an ISO date, or `all`.
+        start: the local midnight it starts at, aware; None for `all`.
+        end: the local midnight it ends before, aware; None for `all`.
+    """
+
+    key: str
+    start: datetime | None
+    end: datetime | None
+
+
+@dataclass(frozen=True)
+class PeriodRule:
+    """How a release cuts time.
+
+    Attributes:
+        length: week, month, quarter, year or none.
+        week_starts: the first day of a week.
+        time_zone: an IANA name.
+        delay_days: calendar days that must pass after a period's end.
+    """
+
+    length: Length
+    week_starts: WeekStart
+    time_zone: str
+    delay_days: int
+
+    def named(self, key: object) -> Period:
+        """The period with that key: its first day, an ISO week where weeks start on Monday, or `all`.
+
+        Raises:
+            PeriodError: for any other text, and for a day inside a period, naming the period it lies in.
+        """
+        if self.length == "none":
+            return self._everything(key)
+        if not isinstance(key, str):
+            raise PeriodError(key, f"must be text, the first day of a {self.length} such as 2026-03-02")
+        day = self._week_day(key) if _WEEK.fullmatch(key) else self._day(key)
+        if not FIRST_YEAR <= day.year <= LAST_YEAR:
+            raise PeriodError(key, f"lies outside the years {FIRST_YEAR} to {LAST_YEAR}")
+        period = self._from(self._first_day(day))
+        if _DAY.fullmatch(key) and period.key != key:
+            raise PeriodError(key, f"is not the first day of a {self.length}; it lies in the one named {period.key}")
+        return period
+
+    def latest(self, now: datetime) -> Period:
+        """The last period that ended at least `delay_days` ago.
+
+        Raises:
+            PeriodError: where the clock is outside the years 1000 to 9000.
+        """
+        if self.length == "none":
+            return Period(EVERYTHING, None, None)
+        today = _instant(now).date()
+        if not FIRST_YEAR + 200 <= today.year <= LAST_YEAR:
+            raise PeriodError(today.isoformat(), "the clock cannot be right; set it, or name the period")
+        first = self._first_day(today - timedelta(days=self.delay_days))
+        while not self._is_over(period := self._from(first), now):
+            first = self._first_day(first - timedelta(days=1))
+        return period
+
+    def refuse_unfinished(self, period: Period, now: datetime) -> None:
+        """Refuses a period that is not over yet, or too recently.
+
+        Raises:
+            PeriodError: saying from when on it can be released.
+        """
+        if not self._is_over(period, now):
+            ready = self._ready(period)
+            waits = f" and {self.delay_days} days of `release_delay_days`" if self.delay_days else ""
+            raise PeriodError(
+                period.key,
+                f"can be released from {ready:%Y-%m-%d} on ({self.time_zone}), after its end{waits}; wait until then",
+            )
+
+    def _is_over(self, period: Period, now: datetime) -> bool:
+        return period.end is None or _instant(self._ready(period)) <= _instant(now)
+
+    def _ready(self, period: Period) -> datetime:
+        """Local midnight `delay_days` calendar days after the end."""
+        if period.end is None:
+            raise TypeError("a release without periods is always ready")
+        return self._midnight(period.end.date() + timedelta(days=self.delay_days))
+
+    def _from(self, first: date) -> Period:
+        return Period(first.isoformat(), self._midnight(first), self._midnight(self._next_first(first)))
+
+    def _midnight(self, day: date) -> datetime:
+        return datetime.combine(day, time(), tzinfo=ZoneInfo(self.time_zone))
+
+    def _first_day(self, day: date) -> date:
+        if self.length == "week":
+            passed = day.weekday() if self.week_starts == "monday" else day.isoweekday() % 7
+            return day - timedelta(days=passed)
+        months = _MONTHS[self.length]
+        return date(day.year, (day.month - 1) // months * months + 1, 1)
+
+    def _next_first(self, first: date) -> date:
+        days = 7 if self.length == "week" else 31 * _MONTHS[self.length]
+        return self._first_day(first + timedelta(days=days))
+
+    def _day(self, key: str) -> date:
+        if not _DAY.fullmatch(key):
+            weeks = " or its ISO week such as 2026-W10" if self._has_iso_weeks() else ""
+            raise PeriodError(
+                key, f"is not a period's name; give the first day of a {self.length}, as 2026-03-02{weeks}"
+            )
+        try:
+            return date.fromisoformat(key)
+        except ValueError:
+            problem = "is not a day of the calendar"
+        raise PeriodError(key, problem)
+
+    def _week_day(self, key: str) -> date:
+        if not self._has_iso_weeks():
+            raise PeriodError(
+                key,
+                "ISO weeks name periods only for `period: week` starting on Monday; "
+                f"give the first day of the {self.length} instead",
+            )
+        try:
+            return date.fromisocalendar(int(key[:4]), int(key[-2:]), 1)
+        except ValueError:
+            problem = "is not a week of the ISO calendar"
+        raise PeriodError(key, problem)
+
+    def _has_iso_weeks(self) -> bool:
+        return self.length == "week" and self.week_starts == "monday"
+
+    def _everything(self, key: object) -> Period:
+        if key != EVERYTHING:
+            raise PeriodError(key, f"this release has `period: none`, so its only period is {EVERYTHING!r}")
+        return Period(EVERYTHING, None, None)
+
+
+def _instant(moment: datetime) -> datetime:
+    """The same moment in UTC; Python compares two times of one zone by their wall clocks."""
+    if moment.tzinfo is None:
+        raise TypeError("a moment needs its time zone")
+    return moment.astimezone(UTC)

@@ -1,0 +1,146 @@
+"""YAML by the rules of Dagster's loader, and stricter where a mistake or an attack could hide.
+
+The rules: safe YAML 1.1, except that dates stay text. Stricter: one document, no key twice, keys are text, no
+tags of its own, no alias that contains itself, and a bound on how far aliases may unfold.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import yaml
+
+from dphist_pipeline.spec.refusals import SpecError, shortened, shown
+
+MOST_NODES = 1_000_000
+MOST_LEVELS = 50
+LONGEST_NUMBER = 100
+
+_CORE = "tag:yaml.org,2002:"
+_MERGE = f"{_CORE}merge"
+_TEXT = f"{_CORE}str"
+_SCALARS = frozenset(_CORE + kind for kind in ("str", "int", "float", "bool", "null", "merge"))
+
+
+def read_yaml(text: str) -> object:
+    """The one document of the text as plain values, or None where it is empty.
+
+    Raises:
+        SpecError: naming line and column of what cannot be read.
+    """
+    try:
+        loader = _StrictLoader(text)
+        try:
+            return loader.only_document()
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        problem = _problem(error)
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        problem = (f"line {line}", "holds a control character that YAML does not allow; remove it")
+    raise SpecError([problem])
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Weighs every node as it is composed, so that aliases are counted without unfolding them."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own way to declare them
+        first: [rule for rule in rules if rule[0] != f"{_CORE}timestamp"]
+        for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._level = 0
+        self._weights: dict[int, tuple[int, int]] = {}
+
+    def only_document(self) -> object:
+        if not self.check_node():
+            return None
+        node = self.get_node()
+        if self.check_node():
+            second: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
+            _refuse(second, "begins a second document; keep one spec in a file")
+        return self.construct_document(node)
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
+        self._level += 1
+        if self._level > MOST_LEVELS:
+            _refuse(event, f"is nested more than {MOST_LEVELS} levels deep")
+        node = super().compose_node(parent, index)
+        self._level -= 1
+        if isinstance(event, yaml.AliasEvent):
+            if id(node) not in self._weights:
+                _refuse(event, f"the alias *{shortened(str(event.anchor))} contains itself; write it out")
+        elif node is not None:
+            self._weights[id(node)] = self._weigh(node)
+        return node
+
+    def _weigh(self, node: yaml.Node) -> tuple[int, int]:
+        """Number of values and of levels below a node, aliases unfolded; checks the node itself."""
+        if isinstance(node, yaml.ScalarNode):
+            self._check_scalar(node)
+            return 1, 0
+        children = node.value
+        if isinstance(node, yaml.MappingNode):
+            _check_keys(node)
+            children = [part for pair in node.value for part in pair]
+        if node.tag != _CORE + ("map" if isinstance(node, yaml.MappingNode) else "seq"):
+            _refuse(node, f"the tag {shown(node.tag)} is not allowed; remove it")
+        weights = [self._weights[id(child)] for child in children]
+        values, levels = (
+            1 + sum(size for size, _ in weights),
+            1 + max((deep for _, deep in weights), default=0),
+        )
+        if values > MOST_NODES:
+            _refuse(node, f"unfolds to more than {MOST_NODES:,} values; repeat less with aliases")
+        if levels > MOST_LEVELS:
+            _refuse(node, f"is nested more than {MOST_LEVELS} levels deep")
+        return values, levels
+
+    def _check_scalar(self, node: yaml.ScalarNode) -> None:
+        if node.tag == f"{_CORE}value":
+            _refuse(node, 'YAML gives a lone = a meaning of its own; quote it: "="')
+        if node.tag not in _SCALARS:
+            _refuse(node, f"the tag {shown(node.tag)} is not allowed; remove it")
+        if node.tag in {_TEXT, _MERGE}:
+            return
+        if len(node.value) > LONGEST_NUMBER:
+            _refuse(node, f"holds a number of more than {LONGEST_NUMBER} characters; shorten or quote it")
+        try:
+            self.construct_object(node)
+        except (ValueError, KeyError, IndexError, OverflowError):
+            readable = False
+        else:
+            readable = True
+        if not readable:
+            _refuse(node, f"{shown(node.value)} is not what its form or tag says; quote it")
+
+
+def _check_keys(node: yaml.MappingNode) -> None:
+    seen: dict[str, int] = {}
+    for key, _ in node.value:
+        if not isinstance(key, yaml.ScalarNode) or key.tag not in {_TEXT, _MERGE}:
+            name = shown(key.value) if isinstance(key, yaml.ScalarNode) else "made of several values"
+            _refuse(key, f"the key {name} is not text; quote it")
+        line = key.start_mark.line + 1
+        if key.value in seen:
+            _refuse(key, f"the key {shown(key.value)} was already given in line {seen[key.value]}; keep one")
+        seen[key.value] = line
+
+
+def _refuse(spot: yaml.Node | yaml.Event, problem: str) -> NoReturn:
+    raise SpecError([(_line(spot.start_mark), problem)])
+
+
+def _line(mark: Any) -> str:
+    return f"line {mark.line + 1}, column {mark.column + 1}"
+
+
+def _problem(error: yaml.MarkedYAMLError) -> tuple[str, str]:
+    mark = error.problem_mark or error.context_mark
+    what = shortened(str(error.problem or "cannot be read"), 120)
+    mend = "indent with spaces, not tabs" if r"'\t'" in what else "check indentation, quotes, colons and brackets"
+    return (_line(mark) if mark is not None else "", f"is not valid YAML: {what}; {mend}")

@@ -1,0 +1,100 @@
+"""The floors of the house: what is public, what is imported when, and what must never be committed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dphist_pipeline as dph
+
+PROJECT = Path(__file__).resolve().parents[2]
+PUBLIC = [
+    "DphistError",
+    "Estimate",
+    "Release",
+    "ReleaseSpec",
+    "Store",
+    "load_spec",
+    "mechanisms",
+    "release",
+    "sanitize",
+]
+
+
+def committed(*endings: str) -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    paths = [PROJECT / name for name in listed.stdout.split("\0") if name]
+    return [path for path in paths if path.is_file() and (not endings or path.name.endswith(endings))]
+
+
+def test_the_public_names_are_these_and_no_others():
+    assert sorted(dph.__all__) == PUBLIC
+    assert dir(dph) == PUBLIC
+    for name in PUBLIC:
+        assert getattr(dph, name) is not None
+
+
+def test_mechanisms_lists_a_card_for_every_name():
+    cards = dph.mechanisms()
+    assert "geometric" in cards
+    assert all("Privacy:" in card for card in cards.values())
+
+
+def test_importing_the_package_loads_no_engine():
+    code = "import dphist_pipeline, sys; print(sorted({'dagster','polars','numba','duckdb','numpy'} & set(sys.modules)))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
+
+
+def test_checking_a_spec_loads_neither_polars_nor_duckdb():
+    code = "import dphist_pipeline.cli, sys; print(sorted({'dagster','polars','numba','duckdb'} & set(sys.modules)))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
+
+
+def test_the_import_contracts_hold():
+    command = Path(sys.executable).parent / "lint-imports"
+    checked = subprocess.run([command], cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_no_file_names_a_package_server_or_a_place_on_a_machine():
+    server = re.compile(r"https?://[^\s\"'`)>]*(pypi|pythonhosted|npmjs|/simple)|index-url", re.IGNORECASE)
+    place = re.compile(r"(?<![\w.])/(work|farm|root)/\w")
+    for path in committed(".py", ".toml", ".txt", ".md", ".yaml", ".sql", "Makefile", "run"):
+        if path == Path(__file__):
+            continue
+        text = path.read_text(encoding="utf-8")
+        assert not server.search(text), path
+        assert not place.search(text), path
+
+
+def test_constraints_pin_exact_versions_by_name_only():
+    lines = (PROJECT / "constraints.txt").read_text().splitlines()
+    assert lines
+    assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[\w.+!]+", line) for line in lines)
+
+
+def test_no_data_set_or_lock_file_is_committed():
+    assert committed(".parquet", ".csv", ".duckdb", ".sqlite", ".lock", "package-lock.json") == []
+
+
+@pytest.mark.parametrize("path", committed(".py"), ids=lambda path: str(path.relative_to(PROJECT)))
+def test_files_stay_short(path: Path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
+
+
+def test_mechanisms_reach_exact_counts_only_through_the_doors():
+    for path in committed(".py"):
+        if "mechanisms" in path.parts:
+            assert "_PrivateCounts__" not in path.read_text(encoding="utf-8")

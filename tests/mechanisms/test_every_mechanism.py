@@ -1,0 +1,125 @@
+"""What every mechanism must do; a file added to the folder of mechanisms is tested the moment it exists."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dphist_pipeline as dph
+from dphist_pipeline import mechanisms
+from dphist_pipeline.domain import Domain
+from dphist_pipeline.privacy.budget import Budget
+from dphist_pipeline.privacy.private_counts import PrivateCounts
+
+NAMES = mechanisms.names()
+SHAPES = [(1,), (2,), (3,), (40,), (6, 7), (2, 3, 4)]
+COUNTS = {
+    "constant": lambda cells: np.full(cells, 7),
+    "all zero": lambda cells: np.zeros(cells, dtype=int),
+    "one huge cell": lambda cells: np.eye(1, cells, dtype=int)[0] * 10**12,
+    "rising": lambda cells: np.arange(cells),
+}
+
+
+class Recorded:
+    """A journal in memory: the first answer to a step stands, and every question is kept."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, np.ndarray] = {}
+        self.questions: list[tuple[str, dict[str, str]]] = []
+
+    def answer(self, step, question, draw):
+        self.questions.append((step, dict(question)))
+        if step not in self.answers:
+            self.answers[step] = draw()
+        return self.answers[step].copy()
+
+
+def released(name, counts, shape, epsilon=Fraction(1), sensitivity=1, journal=None):
+    exact = np.asarray(counts, dtype=np.int64)
+    behind_doors = PrivateCounts(Domain.from_shape(shape), sensitivity, lambda: exact, journal)
+    return mechanisms.build(name, {}).release(behind_doors, Budget(epsilon))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("kind", COUNTS)
+def test_gives_a_finite_estimate_of_the_declared_shape_and_spends_its_budget_exactly(name, shape, kind):
+    epsilon = Fraction(7, 10)
+    estimate = released(name, COUNTS[kind](int(np.prod(shape))), shape, epsilon)
+    assert estimate.values.shape == shape
+    assert np.isfinite(estimate.values).all()
+    assert estimate.epsilon == epsilon
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_is_a_function_of_the_answers_of_the_doors_alone(name):
+    journal = Recorded()
+    first = released(name, np.arange(40), (40,), journal=journal)
+    asked = list(journal.questions)
+    again = released(name, np.arange(40)[::-1], (40,), journal=journal)
+    assert np.array_equal(first.values, again.values)
+    assert journal.questions[len(asked) :] == asked
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_cell_of_a_group_has_the_same_estimate(name):
+    estimate = released(name, np.arange(40) // 10 * 50, (40,))
+    if estimate.groups is not None:
+        for group in range(estimate.groups.max() + 1):
+            assert np.ptp(estimate.values[estimate.groups == group]) == 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_noise_grows_with_what_one_unit_can_change(name):
+    journal = Recorded()
+    released(name, np.zeros(40), (40,), sensitivity=6, journal=journal)
+    for step, question in journal.questions:
+        assert Fraction(question["scale"]) == 6 / Fraction(question["epsilon"]), step
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_has_a_card_that_says_what_a_reviewer_asks(name):
+    card = dph.mechanisms()[name]
+    for heading in ("Paper:", "Privacy:", "Domain:", "Cost:", "Bars:", "Settings:"):
+        assert heading in card
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_serves_studies_without_a_ledger(name):
+    estimate = dph.sanitize(np.arange(12).reshape(3, 4), mechanism=name, epsilon="1/2", sensitivity=2)
+    assert estimate.values.shape == (3, 4)
+    assert estimate.epsilon == Fraction(1, 2)
+
+
+def test_an_array_of_counts_needs_its_sensitivity_and_doors_refuse_one():
+    with pytest.raises(TypeError, match="sensitivity"):
+        dph.sanitize(np.arange(3), mechanism="geometric", epsilon=1)
+    doors = PrivateCounts(Domain.from_shape((3,)), 1, lambda: np.zeros(3, dtype=np.int64))
+    with pytest.raises(TypeError, match="leave it out"):
+        dph.sanitize(doors, mechanism="geometric", epsilon=1, sensitivity=1)
+    with pytest.raises(TypeError, match="integers"):
+        dph.sanitize(np.zeros(3), mechanism="geometric", epsilon=1, sensitivity=1)
+
+
+def test_an_unknown_mechanism_or_setting_names_the_near_ones():
+    with pytest.raises(mechanisms.UnknownMechanism, match="geometric"):
+        mechanisms.build("geometrik", {})
+    with pytest.raises(mechanisms.BadSetting, match="no such setting"):
+        mechanisms.build("geometric", {"penalty": "bic"})
+
+
+def test_a_mechanism_that_spends_another_epsilon_than_declared_is_caught(monkeypatch):
+    from dphist_pipeline.mechanisms.geometric import Geometric
+    from dphist_pipeline.pipeline import MechanismMisspent
+
+    def misspend(self, counts, budget):
+        share, _ = budget.split(half="1/2", rest="1/2")
+        noisy = counts.noisy_cells(share)
+        return dph.Estimate(counts.domain, noisy.values, budget.charges, unbiased=noisy)
+
+    monkeypatch.setattr(Geometric, "release", misspend)
+    with pytest.raises(MechanismMisspent):
+        dph.sanitize(np.arange(3), mechanism="geometric", epsilon=1, sensitivity=1)

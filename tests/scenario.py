@@ -1,0 +1,1 @@
+"""Unmodifiable facts tests share."""

@@ -1,0 +1,203 @@
+"""Axes of a spec: exact bins, categories that arrived as text, and published names that do not clash."""
+
+from __future__ import annotations
+
+import time
+
+import duckdb
+import pytest
+from spec_scenario import AGE, WARD, refusal, spec
+
+from dphist_pipeline.domain import BinnedAxis, CategoricalAxis
+from dphist_pipeline.spec import sql_words
+from dphist_pipeline.spec.words import OUR_COLUMNS
+
+
+def edges(axis: dict[str, object]) -> tuple[float, ...]:
+    """The edges that a binned axis of column x ends up with."""
+    found = spec(axes=[{"column": "x", **axis}]).domain.axes[0]
+    assert isinstance(found, BinnedAxis)
+    return found.edges
+
+
+def problem(axis: dict[str, object]) -> dict[str, str]:
+    """What is wrong with one axis of column x, by place below it."""
+    return {
+        place.removeprefix("axes[0]").lstrip("."): what
+        for place, what in refusal(axes=[{"column": "x", **axis}]).items()
+    }
+
+
+def test_edges_are_the_doubles_nearest_to_the_exact_decimals() -> None:
+    assert edges({"start": 0, "stop": 1, "width": 0.1}) == (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1)
+    assert edges({"start": "1/3", "stop": "4/3", "width": "1/3"}) == (1 / 3, 2 / 3, 1, 4 / 3)
+    assert edges({"edges": ["-0.1", 0, 1e15]}) == (-0.1, 0, 1e15)
+
+
+def test_axes_keep_their_declared_cells() -> None:
+    binned, categorical = spec(axes=[{**AGE, "closed": "right", "other": True}, WARD]).domain.axes
+    assert isinstance(binned, BinnedAxis) and isinstance(categorical, CategoricalAxis)
+    assert (binned.closed, binned.below, binned.above, binned.other, binned.size) == ("right", False, True, True, 22)
+    assert categorical.values == ("surgery", "medicine", "maternity") and categorical.other
+
+
+def test_a_width_that_does_not_divide_is_refused_with_a_stop_that_fits() -> None:
+    assert "`stop: 105`" in problem({"start": 0, "stop": 101, "width": 5})["width"]
+    assert "`stop: 1.2`" in problem({"start": 0, "stop": 1, "width": 0.3})["width"]
+
+
+def test_too_many_bins_are_refused_by_their_number_and_at_once() -> None:
+    started = time.perf_counter()
+    assert "10,000,000" in problem({"start": 0, "stop": 10**15, "width": 1e-6})["width"]
+    assert "`max_cells`" in refusal(max_cells=50)["axes"]
+    big = [{"column": "x", "name": f"x{n}", "start": 0, "stop": 10**7, "width": 1} for n in range(50)]
+    assert "`max_cells`" in refusal(axes=big)["axes"]
+    assert time.perf_counter() - started < 2
+
+
+def test_overlapping_unsorted_and_repeated_edges_are_refused_by_position() -> None:
+    assert set(problem({"edges": [0, 10, 5, 20]})) == {"edges[2]"}
+    assert "overlap" in problem({"edges": [0, 10, 10]})["edges[2]"]
+    assert set(problem({"edges": [[0, 10], [5, 20]]})) == {"edges[0]", "edges[1]"}
+
+
+def test_bins_that_doubles_cannot_tell_apart_are_refused() -> None:
+    assert set(problem({"edges": ["1e15", "1000000000000000.01"]})) >= {"edges[1]"}
+    assert set(problem({"edges": ["0.1", "0.10000000000000000001"]})) == {"edges[1]"}
+    assert "too narrow" in problem({"start": 10**14, "stop": 10**14 + 1, "width": "1/1000"})["width"]
+
+
+@pytest.mark.parametrize(
+    ("axis", "place"),
+    [
+        ({"edges": [0]}, "edges"),
+        ({"edges": 5}, "edges"),
+        ({"edges": [0, float("inf")]}, "edges[1]"),
+        ({"edges": [0, float("nan")]}, "edges[1]"),
+        ({"edges": [0, 2e15]}, "edges[1]"),
+        ({"edges": [0, None]}, "edges[1]"),
+        ({"edges": [False, True]}, "edges[0]"),
+        ({"start": 0, "stop": 0, "width": 1}, "stop"),
+        ({"start": 0, "stop": 1, "width": 0}, "width"),
+        ({"start": 0, "stop": 1, "width": -1}, "width"),
+        ({"start": 0, "stop": "ten", "width": 1}, "stop"),
+        ({"start": 0, "width": 1}, ""),
+        ({"start": 0, "edges": [0, 1]}, ""),
+        ({"edges": [0, 1], "values": ["a"]}, ""),
+        ({"edges": [0, 1], "closed": "both"}, "closed"),
+        ({"edges": [0, 1], "below": "yes"}, "below"),
+        ({"vlaues": ["a"]}, ""),
+        ({"values": ["a"], "below": True}, "below"),
+        ({"values": "a"}, "values"),
+        ({"values": []}, "values"),
+        ({"values_from": "codes.csv"}, "values_from"),
+        ({"values": ["a"], "levels": ["b"]}, "levels"),
+        ({"values": ["a"], "values_column": "b"}, "values_column"),
+        ({"calendar": "day"}, "calendar"),
+        ({"values": ["a"], "column": None}, "column"),
+        ({"values": ["a"], "column": "a\nb", "name": "a"}, "column"),
+        ({"values": ["a"], "name": "select"}, "name"),
+        ({"values": ["a"], "name": "estimate"}, "name"),
+    ],
+)
+def test_a_bad_axis_is_refused_where_the_mistake_is(axis: dict[str, object], place: str) -> None:
+    assert place in problem(axis)
+
+
+def test_a_calendar_axis_is_refused_as_not_supported_yet() -> None:
+    assert "not supported yet" in problem({"calendar": "day"})["calendar"]
+    assert set(problem({"calendar": "day", "start": "2026-01-01", "stop": "2027-01-01"})) == {"calendar"}
+
+
+@pytest.mark.parametrize("value", [False, True, 750, 8, 1, 2.5, None, float("nan"), ["a"], {"a": 1}])
+def test_a_category_that_did_not_arrive_as_text_is_asked_to_be_quoted(value: object) -> None:
+    assert "quote it" in problem({"values": ["ok", value]})["values[1]"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        " ",
+        " a",
+        "a ",
+        "a\x00",
+        "a\nb",
+        'a"b',
+        "a`b",
+        "a\\b",
+        "../x",
+        "a/../b",
+        "<b>",
+        "</p>",
+        "<!--",
+        "&amp;",
+        "&#60;",
+        "'quoted'",
+        "it' s",
+        "x' OR '1'='1",
+        "a" * 201,
+        "\ud800",
+        "a\u202eb",
+        "a\u2028b",
+    ],
+)
+def test_a_category_that_could_break_what_prints_it_is_refused(value: str) -> None:
+    assert set(problem({"values": ["ok", value]})) == {"values[1]"}
+
+
+@pytest.mark.parametrize(
+    "value", ["Prince George's", "<=50K", ">50K", "select", "drop table", "a & b", "Saint-Élie", "東京"]
+)
+def test_a_category_is_data_and_may_be_any_honest_text(value: str) -> None:
+    assert value in spec(axes=[{"column": "x", "values": [value]}]).normalised()["axes"][0]["values"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("twin", ["Surgery", "surgery", "SURGERY"])
+def test_categories_equal_but_for_case_are_refused(twin: str) -> None:
+    assert "repeats values[0]" in problem({"values": ["surgery", "b", twin]})["values[2]"]
+
+
+def test_a_column_that_is_no_plain_name_needs_one() -> None:
+    assert "add `name: age_group`" in problem({"column": "Age group", "values": ["a"]})["name"]
+    assert (
+        spec(axes=[{"column": "Age group", "name": "age_group", "values": ["a"]}]).domain.axes[0].column == "Age group"
+    )
+    assert "name:" in problem({"column": "order", "values": ["a"]})["name"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"column": "age", "values": ["a"]},
+        {"column": "x", "name": "age_lower", "values": ["a"]},
+        {"column": "x", "name": "ci", "edges": [0, 1]},
+        {"column": "x", "name": "age", "edges": [0, 1]},
+    ],
+)
+def test_published_columns_may_not_clash(other: dict[str, object]) -> None:
+    assert set(refusal(axes=[AGE, other])) == {"axes[1].name"}
+
+
+@pytest.mark.parametrize("column", sorted(OUR_COLUMNS))
+def test_an_axis_may_not_take_one_of_our_columns(column: str) -> None:
+    assert set(refusal(axes=[{"column": column, "values": ["a"]}])) == {"axes[0].name"}
+
+
+@pytest.mark.parametrize("axes", [[], None, "age", {}, [5], [[]], [{}], [AGE] * 51])
+def test_axes_that_are_no_list_of_axes_are_refused(axes: object) -> None:
+    assert all(place.startswith("axes") for place in refusal(axes=axes))
+
+
+def test_the_sql_words_hold_all_that_duckdb_reserves() -> None:
+    rows = duckdb.connect().execute(
+        "SELECT DISTINCT keyword_name FROM duckdb_keywords() WHERE keyword_category IN ('reserved', 'type_function')"
+    )
+    assert {word for (word,) in rows.fetchall()} <= sql_words.SQL_WORDS
+
+
+def test_ordinary_names_stand_bare_in_duckdb_and_are_allowed() -> None:
+    names = "age sex region name type year month week day date time value position county race hour class level".split()  # noqa: SIM905
+    assert not sql_words.SQL_WORDS.intersection(names)
+    columns = ", ".join(f"1 AS {name}" for name in names)
+    assert duckdb.connect().execute(f"SELECT {', '.join(names)} FROM (SELECT {columns})").fetchall()

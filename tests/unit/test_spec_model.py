@@ -1,0 +1,271 @@
+"""The fields of a release spec: what is accepted, what is refused, and where the message points."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from spec_scenario import AGE, BASE, VALID, WARD, refusal, spec
+
+from dphist_pipeline.domain import Domain
+from dphist_pipeline.spec.epsilon import EpsilonError, parse_epsilon, parse_total
+from dphist_pipeline.spec.model import ReleaseSpec, in_digest
+from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.sensitivity import l1_sensitivity
+
+
+def test_the_valid_spec_declares_its_grid_its_sensitivity_and_its_defaults() -> None:
+    valid = spec()
+    assert isinstance(valid.domain, Domain) and valid.domain.shape == (21, 4)
+    assert valid.sensitivity == 3 and valid.epsilon == Fraction(1, 2)
+    assert (valid.csv_delimiter, valid.csv_quote, valid.time_zone, valid.week_starts) == (",", "", "UTC", "monday")
+    assert valid.max_cells == 10_000_000 and valid.release_delay_days == 0
+    assert valid.title == "" and valid.owners == () and valid.schedule is None and valid.settings == {}
+
+
+def test_a_spec_cannot_be_changed() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        spec().epsilon = Fraction(50)  # type: ignore[misc]
+
+
+def test_substituting_a_person_moves_twice_as_many_rows_as_removing_one() -> None:
+    assert l1_sensitivity(3, "add_remove") == 3 and l1_sensitivity(3, "substitute") == 6
+    assert spec(neighbours="replace_one").sensitivity == 6
+    with pytest.raises(ValueError):
+        l1_sensitivity(0, "add_remove")
+
+
+@pytest.mark.parametrize("missing", ["release", "source", "privacy_unit", "neighbours", "epsilon"])
+def test_fields_without_a_default_are_required_by_name(missing: str) -> None:
+    assert "is required" in refusal(**{missing: ...})[missing]
+
+
+@pytest.mark.parametrize("missing", ["account", "mechanism", "axes", "max_rows_per_unit", "period_column"])
+def test_fields_that_privacy_rests_on_are_never_a_silent_default(missing: str) -> None:
+    assert "is required" in refusal(**{missing: ...})[missing]
+
+
+def test_where_every_row_is_a_person_the_bound_is_one() -> None:
+    assert spec(privacy_unit="row", max_rows_per_unit=...).max_rows_per_unit == 1
+    assert "must be 1" in refusal(privacy_unit="row")["max_rows_per_unit"]
+
+
+def test_every_mistake_is_reported_at_once_with_its_place() -> None:
+    found = refusal(
+        release="order",
+        epsilon=0,
+        mechanism="geometri",
+        axes=[{**AGE, "width": 7}, {**WARD, "values": ["a", False]}],
+        period="weekly",
+        setings={},
+    )
+    assert set(found) == {
+        "release",
+        "epsilon",
+        "mechanism",
+        "axes[0].width",
+        "axes[1].values[1]",
+        "period",
+        "setings",
+    }
+
+
+def test_unknown_words_get_a_did_you_mean() -> None:
+    assert "Did you mean 'settings'" in refusal(setings={})["setings"]
+    assert "Did you mean 'geometric'" in refusal(mechanism="geometri")["mechanism"]
+    assert "Did you mean 'week'" in refusal(period="weeks")["period"]
+    assert "Did you mean 'above'" in refusal(axes=[{**AGE, "abov": True}])["axes[0].abov"]
+    assert "Did you mean 'Europe/Brussels'" in refusal(time_zone="Europe/Brusels")["time_zone"]
+
+
+@pytest.mark.parametrize("field", ["source_sql", "trusted_sql", "quarter_starts", "renews", "publish"])
+def test_fields_of_the_design_that_are_not_built_yet_say_so(field: str) -> None:
+    assert "not supported yet" in refusal(**{field: "x"})[field]
+
+
+def test_a_missing_source_is_not_reported_beside_the_unsupported_one() -> None:
+    assert set(refusal(source=..., source_sql="x.sql")) == {"source_sql"}
+
+
+@pytest.mark.parametrize(
+    "value", [0, -1, "-1", float("nan"), float("inf"), 1e-300, "1e-300", "abc", "", True, None, 51]
+)
+def test_an_epsilon_outside_its_range_is_refused(value: object) -> None:
+    assert set(refusal(epsilon=value)) == {"epsilon"}
+
+
+@pytest.mark.parametrize(
+    "value", ["1e999999999", "1e-999", "1/0", "0x1", "½", "1_0", "9" * 70, pytest.param(10**5000, id="huge"), [1], {}]
+)
+def test_an_epsilon_that_is_no_plain_number_is_refused_at_once(value: object) -> None:
+    assert set(refusal(epsilon=value)) == {"epsilon"}
+
+
+def test_epsilon_is_read_by_its_digits() -> None:
+    assert spec(epsilon=0.1).epsilon == Fraction(1, 10)
+    assert spec(epsilon="1/3").epsilon == Fraction(1, 3)
+    assert spec(epsilon="1e-3").epsilon == Fraction(1, 1000)
+    assert "quote it" in refusal(epsilon=0.1234567890123456)["epsilon"]
+    assert spec(epsilon="0.1234567890123456").epsilon == Fraction(1234567890123456, 10**16)
+
+
+def test_the_noise_scale_has_an_upper_end() -> None:
+    assert spec(epsilon="0.000001", max_rows_per_unit=10).epsilon == Fraction(1, 10**6)
+    assert "10^7" in refusal(epsilon="0.000001", max_rows_per_unit=11)["epsilon"]
+
+
+def test_parsing_an_epsilon_or_a_total_on_its_own_refuses_by_name() -> None:
+    assert parse_epsilon("1/3") == Fraction(1, 3) and parse_total(26) == 26
+    with pytest.raises(EpsilonError, match="epsilon must lie"):
+        parse_epsilon(-1)
+    with pytest.raises(EpsilonError, match="the total must be a number"):
+        parse_total("abc")
+
+
+@pytest.mark.parametrize("field", ["release", "account"])
+@pytest.mark.parametrize(
+    "name", ["select", "table", "order", "user", "drop", "Health", "a-b", "../x", "a b", "1a", "", "a'b", '"', "<b>"]
+)
+def test_names_that_need_quotes_somewhere_are_refused(field: str, name: str) -> None:
+    assert set(refusal(**{field: name})) == {field}
+
+
+@pytest.mark.parametrize("name", ["a" * 64, "é", "con\n", 5, None, True, "ci_lower", "revision", "journal"])
+def test_other_bad_release_names_are_refused(name: object) -> None:
+    assert set(refusal(release=name)) == {"release"}
+
+
+def test_long_values_are_cut_and_control_characters_escaped_in_messages() -> None:
+    message = refusal(release="x" * 150 + "\x1b")["release"] + refusal(mechanism="\x1b[31m" + "y" * 10**6)["mechanism"]
+    assert len(message) < 500 and "\x1b" not in message
+
+
+@pytest.mark.parametrize(
+    "source", ["data/x.csv.gz", "data/", "s3://b/x.parquet", "x.parq", "", "a\nb.csv", 5, None, "\ud800.csv"]
+)
+def test_sources_that_cannot_be_read_are_refused(source: object) -> None:
+    assert set(refusal(source=source)) == {"source"}
+
+
+def test_a_source_pattern_is_absolute_and_escapes_the_folder_it_starts_from(tmp_path: Path) -> None:
+    assert spec().source_pattern == f"{BASE}/data/admissions/*.parquet"
+    assert spec(source="/x/*.CSV").source_pattern == "/x/*.CSV" and spec(source="/x/*.CSV").source_format == "csv"
+    odd = ReleaseSpec.from_attributes(VALID, tmp_path / "[a]")
+    assert odd.source_pattern == f"{tmp_path}/[[]a]/data/admissions/*.parquet" and odd.base == tmp_path / "[a]"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("max_rows_per_unit", True),
+        ("max_rows_per_unit", 0),
+        ("max_rows_per_unit", 1.0),
+        ("max_rows_per_unit", "3"),
+        ("max_cells", 10_000_001),
+        ("release_delay_days", -1),
+        ("release_delay_days", 10**9),
+        ("csv_delimiter", ""),
+        ("csv_delimiter", "ab"),
+        ("csv_delimiter", '"'),
+        ("csv_quote", "x"),
+        ("neighbours", "both"),
+        ("period", None),
+        ("week_starts", "friday"),
+        ("time_zone", "../etc/passwd"),
+        ("time_zone", "/etc/localtime"),
+        ("time_zone", "localtime"),
+        ("time_zone", "America"),
+        ("time_zone", "x" * 190),
+        ("time_zone", "Zürich"),
+        ("schedule", "0 6 * *"),
+        ("schedule", "0 6 * * ; rm"),
+        ("owners", "me"),
+        ("settings", []),
+        ("title", "a\x00b"),
+        ("privacy_unit", ""),
+        ("period_column", 5),
+    ],
+)
+def test_a_value_that_a_field_cannot_take_is_refused_at_that_field(field: str, value: object) -> None:
+    assert set(refusal(**{field: value})) == {field}
+
+
+def test_settings_that_the_mechanism_does_not_have_are_refused_by_the_mechanism() -> None:
+    assert "setting 'sharpness'" in refusal(settings={"sharpness": 3})["settings.sharpness"]
+
+
+def test_a_mechanism_that_cannot_serve_the_spec_is_refused_before_any_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dphist_pipeline.errors import DphistError
+    from dphist_pipeline.mechanisms.geometric import Geometric
+
+    def refuse(self: object, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
+        raise DphistError(f"cannot serve {domain.shape} at {sensitivity}/{epsilon}")
+
+    monkeypatch.setattr(Geometric, "check", refuse)
+    assert refusal() == {"": "cannot serve (21, 4) at 3/1/2"}
+
+
+def test_a_period_column_is_there_exactly_where_there_are_periods() -> None:
+    assert "no use" in refusal(period="none")["period_column"]
+    assert spec(period=..., period_column=...).period == "none"
+
+
+def test_both_spellings_of_one_field_together_are_refused() -> None:
+    assert "another spelling" in refusal(neighbors="add_remove")["neighbors"]
+
+
+def test_attributes_that_are_no_mapping_are_refused() -> None:
+    with pytest.raises(SpecError, match="must be a mapping"):
+        ReleaseSpec.from_attributes([1], BASE)  # type: ignore[arg-type]
+
+
+def test_every_field_is_marked_as_part_of_the_digest_or_not() -> None:
+    marked = {field: in_digest(field) for field in ReleaseSpec.model_fields}
+    out = {field for field, inside in marked.items() if not inside}
+    assert out == {"title", "owners", "schedule", "release_delay_days"}
+    assert set(spec().normalised()) == set(marked)
+
+
+def test_equivalent_spellings_have_one_digest() -> None:
+    same = [
+        spec(epsilon="1/2"),
+        spec(epsilon="0.50"),
+        spec(neighbours=..., neighbors="add_or_remove_one"),
+        spec(settings={}, max_cells=10_000_000, time_zone="UTC", csv_delimiter=",", week_starts="monday"),
+        spec(axes=[{**AGE, "name": "age", "width": "5.0", "closed": "left", "below": False}, WARD]),
+        spec(title="Admissions", owners=["team:statistics"], schedule="0 6 * * MON", release_delay_days=7),
+        ReleaseSpec.from_attributes(dict(reversed(VALID.items())), Path("/elsewhere")),
+    ]
+    assert {other.digest for other in same} == {spec().digest}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"release": "other"},
+        {"source": "data/*.csv"},
+        {"csv_delimiter": ";"},
+        {"csv_quote": '"'},
+        {"privacy_unit": "household"},
+        {"max_rows_per_unit": 4},
+        {"neighbours": "substitute"},
+        {"epsilon": 0.6},
+        {"account": "other"},
+        {"max_cells": 1000},
+        {"axes": [AGE]},
+        {"axes": [WARD, AGE]},
+        {"axes": [{**AGE, "closed": "right"}, WARD]},
+        {"axes": [AGE, {**WARD, "values": ["medicine", "surgery", "maternity"]}]},
+        {"period": "month"},
+        {"period_column": "left_on"},
+        {"week_starts": "sunday"},
+        {"time_zone": "Europe/Brussels"},
+    ],
+)
+def test_what_changes_the_release_changes_the_digest(change: dict[str, object]) -> None:
+    assert spec(**change).digest != spec().digest
+
+
+def test_the_digest_of_a_spec_never_changes_between_versions() -> None:
+    assert spec().digest == "eade66e25ec11d28000c603ebf7a2f09ce67eb8378ace4aa91135982cbc2ffb2"

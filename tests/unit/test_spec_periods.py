@@ -1,0 +1,168 @@
+"""Periods: their names, their ends at local midnight, and which of them are over."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from spec_scenario import spec
+
+from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.periods import PeriodRule
+from dphist_pipeline.spec.refusals import PeriodError
+
+
+def rule(length: str = "week", starts: str = "monday", zone: str = "UTC", delay: int = 0) -> PeriodRule:
+    return PeriodRule(length, starts, zone, delay)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("length", "key", "end"),
+    [
+        ("week", "2026-03-02", date(2026, 3, 9)),
+        ("week", "2025-12-29", date(2026, 1, 5)),
+        ("month", "2024-02-01", date(2024, 3, 1)),
+        ("month", "2025-12-01", date(2026, 1, 1)),
+        ("quarter", "2025-10-01", date(2026, 1, 1)),
+        ("quarter", "2026-04-01", date(2026, 7, 1)),
+        ("year", "2024-01-01", date(2025, 1, 1)),
+    ],
+)
+def test_a_period_starts_on_its_key_and_ends_before_the_next(length: str, key: str, end: date) -> None:
+    period = rule(length).named(key)
+    assert period.key == key and period.start is not None and period.end is not None
+    assert period.start.date().isoformat() == key and period.end.date() == end
+    assert rule(length).named(end.isoformat()).start == period.end
+
+
+def test_weeks_may_start_on_sunday_and_iso_weeks_name_monday_ones() -> None:
+    assert rule(starts="sunday").named("2026-03-01").end == datetime(2026, 3, 8, tzinfo=UTC)
+    assert rule().named("2026-W10").key == "2026-03-02"
+    assert rule().named("2020-W53").key == "2020-12-28"
+    for refused in (rule(starts="sunday"), rule("month")):
+        with pytest.raises(PeriodError, match="ISO weeks"):
+            refused.named("2026-W10")
+    with pytest.raises(PeriodError, match="not a week"):
+        rule().named("2025-W53")
+
+
+@pytest.mark.parametrize(
+    ("length", "day", "key"),
+    [
+        ("week", "2026-03-05", "2026-03-02"),
+        ("month", "2026-03-05", "2026-03-01"),
+        ("quarter", "2026-02-01", "2026-01-01"),
+    ],
+)
+def test_a_day_inside_a_period_is_refused_naming_that_period(length: str, day: str, key: str) -> None:
+    with pytest.raises(PeriodError, match=f"named {key}"):
+        rule(length).named(day)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "../x",
+        "/etc/passwd",
+        "",
+        "all",
+        "2026",
+        "2026-3-2",
+        "20260302",
+        "2026-02-30",
+        "2026-03-02T00:00",
+        " 2026-03-02",
+        "2026-03-02\n",
+        "0001-01-01",
+        "9999-12-27",
+        "0000-00-00",
+        "２０２６-03-02",
+        "2026-W00",
+        "9999-W52",
+        pytest.param("x" * 10**6, id="long"),
+        None,
+        5,
+    ],
+)
+def test_anything_but_a_first_day_is_refused(key: str) -> None:
+    with pytest.raises(PeriodError) as caught:
+        spec().period_named(key)
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("length", ["week", "month", "quarter", "year"])
+def test_every_hostile_year_gives_a_period_or_a_refusal(length: str) -> None:
+    for year in (1, 2, 999, 1000, 1001, 8999, 9000, 9001, 9998, 9999):
+        for day in range(1, 8):
+            for zone in ("Pacific/Kiritimati", "America/Los_Angeles", "UTC"):
+                try:
+                    period = rule(length, zone=zone, delay=36_500).named(f"{year:04}-01-{day:02}")
+                except PeriodError:
+                    continue
+                rule(length, zone=zone).refuse_unfinished(period, datetime(9999, 12, 31, tzinfo=UTC))
+
+
+def test_without_periods_there_is_one_named_all_and_it_is_always_over() -> None:
+    whole = spec(period="none", period_column=...)
+    everything = whole.period_named("all")
+    assert (everything.key, everything.start, everything.end) == ("all", None, None)
+    assert whole.latest_period(datetime.now(UTC)) == everything
+    whole.refuse_unfinished(everything, datetime.now(UTC))
+    with pytest.raises(PeriodError, match="only period is 'all'"):
+        whole.period_named("2026-03-02")
+
+
+def test_a_week_with_a_change_of_clocks_is_an_hour_shorter() -> None:
+    week = rule(zone="Europe/Brussels").named("2026-03-23")
+    assert week.start is not None and week.end is not None
+    assert week.end.astimezone(UTC) - week.start.astimezone(UTC) == timedelta(days=7, hours=-1)
+    assert week.start.tzinfo == ZoneInfo("Europe/Brussels") and week.start.hour == week.end.hour == 0
+
+
+@pytest.mark.parametrize(
+    "zone", ["UTC", "Europe/Brussels", "America/Los_Angeles", "Pacific/Kiritimati", "Africa/Cairo"]
+)
+@pytest.mark.parametrize("delay", [0, 7])
+def test_the_latest_period_turns_exactly_at_local_midnight(zone: str, delay: int) -> None:
+    turn = datetime(2026, 3, 30, tzinfo=ZoneInfo(zone)) + timedelta(days=delay)
+    weeks = rule(zone=zone, delay=delay)
+    assert weeks.latest(turn.astimezone(UTC)).key == "2026-03-23"
+    assert weeks.latest(turn.astimezone(UTC) - timedelta(microseconds=1)).key == "2026-03-16"
+
+
+@pytest.mark.parametrize("length", ["week", "month", "quarter", "year"])
+@pytest.mark.parametrize("zone", ["America/Sao_Paulo", "America/St_Johns", "Pacific/Apia", "Asia/Beirut"])
+def test_the_latest_period_is_over_and_the_next_is_not(length: str, zone: str) -> None:
+    periods = rule(length, zone=zone, delay=3)
+    now = datetime(2009, 10, 1, tzinfo=UTC)
+    while now < datetime(2012, 4, 1, tzinfo=UTC):
+        latest = periods.latest(now)
+        periods.refuse_unfinished(latest, now)
+        assert latest.end is not None
+        with pytest.raises(PeriodError, match="can be released from"):
+            periods.refuse_unfinished(periods.named(latest.end.date().isoformat()), now)
+        now += timedelta(days=5, hours=7, minutes=31)
+
+
+def test_ends_are_compared_as_instants_where_the_clock_shows_an_hour_twice() -> None:
+    zone = ZoneInfo("America/St_Johns")  # in 2010 the clock went from 00:01 on 7 November back to 23:01 on the 6th
+    weeks = rule(starts="sunday", zone=zone.key)
+    before, after = (datetime(2010, 11, 6, 23, 30, tzinfo=zone, fold=fold) for fold in (0, 1))
+    assert weeks.latest(before).key == "2010-10-24" and weeks.latest(after).key == "2010-10-31"
+
+
+def test_a_period_that_is_not_over_is_refused_until_its_delay_has_passed() -> None:
+    delayed: ReleaseSpec = spec(release_delay_days=7)
+    week = delayed.period_named("2026-03-02")
+    with pytest.raises(PeriodError, match="from 2026-03-16 on"):
+        delayed.refuse_unfinished(week, datetime(2026, 3, 15, 23, 59, tzinfo=UTC))
+    delayed.refuse_unfinished(week, datetime(2026, 3, 16, tzinfo=UTC))
+
+
+def test_a_clock_that_cannot_be_right_is_refused() -> None:
+    for year in (1, 1100, 9999):
+        with pytest.raises(PeriodError, match="clock"):
+            rule(delay=36_500).latest(datetime(year, 1, 1, tzinfo=UTC))
+    with pytest.raises(TypeError, match="time zone"):
+        rule().latest(datetime(2026, 1, 1))

@@ -43,6 +43,14 @@ class BadSetting(DphistError):
         super().__init__(f"mechanism '{mechanism}', setting {setting[:60]!r}: {problem}")
 
 
+class DomainRefused(DphistError):
+    """Axes that a mechanism cannot serve."""
+
+    def __init__(self, mechanism: str, problem: str) -> None:
+        self.mechanism, self.problem = mechanism, problem
+        super().__init__(f"mechanism '{mechanism}' {problem}")
+
+
 class Mechanism(ABC):
     """One way to turn exact counts behind doors into an estimate; subclasses are frozen dataclasses."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import NoReturn
 
 from dphist_pipeline.errors import DphistError
 
@@ -32,17 +33,24 @@ class Budget:
             raise TypeError("epsilon must be a Fraction")
         if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
             raise BudgetMisuse(step, f"epsilon {epsilon} is outside [10^-6, 50]; choose other shares")
-        self.epsilon, self.step = epsilon, step
+        self.epsilon, self.step = _in_whole_numbers(epsilon), step
         self._used = False
         self._charges: dict[str, Fraction] = {}
 
     def split(self, **shares: Fraction | str | int) -> tuple[Budget, ...]:
         """Divides the budget into named shares, given as exact parts of it that sum to 1."""
         self._use()
-        parts = {name: Fraction(share) for name, share in shares.items()}
+        parts = {name: _in_whole_numbers(Fraction(share)) for name, share in shares.items()}
         if sum(parts.values()) != 1:
             raise BudgetMisuse(self.step, f"shares sum to {sum(parts.values())}, not to 1")
         return tuple(self._child(name, part) for name, part in parts.items())
+
+    def scale(self, sensitivity: int) -> Fraction:
+        """The scale of the noise that this budget buys against a sensitivity; refused above 10^7."""
+        scale = sensitivity / self.epsilon
+        if scale > LARGEST_SCALE:
+            raise BudgetMisuse(self.step, f"would add noise of scale {scale}, and the most is 10^7; raise its epsilon")
+        return scale
 
     def spend(self) -> Fraction:
         """Marks the whole budget as paid at a door, and gives its epsilon."""
@@ -73,3 +81,11 @@ class Budget:
         if self._used:
             raise BudgetMisuse(self.step, "was already split, spent or forfeited; ask for a share of its own")
         self._used = True
+
+    def __reduce__(self) -> NoReturn:
+        raise BudgetMisuse(self.step, "is not pickled or copied, since a copy could be spent again; pass it on itself")
+
+
+def _in_whole_numbers(exact: Fraction) -> Fraction:
+    """The same fraction without NumPy integers, which a Fraction keeps as they are and which wrap around."""
+    return Fraction(int(exact.numerator), int(exact.denominator))

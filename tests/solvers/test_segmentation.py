@@ -1,0 +1,68 @@
+"""Penalised optimal segmentation against brute force, ties and large offsets included."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dphist_pipeline.solvers.segmentation import bucket_means, v_optimal
+
+
+def squared_error(part):
+    return float(((part - part.mean()) ** 2).sum())
+
+
+def least_cost(values, price):
+    """The cost of the cheapest split, over all splits, by the full recurrence."""
+    cheapest = [0.0]
+    for end in range(1, len(values) + 1):
+        cheapest.append(min(cheapest[start] + price + squared_error(values[start:end]) for start in range(end)))
+    return cheapest[-1]
+
+
+def cost(values, buckets, price):
+    return sum(squared_error(values[buckets == bucket]) + price for bucket in range(buckets.max() + 1))
+
+
+LINES = st.lists(st.integers(-5, 12), min_size=1, max_size=24)
+PRICES = st.sampled_from([0.0, 0.25, 1.0, 7.5, 60.0, 1e6])
+
+
+@settings(max_examples=300, deadline=None)
+@given(LINES, PRICES, st.sampled_from([1.0, 1e4]), st.sampled_from([0.0, 1e9]))
+def test_finds_a_split_of_least_cost(line, price, stretch, offset):
+    values = np.array(line) * stretch + offset
+    buckets = v_optimal(values, price)
+    assert buckets[0] == 0
+    assert set(np.diff(buckets)) <= {0, 1}
+    # The brute force itself loses digits at an offset of 10^9.
+    assert cost(values, buckets, price) == pytest.approx(least_cost(values, price), rel=1e-9, abs=1e-4 * stretch)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e9, -1e12])
+def test_a_common_offset_changes_nothing(offset):
+    line = np.repeat([3.0, 90.0, 3.0, 40.0], 50) + np.tile([0.0, 1.0], 100)
+    assert np.array_equal(v_optimal(line + offset, 20.0), np.repeat([0, 1, 2, 3], 50))
+
+
+def test_one_huge_cell_stands_alone_and_its_neighbours_keep_their_digits():
+    line = np.ones(1000)
+    line[500:] = 9.0
+    line[700] = 1e12
+    assert v_optimal(line, 10.0).max() == 3
+    assert np.array_equal(np.unique(bucket_means(line, v_optimal(line, 10.0))), [1.0, 9.0, 1e12])
+
+
+def test_equal_values_are_one_bucket_at_any_price_above_zero():
+    assert v_optimal(np.full(50, 7.0), 1e-9).max() == 0
+
+
+def test_the_same_input_gives_the_same_split():
+    line = np.random.default_rng(5).integers(0, 3, 3000).astype(float)
+    assert np.array_equal(v_optimal(line, 2.0), v_optimal(line, 2.0))
+
+
+def test_bucket_means_serve_groups_that_are_not_neighbours():
+    assert np.array_equal(bucket_means(np.array([1.0, 10.0, 3.0]), np.array([0, 1, 0])), [2.0, 10.0, 2.0])

@@ -33,10 +33,24 @@ from rich.table import Table
 
 PROJECT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("DPHIST_DATA", PROJECT.parent / "shared" / "data"))
-EDUCATION = (
-    "Preschool 1st-4th 5th-6th 7th-8th 9th 10th 11th 12th HS-grad Some-college Assoc-voc Assoc-acdm Bachelors Masters "
-    "Prof-school Doctorate"
-).split()
+EDUCATION = [
+    "Preschool",
+    "1st-4th",
+    "5th-6th",
+    "7th-8th",
+    "9th",
+    "10th",
+    "11th",
+    "12th",
+    "HS-grad",
+    "Some-college",
+    "Assoc-voc",
+    "Assoc-acdm",
+    "Bachelors",
+    "Masters",
+    "Prof-school",
+    "Doctorate",
+]
 
 
 @dataclass(frozen=True)

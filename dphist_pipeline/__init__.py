@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from dphist_pipeline import mechanisms as mechanisms
     from dphist_pipeline.errors import DphistError
     from dphist_pipeline.estimate import Estimate
-    from dphist_pipeline.pipeline import Release, release, sanitize
+    from dphist_pipeline.pipeline import release, sanitize
+    from dphist_pipeline.releases import Release
     from dphist_pipeline.spec.loading import load_spec
     from dphist_pipeline.spec.model import ReleaseSpec
     from dphist_pipeline.store import Store
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "DphistError": "errors",
     "Estimate": "estimate",
-    "Release": "pipeline",
+    "Release": "releases",
     "ReleaseSpec": "spec.model",
     "Store": "store",
     "load_spec": "spec.loading",

@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 refused or failed, 2 wrong usage. With `--json`, what a sc
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -27,6 +28,8 @@ from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.numbers import exact
 from dphist_pipeline.store import Store
 
+INTERRUPTED = 130
+
 app = typer.Typer(
     help="Publish differentially private histograms: spec in, published tables out, charged once.",
     no_args_is_help=True,
@@ -39,8 +42,9 @@ ledger_app = typer.Typer(
 )
 app.add_typer(ledger_app, name="ledger")
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+# Lines are never cut or wrapped: paths and commands stay whole, to be copied.
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 StoreOption = Annotated[
     Path | None,
@@ -63,10 +67,7 @@ def init(store: StoreOption = None, as_json: JsonOption = False) -> None:
         return
     out.print(f"[green]Made a store[/] at {escape(str(made.root))}")
     out.print("Next, open an account that releases can charge, for example:")
-    out.print(
-        "  dphist ledger open health --privacy-unit patient_id --neighbours add_remove --total 26",
-        soft_wrap=True,
-    )
+    out.print("  dphist ledger open health --privacy-unit patient_id --neighbours add_remove --total 26")
 
 
 @app.command()
@@ -120,8 +121,9 @@ def release(
 ) -> None:
     """Publishes one period of a release.
 
-    Charges its account once, whatever happens: after a crash, the same command finishes; done again, it gives
-    back what was published, spends nothing and reads no record.
+    Charges its account once, whatever happens: after a crash, the same
+    command finishes; done again, it gives back what was published, spends
+    nothing and reads no record.
     """
     if revise != bool(reason.strip()):
         raise typer.BadParameter("a revision is charged anew: give --revise and --reason TEXT together")
@@ -160,10 +162,10 @@ def show_mechanisms(
     elif name:
         out.print(cards[name], markup=False)
     else:
-        table = Table("mechanism", "what it does", box=None, header_style="bold", pad_edge=False)
-        for known, card in cards.items():
-            table.add_row(known, card.partition("\n")[0].partition(": ")[2])
-        out.print(table)
+        _print_table(
+            ["mechanism", "what it does"],
+            [(known, card.partition("\n")[0].partition(": ")[2]) for known, card in cards.items()],
+        )
         out.print("\nThe whole card: dphist mechanisms NAME")
 
 
@@ -247,30 +249,48 @@ def verify(store: StoreOption = None, as_json: JsonOption = False) -> None:
 
 def main() -> None:
     """Runs the command line; nothing that an engine said reaches the terminal unasked."""
-    problem = _run(app)
-    if problem is None:
-        return
-    message, code = problem
-    err.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    message, code = _run()
+    if message:
+        err.print(f"[bold red]error:[/] {escape(message)}")
     sys.exit(code)
 
 
-def _run(command: Callable[[], None]) -> tuple[str, int] | None:
+def _run() -> tuple[str, int]:
+    """What to say, if anything, and the exit code."""
     try:
-        command()
+        code = app(prog_name="dphist", standalone_mode=False) or 0
     except DphistError as error:
         return str(error), 1
-    except KeyboardInterrupt:
-        return "interrupted. Nothing is lost: the same command goes on where this one stopped.", 130
+    except typer.TyperException as error:
+        return _usage(error), error.exit_code
     except Exception as error:
         if os.environ.get("DPHIST_DEBUG") == "1":
             raise
         kind = type(error).__name__
+        if isinstance(error, OSError) and error.errno:
+            # The system's own words for the number hold nothing else.
+            kind += f", {os.strerror(error.errno)}"
+    else:
+        interrupted = "interrupted. Nothing is lost: the same command goes on where this one stopped."
+        return interrupted if code == INTERRUPTED else "", code
     return (
         f"something unexpected failed ({kind}; its message is withheld, because it may hold values from records). "
         "Nothing is spent twice: the same command goes on. Where you may see records, set DPHIST_DEBUG=1 to read it.",
         1,
     )
+
+
+def _usage(error: typer.TyperException) -> str:
+    """What is wrong with the command as typed, and where to read how it goes; nothing where help was shown."""
+    context = getattr(error, "ctx", None)
+    problem = error.format_message()
+    if context is None or not problem:
+        return problem
+    end = "" if problem.endswith((".", "?")) else "."
+    return f"{problem[0].lower()}{problem[1:]}{end} See `{context.command_path} --help`."
 
 
 def _store_folder(named: Path | None, base: Path) -> Path:
@@ -340,7 +360,7 @@ def _print_release(audit: dict[str, Any], replayed: bool, path: Path, statement:
         }
     )
     query = f"SELECT * FROM '{path / 'histogram.parquet'}'"
-    out.print(f"\nLook at it:  duckdb -c {escape(json.dumps(query))}", soft_wrap=True)
+    out.print(f"\nLook at it:  duckdb -c {escape(json.dumps(query))}")
 
 
 def _print_statement(statement: Statement, as_json: bool) -> None:
@@ -360,11 +380,19 @@ def _print_statement(statement: Statement, as_json: bool) -> None:
         }
     )
     if statement.charges:
-        table = Table("release", "period", "revision", "epsilon", "charged", "reason", box=None, pad_edge=False)
-        for charge in statement.charges:
-            key = (charge.release, charge.period, str(charge.revision), as_text(charge.epsilon))
-            table.add_row(*key, charge.charged_at[:10], escape(charge.reason))
-        out.print(table)
+        key = ["release", "period", "revision"]
+        _print_table(
+            [*key, "epsilon", "charged", "reason"],
+            [
+                (
+                    *(str(getattr(charge, name)) for name in key),
+                    as_text(charge.epsilon),
+                    charge.charged_at[:10],
+                    charge.reason,
+                )
+                for charge in statement.charges
+            ],
+        )
 
 
 def _statement_facts(statement: Statement) -> dict[str, Any]:
@@ -393,9 +421,18 @@ def _statement_facts(statement: Statement) -> dict[str, Any]:
 
 
 def _facts(facts: dict[str, str]) -> None:
-    table = Table(show_header=False, box=None, pad_edge=False)
+    width = max(map(len, facts))
     for name, fact in facts.items():
-        table.add_row(f"  [dim]{name}[/]", escape(fact))
+        out.print(f"  [dim]{name:<{width}}[/]  {escape(fact)}")
+
+
+def _print_table(header: list[str], rows: list[tuple[str, ...]]) -> None:
+    """Aligned columns; a cell that is too long for the terminal goes on in the next line, and is never cut off."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in header:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*map(escape, row))
     out.print(table)
 
 

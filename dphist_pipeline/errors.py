@@ -8,10 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 
 class DphistError(Exception):
     """Anything that this package refuses or fails at on purpose: exit code 1, one message."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _revived, (type(self), self.args, vars(self))
+
+
+def _revived(kind: type[DphistError], args: tuple[Any, ...], facts: dict[str, Any]) -> DphistError:
+    """An error sent from another process: unpickling alone would call `__init__` with the message only, and fail."""
+    error = kind.__new__(kind, *args)
+    vars(error).update(facts)
+    return error
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:

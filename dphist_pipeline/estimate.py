@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.privacy.noisy import NoisyCells, NoisySums
+
+if TYPE_CHECKING:
+    from dphist_pipeline.answering.boxes import Answer, Wanted
 
 
 class BadEstimate(DphistError):
@@ -55,3 +59,16 @@ class Estimate:
     def epsilon(self) -> Fraction:
         """What all steps cost together."""
         return sum((epsilon for _, epsilon in self.charges), Fraction(0))
+
+    def box(self, **axes: Wanted) -> Answer:
+        """The estimated count in a box of cells, with its error bar; see `answering.boxes.answer_box`."""
+        from dphist_pipeline.answering.boxes import answer_box
+
+        unbiased, scale = (self.unbiased.values, self.unbiased.scale) if self.unbiased else (None, None)
+        return answer_box(self.domain, self.values, unbiased, scale, axes)
+
+    def range(self, low: float | None, high: float | None) -> Answer:
+        """The estimated count in [low, high) of the only axis, in axis units; None for an open end."""
+        if len(self.domain.axes) != 1:
+            raise TypeError("a range needs an estimate of one axis; use `box(axis=(low, high), …)`")
+        return self.box(**{self.domain.axes[0].name: (low, high)})

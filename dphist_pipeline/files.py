@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -16,10 +17,13 @@ def write_durably(path: Path, content: bytes) -> None:
 
 
 def make_folder(folder: Path, mode: int = 0o700) -> None:
-    """Makes a folder and its missing parents, each entry durable."""
+    """Makes a folder and its missing parents, each entry durable, even while others make some of them."""
     missing = [folder, *folder.parents]
-    missing = missing[: next(place for place, path in enumerate(missing) if path.is_dir())]
-    for path in reversed(missing):
+    there = next(place for place, path in enumerate(missing) if path.is_dir())
+    # The deepest that is there may be new, by somebody who was killed before its entry was durable.
+    with suppress(PermissionError):  # then it is not one of ours
+        sync_folder(missing[there].parent)
+    for path in reversed(missing[:there]):
         path.mkdir(mode=mode, exist_ok=True)
         sync_folder(path.parent)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -22,7 +23,8 @@ def statement(name: str, **parts: str) -> str:
         name: folder and file, without the ending.
         parts: SQL text; names from outside must have gone through `identifier` or `literal`.
     """
-    return _text(name).format(**parts)
+    # In one pass: what is filled in is not searched for further parts, whatever a column is called.
+    return re.sub(r"\{(\w+)\}", lambda found: parts[found[1]], _text(name))
 
 
 def identifier(name: str) -> str:

@@ -5,8 +5,8 @@
             confidential/   staged rows and cubes of runs under way (0700), and the journal of answers
             ledger.sqlite   unless $DPHIST_LEDGER names another
 
-A run's folder lives as long as its process: each holds a lock, and whoever comes later deletes the folders whose
-lock nobody holds, so a killed run leaves nothing behind.
+A run's folder lives as long as its process: each holds the lock beside it, and whoever comes later deletes the
+folders whose lock nobody holds, so a killed run leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -15,17 +15,22 @@ import fcntl
 import json
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from sqlalchemy import URL
+
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import make_folder, sync_folder, write_durably
 from dphist_pipeline.privacy.ledger import Ledger
 
 FORMAT = 1
+LOCK, KEPT = ".lock", ".kept"
+KEPT_SECONDS = 24 * 3600
 
 
 class StoreMissing(DphistError):
@@ -86,8 +91,8 @@ class Store:
             raise StoreUnusable(root, "cannot be made: something is there already. Choose another folder.")
         try:
             make_folder(root, 0o755)
-            make_folder(root / "public", 0o755)
-            for part in ("runs", "locks", "journal"):
+            (root / "public").mkdir(0o755)  # of two that make one store at once, the second fails here
+            for part in ("runs", "journal"):
                 make_folder(root / "confidential" / part)
         except OSError as error:
             problem = error.strerror
@@ -95,7 +100,14 @@ class Store:
             problem = None
         if problem:
             raise StoreUnusable(root, f"cannot be made: {problem}. Choose a folder that you may write to.")
-        ledger = Ledger.create(ledger_url(root))
+        try:
+            ledger = Ledger.create(ledger_url(root))
+        except DphistError:
+            for part in ("public", "confidential"):
+                shutil.rmtree(root / part)
+            with suppress(OSError):
+                root.rmdir()
+            raise
         store = cls(root, uuid.uuid4().hex, ledger.id)
         content = {"format": FORMAT, "id": store.id, "ledger_id": ledger.id}
         write_durably(root / "store.json", json.dumps(content, indent=2).encode() + b"\n")
@@ -126,7 +138,8 @@ class Store:
     def ledger(self) -> Ledger:
         """Opens and verifies the ledger, and checks it against every audit that was ever published here."""
         ledger = Ledger.open(ledger_url(self.root), self.ledger_id)
-        ledger.require(self._witnesses())
+        # Audits first, entries second: another run may charge and publish at this very moment.
+        ledger.require(list(self._witnesses()))
         return ledger
 
     @property
@@ -149,35 +162,56 @@ class Store:
 
     @contextmanager
     def run(self, key: Key) -> Iterator[Path]:
-        """A private folder for one attempt, gone at the end; sweeps away those of killed attempts."""
-        self.sweep()
-        name = uuid.uuid4().hex
-        lock_path = self.confidential / "locks" / name
+        """A private folder for one attempt, gone at the end."""
+        folder = self.confidential / "runs" / key.place / uuid.uuid4().hex
+        handle = _made_and_locked(_beside(folder, LOCK))
+        try:
+            make_folder(folder)
+            yield folder
+        finally:
+            _forget(folder)
+            os.close(handle)
+
+    def kept_run(self, key: Key, name: str) -> Path:
+        """A private folder that outlives its process, for an orchestrator that runs one attempt's steps in several.
+
+        Deleted by `forget`, or by a sweep a day later.
+        """
         folder = self.confidential / "runs" / key.place / name
-        with _locked(lock_path):
-            _insist_on(folder)
-            try:
-                yield folder
-            finally:
-                self._forget(folder, lock_path)
+        while not folder.is_dir():
+            with suppress(FileNotFoundError):  # another attempt may be deleting empty folders above
+                make_folder(folder.parent)
+                _beside(folder, KEPT).touch(0o600)
+                make_folder(folder)
+        return folder
+
+    def forget(self, folder: Path) -> None:
+        """Deletes the folder of a run."""
+        _forget(folder)
+
+    @contextmanager
+    def building(self) -> Iterator[None]:
+        """One builder of the catalogue at a time."""
+        handle = os.open(self.public, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
 
     def sweep(self) -> None:
         """Deletes the folders of attempts whose process is gone."""
-        for lock_path in sorted(self.confidential.glob("locks/*")):
-            with _locked(lock_path, wait=False) as mine:
-                if mine:
-                    for folder in self.confidential.glob(f"runs/*/*/*/{lock_path.name}"):
-                        shutil.rmtree(folder, ignore_errors=True)
-                    lock_path.unlink(missing_ok=True)
-
-    def _forget(self, folder: Path, lock_path: Path) -> None:
-        shutil.rmtree(folder, ignore_errors=True)
-        lock_path.unlink(missing_ok=True)
-        for parent in folder.parents:
-            if parent.name == "runs":
-                break
-            with suppress(OSError):  # another attempt may still use it
-                parent.rmdir()
+        # os.walk, unlike Path.glob, takes no offence at folders that vanish meanwhile.
+        for place, _, names in os.walk(self.confidential / "runs"):
+            for lock in [Path(place, name) for name in names if name.endswith(LOCK)]:
+                handle = _locked(lock)
+                if handle is not None:
+                    _forget(lock.with_suffix(""))
+                    os.close(handle)
+            for kept in [Path(place, name) for name in names if name.endswith(KEPT)]:
+                with suppress(FileNotFoundError):
+                    if time.time() - kept.stat().st_mtime > KEPT_SECONDS:
+                        _forget(kept.with_suffix(""))
 
     def _witnesses(self) -> Iterator[tuple[str, int, str]]:
         """The ledger entries that published audits name, so that an older ledger is noticed."""
@@ -188,49 +222,64 @@ class Store:
             except (ValueError, KeyError, TypeError, OSError):
                 witness = None
             if witness is None:
-                raise StoreUnusable(self.root, f"has a damaged audit, {audit.relative_to(self.root)}: restore it")
+                raise StoreUnusable(
+                    self.root,
+                    f"has a damaged audit, {audit.relative_to(self.root)}: restore it, or move its folder "
+                    "away and release that period again, for nothing",
+                )
             yield witness
 
 
-def ledger_url(root: Path) -> str:
+def store_folder(named: Path | None, base: Path) -> Path:
+    """The store to use: as named, else $DPHIST_STORE, else `store/` in the project's folder."""
+    if named is not None:
+        return named
+    return Path(os.environ["DPHIST_STORE"]) if os.environ.get("DPHIST_STORE") else base / "store"
+
+
+def ledger_url(root: Path) -> str | URL:
     """Where the ledger of a store is: $DPHIST_LEDGER, else a file in the store."""
-    return os.environ.get("DPHIST_LEDGER") or f"sqlite:///{root / 'ledger.sqlite'}"
+    # Built from its parts: in a text, signs such as % in the folder's name would be decoded.
+    return os.environ.get("DPHIST_LEDGER") or URL.create("sqlite", database=str(root / "ledger.sqlite"))
 
 
-def _insist_on(folder: Path) -> None:
-    """Makes a folder whose empty parents another attempt may be deleting just now."""
-    while not folder.is_dir():
-        with suppress(FileNotFoundError):
-            make_folder(folder)
+def _beside(folder: Path, ending: str) -> Path:
+    return folder.with_name(folder.name + ending)
 
 
-@contextmanager
-def _locked(path: Path, wait: bool = True) -> Iterator[bool]:
-    """Holds an advisory lock on a file; without `wait`, yields whether it was free."""
-    handle = _open_locked(path) if wait else _try_locked(path)
-    try:
-        yield handle is not None
-    finally:
-        if handle is not None:
-            os.close(handle)
-
-
-def _open_locked(path: Path) -> int:
-    """A lock on a file that is still there: a sweep may delete it between its making and its locking."""
+def _made_and_locked(lock: Path) -> int:
+    """Makes a lock and holds it, though a sweep may delete it, or its empty folders, between the two."""
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        if path.exists():
-            return handle
-        os.close(handle)
+        with suppress(FileNotFoundError):
+            make_folder(lock.parent)
+            os.close(os.open(lock, os.O_WRONLY | os.O_CREAT, 0o600))
+            handle = _locked(lock)
+            if handle is not None:
+                return handle
 
 
-def _try_locked(path: Path) -> int | None:
+def _locked(lock: Path) -> int | None:
+    """Holds a lock if nobody else does and it is still the file of that name."""
     handle = None
     with suppress(FileNotFoundError, BlockingIOError):
-        handle = os.open(path, os.O_RDWR)
+        handle = os.open(lock, os.O_RDWR)
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return handle
+        if os.path.samestat(os.fstat(handle), lock.stat()):
+            return handle
     if handle is not None:
         os.close(handle)
     return None
+
+
+def _forget(folder: Path) -> None:
+    """Deletes a run's folder, then its lock, then the folders above that this leaves empty."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        return  # the lock stays, so that the next sweep tries again
+    for ending in (LOCK, KEPT):
+        _beside(folder, ending).unlink(missing_ok=True)
+    for parent in folder.parents:
+        if parent.name == "runs":
+            break
+        with suppress(OSError):  # another attempt may still use it
+            parent.rmdir()

@@ -47,7 +47,7 @@ def count_bounded(staged: Path, cells: int, max_rows: int, key: bytes) -> Number
     for number in range(passes):
         # Any split that keeps a unit's rows together will do; this hash decides nothing else.
         part = rows if passes == 1 else rows.filter(pl.col("unit").hash(seed=0) % passes == number)
-        per_cell = part.group_by("unit", "code").agg(copies=pl.len()).collect(engine="streaming")
+        per_cell = part.group_by("unit", "code").agg(copies=pl.len().cast(pl.Int64)).collect(engine="streaming")
         per_cell = per_cell.with_columns(rows=pl.col("copies").sum().over("unit"))
         within = per_cell.filter(pl.col("rows") <= max_rows).group_by("code").agg(pl.col("copies").sum())
         counts[within["code"].to_numpy()] += within["copies"].to_numpy()
@@ -108,7 +108,8 @@ def _first_rows(ranks: Numbers, codes: Numbers, copies: Numbers, unit_words: Wor
     best = np.empty((3, 0), dtype=np.int64)
     for chunk in _chunks(ranks, codes, copies):
         best = _firsts(np.concatenate([best, chunk], axis=1), unit_words, max_rows)
-    return best[1]
+    cells: Numbers = best[1]
+    return cells
 
 
 def _chunks(ranks: Numbers, codes: Numbers, copies: Numbers) -> Iterator[Numbers]:

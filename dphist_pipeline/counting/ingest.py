@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import duckdb
 
 from dphist_pipeline.counting.positions import Positions, positions
-from dphist_pipeline.counting.source import NUMBERS, TIMES, Source, find_files, open_source, withheld
+from dphist_pipeline.counting.source import NUMBERS, TIMES, ZONED_TIMES, Source, find_files, open_source, withheld
 from dphist_pipeline.domain import BinnedAxis
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
@@ -46,13 +47,16 @@ def stage_rows(spec: ReleaseSpec, period: Period, folder: Path) -> Path:
         axes = [positions(axis, number) for number, axis in enumerate(spec.domain.axes)]
         query = _stage_statement(spec, source, axes, staged)
         parameters = {**source.parameters, **_ends(spec, source, period)}
-        with withheld(spec.source, "could not be read to its end: a damaged file, or no memory or disk left"):
+
+        def stage() -> None:
             for axis in axes:
                 if axis.table:
                     connection.execute(axis.table, dict(axis.parameters))
                 else:
-                    parameters |= axis.parameters
+                    parameters.update(axis.parameters)
             connection.execute(query, parameters)
+
+        withheld(spec.source, "could not be read to its end: a damaged file, or no memory or disk left", stage)
     return staged
 
 
@@ -72,8 +76,11 @@ def _connection(files: tuple[Path, ...], folder: Path, time_zone: str) -> Iterat
     allowed = {folder, *(path.parent for path in files), *(path.resolve().parent for path in files)}
     connection = duckdb.connect(config=settings)
     try:
-        with withheld(time_zone, "is a time zone that DuckDB does not know; use its common name"):
-            connection.execute(f"SET TimeZone = {literal(time_zone)}")
+        withheld(
+            time_zone,
+            "is a time zone that DuckDB does not know; use its common name",
+            lambda: connection.execute(f"SET TimeZone = {literal(time_zone)}"),
+        )
         connection.execute(f"SET allowed_directories = [{', '.join(literal(f'{path}/') for path in allowed)}]")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
@@ -92,7 +99,11 @@ def _check_types(spec: ReleaseSpec, source: Source) -> None:
     if spec.privacy_unit != "row":
         source.type_of(spec.privacy_unit, UNITS, "a privacy unit, which takes text, whole numbers or UUIDs")
     if spec.period_column is not None:
-        source.type_of(spec.period_column, TIMES, "a period column, which takes dates, time stamps, or text of those")
+        source.type_of(
+            spec.period_column,
+            TIMES,
+            "a period column, which takes dates, time stamps in micro- or nanoseconds, or text of those",
+        )
 
 
 def _stage_statement(spec: ReleaseSpec, source: Source, axes: list[Positions], staged: Path) -> str:
@@ -124,7 +135,7 @@ def _unit(column: str, source: Source) -> str:
         return f"CAST({name} AS BIGINT)"
     text = f"TRY_CAST({name} AS VARCHAR)"
     if kind in ("FLOAT", "DOUBLE"):
-        return f"CASE WHEN isnan({name}) THEN NULL ELSE {text} END"
+        return f"CASE WHEN isnan({name}) THEN NULL WHEN {name} = 0 THEN '0.0' ELSE {text} END"
     if kind in ("VARCHAR", "ENUM") and not source.is_csv:
         # Bytes that are not UTF-8 are read as '?'. Two people whose names differ in such bytes alone would become
         # one unit, and bounding them together would make the kept rows of one depend on the other.
@@ -135,7 +146,7 @@ def _unit(column: str, source: Source) -> str:
 def _moment_type(spec: ReleaseSpec, source: Source) -> str:
     """What the period column is compared as: text may name an offset, and without one is in the spec's zone."""
     kind = source.types[str(spec.period_column)]
-    zoned = kind in ("TIMESTAMP WITH TIME ZONE", "VARCHAR", "ENUM")
+    zoned = kind in (*ZONED_TIMES, "VARCHAR", "ENUM")
     return "TIMESTAMP WITH TIME ZONE" if zoned else "TIMESTAMP"
 
 
@@ -153,4 +164,4 @@ def _ends(spec: ReleaseSpec, source: Source, period: Period) -> dict[str, str]:
     ends = {"period_start": period.start, "period_end": period.end}
     if _moment_type(spec, source) == "TIMESTAMP":
         return {name: moment.replace(tzinfo=None).isoformat(sep=" ") for name, moment in ends.items()}
-    return {name: moment.isoformat(sep=" ") for name, moment in ends.items()}
+    return {name: moment.astimezone(UTC).isoformat(sep=" ") for name, moment in ends.items()}

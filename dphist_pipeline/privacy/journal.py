@@ -93,7 +93,8 @@ class Journal:
             header = json.loads(line)
         except ValueError:
             header = None
-        if not isinstance(header, dict) or header.get("sha256") != hashlib.sha256(payload).hexdigest():
+        found = {"sha256": hashlib.sha256(payload).hexdigest(), "size": str(len(payload) // 8)}
+        if not isinstance(header, dict) or any(header.get(key) != found[key] for key in found):
             raise JournalMismatch(final, "is damaged")
         differing = sorted(key for key in asked if header.get(key) != asked[key])
         if differing:

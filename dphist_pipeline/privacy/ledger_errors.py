@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any
 
 from dphist_pipeline.errors import DphistError, did_you_mean
 from dphist_pipeline.privacy.ledger_entries import Account, Charge, ChargeRequest, as_text
@@ -13,17 +12,7 @@ _SPENDERS_SHOWN = 5
 
 
 class LedgerError(DphistError):
-    """Anything that a ledger refuses; can be sent from one process to another, culprit and all."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _revived, (type(self), self.args, vars(self))
-
-
-def _revived(kind: type[LedgerError], args: tuple[Any, ...], facts: dict[str, Any]) -> LedgerError:
-    """An error as it was: unpickling would call `__init__` with the message alone, and fail."""
-    error = kind.__new__(kind, *args)
-    vars(error).update(facts)
-    return error
+    """Anything that a ledger refuses."""
 
 
 class LedgerUrlRefused(LedgerError):

@@ -10,6 +10,8 @@ of 0 goes the same way as every undecided word. The 64th bit is the sign, which 
 Above `LARGEST_TABLE` the draw is a difference of two geometric numbers (that is discrete Laplace), each split as
 G = A·n + R: by the memoryless law A = G div n and R = G mod n are independent, A is geometric with q^n
 and R is geometric below n. The floors are certified in `certified.py`.
+int64 has to end somewhere: noise is cut at ±2^52. At the largest scale, 10^7, that is reached with probability
+exp(-2^52 / 10^7) < 10^(-10^8), and only after 10^11 steps of a refinement, so no run ever sees it.
 
 Words come from ChaCha20 under a fresh key from the operating system for every call: no state is kept, so
 nothing can be seeded, replayed or copied across a fork.

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from fractions import Fraction
+from operator import index
 from typing import NoReturn
 
 import numpy as np
@@ -45,7 +46,7 @@ class PrivateCounts:
         answers: the journal of the release; without one, draws are recorded nowhere.
     """
 
-    __slots__ = ("__answers", "__load", "domain", "sensitivity")
+    __slots__ = ("__answers", "__domain", "__load", "__sensitivity")
 
     def __init__(
         self,
@@ -54,10 +55,20 @@ class PrivateCounts:
         load: Callable[[], NDArray[np.int64]],
         answers: Answers | None = None,
     ) -> None:
-        if sensitivity < 1:
+        if index(sensitivity) < 1:
             raise DoorMisuse("sensitivity must be at least 1: the most that one privacy unit moves the counts")
-        self.domain, self.sensitivity = domain, sensitivity
-        self.__load, self.__answers = load, answers or Unrecorded()
+        self.__domain, self.__sensitivity = domain, index(sensitivity)
+        self.__load, self.__answers = load, Unrecorded() if answers is None else answers
+
+    @property
+    def domain(self) -> Domain:
+        """The declared grid."""
+        return self.__domain
+
+    @property
+    def sensitivity(self) -> int:
+        """L1 sensitivity of the counts."""
+        return self.__sensitivity
 
     def noisy_cells(self, budget: Budget) -> NoisyCells:
         """Every cell plus its own discrete Laplace noise of scale sensitivity/epsilon; spends the budget."""
@@ -73,13 +84,15 @@ class PrivateCounts:
             budget: the share to spend.
         """
         scale = self._scale(budget)
-        numbers = np.ascontiguousarray(groups, dtype=np.int64).ravel()
-        sizes = _group_sizes(numbers, self.domain.cells)
+        numbers = _group_numbers(groups, self.domain)
+        sizes = np.bincount(numbers).astype(np.int64)
         partition = hashlib.sha256(numbers.tobytes()).hexdigest()
         values = self.__ask("noisy_sums", budget, scale, partition, lambda: _sums(self.__exact(), numbers))
         return NoisySums(values, sizes, scale)
 
     def _scale(self, budget: Budget) -> Fraction:
+        if not isinstance(budget, Budget):
+            raise DoorMisuse("a door takes a Budget, nothing else")
         scale = self.sensitivity / budget.epsilon
         if scale > LARGEST_SCALE:
             raise DoorMisuse(f"'{budget.step}' would add noise of scale {scale}; the most is 10^7: raise its epsilon")
@@ -99,7 +112,9 @@ class PrivateCounts:
             sums = exact()
             return sums + noise.discrete_laplace(scale, sums.size)
 
-        return self.__answers.answer(budget.step, question, draw).astype(np.float64)
+        values = self.__answers.answer(budget.step, question, draw).astype(np.float64)
+        values.flags.writeable = False
+        return values
 
     def __exact(self) -> NDArray[np.int64]:
         exact = self.__load()
@@ -114,13 +129,14 @@ class PrivateCounts:
         raise DoorMisuse("exact counts are not pickled or copied; pass the object itself")
 
 
-def _group_sizes(numbers: NDArray[np.int64], cells: int) -> NDArray[np.int64]:
-    if numbers.size != cells or numbers.min(initial=0) < 0:
-        raise DoorMisuse("groups must give every cell one group number, from 0")
-    sizes = np.bincount(numbers)
-    if not sizes.all():
+def _group_numbers(groups: NDArray[np.int64], domain: Domain) -> NDArray[np.int64]:
+    """A copy of the group numbers in the order of the cells, checked to be a partition."""
+    if groups.shape != domain.shape or groups.dtype.kind not in "iu":
+        raise DoorMisuse("groups must give every cell of the domain one whole group number")
+    # A number of as many as there are cells leaves another out; looked at first, for bincount counts up to it.
+    if groups.min() < 0 or groups.max() >= domain.cells or not np.bincount(groups.ravel().astype(np.int64)).all():
         raise DoorMisuse("groups must be numbered from 0 with none left out")
-    return sizes.astype(np.int64)
+    return groups.astype(np.int64, order="C").ravel()
 
 
 def _sums(exact: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:

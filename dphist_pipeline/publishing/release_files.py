@@ -55,6 +55,7 @@ def write_release(estimate: Estimate, facts: dict[str, Any], staging: Path) -> N
         **facts,
         "epsilon": str(estimate.epsilon),
         "epsilon_double": rounded_up(estimate.epsilon),
+        "unbiased_noise_scale": None if estimate.unbiased is None else str(estimate.unbiased.scale),
         "noise": "discrete Laplace, P(k) proportional to exp(-|k| / noise_scale)",
         "charges": [
             {"step": charged.step, "epsilon": str(charged.epsilon), "noise_scale": str(charged.scale)}
@@ -67,6 +68,7 @@ def write_release(estimate: Estimate, facts: dict[str, Any], staging: Path) -> N
             **{name: version(name) for name in VERSIONS},
         },
     }
+    audit["audit_digest"] = _audit_digest(audit)
     (staging / "audit.json").write_text(json.dumps(audit, indent=2) + "\n", encoding="utf-8")
     for name in FILES:
         (staging / name).chmod(0o644)
@@ -109,11 +111,19 @@ def read_audit(published: Path) -> dict[str, Any]:
         audit: dict[str, Any] = json.loads((published / "audit.json").read_bytes())
         expected = dict(audit["files"])
         damaged = next((name for name in FILES[:-1] if _digest(published / name) != expected.get(name)), None)
+        if audit["audit_digest"] != _audit_digest(audit):
+            damaged = "audit.json"
     except (OSError, ValueError, KeyError, TypeError):
         damaged = "audit.json"
     if damaged:
         raise PublishedFilesDamaged(published, f"has a missing or altered {damaged}")
     return audit
+
+
+def _audit_digest(audit: dict[str, Any]) -> str:
+    """SHA-256 of an audit's facts, its own digest left out, whatever their layout in the file."""
+    facts = {name: fact for name, fact in audit.items() if name != "audit_digest"}
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def _digest(path: Path) -> str:

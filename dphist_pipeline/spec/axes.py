@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Literal
@@ -16,10 +16,11 @@ from pydantic import (
     Field,
     PlainValidator,
     Tag,
+    TypeAdapter,
     ValidationInfo,
 )
 
-from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis
+from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec import words
 from dphist_pipeline.spec.fields import Flag, Text, one_of
@@ -266,6 +267,11 @@ AxisSpec = Annotated[
     Discriminator(_kind),
     BeforeValidator(_decidable),
 ]
+
+
+def domain_of(described: Iterable[object]) -> Domain:
+    """The declared grid from its description in an audit: axes as `normalised` gives them."""
+    return Domain(tuple(TypeAdapter(AxisSpec).validate_python(axis).axis for axis in described))
 
 
 def check_axes(axes: tuple[BinnedAxisSpec | CategoricalAxisSpec, ...]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import date
 from difflib import get_close_matches
 from fractions import Fraction
 from typing import Protocol
@@ -181,6 +183,16 @@ def time_zone(value: object) -> str:
     near = get_close_matches(zone[:60], sorted(available_timezones()), n=2, cutoff=0.6)
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     raise ValueError(f"there is no time zone {shown(zone)}; use a name such as UTC or Europe/Brussels.{hint}")
+
+
+def first_period(value: object) -> str | None:
+    """The first day that an orchestrator offers, as an ISO date; earlier periods are for the command line."""
+    if value is None:
+        return None
+    with suppress(ValueError):
+        if isinstance(value, str):
+            return date.fromisoformat(value).isoformat()
+    raise ValueError(f'must be a day such as "2026-01-05", not {shown(value)}')
 
 
 def schedule(value: object) -> str | None:

@@ -85,6 +85,7 @@ class ReleaseSpec(BaseModel):
     release_delay_days: Annotated[int, PlainValidator(lambda value: whole(value, 0, LONGEST_DELAY))] = declared(
         digest=False, default=0
     )
+    first_period: Annotated[str | None, PlainValidator(checks.first_period)] = declared(digest=False, default=None)
     schedule: Annotated[str | None, PlainValidator(checks.schedule)] = declared(digest=False, default=None)
     owners: Annotated[tuple[str, ...], PlainValidator(checks.owners)] = declared(digest=False, default=())
 

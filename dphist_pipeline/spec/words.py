@@ -13,9 +13,13 @@ LONGEST_TEXT = 200
 
 # Columns that every published table has, and the folders that a store keeps for itself.
 OUR_COLUMNS = frozenset(
-    ["estimate", "unbiased_estimate", "ci_lower", "ci_upper", "group_id", "period", "revision", "release"]
+    [
+        *("estimate", "unbiased_estimate", "ci_lower", "ci_upper", "group_id"),
+        *("release", "period", "revision", "cell_number"),
+    ]
 )
 OUR_FOLDERS = frozenset({"catalog", "journal"})
+OUR_TABLES = "dph_"
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 _MARKUP = re.compile(r"<[A-Za-z/!?]|&#?\w+;")
@@ -59,7 +63,7 @@ def name(value: object) -> str:
 def release_name(value: object) -> str:
     """A release's name: a plain name that is neither one of our columns nor one of our folders."""
     word = name(value)
-    if word in OUR_COLUMNS | OUR_FOLDERS:
+    if word in OUR_COLUMNS | OUR_FOLDERS or word.startswith(OUR_TABLES):
         raise ValueError(f"{shown(word)} is a name that every store uses itself; choose another name")
     return word
 

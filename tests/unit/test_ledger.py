@@ -310,6 +310,12 @@ def test_an_overspend_says_what_was_asked_what_is_left_who_spent_it_and_the_mend
     assert ledger.statement("health").left == 0
 
 
+def test_the_smallest_lack_is_a_lack(ledger: Ledger) -> None:
+    ledger.open_account(replace(HEALTH, name="scarce", total=1 - Fraction(1, 10**25)))
+    with pytest.raises(Overspend):
+        ledger.charge(replace(WEEKLY, account="scarce", epsilon=Fraction(1)))
+
+
 def test_accounts_do_not_pay_for_each_other(ledger: Ledger) -> None:
     ledger.open_account(replace(HEALTH, name="labour", total=Fraction(1)))
     ledger.charge(week(1, epsilon=Fraction(26)))
@@ -512,9 +518,10 @@ def test_a_ledger_held_by_another_program_is_busy_and_charges_nothing(
     monkeypatch.setattr(ledger_tables, "BUSY_SECONDS", 0.1)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
-        with pytest.raises(LedgerBusy, match="Nothing was charged"):
+        with pytest.raises(LedgerBusy, match="Nothing was charged") as refusal:
             ledger.charge(WEEKLY)
         assert ledger.accounts() == [HEALTH]
+    assert "sqlite3" not in "".join(traceback.format_exception(refusal.value))
     assert ledger.verify() == 2
 
 
@@ -678,6 +685,18 @@ def test_an_extra_entry_is_found(used: Ledger, path: Path) -> None:
     assert refused_everywhere(used, path).number == 8
 
 
+def test_an_edit_that_mends_its_own_hash_and_the_next_link_is_found_one_entry_later(used: Ledger, path: Path) -> None:
+    charged = used.entries()[5]
+    cheaper = sealed(charged, facts={"epsilon": "1/3"})
+    raw(
+        path,
+        "PRAGMA foreign_keys=OFF",
+        f"UPDATE ledger_entry SET body = '{cheaper.body}', hash = '{cheaper.hash}' WHERE number = 6",
+        f"UPDATE ledger_entry SET previous_hash = '{cheaper.hash}' WHERE number = 7",
+    )
+    assert refused_everywhere(used, path).number == 7
+
+
 def test_missing_triggers_and_indexes_are_found(used: Ledger, path: Path) -> None:
     for statement in (
         "DROP TRIGGER never_updated",
@@ -692,8 +711,8 @@ def test_missing_triggers_and_indexes_are_found(used: Ledger, path: Path) -> Non
 
 
 def sealed(entry: Entry, **changes: Any) -> Entry:
-    facts = changes.pop("facts", {})
-    changed = replace(entry, **changes, body=canonical({**entry.facts, **facts}))
+    body = changes.pop("body", None) or canonical({**entry.facts, **changes.pop("facts", {})})
+    changed = replace(entry, **changes, body=body)
     return replace(changed, hash=seal(changed))
 
 
@@ -711,6 +730,21 @@ FORGERIES: dict[str, Callable[[Entry], Entry]] = {
     "a charge without its period": lambda last: sealed(last, kind="raised", period=None),
     "an unknown kind": lambda last: sealed(last, kind="refunded"),
     "an unknown account": lambda last: sealed(last, account="labour"),
+    "a gap in the numbers": lambda last: sealed(last, number=9),
+    "another spelling": lambda last: sealed(last, body=last.body.replace(":", ": ")),
+    "a raise that names a release": lambda last: sealed(
+        last, kind="raised", body=canonical({"total": "50/1", "reason": "r", "year": last.facts["year"]})
+    ),
+    "a publication of what was not charged": lambda last: sealed(
+        last, kind="published", body=canonical({"charge": 7, "digest": "d", "year": last.facts["year"]})
+    ),
+    "a publication of another charge": lambda last: sealed(
+        last,
+        kind="published",
+        period=WEEKLY.period,
+        revision=2,
+        body=canonical({"charge": 3, "digest": "d", "year": last.facts["year"]}),
+    ),
     "not chained": lambda last: sealed(last, previous_hash="0" * 64),
 }
 
@@ -728,7 +762,7 @@ def test_a_last_entry_that_breaks_a_rule_is_found_though_its_hash_fits(used: Led
         connection.execute(f"UPDATE ledger_entry SET {assignments} WHERE number = 7", columns)
         for _, sql in triggers:
             connection.execute(sql)
-    assert refused_everywhere(used, path).number == 7
+    assert refused_everywhere(used, path).number == forged.number
 
 
 def test_a_lost_last_entry_is_found_by_the_audit_that_names_it(used: Ledger, path: Path) -> None:

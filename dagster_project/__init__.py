@@ -1,0 +1,1 @@
+"""A Dagster project that is ready to run: two releases, and the demo that fills them."""

@@ -1,0 +1,146 @@
+"""The small grammar of `dphist answer --where`: conditions on axes, joined by `and`.
+
+age in [60, 80)            a half-open range, in axis units
+age >= 60    age < 80      one end of it
+ward = 'surgery'           a category; quotes may be left out of plain words
+ward in ('surgery', 'medicine')
+ward is other              the cell for null and undeclared values
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dphist_pipeline.answering.boxes import Wanted
+from dphist_pipeline.errors import DphistError
+
+LONGEST = 2_000
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<word>[A-Za-z_]\w*)|'(?P<text>(?:[^']|'')*)'"
+    r"|(?P<sign>>=|<=|[=<>\[\](),]))",
+)
+
+
+class WhereRefused(DphistError):
+    """A condition that the grammar does not know."""
+
+    def __init__(self, where: str, problem: str) -> None:
+        self.where, self.problem = where, problem
+        super().__init__(
+            f"--where: {problem}. It takes conditions joined by `and`, as in "
+            "\"age in [60, 80) and ward = 'surgery'\"; also >=, <, in ('a', 'b'), is other."
+        )
+
+
+def parse_where(where: str) -> dict[str, Wanted]:
+    """The box that a text of conditions means.
+
+    Raises:
+        WhereRefused: with the place that was not understood.
+    """
+    if len(where) > LONGEST:
+        raise WhereRefused(where, f"is longer than {LONGEST} characters")
+    return _Parser(where).box()
+
+
+class _Parser:
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._tokens = list(self._read())
+        self._next = 0
+        self._box: dict[str, Wanted] = {}
+
+    def box(self) -> dict[str, Wanted]:
+        while True:
+            self._condition()
+            if self._peek() == ("end", ""):
+                return self._box
+            self._expect("word", "and")
+
+    def _condition(self) -> None:
+        axis = self._take("word")
+        kind, sign = self._peek()
+        self._next += 1
+        if sign == "in" and kind == "word":
+            self._in(axis)
+        elif sign == "is" and kind == "word":
+            self._expect("word", "other")
+            self._add(axis, None)
+        elif sign == "=":
+            self._add(axis, self._category())
+        elif sign == ">=":
+            self._end(axis, 0, float(self._take("number")))
+        elif sign == "<":
+            self._end(axis, 1, float(self._take("number")))
+        else:
+            raise WhereRefused(self._where, f"after '{axis}' one of in, is, =, >=, < is expected")
+
+    def _in(self, axis: str) -> None:
+        if self._peek() == ("sign", "["):
+            self._next += 1
+            low = float(self._take("number"))
+            self._expect("sign", ",")
+            high = float(self._take("number"))
+            self._expect("sign", ")")
+            self._add(axis, (low, high))
+            return
+        self._expect("sign", "(")
+        listed = [self._category()]
+        while self._peek() == ("sign", ","):
+            self._next += 1
+            listed.append(self._category())
+        self._expect("sign", ")")
+        self._add(axis, listed)
+
+    def _end(self, axis: str, side: int, value: float) -> None:
+        """One end of a range; the other end may come in another condition."""
+        ends = self._box.get(axis, (None, None))
+        if not isinstance(ends, tuple) or ends[side] is not None:
+            raise WhereRefused(self._where, f"'{axis}' has two conditions that do not go together")
+        self._box[axis] = (value, ends[1]) if side == 0 else (ends[0], value)
+
+    def _add(self, axis: str, wanted: Wanted) -> None:
+        if axis in self._box:
+            raise WhereRefused(self._where, f"'{axis}' has two conditions; join them into one")
+        self._box[axis] = wanted
+
+    def _category(self) -> str:
+        kind, text = self._peek()
+        if kind not in ("text", "word", "number"):
+            raise WhereRefused(self._where, "a category is expected, as in 'surgery'")
+        self._next += 1
+        return text
+
+    def _take(self, kind: str) -> str:
+        found, text = self._peek()
+        if found != kind:
+            raise WhereRefused(self._where, f"a {'name' if kind == 'word' else kind} is expected{self._here()}")
+        self._next += 1
+        return text
+
+    def _expect(self, kind: str, text: str) -> None:
+        if self._peek() != (kind, text):
+            raise WhereRefused(self._where, f"'{text}' is expected{self._here()}")
+        self._next += 1
+
+    def _here(self) -> str:
+        kind, text = self._peek()
+        return " at the end" if kind == "end" else f" before '{text[:60]}'"
+
+    def _peek(self) -> tuple[str, str]:
+        return self._tokens[self._next]
+
+    def _read(self) -> Iterator[tuple[str, str]]:
+        position, text = 0, self._where.rstrip()
+        while position < len(text):
+            match = _TOKEN.match(text, position)
+            if match is None:
+                raise WhereRefused(self._where, f"'{text[position:].strip()[:60]}' is not understood")
+            kind = str(match.lastgroup)
+            value = match[kind]
+            if kind == "word" and value.lower() in ("and", "in", "is", "other"):
+                value = value.lower()
+            yield kind, value.replace("''", "'") if kind == "text" else value
+            position = match.end()
+        yield "end", ""

@@ -1,0 +1,58 @@
+"""Answers from the files of a published release: what `dphist answer` and `Release.answer` read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from dphist_pipeline.answering.boxes import Answer, Wanted, answer_box
+from dphist_pipeline.errors import DphistError, did_you_mean
+from dphist_pipeline.spec.axes import domain_of
+
+
+class NotPublished(DphistError):
+    """A release or period that the store does not hold."""
+
+    def __init__(self, what: str, name: str, known: list[str]) -> None:
+        self.name, self.known = name, known
+        hint = did_you_mean(name, known) or "Nothing has been published yet; see `dphist release --help`."
+        super().__init__(f"no {what} {name[:60]!r} is published in this store. {hint}")
+
+
+def answer_published(folder: Path, box: Mapping[str, Wanted]) -> Answer:
+    """Answers from one published folder; see `boxes.answer_box`."""
+    audit: dict[str, Any] = json.loads((folder / "audit.json").read_bytes())
+    domain, scale = domain_of(audit["axes"]), audit["unbiased_noise_scale"]
+    rows = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
+    values = rows["estimate"].to_numpy().reshape(domain.shape)
+    if scale is None:
+        return answer_box(domain, values, None, None, box)
+    unbiased = rows["unbiased_estimate"].to_numpy().reshape(domain.shape)
+    return answer_box(domain, values, unbiased, Fraction(scale), box)
+
+
+def latest_revision(public: Path, release: str, period: str | None) -> Path:
+    """The folder of a release's latest revision, of a period or of its latest period.
+
+    Raises:
+        NotPublished: naming what is there.
+    """
+    releases = _names(public, "")
+    if release not in releases:
+        raise NotPublished("release", release, releases)
+    periods = _names(public / release, "period=")
+    chosen = period if period is not None else max(periods, default="")
+    if chosen not in periods:
+        raise NotPublished(f"period of '{release}'", chosen, periods)
+    folder = public / release / f"period={chosen}"
+    return folder / f"revision={max(map(int, _names(folder, 'revision=')))}"
+
+
+def _names(folder: Path, prefix: str) -> list[str]:
+    found = [path.name for path in folder.iterdir() if path.is_dir() and path.name.startswith(prefix)]
+    return sorted(name.removeprefix(prefix) for name in found if not name.startswith("."))

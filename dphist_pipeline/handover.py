@@ -1,0 +1,88 @@
+"""A release in steps that may run in different processes, as an orchestrator runs them.
+
+What a step leaves for the next lies in the store: the cube in a private folder of this run, kept until the doors have
+answered (or for a day, after a crash), then only the journal. Each step starts from what it finds, so a step that is
+repeated changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dphist_pipeline import stages
+from dphist_pipeline.publishing.release_files import values_digest
+from dphist_pipeline.releases import Release
+from dphist_pipeline.stages import Attempt, CubeMissing, Paid
+
+
+def count_records(attempt: Attempt, run: str) -> None:
+    """Leaves a cube for `sanitize_cube`, unless the release can be had without reading a record."""
+    if stages.replayed(attempt) is not None:
+        return
+    with attempt.store.run(attempt.key) as scratch:
+        if stages.answered(attempt, scratch) is not None:
+            return
+    folder = attempt.store.kept_run(attempt.key, run)
+    counted = False
+    try:
+        stages.write_cube(attempt, folder)
+        counted = True
+    finally:
+        if not counted:
+            attempt.store.forget(folder)
+
+
+def sanitize_cube(attempt: Attempt, run: str) -> str:
+    """Charges and asks the doors; gives the digest of the values, and deletes the cube whatever happens.
+
+    Raises:
+        CubeMissing: when neither a cube of this run nor a journal is there.
+    """
+    made = stages.replayed(attempt)
+    if made is not None:
+        return str(made.audit["values_digest"])
+    folder = attempt.store.kept_run(attempt.key, run)
+    cube = folder / "cube.npy"
+
+    def load() -> stages.Counts:
+        if not cube.exists():
+            raise CubeMissing(attempt.key)
+        return stages.read_cube(cube)
+
+    try:
+        return values_digest(stages.estimate(attempt, load, folder).estimate)
+    finally:
+        attempt.store.forget(folder)
+
+
+def releasable(attempt: Attempt, digest: str) -> dict[str, bool]:
+    """What must hold before anything is published."""
+    cells = attempt.spec.domain.cells
+    published = stages.replayed(attempt)
+    if published is not None:
+        complete, found = published.audit["cells"] == cells, published.audit["values_digest"]
+    else:
+        with _journaled(attempt) as (paid, _):
+            complete, found = paid.estimate.values.size == cells, values_digest(paid.estimate)
+    return {"cells complete": complete, "charged": attempt.charge is not None, "digest matches": found == digest}
+
+
+def publish_answers(attempt: Attempt) -> Release:
+    """Publishes what the journal holds, or gives back what was published."""
+    made = stages.replayed(attempt)
+    if made is None:
+        with _journaled(attempt) as (paid, scratch):
+            made = stages.publish(attempt, paid, scratch)
+    stages.refresh_catalogue(attempt)
+    return made
+
+
+@contextmanager
+def _journaled(attempt: Attempt) -> Iterator[tuple[Paid, Path]]:
+    with attempt.store.run(attempt.key) as scratch:
+        found = stages.answered(attempt, scratch)
+        if found is None:
+            raise CubeMissing(attempt.key)
+        yield found, scratch

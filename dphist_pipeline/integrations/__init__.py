@@ -1,0 +1,1 @@
+"""Doors to other people's tools; each module imports its tool, and nothing else here does."""

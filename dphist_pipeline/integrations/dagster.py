@@ -1,0 +1,262 @@
+"""Dagster: a component that turns one release spec into assets, a check, a job and a schedule.
+
+    records → cube → sanitized → published         all in the group of the release
+    └ confidential ┘ └───── public ──────┘
+
+The steps are the same functions that `dphist release` runs. Confidential steps give Dagster nothing that depends on
+records: no counts, no samples, no engine's message. Running a partition again replays what was published; what was
+spent is the ledger's to say, not Dagster's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from dphist_pipeline import handover, stages
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.integrations.dagster_views import column_types, published_metadata
+from dphist_pipeline.publishing.tables import rounded_up
+from dphist_pipeline.spec.loading import project_folder
+from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.refusals import SpecError, place
+from dphist_pipeline.spec.templates import resolve_templates
+from dphist_pipeline.store import Store, store_folder
+
+WITHHELD = (
+    "Confidential: row counts, samples, statistics and engine messages are withheld, because they depend on records "
+    "that nothing has been paid for yet."
+)
+FIRST_PERIOD = "2020-01-01"
+CRON = {"month": "0 0 1 * *", "quarter": "0 0 1 1,4,7,10 *", "year": "0 0 1 1 *"}
+
+# Every value is taken as it stands in the file: templates are resolved by the spec's own rules, which keep "1" a text.
+_Attributes: type[BaseModel] = create_model(
+    "HistogramReleaseAttributes",
+    __config__=ConfigDict(extra="forbid", populate_by_name=True),
+    **{  # type: ignore[call-overload]
+        name: (
+            Any,
+            Field(... if field.is_required() and name != "neighbours" else None, description=f"See README: {name}"),
+        )
+        for name, field in ReleaseSpec.model_fields.items()
+    },
+    neighbors=(Any, Field(None, description="Another spelling of neighbours")),
+)
+
+
+class HistogramRelease(dg.Component):
+    """One differentially private release: records → cube → sanitized → published, with a job and a schedule.
+
+    Subclass it and override `get_asset_spec` to change how its assets look.
+    """
+
+    def __init__(self, spec: ReleaseSpec) -> None:
+        self.spec = spec
+
+    @classmethod
+    def get_model_cls(cls) -> type[BaseModel]:
+        """The attributes that a `defs.yaml` may hold; they are checked by `load`."""
+        return _Attributes
+
+    @classmethod
+    def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> HistogramRelease:
+        """Checks the whole spec; a mistake stops the code location with one message for all of them."""
+        given = attributes.model_dump(exclude_unset=True) if attributes else {}
+        resolved, problems = resolve_templates(given)
+        if problems:
+            raise SpecError([(place("attributes", at), what) for at, what in problems])
+        folder = project_folder(Path(context.path) / "defs.yaml")
+        return cls(ReleaseSpec.from_attributes(resolved if isinstance(resolved, Mapping) else {}, folder))
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        """Assets, the check that gates publishing, one job and one schedule."""
+        return release_definitions(self.spec, self.get_asset_spec)
+
+    def get_asset_spec(self, spec: dg.AssetSpec) -> dg.AssetSpec:
+        """A hook: the asset as it will be defined."""
+        return spec
+
+
+def release_definitions(spec: ReleaseSpec, change: Any = lambda asset: asset) -> dg.Definitions:
+    """The same without a component: a plain factory.
+
+    Args:
+        spec: checked; see `load_spec`.
+        change: is given every AssetSpec and returns the one to use.
+    """
+    specs = {name: change(asset) for name, asset in _asset_specs(spec).items()}
+    partitions = partitions_of(spec)
+    assets = [
+        _confidential(spec, specs, partitions),
+        _sanitized(spec, specs, partitions),
+        _published(spec, specs, partitions),
+    ]
+    job = dg.define_asset_job(
+        name=f"{spec.release}_job",
+        selection=dg.AssetSelection.assets(*(asset.key for asset in specs.values())),
+        description=f"Releases {spec.release}: charged once, whatever happens.",
+        partitions_def=partitions,
+        # A component cannot set a project's executor; in one process a release takes a second instead of half a minute.
+        executor_def=dg.in_process_executor,
+    )
+    schedules = [_schedule(spec, job)] if spec.schedule else []
+    return dg.Definitions(assets=assets, jobs=[job], schedules=schedules)
+
+
+def partitions_of(spec: ReleaseSpec) -> dg.TimeWindowPartitionsDefinition | None:
+    """The periods as Dagster partitions, keyed by their first day; None for `period: none`."""
+    if spec.period == "none":
+        return None
+    cron = CRON.get(spec.period, f"0 0 * * {0 if spec.week_starts == 'sunday' else 1}")
+    start = spec.first_period or FIRST_PERIOD
+    return dg.TimeWindowPartitionsDefinition(
+        start=start, fmt="%Y-%m-%d", cron_schedule=cron, timezone=str(spec.time_zone)
+    )
+
+
+def _asset_specs(spec: ReleaseSpec) -> dict[str, dg.AssetSpec]:
+    epsilon = f"{rounded_up(spec.epsilon):.6g}"
+    shared: dict[str, Any] = {
+        "group_name": spec.release,
+        "owners": list(spec.owners),
+        "code_version": spec.digest,
+        "partitions_def": partitions_of(spec),
+    }
+
+    def asset(name: str, zone: str, kinds: set[str], text: str, deps: list[str], **more: Any) -> dg.AssetSpec:
+        tags = {"dp/zone": zone} | ({"dp/epsilon": epsilon} if zone == "public" else {})
+        keys = [dg.AssetKey([spec.release, dep]) for dep in deps]
+        key = dg.AssetKey([spec.release, name])
+        return dg.AssetSpec(key, deps=keys, kinds=kinds, tags=tags, description=text, **shared, **more)
+
+    title = spec.title or spec.release
+    schema = dg.TableSchema(columns=[dg.TableColumn(name, kind) for name, kind in column_types(spec.domain)])
+    return {
+        "records": asset(
+            "records", "confidential", {"duckdb"}, f"Rows of one period in declared cells. {WITHHELD}", []
+        ),
+        "cube": asset(
+            "cube",
+            "confidential",
+            {"polars"},
+            f"Bounded counts of all {spec.domain.cells:,} declared cells. {WITHHELD}",
+            ["records"],
+        ),
+        "sanitized": asset(
+            "sanitized",
+            "public",
+            {"python"},
+            f"What the doors answered, for epsilon {spec.epsilon} of account '{spec.account}', by {spec.mechanism}. "
+            "Drawn once and kept in the journal.",
+            ["cube"],
+        ),
+        "published": asset(
+            "published",
+            "public",
+            {"parquet"},
+            f"{title}: histogram, groups and audit, and the catalogue for SQL.",
+            ["sanitized"],
+            metadata={"dagster/column_schema": schema, "dagster/table_name": spec.release},
+        ),
+    }
+
+
+def _confidential(spec: ReleaseSpec, specs: Mapping[str, dg.AssetSpec], partitions: Any) -> dg.AssetsDefinition:
+    @dg.multi_asset(
+        name=f"{spec.release}_count",
+        specs=[specs["records"], specs["cube"]],
+        can_subset=False,
+        partitions_def=partitions,
+    )
+    def count(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[Any]]:
+        with _withheld("counting records"):
+            attempt = _attempt(spec, context)
+            handover.count_records(attempt, context.run_id)
+        version = dg.DataVersion(f"{spec.digest[:16]}-{attempt.key.period}")
+        for name in ("records", "cube"):
+            yield dg.MaterializeResult(asset_key=specs[name].key, data_version=version)
+
+    return count
+
+
+def _sanitized(spec: ReleaseSpec, specs: Mapping[str, dg.AssetSpec], partitions: Any) -> dg.AssetsDefinition:
+    gate = dg.AssetCheckSpec(
+        "releasable",
+        asset=specs["sanitized"].key,
+        blocking=True,
+        description="Every declared cell has an estimate, the ledger holds the charge, and the digest matches.",
+        partitions_def=partitions,
+    )
+
+    @dg.multi_asset(
+        name=f"{spec.release}_sanitize", specs=[specs["sanitized"]], check_specs=[gate], partitions_def=partitions
+    )
+    def sanitize(context: dg.AssetExecutionContext) -> Iterator[Any]:
+        with _withheld("sanitizing"):
+            attempt = _attempt(spec, context)
+            digest = handover.sanitize_cube(attempt, context.run_id)
+            found = handover.releasable(_attempt(spec, context), digest)
+        yield dg.MaterializeResult(asset_key=specs["sanitized"].key, data_version=dg.DataVersion(digest[:32]))
+        yield dg.AssetCheckResult(
+            passed=all(found.values()), asset_key=specs["sanitized"].key, check_name=gate.name, metadata=dict(found)
+        )
+
+    return sanitize
+
+
+def _published(spec: ReleaseSpec, specs: Mapping[str, dg.AssetSpec], partitions: Any) -> dg.AssetsDefinition:
+    @dg.multi_asset(name=f"{spec.release}_publish", specs=[specs["published"]], partitions_def=partitions)
+    def publish(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
+        with _withheld("publishing"):
+            made = handover.publish_answers(_attempt(spec, context))
+        return dg.MaterializeResult(
+            asset_key=specs["published"].key,
+            data_version=dg.DataVersion(made.audit["values_digest"][:32]),
+            metadata=published_metadata(made),
+        )
+
+    return publish
+
+
+def _schedule(spec: ReleaseSpec, job: Any) -> dg.ScheduleDefinition:
+    def latest(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
+        if spec.period == "none":
+            return dg.RunRequest()
+        return dg.RunRequest(partition_key=spec.latest_period(context.scheduled_execution_time).key)
+
+    return dg.ScheduleDefinition(
+        name=f"{spec.release}_schedule",
+        job=job,
+        cron_schedule=str(spec.schedule),
+        execution_timezone=str(spec.time_zone),
+        default_status=dg.DefaultScheduleStatus.STOPPED,
+        execution_fn=latest,
+        description="Releases the latest finished period; one that was released already is replayed for nothing.",
+    )
+
+
+def _attempt(spec: ReleaseSpec, context: dg.AssetExecutionContext) -> stages.Attempt:
+    store = Store.open(store_folder(None, spec.base))
+    period = context.partition_key if context.has_partition_key else None
+    return stages.begin(spec, store, period, datetime.now(UTC))
+
+
+@contextmanager
+def _withheld(step: str) -> Iterator[None]:
+    """Lets only our own messages through to Dagster, which keeps what it is told; a retry would not help."""
+    message = None
+    try:
+        yield
+    except DphistError as error:
+        message = str(error)
+    except Exception as error:
+        message = f"{step} failed with {type(error).__name__} (message withheld: it may hold values from records)"
+    if message is not None:
+        raise dg.Failure(message, allow_retries=False)

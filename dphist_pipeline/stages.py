@@ -1,0 +1,326 @@
+"""The stages of a release, each of which goes on from wherever an earlier attempt stopped.
+
+`pipeline.release` runs them in one process, `handover` in several. What one stage leaves for the next lies in the
+store: the cube in the attempt's private folder, the doors' answers in the journal, the charge in the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline import mechanisms
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.mechanisms import Mechanism
+from dphist_pipeline.privacy.budget import Budget
+from dphist_pipeline.privacy.journal import Journal
+from dphist_pipeline.privacy.ledger import Charge, ChargeRequest, Ledger
+from dphist_pipeline.privacy.private_counts import PrivateCounts
+from dphist_pipeline.publishing.release_files import move_into_place, read_audit, values_digest, write_release
+from dphist_pipeline.releases import Release
+from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.periods import Period
+from dphist_pipeline.store import Key, Store
+
+Counts = NDArray[np.int64]
+Load = Callable[[], Counts]
+Progress = Callable[[str], None]
+
+
+class NothingToRevise(DphistError):
+    """`--revise` for a period that was never released."""
+
+    def __init__(self, release: str, period: str) -> None:
+        self.release, self.period = release, period
+        super().__init__(f"release '{release}', period {period}: nothing to revise yet. Leave out --revise.")
+
+
+class RevisedMeanwhile(DphistError):
+    """Somebody else revised the same period a moment ago, for another reason."""
+
+    def __init__(self, charge: Charge) -> None:
+        self.charge = charge
+        super().__init__(
+            f"release '{charge.release}', period {charge.period}: revision {charge.revision} was charged a moment ago "
+            f"by somebody else, with the reason '{charge.reason}'. This call spent nothing; if another revision is "
+            "still wanted, run the same command again."
+        )
+
+
+class AnswersLost(DphistError):
+    """A release was published once, and neither its files nor its journal are there any more."""
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+        super().__init__(
+            f"release '{key.release}', period {key.period}, revision {key.revision} was published, but its files "
+            "and its journal are gone. Drawing again would spend its epsilon twice: put them back from a backup, or "
+            "release anew, at its price, with --revise --reason TEXT."
+        )
+
+
+class MechanismMisspent(DphistError):
+    """A mechanism spent another epsilon than the spec declares."""
+
+    def __init__(self, mechanism: str, spent: Fraction, declared: Fraction) -> None:
+        self.spent, self.declared = spent, declared
+        super().__init__(f"mechanism '{mechanism}' spent epsilon {spent} of {declared}: a fault of the mechanism")
+
+
+class ValuesDiffer(DphistError):
+    """What the journal gives now is not what was published."""
+
+    def __init__(self, key: Key) -> None:
+        super().__init__(
+            f"release '{key.release}', period {key.period}, revision {key.revision}: the journal now gives other "
+            "values than were published. Use the version of dphist-pipeline that published it."
+        )
+
+
+class CubeMissing(DphistError):
+    """A later step was run alone, and what an earlier one leaves for it is not there."""
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+        super().__init__(
+            f"release '{key.release}', period {key.period}: there is neither a cube of this run nor a journal. Run all "
+            "of its steps together (records, cube, sanitized, published): the cube is deleted when its run ends."
+        )
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One call for one release and period: what it asks, and what pays for it.
+
+    Attributes:
+        charge: the charge that pays, if it was made before.
+        request: what to ask the ledger for if not.
+        progress: told the name of each step as it begins.
+    """
+
+    spec: ReleaseSpec
+    store: Store
+    ledger: Ledger
+    period: Period
+    key: Key
+    charge: Charge | None
+    request: ChargeRequest
+    progress: Progress = lambda step: None
+
+    @property
+    def path(self) -> Path:
+        """Where the release is, or will be, published."""
+        return self.store.published(self.key)
+
+
+@dataclass(frozen=True)
+class Paid:
+    """An estimate, the charge that paid for it, and whether it had been published before."""
+
+    charge: Charge
+    estimate: Estimate
+    published: bool
+
+
+def begin(
+    spec: ReleaseSpec,
+    store: Store,
+    named: str | None,
+    now: datetime,
+    reason: str = "",
+    progress: Progress = lambda step: None,
+) -> Attempt:
+    """Chooses period and revision and asks the ledger, which refuses early; charges nothing."""
+    period = _chosen_period(spec, named, now)
+    store.sweep()
+    ledger = store.ledger()
+    charge, request = _charge_or_request(spec, store, ledger, period, reason)
+    key = Key(spec.release, period.key, request.revision)
+    return Attempt(spec, store, ledger, period, key, charge, request, progress)
+
+
+def replayed(attempt: Attempt) -> Release | None:
+    """The release as it was published, after checking its files against the ledger; None when it is not there."""
+    if attempt.charge is None or not attempt.path.exists():
+        return None
+    audit = read_audit(attempt.path)
+    recorded = attempt.ledger.published_digest(attempt.charge)
+    if recorded is None:
+        # The ledger was put back to just after the charge.
+        attempt.ledger.record_published(attempt.charge, audit["values_digest"])
+    elif recorded != audit["values_digest"]:
+        raise ValuesDiffer(attempt.key)
+    return Release(attempt.path, audit, replayed=True)
+
+
+def write_cube(attempt: Attempt, folder: Path) -> Path:
+    """Reads, bounds and counts the records of the period into a private file."""
+    from dphist_pipeline.counting import cube, ingest
+
+    attempt.progress("reading records")
+    staged = ingest.stage_rows(attempt.spec, attempt.period, folder)
+    attempt.progress("bounding and counting")
+    return cube.write_cube(attempt.spec, staged, folder)
+
+
+def read_cube(cube: Path) -> Counts:
+    """Exact counts, and deletes their file."""
+    from dphist_pipeline.counting.cube import load_cube
+
+    exact = load_cube(cube)
+    cube.unlink()
+    return exact
+
+
+def estimate(attempt: Attempt, load: Load, scratch: Path) -> Paid:
+    """Charges, unless that was done before, and asks the doors, unless the journal holds their answers.
+
+    Args:
+        attempt: see `begin`.
+        load: gives the exact counts; called before the charge, or after it for a door that has no answer yet.
+        scratch: a private folder on the store's file system.
+    """
+    charge = attempt.charge
+    if charge is None:
+        exact = load()
+        attempt.progress("charging the account")
+        charge = attempt.ledger.charge(attempt.request)
+        if charge.reason != attempt.request.reason:
+            raise RevisedMeanwhile(charge)
+        # Asked before the journal is: whoever publishes while this call runs has answered every door by then.
+        published, late = None, lambda: exact
+    else:
+        published = attempt.ledger.published_digest(charge)
+        late = load if published is None else _refuse_to_draw(attempt.key)
+    spec = attempt.spec
+    journal = Journal(attempt.store.journal(attempt.key), scratch, charge.hash)
+    attempt.progress(f"releasing by {spec.mechanism}")
+    made = estimate_of(
+        spec.build_mechanism(), PrivateCounts(spec.domain, spec.sensitivity, late, journal), spec.epsilon
+    )
+    if published not in (None, values_digest(made)):
+        raise ValuesDiffer(attempt.key)
+    return Paid(charge, made, published is not None)
+
+
+def publish(attempt: Attempt, paid: Paid, scratch: Path) -> Release:
+    """Writes all files and moves them into place; who finds them there already gives back those."""
+    attempt.progress("publishing")
+    staging = scratch / "published"
+    staging.mkdir()
+    write_release(paid.estimate, _facts(attempt.spec, attempt.period, attempt.key, paid.charge), staging)
+    # Recorded before anybody can read it: whatever gets lost after that, what was read is never drawn again.
+    attempt.ledger.record_published(paid.charge, values_digest(paid.estimate))
+    move_into_place(staging, attempt.path)
+    return Release(attempt.path, read_audit(attempt.path), replayed=paid.published)
+
+
+def refresh_catalogue(attempt: Attempt) -> None:
+    """Builds the catalogue anew unless it holds this release; one builder at a time."""
+    from dphist_pipeline.answering.catalogue import build_catalogue, holds
+
+    if not holds(attempt.store.public, attempt.path):
+        attempt.progress("updating the catalogue")
+        with attempt.store.run(attempt.key) as scratch, attempt.store.building():
+            build_catalogue(attempt.store.public, scratch)
+
+
+def answered(attempt: Attempt, scratch: Path) -> Paid | None:
+    """The estimate from the journal alone; None when a door has not answered yet."""
+    if attempt.charge is None:
+        return None
+    try:
+        return estimate(attempt, _no_cube(attempt.key), scratch)
+    except CubeMissing:
+        return None
+
+
+def estimate_of(mechanism: Mechanism, counts: PrivateCounts, epsilon: Fraction) -> Estimate:
+    """Runs a mechanism, and checks that it spent what it was given."""
+    budget = Budget(epsilon)
+    made = mechanism.release(counts, budget)
+    if made.epsilon != epsilon or made.charges != budget.charges:
+        raise MechanismMisspent(mechanisms.name_of(mechanism), made.epsilon, epsilon)
+    return made
+
+
+def _chosen_period(spec: ReleaseSpec, named: str | None, now: datetime) -> Period:
+    if named is None:
+        return spec.latest_period(now)
+    period = spec.period_named(named)
+    spec.refuse_unfinished(period, now)
+    return period
+
+
+def _charge_or_request(
+    spec: ReleaseSpec, store: Store, ledger: Ledger, period: Period, reason: str
+) -> tuple[Charge | None, ChargeRequest]:
+    """The charge that pays for this call, if it was made before, and what to ask the ledger for if not."""
+    made = ledger.charges(spec.release, period.key)
+    if reason and not made:
+        raise NothingToRevise(spec.release, period.key)
+    meant = [charge for charge in made if not reason or (charge.reason, charge.digest) == (reason, spec.digest)]
+    charge = meant[-1] if meant else None
+    request = ChargeRequest(
+        account=spec.account,
+        release=spec.release,
+        period=period.key,
+        revision=charge.revision if charge else len(made) + 1,
+        epsilon=spec.epsilon,
+        digest=spec.digest,
+        reason=charge.reason if charge else reason,
+        privacy_unit=spec.privacy_unit,
+        neighbours=spec.neighbours,
+        store_id=store.id,
+    )
+    # An early refusal: a changed spec, an account that disagrees, too little left. Charges nothing.
+    ledger.check(request)
+    return charge, request
+
+
+def _refuse_to_draw(key: Key) -> Load:
+    """Published before: drawing anew would spend its epsilon twice."""
+
+    def refuse() -> NoReturn:
+        raise AnswersLost(key)
+
+    return refuse
+
+
+def _no_cube(key: Key) -> Load:
+    def refuse() -> NoReturn:
+        raise CubeMissing(key)
+
+    return refuse
+
+
+def _facts(spec: ReleaseSpec, period: Period, key: Key, charge: Charge) -> dict[str, Any]:
+    """What the audit says of a release beside its charges: from the spec and the ledger, never from records."""
+    return {
+        "format": 1,
+        "release": spec.release,
+        "period": key.period,
+        "period_start": period.start.isoformat() if period.start else None,
+        "period_end": period.end.isoformat() if period.end else None,
+        "revision": key.revision,
+        "reason": charge.reason,
+        "account": spec.account,
+        "privacy_unit": spec.privacy_unit,
+        "max_rows_per_unit": spec.max_rows_per_unit,
+        "neighbours": spec.neighbours,
+        "sensitivity": spec.sensitivity,
+        "mechanism": spec.mechanism,
+        "settings": mechanisms.settings_of(spec.build_mechanism()),
+        "cells": spec.domain.cells,
+        "axes": spec.normalised()["axes"],
+        "spec_digest": spec.digest,
+        "ledger": {"number": charge.number, "hash": charge.hash, "charged_at": charge.charged_at},
+    }

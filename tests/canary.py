@@ -1,0 +1,124 @@
+"""The canary: what may never leave the confidential side, and a search of every place where it could turn up.
+
+Planted are unique tokens, one unique number, and exact counts of five digits and more. The noise is frozen to large
+known numbers, so no released value equals an exact count by chance, and whatever the search finds is a leak.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import struct
+import traceback
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from office import SPEC, Office
+
+UNDECLARED, UNIT, UNPARSABLE, HEADER, ROW = (
+    "zyxCategoryzyx",
+    "zyxUnitzyx",
+    "zyx12,5zyx",
+    "zyxHeaderzyx",
+    "zyxRowzyx",
+)
+NUMBER = 73.8203125
+# Rows in the cells (0, surgery), (0, medicine), (other, other), and rows that go to no cell.
+SURGERY, MEDICINE, OTHER, DROPPED = 48_611, 25_847, 13_291, 19_973
+TOTAL = SURGERY + MEDICINE + OTHER + DROPPED
+COUNTS = (SURGERY, MEDICINE, OTHER, DROPPED, TOTAL, TOTAL - DROPPED, SURGERY + MEDICINE)
+TOKENS = ("zyx", str(NUMBER))
+FROZEN_NOISE = 10**6 + 3
+
+CHANGES: dict[str, Any] = {
+    "axes": [{**SPEC["axes"][0], "column": "age_text", "name": "age"}, SPEC["axes"][1]],
+    "max_rows_per_unit": 1,
+}
+
+
+def records() -> dict[str, np.ndarray]:
+    """Rows, a unit each, that give exactly these counts."""
+    sizes = (SURGERY, MEDICINE, OTHER, DROPPED)
+    units = np.array([f"{UNIT}{number}" for number in range(TOTAL)], dtype=object)
+    units[TOTAL - DROPPED :] = None
+    return {
+        "patient": units,
+        "age_text": np.repeat(np.array(["3", str(NUMBER), UNPARSABLE, "7"], dtype=object), sizes),
+        "ward": np.repeat(np.array(["surgery", "medicine", UNDECLARED, "surgery"], dtype=object), sizes),
+    }
+
+
+def csv(header: str = "patient,age_text,ward") -> str:
+    """A CSV file with tokens in its rows, and with stray quotes and short lines."""
+    rows = [f"{UNIT}{number},{ROW},surgery" for number in range(40)]
+    return "\n".join([header, *rows, f'"{ROW},{ROW}', ROW, f"{ROW},1,{UNDECLARED},{ROW}", ""])
+
+
+def leaks(office: Office, **said: str) -> list[str]:
+    """Everything that leaked: into files other than the source and the journal, and into what was said.
+
+    Args:
+        office: its folder is searched, temporary files and home folder included.
+        said: texts by where they were said.
+    """
+    found = [f"{where}: {leak}" for where, text in said.items() for leak in _in_text(text)]
+    for path in sorted(office.folder.rglob("*")):
+        place = path.relative_to(office.folder)
+        if place.parts[0] == "data" or place.parts[:3] == ("store", "confidential", "journal") or not path.is_file():
+            continue
+        if place.parts[:2] == ("store", "confidential"):
+            found.append(f"{place} is left in the confidential store")
+        found += [f"{place}: {leak}" for text in [str(place), *_texts(path)] for leak in _in_text(text)]
+        found += [f"{place}: {leak}" for leak in _in_bytes(path.read_bytes())]
+    return found
+
+
+def chain(error: BaseException | None) -> str:
+    """All that an orchestrator could write down of an exception: it, its cause, its context, their notes."""
+    texts, seen = [], set[int]()
+    waiting = [error]
+    while waiting:
+        here = waiting.pop()
+        if here is None or id(here) in seen:
+            continue
+        seen.add(id(here))
+        texts += [str(here), repr(here), repr(vars(here)), *traceback.format_exception(here)]
+        waiting += [here.__cause__, here.__context__]
+    return "\n".join(texts)
+
+
+def _in_text(text: str) -> Iterator[str]:
+    yield from (f"the token {token}" for token in TOKENS if token in text)
+    bare = re.sub(r"(?<=\d)[,_ ](?=\d{3}(?!\d))", "", text)
+    numbers = {int(digits) for digits in re.findall(r"(?<![0-9A-Za-z])(?<!\d\.)\d{5,7}(?![0-9A-Za-z])", bare)}
+    yield from (f"the exact count {count}" for count in COUNTS if count in numbers)
+
+
+def _in_bytes(content: bytes) -> Iterator[str]:
+    """Tokens, and exact counts as eight bytes: by chance they do not come up."""
+    yield from (f"the token {token}" for token in TOKENS if token.encode() in content)
+    for count in COUNTS:
+        if any(struct.pack(kind, count) in content for kind in ("<q", "<d", ">q", ">d")):
+            yield f"the exact count {count} as bytes"
+
+
+def _texts(path: Path) -> Iterator[str]:
+    """The content of a file as text: every value and the footer of a Parquet file, every row of a database."""
+    if path.suffix == ".parquet":
+        file = pq.ParquetFile(path)
+        yield f"{file.metadata} {file.metadata.metadata} {file.schema} {file.schema_arrow}"
+        yield from (str(file.metadata.row_group(n).to_dict()) for n in range(file.metadata.num_row_groups))
+        for column in file.read().to_pydict().values():
+            yield "\n".join(f"{value:.0f}" if isinstance(value, float) else str(value) for value in column)
+    elif path.suffix == ".sqlite":
+        with closing(sqlite3.connect(path)) as connection:
+            yield "\n".join(str(row) for row in connection.execute("SELECT * FROM ledger_entry"))
+    elif path.suffix == ".json":
+        yield str(json.loads(path.read_bytes()))
+    else:
+        yield path.read_bytes().decode("utf-8", "replace")

@@ -1,0 +1,185 @@
+"""The published files, spelled out: columns, types, rows and their order, keys.
+
+Whatever changes here changes for everybody who reads what was published.
+"""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal, getcontext
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from office import AGE, FILES, RECORDS, WARD, Office
+
+from dphist_pipeline.privacy import noise
+from dphist_pipeline.spec.sql_words import SQL_WORDS
+
+AXES = [{"column": "age", "edges": [0, 17.5, 65], "below": True, "above": True, "other": True}, WARD]
+AGES = [(None, 0.0), (0.0, 17.5), (17.5, 65.0), (65.0, None), (None, None)]
+WARDS = ["surgery", "medicine", None]
+CELLS = [(lower, upper, ward) for lower, upper in AGES for ward in WARDS]
+SCALE = Decimal(2) / Decimal("0.5")
+
+HISTOGRAM = {
+    "age_lower": "double",
+    "age_upper": "double",
+    "ward": "string",
+    "estimate": "double",
+    "unbiased_estimate": "double",
+    "ci_lower": "double",
+    "ci_upper": "double",
+    "group_id": "int64",
+}
+GROUPS = {"group_id": "int64", "cells": "int64", "noise_scale": "double", "noise_variance": "double"}
+AUDIT = {
+    "release": "string",
+    "period": "string",
+    "revision": "int64",
+    "account": "string",
+    "mechanism": "string",
+    "step": "string",
+    "epsilon": "string",
+    "epsilon_double": "double",
+    "noise_scale": "string",
+    "ledger_hash": "string",
+}
+AUDIT_KEYS = [
+    *["format", "release", "period", "period_start", "period_end", "revision", "reason", "account"],
+    *["privacy_unit", "max_rows_per_unit", "neighbours", "sensitivity", "mechanism", "settings", "cells", "axes"],
+    *["spec_digest", "ledger", "epsilon", "epsilon_double", "unbiased_noise_scale", "noise", "charges"],
+    *["values_digest", "files", "versions", "audit_digest"],
+]
+FIXED: dict[str, Any] = {
+    "format": 1,
+    "release": "wards",
+    "period": "all",
+    "period_start": None,
+    "period_end": None,
+    "revision": 1,
+    "reason": "",
+    "account": "health",
+    "privacy_unit": "patient",
+    "max_rows_per_unit": 2,
+    "neighbours": "add_remove",
+    "sensitivity": 2,
+    "mechanism": "geometric",
+    "settings": {},
+    "cells": 15,
+    "epsilon": "1/2",
+    "epsilon_double": 0.5,
+    "unbiased_noise_scale": "4",
+    "noise": "discrete Laplace, P(k) proportional to exp(-|k| / noise_scale)",
+    "charges": [{"step": "counts", "epsilon": "1/2", "noise_scale": "4"}],
+}
+
+
+@pytest.fixture
+def published(office: Office) -> Path:
+    office.opened().write_spec(axes=AXES)
+    office.released()
+    return office.published()
+
+
+def types(path: Path) -> dict[str, str]:
+    return {field.name: str(field.type) for field in pq.read_schema(path)}
+
+
+def test_a_release_is_these_files_with_these_columns(published: Path) -> None:
+    assert sorted(path.name for path in published.iterdir()) == FILES
+    assert list(types(published / "histogram.parquet").items()) == list(HISTOGRAM.items())
+    assert list(types(published / "groups.parquet").items()) == list(GROUPS.items())
+    assert list(types(published / "audit.parquet").items()) == list(AUDIT.items())
+
+
+def test_no_column_is_an_sql_word(published: Path) -> None:
+    reserved = duckdb.sql(
+        "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category != 'unreserved'"
+    ).fetchall()
+    # PARTITION BY, FILTER and the like are words in SQL, and fine as names: only those that need quotes count.
+    words = {word for (word,) in reserved if word not in ("between", "values", "row")} | SQL_WORDS
+    assert not {*HISTOGRAM, *GROUPS, *AUDIT} & words
+
+
+def test_the_histogram_has_a_row_for_every_declared_cell_in_declared_order(published: Path) -> None:
+    rows = pq.read_table(published / "histogram.parquet").to_pylist()
+    assert [(row["age_lower"], row["age_upper"], row["ward"]) for row in rows] == CELLS
+    for row in rows:
+        assert row["estimate"] == row["unbiased_estimate"] == int(row["estimate"])
+        assert row["group_id"] is None
+    file = pq.ParquetFile(published / "histogram.parquet").metadata
+    assert (file.num_row_groups, file.metadata) == (1, None)
+    assert not any(file.row_group(0).column(number).is_stats_set for number in range(file.num_columns))
+
+
+def test_the_interval_is_the_exact_quantile_of_the_discrete_laplace_law(published: Path) -> None:
+    """P(|X| <= c) = 1 - 2 q^(c+1) / (1+q) with q = exp(-1/scale), in 50 digits, and by summing the law."""
+    getcontext().prec = 50
+    q = (-1 / SCALE).exp()
+    c = next(c for c in range(1000) if 2 * q ** (c + 1) / (1 + q) <= Decimal("0.05"))
+    summed = [(1 - q) / (1 + q) * sum(q ** abs(k) for k in range(-reach, reach + 1)) for reach in (c - 1, c)]
+    assert summed[0] < Decimal("0.95") <= summed[1]
+    for row in pq.read_table(published / "histogram.parquet").to_pylist():
+        assert (row["ci_lower"], row["ci_upper"]) == (row["unbiased_estimate"] - c, row["unbiased_estimate"] + c)
+
+
+def test_groups_and_charges_say_how_noisy_and_how_dear(published: Path) -> None:
+    q = float((-1 / SCALE).exp())
+    (group,) = pq.read_table(published / "groups.parquet").to_pylist()
+    assert group.pop("noise_variance") == pytest.approx(2 * q / (1 - q) ** 2, rel=1e-12)
+    assert group == {"group_id": 0, "cells": 15, "noise_scale": 4.0}
+    (charge,) = pq.read_table(published / "audit.parquet").to_pylist()
+    ledger_hash = json.loads((published / "audit.json").read_text())["ledger"]["hash"]
+    assert charge == {name: FIXED[name] for name in AUDIT if name in FIXED} | {
+        "step": "counts",
+        "noise_scale": "4",
+        "ledger_hash": ledger_hash,
+    }
+
+
+def test_the_audit_states_these_facts_and_no_others(office: Office, published: Path) -> None:
+    audit = json.loads((published / "audit.json").read_text())
+    assert list(audit) == AUDIT_KEYS
+    assert {name: audit[name] for name in FIXED} == FIXED
+    assert [axis["name"] for axis in audit["axes"]] == ["age", "ward"]
+    assert audit["spec_digest"] == office.run("check", "spec.yaml", "--json").json["digest"]
+    assert list(audit["ledger"]) == ["number", "hash", "charged_at"]
+    entry = office.entries()[audit["ledger"]["number"] - 1]
+    assert (entry[1], entry[-1], entry[-2]) == ("charged", audit["ledger"]["hash"], audit["ledger"]["charged_at"])
+    assert sorted([*audit["files"], "audit.json"]) == FILES
+    libraries = ["python", "dphist-pipeline", "numpy", "cryptography", "pyarrow", "polars", "duckdb"]
+    assert list(audit["versions"]) == libraries
+
+
+def test_duckdb_reads_it_with_plain_sql_and_no_quotes(published: Path) -> None:
+    columns = ", ".join(HISTOGRAM)
+    query = f"SELECT {columns} FROM '{published}/histogram.parquet' WHERE ward = 'surgery' AND age_lower >= 17.5"
+    rows = duckdb.sql(query).fetchall()
+    assert [row[:3] for row in rows] == [(17.5, 65.0, "surgery"), (65.0, None, "surgery")]
+    across = (
+        f"SELECT sum(estimate), count(*) FROM '{published.parents[1]}/*/*/histogram.parquet' GROUP BY period, revision"
+    )
+    assert duckdb.sql(across).fetchall()[0][1] == len(CELLS)
+
+
+def test_the_bytes_are_a_function_of_the_released_values_alone(
+    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same answers in another store, under another account, name and source, at another time: the same tables."""
+    monkeypatch.setattr(noise, "discrete_laplace", lambda scale, size: np.arange(size, dtype=np.int64) * 5 - 7)
+    office.opened().released()
+    other = Office(tmp_path / "another place").opened()
+    spend = ["--privacy-unit", "who", "--neighbours", "add_remove", "--total", "3"]
+    assert other.run("ledger", "open", "other_account", *spend, "--store", other.store).code == 0
+    other.write_records(
+        {"who" if name == "patient" else name: column for name, column in RECORDS.items()}, "data/x.parquet"
+    )
+    renamed = {"release": "beds", "title": "Beds", "source": "data/x.parquet", "privacy_unit": "who"}
+    other.write_spec(**renamed, account="other_account", axes=[AGE, WARD], max_cells=100)
+    other.released("--store", str(other.store))
+    for name in ("histogram.parquet", "groups.parquet"):
+        assert (office.published() / name).read_bytes() == (other.published("beds") / name).read_bytes()

@@ -1,0 +1,132 @@
+"""A small statistical office in one folder: a project with records, a store, and the command line in this process."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import shutil
+import sqlite3
+import sys
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dphist_pipeline import cli
+
+AGE = {"column": "age", "start": 0, "stop": 100, "width": 25, "below": True, "above": True, "other": True}
+WARD = {"column": "ward", "values": ["surgery", "medicine"], "other": True}
+SPEC: dict[str, Any] = {
+    "release": "wards",
+    "source": "data/admissions.parquet",
+    "privacy_unit": "patient",
+    "max_rows_per_unit": 2,
+    "neighbours": "add_remove",
+    "epsilon": "1/2",
+    "account": "health",
+    "mechanism": "geometric",
+    "axes": [AGE, WARD],
+}
+RECORDS: dict[str, list[Any]] = {
+    "patient": ["ann", "bob", "bob", "cid"],
+    "age": [3.0, 30.0, 99.5, 120.0],
+    "ward": ["surgery", "medicine", "surgery", None],
+}
+FILES = ["audit.json", "audit.parquet", "groups.parquet", "histogram.parquet"]
+OPEN_HEALTH = ["open", "health", "--privacy-unit", "patient", "--neighbours", "add_remove", "--total", "10"]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What one command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """What a script would read."""
+        return json.loads(self.out)
+
+
+class Office:
+    """The project folder `folder`; `spec.yaml`, `data/` and `store/` lie in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.store = folder, folder / "store"
+        (folder / "data").mkdir(parents=True, exist_ok=True)
+        (folder / "pyproject.toml").touch()
+
+    def run(self, *words: str | Path) -> Ran:
+        """Runs `dphist` with these words, as the installed command does."""
+        out, err, before = io.StringIO(), io.StringIO(), sys.argv
+        sys.argv = ["dphist", *map(str, words)]
+        try:
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                cli.main()
+        except SystemExit as end:
+            return Ran(int(end.code or 0), out.getvalue(), err.getvalue())
+        finally:
+            sys.argv = before
+        raise AssertionError("the command line always says how it ended")
+
+    def opened(self) -> Office:
+        """The office with a store, an account, records and a spec."""
+        for words in (["init"], ["ledger", *OPEN_HEALTH]):
+            ran = self.run(*words, "--store", self.store)
+            assert ran.code == 0, ran.err
+        self.write_records()
+        self.write_spec()
+        return self
+
+    def release(self, *more: str) -> Ran:
+        """Runs `dphist release spec.yaml`."""
+        return self.run("release", self.folder / "spec.yaml", *more)
+
+    def released(self, *more: str) -> Ran:
+        """As `release`, and it must succeed."""
+        ran = self.release(*more)
+        assert ran.code == 0, ran.err
+        return ran
+
+    def write_spec(self, **changes: Any) -> None:
+        """Writes the spec with some fields changed; `...` leaves a field out. JSON is YAML."""
+        fields = {name: value for name, value in {**SPEC, **changes}.items() if value is not ...}
+        self.write_attributes(json.dumps(fields, ensure_ascii=False))
+
+    def write_attributes(self, yaml: str) -> None:
+        """Writes a spec whose attributes are this YAML."""
+        (self.folder / "spec.yaml").write_text(f"type: dphist_pipeline.HistogramRelease\nattributes: {yaml}\n")
+
+    def write_records(self, records: Any = RECORDS, name: str = "data/admissions.parquet", **options: Any) -> None:
+        """Writes records as Parquet: a table, or what makes one."""
+        pq.write_table(pa.table(records), self.folder / name, **options)
+
+    def published(self, release: str = "wards", period: str = "all", revision: int = 1) -> Path:
+        """The folder of a published release."""
+        return self.store / "public" / release / f"period={period}" / f"revision={revision}"
+
+    def entries(self) -> list[tuple[Any, ...]]:
+        """Every row of the ledger, read without our own code."""
+        with closing(sqlite3.connect(self.store / "ledger.sqlite")) as connection:
+            return connection.execute("SELECT * FROM ledger_entry ORDER BY number").fetchall()
+
+    def state(self) -> dict[str, object]:
+        """All that a refusal must leave as it is: every path in the project with its content, and the ledger's age."""
+        found: dict[str, object] = {
+            str(path.relative_to(self.folder)): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+            for path in sorted(self.folder.rglob("*"))
+        }
+        ledger = self.store / "ledger.sqlite"
+        return {**found, "changed at": ledger.stat().st_mtime_ns if ledger.exists() else None}
+
+    def copied_to(self, folder: Path) -> Office:
+        """The same office elsewhere, store and all."""
+        shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+        return Office(folder)

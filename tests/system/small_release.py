@@ -1,0 +1,242 @@
+"""A small release, whole from spec to store, and children that run it: many at once, or killed on their way.
+
+Children come from a fork server that has loaded the package and run none of it, so each starts warm and none
+inherits the threads of Polars or DuckDB.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import date, timedelta
+from fractions import Fraction
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import sqlalchemy as sa
+
+from dphist_pipeline import pipeline
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.privacy.ledger import Account, Ledger
+from dphist_pipeline.releases import Release
+from dphist_pipeline.spec.loading import load_spec
+from dphist_pipeline.store import Key, Store
+
+NAME, ACCOUNT, EPSILON = "small_release", "health", Fraction(1, 10)
+WEEKS = [(date(2024, 1, 1) + timedelta(weeks=week)).isoformat() for week in range(20)]
+WEEK = WEEKS[0]
+FILES = {"histogram.parquet", "groups.parquet", "audit.parquet", "audit.json"}
+SPEC: dict[str, Any] = {
+    "release": NAME,
+    "source": "patients.parquet",
+    "privacy_unit": "patient_id",
+    "max_rows_per_unit": 2,
+    "neighbours": "add_remove",
+    "epsilon": "1/10",  # so noisy that two draws of 20 cells never agree
+    "account": ACCOUNT,
+    "mechanism": "geometric",
+    "axes": [
+        {"column": "age", "start": 0, "stop": 50, "width": 10},
+        {"column": "ward", "values": ["surgery", "medicine", "maternity"], "other": True},
+    ],
+    "period": "week",
+    "period_column": "admitted_on",
+}
+_WARM = ["pipeline", "counting.cube", "counting.ingest", "spec.loading", "store"]
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_CHANGES = {"os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.chmod"}
+
+server = multiprocessing.get_context("forkserver")
+server.set_forkserver_preload([f"dphist_pipeline.{module}" for module in _WARM])
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a child said at its end; one that was killed says nothing."""
+
+    killed: bool = False
+    refusal: str = ""
+    replayed: bool = False
+    revision: int = 0
+    files: tuple[tuple[str, str], ...] = ()  # of the release, as it saw them, with their digests
+    boundaries: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Project:
+    """A folder with a spec, a source and a store."""
+
+    folder: Path
+
+    @classmethod
+    def make(cls, folder: Path, total: Fraction = Fraction(10), **changes: Any) -> Project:
+        """Writes the spec and the source, makes the store and opens the account."""
+        made = cls(folder)
+        folder.mkdir(parents=True)
+        made.write_spec(**changes)
+        days = [date.fromisoformat(week) + timedelta(days=day) for week in WEEKS for day in range(5)]
+        rows = {
+            "patient_id": [f"patient-{number % 33}" for number in range(len(days))],
+            "age": [number * 7 % 50 for number in range(len(days))],
+            "ward": [("surgery", "medicine", "unheard of")[number % 3] for number in range(len(days))],
+            "admitted_on": days,
+        }
+        pq.write_table(pa.table(rows), made.source)
+        store = Store.create(made.root)
+        terms = (str(SPEC["privacy_unit"]), str(SPEC["neighbours"]), total, None, store.id)
+        store.ledger().open_account(Account(ACCOUNT, *terms))
+        return made
+
+    def copy(self, folder: Path) -> Project:
+        """The same project, store and all, somewhere else."""
+        shutil.copytree(self.folder, folder)
+        return Project(folder)
+
+    def write_spec(self, **changes: Any) -> None:
+        """Writes the spec with some attributes changed."""
+        document = {"type": "dphist_pipeline.HistogramRelease", "attributes": {**SPEC, **changes}}
+        self.spec.write_text(json.dumps(document), encoding="utf-8")  # JSON is YAML
+
+    @property
+    def spec(self) -> Path:
+        return self.folder / "spec.yaml"
+
+    @property
+    def source(self) -> Path:
+        return self.folder / "patients.parquet"
+
+    @property
+    def root(self) -> Path:
+        return self.folder / "store"
+
+    def published(self, period: str = WEEK, revision: int = 1) -> Path:
+        return Store.open(self.root).published(Key(NAME, period, revision))
+
+    def release(
+        self, period: str = WEEK, reason: str = "", progress: Callable[[str], None] = lambda step: None
+    ) -> Release:
+        """Releases in this process."""
+        return pipeline.release(load_spec(self.spec), self.root, period, reason=reason, progress=progress)
+
+    def ledger(self) -> Ledger:
+        """The ledger, whole and in agreement with every audit."""
+        ledger = Store.open(self.root).ledger()
+        ledger.verify()
+        return ledger
+
+    def spent(self) -> Fraction:
+        with closing(self.ledger()) as ledger:
+            return ledger.statement(ACCOUNT).spent
+
+    def files(self, below: str = "") -> dict[str, str]:
+        """Every file in a folder of the store, with its digest."""
+        top = self.root / below
+        # The catalogue is built anew from the other files, under an id of its own.
+        files = sorted(path for path in top.rglob("*") if path.is_file() and path.name != "catalog.duckdb")
+        return {str(path.relative_to(top)): _digest(path) for path in files}
+
+    def forget(self, below: str) -> None:
+        """Deletes what lies in a folder of the store."""
+        for path in (self.root / below).iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def charges(project: Project, period: str = WEEK) -> list[int]:
+    """The revisions that were charged for a period."""
+    with closing(project.ledger()) as ledger:
+        return [charge.revision for charge in ledger.charges(NAME, period)]
+
+
+def assert_whole(published: Path) -> None:
+    """All files are there, and are those that the audit names."""
+    assert {path.name for path in published.iterdir()} == FILES
+    audit = json.loads((published / "audit.json").read_bytes())
+    for name, digest in audit["files"].items():
+        assert _digest(published / name) == digest, name
+
+
+def start(project: Project, period: str = WEEK, reason: str = "", *, kill_at: int = 0, wait: Any = None) -> Outcome:
+    """Releases in a child and waits for its end; it kills itself right before boundary `kill_at`, from 1."""
+    ours, theirs = server.Pipe(duplex=False)
+    child = server.Process(target=_child, args=(project, period, reason, kill_at, wait, theirs))
+    child.start()
+    theirs.close()
+    with ours:
+        # Not its exit code: threads that wait for children take those from each other.
+        try:
+            outcome = Outcome(**ours.recv())
+        except EOFError:
+            outcome = Outcome(killed=True)
+    child.join()
+    return outcome
+
+
+def at_once(calls: list[tuple[Project, str, str]]) -> list[Outcome]:
+    """Releases in as many children as there are calls, all let loose at the same moment."""
+    barrier = server.Barrier(len(calls))
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(lambda call: start(*call, wait=barrier), calls))
+
+
+def _child(project: Project, period: str, reason: str, kill_at: int, wait: Any, said: Connection) -> None:
+    boundaries = _watch(project.root, kill_at)
+    if wait is not None:
+        wait.wait(60)
+    try:
+        made = project.release(period, reason)
+        files = tuple(sorted((path.name, _digest(path)) for path in made.path.iterdir()))
+        outcome = {"replayed": made.replayed, "revision": made.audit["revision"], "files": files}
+    except Exception as error:
+        outcome = {"refusal": type(error).__name__ if isinstance(error, DphistError) else repr(error)}
+    said.send({**outcome, "boundaries": tuple(boundaries)})
+
+
+def _watch(root: Path, kill_at: int) -> list[str]:
+    """Notes every operation that makes something durable or visible, and dies right before the one asked for.
+
+    What lies between two of them leaves no trace, so right before one is right after the one before it.
+    """
+    seen: list[str] = []
+
+    def boundary(name: str) -> None:
+        seen.append(name)
+        if len(seen) == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in _CHANGES or (event == "open" and arguments[2] & _WRITING and _lies_in(root, arguments[0])):
+            boundary(event)
+
+    def before(name: str, operation: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*arguments: Any) -> Any:
+            boundary(name)
+            return operation(*arguments)
+
+        return wrapped
+
+    sys.dont_write_bytecode = True
+    sys.addaudithook(hook)
+    os.fsync = before("os.fsync", os.fsync)
+    sa.event.listen(sa.Engine, "begin", lambda connection: boundary("begin"))
+    sa.event.listen(sa.Engine, "commit", lambda connection: boundary("commit"))
+    return seen
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _lies_in(root: Path, path: object) -> bool:
+    return isinstance(path, str | Path) and Path(path).is_relative_to(root)

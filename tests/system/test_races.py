@@ -1,0 +1,176 @@
+"""Many processes at once: one charge and one draw a key, never more than an account holds, nothing left over."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from system.small_release import EPSILON, WEEK, WEEKS, Outcome, Project, assert_whole, at_once, charges, start
+
+from dphist_pipeline.releases import Release
+from dphist_pipeline.stages import RevisedMeanwhile
+from dphist_pipeline.store import Store
+
+TWENTY = 20
+
+
+def assert_nothing_left(project: Project, releases: int) -> None:
+    """The store holds the files of so many releases and their journals, and no trace of any run."""
+    assert len(project.files("public")) == 4 * releases
+    assert len(project.files("confidential/journal")) == releases
+    assert not list((project.root / "confidential" / "runs").iterdir())
+    assert {path.name for path in (project.root / "confidential").iterdir()} == {"runs", "journal"}
+    assert len(list((project.root / "public").glob("*/*/*"))) == releases
+    assert not [path for path in project.root.iterdir() if path.name.startswith("ledger.sqlite-")]
+
+
+def killed_after_its_charge(folder: Path) -> Project:
+    project = Project.make(folder / "project")
+    boundaries = start(project.copy(folder / "whole")).boundaries
+    assert start(project, kill_at=boundaries.index("commit") + 2).killed
+    assert charges(project) == [1] and not project.files("confidential/journal")
+    return project
+
+
+def race_for_one_key(project: Project) -> None:
+    outcomes = at_once([(project, WEEK, "")] * TWENTY)
+
+    assert {(made.killed, made.refusal, made.revision) for made in outcomes} == {(False, "", 1)}
+    assert not all(made.replayed for made in outcomes)
+    assert len({made.files for made in outcomes}) == 1, "they saw different files"
+    assert charges(project) == [1] and project.spent() == EPSILON
+    assert_whole(project.published())
+    assert_nothing_left(project, 1)
+
+
+def race_for_a_small_account(project: Project) -> None:
+    outcomes = at_once([(project, week, "") for week in WEEKS])
+
+    assert Counter(made.refusal for made in outcomes) == {"": 10, "Overspend": 10}
+    for week, made in zip(WEEKS, outcomes, strict=True):
+        assert charges(project, week) == ([] if made.refusal else [1])
+        assert project.published(week).exists() == (not made.refusal)
+        if not made.refusal:
+            assert_whole(project.published(week))
+    assert project.spent() == 10 * EPSILON
+    assert_nothing_left(project, 10)
+
+
+def race_of_two_revisions(project: Project) -> None:
+    project.release()
+    reasons = ("late records", "wrong codes")
+    outcomes = at_once([(project, WEEK, reason) for reason in reasons])
+
+    def revisions(outcomes: list[Outcome]) -> list[int]:
+        return [made.revision for made in outcomes if not made.refusal]
+
+    assert {made.refusal for made in outcomes} <= {"", "RevisedMeanwhile"}
+    assert revisions(outcomes) and charges(project) == [1, *sorted(revisions(outcomes))]
+
+    again = [project.release(reason=reason) for reason in reasons]  # whoever was refused gets a revision of its own
+    for reason, before, after in zip(reasons, outcomes, again, strict=True):
+        assert after.audit["reason"] == reason
+        assert after.replayed == (not before.refusal)
+        assert before.revision in (0, after.audit["revision"])
+    assert charges(project) == [1, 2, 3] and project.spent() == 3 * EPSILON
+    assert_nothing_left(project, 3)
+
+
+def test_twenty_processes_on_one_key_make_one_charge_and_one_draw(tmp_path: Path) -> None:
+    race_for_one_key(Project.make(tmp_path / "project"))
+
+
+def test_twenty_processes_finish_one_that_was_killed_after_its_charge(tmp_path: Path) -> None:
+    race_for_one_key(killed_after_its_charge(tmp_path))
+
+
+def test_twenty_keys_on_an_account_with_room_for_ten_make_exactly_ten_releases(tmp_path: Path) -> None:
+    race_for_a_small_account(Project.make(tmp_path / "project", total=10 * EPSILON))
+
+
+def test_two_revisions_at_once_are_both_made_or_one_is_told_to_ask_again(tmp_path: Path) -> None:
+    race_of_two_revisions(Project.make(tmp_path / "project"))
+
+
+STEPS = ("reading records", "bounding and counting", "charging the account", "releasing by geometric", "publishing")
+
+
+def overtaken(project: Project, at: str, reason: str, by: str) -> tuple[Release, Release]:
+    """What a call gives, and what the call gives that begins and ends while the first is about to take a step."""
+    faster: list[Release] = []
+
+    def progress(step: str) -> None:
+        if step == at:
+            faster.append(project.release(reason=by))
+
+    return project.release(reason=reason, progress=progress), faster[0]
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("reason", ["", "late records"])
+def test_a_call_overtaken_at_any_step_gives_what_the_faster_one_gave(tmp_path: Path, step: str, reason: str) -> None:
+    project = Project.make(tmp_path / "project")
+    if reason:
+        project.release()
+    slower, faster = overtaken(project, step, reason, by=reason)
+    assert slower == faster
+    assert project.spent() == EPSILON * faster.audit["revision"]
+    assert_nothing_left(project, faster.audit["revision"])
+
+
+def test_a_finish_overtaken_while_it_reads_gives_what_the_faster_one_gave(tmp_path: Path) -> None:
+    project = killed_after_its_charge(tmp_path)
+    slower, faster = overtaken(project, "reading records", "", by="")
+    assert slower == faster
+    assert_nothing_left(project, 1)
+
+
+def test_what_is_published_while_the_ledger_is_opened_does_not_make_it_look_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, read_audits = Project.make(tmp_path / "project"), Store._witnesses
+
+    def overtaken(store: Store) -> Iterator[tuple[str, int, str]]:
+        monkeypatch.undo()
+        project.release(WEEKS[1])
+        yield from read_audits(store)
+
+    monkeypatch.setattr(Store, "_witnesses", overtaken)
+    project.release()
+    assert_nothing_left(project, 2)
+
+
+def test_a_revision_overtaken_by_one_for_another_reason_spends_nothing_until_asked_again(tmp_path: Path) -> None:
+    project = Project.make(tmp_path / "project")
+    project.release()
+    with pytest.raises(RevisedMeanwhile, match=r"revision 2 .* 'wrong codes'.* run the same command again"):
+        overtaken(project, "charging the account", "late records", by="wrong codes")
+    assert charges(project) == [1, 2]
+    assert_nothing_left(project, 2)
+    assert project.release(reason="late records").audit["revision"] == 3
+
+
+def test_twenty_processes_rebuild_deleted_files_as_they_were(tmp_path: Path) -> None:
+    project = Project.make(tmp_path / "project")
+    project.release()
+    files = project.files("public")
+    project.forget("public")
+    project.source.unlink()
+
+    outcomes = at_once([(project, WEEK, "")] * TWENTY)
+
+    assert {(made.refusal, made.replayed) for made in outcomes} == {("", True)}
+    assert project.files("public") == files
+    assert_nothing_left(project, 1)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("race", [race_for_one_key, race_for_a_small_account, race_of_two_revisions])
+def test_races_end_well_ten_times_in_a_row(race: object, tmp_path: Path) -> None:
+    assert callable(race)
+    for number in range(10):
+        total = 10 * EPSILON if race is race_for_a_small_account else Fraction(10)
+        race(Project.make(tmp_path / f"{number}", total=total))

@@ -1,0 +1,194 @@
+"""Which rows of a unit are kept: at most R, all with the same chance, by that unit's rows alone."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import random
+import secrets
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from dphist_pipeline.counting import bounding
+from dphist_pipeline.counting.bounding import KEY_BYTES, count_bounded, count_rows
+
+Unit = int | str
+Rows = Sequence[tuple[Unit, int]]
+
+KEY = bytes(range(KEY_BYTES))
+CELLS = 6
+NEVER = 1e-10  # what a fair variant may fail by chance
+
+whole_units = st.one_of(st.integers(-3, 3), st.sampled_from([-(2**63), 2**63 - 1]))
+text_units = st.sampled_from(["", "a", "A", "a ", "ä", "\0", "0", "-0.0", "naïve 😀"])
+tables = st.sampled_from([whole_units, text_units]).flatmap(
+    lambda units: st.lists(st.tuples(units, st.integers(0, CELLS - 1)), max_size=60)
+)
+bounds = st.integers(1, 5)
+
+
+def counted(rows: Rows, max_rows: int, key: bytes = KEY, cells: int = CELLS) -> np.ndarray:
+    """Kept rows of every cell."""
+    unit_type = pl.Int64 if all(isinstance(unit, int) for unit, _ in rows) else pl.String
+    frame = pl.DataFrame(list(rows), schema={"unit": unit_type, "code": pl.Int32}, orient="row")
+    with tempfile.TemporaryDirectory() as folder:
+        staged = Path(folder) / "rows.parquet"
+        frame.write_parquet(staged, row_group_size=7)
+        return count_bounded(staged, cells, max_rows, key)
+
+
+def mixed(word: int) -> int:
+    """SplitMix64's finalizer on Python's whole numbers."""
+    word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    word = (word ^ word >> 27) * 0x94D049BB133111EB % 2**64
+    return word ^ word >> 31
+
+
+def place(unit: Unit, code: int, copy: int, key: bytes) -> tuple[int, int, int]:
+    """Where one row stands in its unit's order, as any engine must find it."""
+    word = int.from_bytes(hashlib.blake2b(str(unit).encode(), digest_size=8, key=key).digest(), "little")
+    in_cell = mixed((word + code * 0x9E3779B97F4A7C15) % 2**64)
+    return mixed((in_cell + copy * 0xD1B54A32D192ED03) % 2**64), code, copy
+
+
+def plainly_counted(rows: Rows, max_rows: int) -> np.ndarray:
+    """The same as `counted`, row by row."""
+    counts = np.zeros(CELLS, dtype=np.int64)
+    for unit in {unit for unit, _ in rows}:
+        copies = Counter(code for owner, code in rows if owner == unit)
+        singles = [(code, copy) for code, number in copies.items() for copy in range(number)]
+        for code, _ in sorted(singles, key=lambda row: place(unit, *row, KEY))[:max_rows]:
+            counts[code] += 1
+    return counts
+
+
+@settings(deadline=None, max_examples=100)
+@given(rows=tables, max_rows=bounds)
+def test_keeps_the_rows_that_a_plain_reading_of_the_order_keeps(rows: Rows, max_rows: int):
+    assert counted(rows, max_rows).tolist() == plainly_counted(rows, max_rows).tolist()
+
+
+@settings(deadline=None, max_examples=60)
+@given(rows=tables, max_rows=bounds, shuffle=st.randoms(use_true_random=False))
+def test_what_is_kept_of_a_unit_depends_on_its_own_rows_alone(rows: Rows, max_rows: int, shuffle: random.Random):
+    units = sorted({unit for unit, _ in rows}, key=str)
+    alone = [counted([row for row in rows if row[0] == unit], max_rows) for unit in units]
+    shuffled = shuffle.sample(rows, len(rows))
+    assert counted(shuffled, max_rows).tolist() == sum(alone, np.zeros(CELLS, dtype=np.int64)).tolist()
+
+
+@settings(deadline=None, max_examples=60)
+@given(rows=tables, max_rows=bounds)
+def test_keeps_exactly_the_smaller_of_a_units_rows_and_the_bound(rows: Rows, max_rows: int):
+    own = Counter(unit for unit, _ in rows)
+    assert counted(rows, max_rows).sum() == sum(min(number, max_rows) for number in own.values())
+
+
+@settings(deadline=None, max_examples=60)
+@given(rows=tables, changed=st.lists(st.integers(0, CELLS - 1), max_size=20), max_rows=bounds)
+def test_neighbours_differ_by_the_declared_sensitivity_at_most(rows: Rows, changed: list[int], max_rows: int):
+    cube = counted(rows, max_rows)
+    for unit in {unit for unit, _ in rows}:
+        without = [row for row in rows if row[0] != unit]
+        assert np.abs(cube - counted(without, max_rows)).sum() <= max_rows
+        substituted = [*without, *((unit, code) for code in changed)]
+        assert np.abs(cube - counted(substituted, max_rows)).sum() <= 2 * max_rows
+
+
+@pytest.mark.parametrize("units", [range(500), [f"person {number}" for number in range(500)]], ids=["whole", "text"])
+def test_several_passes_and_chunks_keep_the_same_rows_as_one(units: Sequence[Unit], monkeypatch: pytest.MonkeyPatch):
+    source = random.Random(2)
+    rows = [(source.choice(units), source.randrange(CELLS)) for _ in range(4000)]
+    rows += [(units[0], source.randrange(2)) for _ in range(1000)]
+    whole = [counted(rows, max_rows) for max_rows in (1, 3, 10)]
+    monkeypatch.setattr(bounding, "PASS_ROWS", 700)
+    monkeypatch.setattr(bounding, "CHUNK_ROWS", 64)
+    assert [counted(rows, max_rows).tolist() for max_rows in (1, 3, 10)] == [cube.tolist() for cube in whole]
+
+
+def test_another_key_keeps_other_rows():
+    rows = [(unit, code) for unit in range(300) for code in range(CELLS)]
+    cubes = {tuple(counted(rows, 2, secrets.token_bytes(KEY_BYTES))) for _ in range(5)}
+    assert len(cubes) == 5
+
+
+def test_text_and_whole_numbers_that_read_the_same_keep_the_same_rows():
+    rows = [(unit, code) for unit in range(50) for code in range(CELLS)]
+    assert counted(rows, 2).tolist() == counted([(str(unit), code) for unit, code in rows], 2).tolist()
+
+
+def test_a_unit_with_a_million_rows_keeps_no_more_than_others():
+    rows = pl.DataFrame({"unit": ["hot"] * 10**6 + ["cold"] * 2}).with_columns(
+        code=(pl.int_range(pl.len()) % CELLS).cast(pl.Int32)
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        rows.write_parquet(Path(folder) / "rows.parquet")
+        cube = count_bounded(Path(folder) / "rows.parquet", CELLS, 3, KEY)
+    assert cube.sum() == 5
+
+
+def test_no_rows_give_zeros_in_every_cell():
+    assert counted([], 3).tolist() == [0] * CELLS
+
+
+def test_units_of_a_row_each_are_all_counted():
+    with tempfile.TemporaryDirectory() as folder:
+        staged = Path(folder) / "rows.parquet"
+        pl.DataFrame({"code": pl.Series([5, 0, 5, 5], dtype=pl.Int32)}).write_parquet(staged)
+        assert count_rows(staged, CELLS).tolist() == [1, 0, 0, 0, 0, 3]
+
+
+OWN = (1, 2, 7)  # rows of a unit in its three cells
+UNITS = 20_000
+BOUND = 2
+
+
+def kept_patterns() -> Counter[tuple[int, ...]]:
+    """How often each way to keep BOUND of a unit's rows came about, over units with cells of their own."""
+    units = np.repeat(np.arange(UNITS), sum(OWN))
+    codes = np.tile(np.repeat(np.arange(3), OWN), UNITS) + 3 * units
+    with tempfile.TemporaryDirectory() as folder:
+        staged = Path(folder) / "rows.parquet"
+        pl.DataFrame({"unit": units, "code": codes.astype(np.int32)}).write_parquet(staged)
+        cube = count_bounded(staged, 3 * UNITS, BOUND, secrets.token_bytes(KEY_BYTES))
+    return Counter(map(tuple, cube.reshape(UNITS, 3).tolist()))
+
+
+def chance_of(patterns: Counter[tuple[int, ...]]) -> float:
+    """The p-value of kept rows under sampling without replacement, every row alike."""
+    possible = [kept for kept in itertools.product(range(BOUND + 1), repeat=3) if sum(kept) == BOUND]
+    ways = [math.prod(map(math.comb, OWN, kept)) for kept in possible]
+    expected = {kept: UNITS * way / math.comb(sum(OWN), BOUND) for kept, way in zip(possible, ways, strict=True) if way}
+    if set(patterns) - set(expected):
+        return 0.0
+    return float(stats.chisquare([patterns[kept] for kept in expected], list(expected.values())).pvalue)
+
+
+def test_keeps_rows_in_proportion_to_the_units_rows_in_each_cell():
+    assert chance_of(kept_patterns()) > NEVER
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        lambda words, codes, copies: words + codes.astype(np.uint64),
+        lambda words, codes, copies: codes.astype(np.uint64),
+        lambda words, codes, copies: bounding._mix(words + codes.astype(np.uint64)),
+        lambda words, codes, copies: bounding._mix(words + codes.astype(np.uint64)) + copies.astype(np.uint64),
+        lambda words, codes, copies: bounding._mix(words + copies.astype(np.uint64)),
+    ],
+    ids=["by cell", "lowest cells", "cell by cell", "cells alike", "copies alike"],
+)
+def test_an_order_that_favours_cells_is_found_out(order: Callable[..., np.ndarray], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bounding, "row_order", order)
+    assert chance_of(kept_patterns()) < NEVER

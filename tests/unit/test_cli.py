@@ -1,0 +1,215 @@
+"""The command line: help for newcomers, JSON for scripts, one message a failure, exit codes that mean something."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from office import OPEN_HEALTH, Office
+
+from dphist_pipeline import mechanisms, stages
+
+COMMANDS = [
+    [],
+    ["init"],
+    ["check"],
+    ["release"],
+    ["mechanisms"],
+    ["ledger"],
+    ["ledger", "open"],
+    ["ledger", "raise"],
+    ["ledger", "show"],
+    ["ledger", "verify"],
+]
+STATEMENT = {"account", "privacy_unit", "neighbours", "renews", "total", "spent", "spent_ever", "left", "charges"}
+CHARGE = {"release", "period", "revision", "epsilon", "charged_at", "reason"}
+CHECKED = {"release", "mechanism", "axes", "cells", "privacy_unit", "neighbours", "sensitivity", "epsilon"} | {
+    *("account", "period", "digest")
+}
+LONG_NAME = "wards_" + "x" * 57
+USAGE = 2
+
+
+def sentences(help_text: str) -> str:
+    """What help says, without frames and line breaks."""
+    return re.sub(r"[\s│╭╮╰╯─]+", " ", help_text)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda words: " ".join(words) or "dphist")
+def test_help_fits_eighty_columns_and_is_whole(office: Office, command: list[str]) -> None:
+    ran = office.run(*command, "--help")
+    assert (ran.code, ran.err) == (0, "")
+    assert "…" not in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 80
+    # A paragraph whose lines are too long is broken anew, and leaves crumbs of a word or two.
+    lines = [line.strip() for line in ran.out.split("╭─")[0].splitlines() if line.strip()][1:]
+    assert all(len(line) > 40 or line.endswith(".") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ([], "Publish differentially private histograms: spec in, published tables out, charged once."),
+        (["release"], "done again, it gives back what was published, spends nothing and reads no record."),
+        (["ledger", "open"], "Who is protected: the specs' privacy_unit, or `row`."),
+        (["ledger", "raise"], "The new total, larger than the old one."),
+    ],
+)
+def test_help_says_what_a_newcomer_asks(office: Office, command: list[str], says: str) -> None:
+    assert says in sentences(office.run(*command, "--help").out)
+
+
+@pytest.mark.parametrize("group", [[], ["ledger"]])
+def test_a_bare_command_shows_its_help(office: Office, group: list[str]) -> None:
+    bare, asked = office.run(*group), office.run(*group, "--help")
+    assert (bare.code, bare.out.strip(), bare.err) == (USAGE, asked.out.strip(), "")
+
+
+def test_json_is_what_scripts_rely_on(office: Office) -> None:
+    made = office.run("init", "--json").json
+    assert set(made) == {"store", "id", "ledger"} and made["store"] == str(office.store)
+    opened = office.run("ledger", *OPEN_HEALTH, "--json").json
+    assert set(opened) == STATEMENT and (opened["total"], opened["left"], opened["charges"]) == ("10", "10", [])
+    office.write_spec()
+    office.write_records()
+    checked = office.run("check", "spec.yaml", "--json").json
+    assert set(checked) == CHECKED
+    assert (checked["cells"], checked["axes"], checked["sensitivity"]) == (21, {"age": 7, "ward": 3}, 2)
+    for replayed in (False, True):
+        released = office.released("--json").json
+        assert set(released) == {"release", "period", "revision", "replayed", "path", "epsilon", "account"}
+        assert (released["replayed"], released["path"]) == (replayed, str(office.published()))
+        assert set(released["account"]) == STATEMENT
+    revised = office.released("--revise", "--reason", "late records", "--json").json
+    assert (revised["revision"], revised["replayed"], revised["account"]["spent"]) == (2, False, "1")
+    raised = office.run("ledger", "raise", "health", "--total", "31/3", "--reason", "more weeks", "--json").json
+    assert (raised["total"], raised["left"]) == ("31/3", "28/3")
+    (shown,) = office.run("ledger", "show", "--json").json
+    assert shown == raised == office.run("ledger", "show", "health", "--json").json[0]
+    assert [set(charge) for charge in shown["charges"]] == [CHARGE] * 2
+    verified = office.run("ledger", "verify", "--json").json
+    assert verified == {"entries": len(office.entries()), "ledger": made["ledger"]}
+    assert office.run("mechanisms", "--json").json == mechanisms()
+    assert office.run("mechanisms", "geometric", "--json").json == {"geometric": mechanisms.card("geometric")}
+
+
+def test_with_json_nothing_else_is_said(office: Office) -> None:
+    assert office.opened().released("--json").err == ""
+
+
+def test_progress_goes_to_standard_error_and_the_outcome_to_standard_output(office: Office) -> None:
+    first, again = office.opened().released(), office.released()
+    steps = ["reading", "bounding", "charging", "releasing", "publishing", "updating"]
+    assert re.findall(r"· (\w+)", first.err) == steps
+    assert "Published: wards, revision 1" in first.out and "epsilon 0.5; account health has 9.5 left of 10" in first.out
+    assert (again.err, "Already published" in again.out, "nothing now" in again.out) == ("", True, True)
+
+
+def test_paths_and_names_are_never_cut_or_wrapped(office: Office) -> None:
+    office.opened().write_spec(release=LONG_NAME)
+    path = office.published(LONG_NAME)
+    assert f"  files  {path}\n" in office.released().out and len(str(path)) > 80
+    assert f"release    {LONG_NAME}\n" in office.run("check", "spec.yaml").out
+    shown = office.run("ledger", "show").out
+    assert "…" not in shown and "wards_" in shown and shown.count("x") >= LONG_NAME.count("x")
+
+
+def test_a_reason_is_printed_as_it_was_written(office: Office) -> None:
+    office.opened().released()
+    office.released("--revise", "--reason", "[red]late[/] [bold")
+    assert "[red]late[/] [bold" in re.sub(r"\s+", " ", office.run("ledger", "show").out)
+
+
+def test_the_card_of_a_mechanism_is_printed_as_it_is(office: Office) -> None:
+    ran = office.run("mechanisms", "geometric")
+    assert (ran.code, ran.out) == (0, mechanisms.card("geometric") + "\n")
+    assert re.search("^geometric +add discrete Laplace noise to every cell", office.run("mechanisms").out, re.MULTILINE)
+
+
+def test_a_misspelled_mechanism_is_suggested(office: Office) -> None:
+    ran = office.run("mechanisms", "geometrc")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == "error: there is no mechanism 'geometrc'. Did you mean 'geometric'?\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["release", "spec.yaml", "--revise"], "--reason TEXT together. See `dphist release --help`."),
+        (["release", "spec.yaml", "--reason", "late"], "give --revise and --reason TEXT together"),
+        (["release", "spec.yaml", "--revise", "--reason", " "], "give --revise and --reason TEXT together"),
+        (["relese"], "no such command 'relese'. Did you mean 'release'?"),
+        (["release"], "missing argument 'SPEC'. See `dphist release --help`."),
+        (["release", "spec.yaml", "--bogus"], "no such option: --bogus"),
+        (["ledger", "open", "x", "--total", "3"], "missing option '--privacy-unit'"),
+        (["ledger", *OPEN_HEALTH[:-1], "lots"], "--total: must be a number such as 0.5"),
+        (["ledger", *OPEN_HEALTH[:-3], "cousins", "--total", "1"], "--neighbours: must be add_remove or substitute"),
+        (["ledger", *OPEN_HEALTH, "--renews", "monthly"], "--renews: an account renews `yearly` or not at all"),
+    ],
+)
+def test_wrong_usage_is_one_message_and_exit_code_2(office: Office, words: list[str], says: str) -> None:
+    office.opened()
+    before = office.state()
+    ran = office.run(*words)
+    assert (ran.code, ran.out) == (USAGE, "")
+    assert ran.err.startswith("error: ") and ran.err.count("\n") == 1 and says in ran.err
+    assert office.state() == before
+
+
+def raises(error: BaseException) -> Any:
+    def instead(*_: object, **__: object) -> None:
+        raise error
+
+    return instead
+
+
+def test_an_interrupt_is_calm_and_exits_130(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages, "write_release", raises(KeyboardInterrupt()))
+    ran = office.opened().release()
+    assert ran.code == 130
+    assert ran.err.splitlines()[-1].startswith("error: interrupted. Nothing is lost: the same command goes on")
+    monkeypatch.undo()
+    monkeypatch.chdir(office.folder)
+    assert office.released("--json").json["account"]["spent"] == "1/2"
+
+
+def test_an_unexpected_failure_shows_its_kind_and_not_its_words(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stages, "write_release", raises(ZeroDivisionError("patient 4711")))
+    ran = office.opened().release()
+    assert ran.code == 1 and "4711" not in ran.out + ran.err
+    assert "something unexpected failed (ZeroDivisionError; its message is withheld" in ran.err
+    monkeypatch.setattr(stages, "write_release", raises(OSError(28, "patient 4711", "4711")))
+    ran = office.release()
+    assert ran.code == 1 and "4711" not in ran.out + ran.err
+    assert "(OSError, No space left on device; its message is withheld" in ran.err
+
+
+def test_where_records_may_be_seen_the_whole_failure_can_be_too(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stages, "write_release", raises(ZeroDivisionError("patient 4711")))
+    monkeypatch.setenv("DPHIST_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError, match="patient 4711"):
+        office.opened().release()
+
+
+@pytest.mark.parametrize("words", [["--help"], ["mechanisms"], ["check", "spec.yaml"]])
+def test_a_terminal_without_unicode_is_served_too(office: Office, words: list[str]) -> None:
+    office.write_spec()
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    command = [sys.executable, "-c", "from dphist_pipeline.cli import main; main()", *words]
+    done = subprocess.run(command, cwd=office.folder, env=environment, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_help_does_not_wait_for_engines() -> None:
+    engines = ["duckdb", "polars", "numba", "dagster"]
+    script = f"import sys, dphist_pipeline.cli; print([name for name in {engines} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert done.stdout == b"[]\n"

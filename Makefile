@@ -3,8 +3,18 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: test check soak bench clean
+export DPHIST_PORT ?= 3000
+
+.PHONY: demo ui test check soak bench clean
 .DELETE_ON_ERROR:
+
+demo: $(READY)  ## a synthetic population and hospital, released through Dagster and asked in SQL
+	$(BIN)/python -m dagster_project.demo
+
+ui: $(READY)  ## Dagster's page with the demo's runs
+	@test -d demo/dagster_home || { echo "there is nothing to show yet: run make demo first"; exit 1; }
+	DAGSTER_HOME=$(CURDIR)/demo/dagster_home DPHIST_STORE=$(CURDIR)/demo/store PATH=$(CURDIR)/$(BIN):$$PATH \
+	  $(BIN)/dg dev --host 127.0.0.1 --port $(DPHIST_PORT)
 
 test: $(READY)  ## the tests
 	$(BIN)/python -m pytest
@@ -14,6 +24,7 @@ check: $(READY)  ## format, lint, types, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/dg check defs
 
 soak: $(READY)  ## the long tests
 	$(BIN)/python -m pytest -m soak

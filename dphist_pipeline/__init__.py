@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dphist_pipeline import mechanisms as mechanisms
     from dphist_pipeline.errors import DphistError
     from dphist_pipeline.estimate import Estimate
+    from dphist_pipeline.integrations.dagster import HistogramRelease
     from dphist_pipeline.pipeline import release, sanitize
     from dphist_pipeline.releases import Release
     from dphist_pipeline.spec.loading import load_spec
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "DphistError": "errors",
     "Estimate": "estimate",
+    "HistogramRelease": "integrations.dagster",
     "Release": "releases",
     "ReleaseSpec": "spec.model",
     "Store": "store",
@@ -32,6 +34,7 @@ _HOMES = {
 __all__ = [
     "DphistError",
     "Estimate",
+    "HistogramRelease",
     "Release",
     "ReleaseSpec",
     "Store",

@@ -6,27 +6,34 @@ Exit codes: 0 done, 1 refused or failed, 2 wrong usage. With `--json`, what a sc
 from __future__ import annotations
 
 import io
-import json
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from dphist_pipeline import mechanisms as registry
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.privacy.ledger import Account, Statement, as_text
+from dphist_pipeline.privacy.ledger import Account, as_text
 from dphist_pipeline.spec.loading import load_spec, project_folder
-from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.numbers import exact
-from dphist_pipeline.store import Store
+from dphist_pipeline.store import Store, store_folder
+from dphist_pipeline.terminal import (
+    err,
+    out,
+    per_period,
+    print_facts,
+    print_json,
+    print_release,
+    print_statement,
+    print_table,
+    progress,
+    promise,
+    statement_facts,
+)
 
 INTERRUPTED = 130
 
@@ -41,10 +48,6 @@ ledger_app = typer.Typer(
     help="Accounts of epsilon: open one, raise it, see what was spent, verify.", no_args_is_help=True
 )
 app.add_typer(ledger_app, name="ledger")
-
-# Lines are never cut or wrapped: paths and commands stay whole, to be copied.
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 StoreOption = Annotated[
     Path | None,
@@ -61,9 +64,9 @@ SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="The release'
 @app.command()
 def init(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Makes a store: a public folder, a confidential one, and a ledger."""
-    made = Store.create(_store_folder(store, project_folder(Path.cwd() / "spec.yaml")))
+    made = Store.create(store_folder(store, project_folder(Path.cwd() / "spec.yaml")))
     if as_json:
-        _print_json({"store": str(made.root), "id": made.id, "ledger": made.ledger_id})
+        print_json({"store": str(made.root), "id": made.id, "ledger": made.ledger_id})
         return
     out.print(f"[green]Made a store[/] at {escape(str(made.root))}")
     out.print("Next, open an account that releases can charge, for example:")
@@ -88,16 +91,16 @@ def check(spec: SpecArgument, as_json: JsonOption = False) -> None:
         "digest": checked.digest,
     }
     if as_json:
-        _print_json(facts)
+        print_json(facts)
         return
     out.print(f"[green]✓[/] {escape(str(spec))} is a valid spec")
     shape = " × ".join(f"{axis.name} ({axis.size})" for axis in checked.domain.axes)
-    _facts(
+    print_facts(
         {
             "release": checked.release,
             "cells": f"{checked.domain.cells:,} = {shape}",
-            "protects": _promise(checked),
-            "mechanism": f"{checked.mechanism}, epsilon {as_text(checked.epsilon)} per {_per(checked)}",
+            "protects": promise(checked),
+            "mechanism": f"{checked.mechanism}, epsilon {as_text(checked.epsilon)} per {per_period(checked)}",
             "account": checked.account,
         }
     )
@@ -128,14 +131,14 @@ def release(
     if revise != bool(reason.strip()):
         raise typer.BadParameter("a revision is charged anew: give --revise and --reason TEXT together")
     checked = load_spec(spec)
-    opened = Store.open(_store_folder(store, checked.base))
+    opened = Store.open(store_folder(store, checked.base))
     from dphist_pipeline import pipeline
 
-    with _progress(as_json) as step:
+    with progress(as_json) as step:
         made = pipeline.release(checked, opened, period, reason=reason.strip(), progress=step)
     statement = opened.ledger().statement(checked.account)
     if as_json:
-        _print_json(
+        print_json(
             {
                 "release": checked.release,
                 "period": made.audit["period"],
@@ -143,11 +146,45 @@ def release(
                 "replayed": made.replayed,
                 "path": str(made.path),
                 "epsilon": made.audit["epsilon"],
-                "account": _statement_facts(statement),
+                "account": statement_facts(statement),
             }
         )
         return
-    _print_release(made.audit, made.replayed, made.path, statement)
+    print_release(made.audit, made.replayed, made.path, statement)
+
+
+@app.command()
+def answer(
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The name of a published release.")],
+    where: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT",
+            help="Conditions on axes, joined by `and`: \"age in [60, 80) and ward = 'surgery'\". All cells without it.",
+        ),
+    ] = "",
+    period: Annotated[str | None, typer.Option(metavar="DAY", help="Its first day. Default: the latest.")] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Estimates a count from what was published, with its error bar. Spends nothing."""
+    from dphist_pipeline.answering.grammar import parse_where
+    from dphist_pipeline.answering.published import answer_published, latest_revision
+
+    box = parse_where(where) if where.strip() else {}
+    folder = latest_revision(_open_store(store).public, release, period)
+    found = answer_published(folder, box)
+    bars = None if found.basis == "noise_only" else (found.lower, found.upper)
+    if as_json:
+        facts = {"release": release, "period": folder.parent.name.removeprefix("period="), "where": where}
+        ends = {"lower": bars and bars[0], "upper": bars and bars[1]}
+        print_json({**facts, "estimate": found.estimate, **ends, "basis": found.basis, "cells": found.cells})
+        return
+    out.print(f"[bold]{found.estimate:,.1f}[/] records, estimated over {found.cells:,} cells")
+    if bars:
+        out.print(f"  95 % interval of the true (bounded) count: {bars[0]:,.0f} to {bars[1]:,.0f}")
+    else:
+        out.print("  no interval: this mechanism paid for no noisy cells")
 
 
 @app.command(name="mechanisms")
@@ -158,11 +195,11 @@ def show_mechanisms(
     """Lists the mechanisms, or prints the card of one."""
     cards = {name: registry.card(name)} if name else {known: registry.card(known) for known in registry.names()}
     if as_json:
-        _print_json(cards)
+        print_json(cards)
     elif name:
         out.print(cards[name], markup=False)
     else:
-        _print_table(
+        print_table(
             ["mechanism", "what it does"],
             [(known, card.partition("\n")[0].partition(": ")[2]) for known, card in cards.items()],
         )
@@ -199,7 +236,7 @@ def open_account(
             opened.id,
         )
     )
-    _print_statement(ledger.statement(account), as_json)
+    print_statement(ledger.statement(account), as_json)
 
 
 @ledger_app.command(name="raise")
@@ -213,7 +250,7 @@ def raise_total(
     """Raises an account's total, and keeps the reason."""
     ledger = _open_store(store).ledger()
     ledger.raise_total(account, _total(total), reason)
-    _print_statement(ledger.statement(account), as_json)
+    print_statement(ledger.statement(account), as_json)
 
 
 @ledger_app.command()
@@ -228,12 +265,12 @@ def show(
         ledger.statement(name) for name in ([account] if account else [found.name for found in ledger.accounts()])
     ]
     if as_json:
-        _print_json([_statement_facts(statement) for statement in statements])
+        print_json([statement_facts(statement) for statement in statements])
         return
     if not statements:
         out.print("No account is open yet. Open one: dphist ledger open --help")
     for statement in statements:
-        _print_statement(statement, as_json=False)
+        print_statement(statement, as_json=False)
 
 
 @ledger_app.command()
@@ -242,7 +279,7 @@ def verify(store: StoreOption = None, as_json: JsonOption = False) -> None:
     ledger = _open_store(store).ledger()
     entries = ledger.verify()
     if as_json:
-        _print_json({"entries": entries, "ledger": ledger.id})
+        print_json({"entries": entries, "ledger": ledger.id})
     else:
         out.print(f"[green]✓[/] {entries} entries, every hash and every sum holds")
 
@@ -293,15 +330,8 @@ def _usage(error: typer.TyperException) -> str:
     return f"{problem[0].lower()}{problem[1:]}{end} See `{context.command_path} --help`."
 
 
-def _store_folder(named: Path | None, base: Path) -> Path:
-    """The store to use: as named, else $DPHIST_STORE, else `store/` in the project's folder."""
-    if named is not None:
-        return named
-    return Path(os.environ["DPHIST_STORE"]) if os.environ.get("DPHIST_STORE") else base / "store"
-
-
 def _open_store(named: Path | None) -> Store:
-    return Store.open(_store_folder(named, project_folder(Path.cwd() / "spec.yaml")))
+    return Store.open(store_folder(named, project_folder(Path.cwd() / "spec.yaml")))
 
 
 def _neighbours(word: str) -> str:
@@ -317,124 +347,3 @@ def _total(text: str) -> Fraction:
     except ValueError as error:
         problem = str(error)
     raise typer.BadParameter(problem, param_hint="--total")
-
-
-def _per(spec: ReleaseSpec) -> str:
-    return "release" if spec.period == "none" else spec.period
-
-
-def _promise(spec: ReleaseSpec) -> str:
-    if spec.privacy_unit == "row":
-        return f"each row ({spec.neighbours})"
-    rows = "row" if spec.max_rows_per_unit == 1 else f"{spec.max_rows_per_unit} rows"
-    return (
-        f"each {spec.privacy_unit} with up to {rows} a {_per(spec)} ({spec.neighbours}): sensitivity {spec.sensitivity}"
-    )
-
-
-@contextmanager
-def _progress(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Says each step as it begins, on standard error; a script that reads JSON sees none."""
-    if quiet:
-        yield lambda step: None
-        return
-    with err.status("checking") as status:
-
-        def step(name: str) -> None:
-            err.print(f"  [dim]·[/] {escape(name)}")
-            status.update(name)
-
-        yield step
-
-
-def _print_release(audit: dict[str, Any], replayed: bool, path: Path, statement: Statement) -> None:
-    period = "" if audit["period"] == "all" else f", period {audit['period']}"
-    done = "Already published" if replayed else "Published"
-    out.print(f"[green]✓[/] {done}: {audit['release']}{period}, revision {audit['revision']}")
-    spent = "nothing now" if replayed else f"epsilon {as_text(Fraction(audit['epsilon']))}"
-    _facts(
-        {
-            "spent": f"{spent}; account {statement.account.name} has {as_text(statement.left)} left of "
-            f"{as_text(statement.total)}{' this year' if statement.account.renews else ''}",
-            "files": str(path),
-        }
-    )
-    query = f"SELECT * FROM '{path / 'histogram.parquet'}'"
-    out.print(f"\nLook at it:  duckdb -c {escape(json.dumps(query))}")
-
-
-def _print_statement(statement: Statement, as_json: bool) -> None:
-    if as_json:
-        _print_json(_statement_facts(statement))
-        return
-    account = statement.account
-    this_year = f" in {statement.year}" if account.renews else ""
-    out.print(f"[bold]{escape(account.name)}[/]")
-    _facts(
-        {
-            "protects": f"{account.privacy_unit} ({account.neighbours})",
-            "total": as_text(statement.total) + (" each calendar year" if account.renews else ""),
-            "spent": as_text(statement.spent) + this_year,
-            "left": as_text(statement.left) + this_year,
-            **({"spent ever": as_text(statement.spent_ever)} if account.renews else {}),
-        }
-    )
-    if statement.charges:
-        key = ["release", "period", "revision"]
-        _print_table(
-            [*key, "epsilon", "charged", "reason"],
-            [
-                (
-                    *(str(getattr(charge, name)) for name in key),
-                    as_text(charge.epsilon),
-                    charge.charged_at[:10],
-                    charge.reason,
-                )
-                for charge in statement.charges
-            ],
-        )
-
-
-def _statement_facts(statement: Statement) -> dict[str, Any]:
-    account = statement.account
-    return {
-        "account": account.name,
-        "privacy_unit": account.privacy_unit,
-        "neighbours": account.neighbours,
-        "renews": account.renews,
-        "total": str(statement.total),
-        "spent": str(statement.spent),
-        "spent_ever": str(statement.spent_ever),
-        "left": str(statement.left),
-        "charges": [
-            {
-                "release": charge.release,
-                "period": charge.period,
-                "revision": charge.revision,
-                "epsilon": str(charge.epsilon),
-                "charged_at": charge.charged_at,
-                "reason": charge.reason,
-            }
-            for charge in statement.charges
-        ],
-    }
-
-
-def _facts(facts: dict[str, str]) -> None:
-    width = max(map(len, facts))
-    for name, fact in facts.items():
-        out.print(f"  [dim]{name:<{width}}[/]  {escape(fact)}")
-
-
-def _print_table(header: list[str], rows: list[tuple[str, ...]]) -> None:
-    """Aligned columns; a cell that is too long for the terminal goes on in the next line, and is never cut off."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in header:
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        table.add_row(*map(escape, row))
-    out.print(table)
-
-
-def _print_json(content: Any) -> None:
-    sys.stdout.write(json.dumps(content, indent=2) + "\n")

@@ -68,6 +68,8 @@ def _connection(files: tuple[Path, ...], folder: Path, time_zone: str) -> Iterat
         "autoload_known_extensions": False,
         "allow_community_extensions": False,
         "enable_external_file_cache": False,
+        # Else a file's statistics, and so other people's rows, decide how an expression treats a row.
+        "disabled_optimizers": "statistics_propagation",
         "preserve_insertion_order": False,
         "memory_limit": MEMORY,
         "max_temp_directory_size": SPILL,

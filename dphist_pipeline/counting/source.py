@@ -104,11 +104,12 @@ def open_source(connection: duckdb.DuckDBPyConnection, files: tuple[Path, ...], 
 
 
 def _parquet(connection: duckdb.DuckDBPyConnection, files: tuple[Path, ...]) -> Source:
-    # Bad bytes in text become '?': DuckDB's default is to raise, with the value in its message. Without the last
-    # option a folder named `patient=5` would take the place of the column `patient`.
+    # By default DuckDB raises on bad bytes in text, with the value in its message (so they become '?'), takes a column
+    # for free of NaN where the file's statistics, which leave NaN out, show numbers, and lets a folder `patient=5` take
+    # the place of the column `patient`.
     relation = (
         "SELECT * FROM read_parquet($files, union_by_name = true, utf8_validation = 'replace', "
-        "hive_partitioning = false)"
+        "can_have_nan = true, hive_partitioning = false)"
     )
     by_file = [_types(connection, relation, path) for path in files]
     parameters = {"files": [str(path) for path in files]}

@@ -8,8 +8,6 @@ records: no counts, no samples, no engine's message. Running a partition again r
 spent is the ledger's to say, not Dagster's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -66,7 +64,7 @@ class HistogramRelease(dg.Component):
         return _Attributes
 
     @classmethod
-    def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> HistogramRelease:
+    def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> "HistogramRelease":
         """Checks the whole spec; a mistake stops the code location with one message for all of them."""
         given = attributes.model_dump(exclude_unset=True) if attributes else {}
         resolved, problems = resolve_templates(given)

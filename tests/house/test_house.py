@@ -14,6 +14,7 @@ ENGINES = {"dagster", "polars", "numba", "duckdb", "pyarrow", "numpy"}
 PUBLIC = [
     "DphistError",
     "Estimate",
+    "HistogramRelease",
     "Release",
     "ReleaseSpec",
     "Store",

@@ -22,7 +22,6 @@ from system.small_release import (
 )
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.stages import AnswersLost, NothingToRevise
 from dphist_pipeline.privacy.journal import JournalMismatch
 from dphist_pipeline.privacy.ledger import (
     AccountDisagrees,
@@ -35,6 +34,7 @@ from dphist_pipeline.privacy.ledger import (
     LedgerReadOnly,
 )
 from dphist_pipeline.publishing.release_files import PublishedFilesDamaged
+from dphist_pipeline.stages import AnswersLost, NothingToRevise
 from dphist_pipeline.store import Store, StoreMissing, StoreUnusable
 
 REASON = "the source was corrected"

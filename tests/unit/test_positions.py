@@ -153,6 +153,15 @@ def test_edges_that_doubles_cannot_hold_take_the_value_that_is_written_like_them
         assert cells({**TENTHS, "closed": "right"}, values) == [None, 0, 1, 2, 3, 4, 5]
 
 
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), pa.float16()])
+@pytest.mark.parametrize("beside", [[], [0.0], [0.0, 0.6], [0.0, None]])
+def test_not_a_number_is_null_whatever_the_files_statistics_say_of_other_rows(kind: pa.DataType, beside: list[Any]):
+    values = pa.array(np.array([np.nan, *(np.nan if value is None else value for value in beside)]), kind)
+    axis = {**TENTHS, "below": True, "above": True, "other": True}
+    assert cells(axis, values)[0] == 9
+    assert cells({**axis, "other": False}, values)[0] is None
+
+
 def test_text_counts_as_the_number_it_spells_and_all_other_text_as_other():
     numbers = ["0.1", " 0.1 ", "+0.1", "1e-1", "0.10", "-1", "inf", "-inf", "1e999"]
     rest = ["", " ", "abc", "nan", "NaN", "0,1", "0.1a", "0.1\0", "٣", "0" * 500 + "x", None]

@@ -1,0 +1,145 @@
+"""The demo: people who do not exist, released through Dagster, then asked in SQL. Run by `make demo`.
+
+Done again, it replays: every published file keeps its bytes, nothing is spent and no record is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+from datetime import date, timedelta
+from fractions import Fraction
+from pathlib import Path
+
+import dagster as dg
+import duckdb
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+from dagster_project.definitions import defs
+from dagster_project.synthetic import FIRST_DAY, PATIENTS, PERSONS, WEEKS, write_admissions, write_population
+from dphist_pipeline.privacy.ledger import Account, as_text
+from dphist_pipeline.store import Store
+
+PROJECT = Path(__file__).resolve().parent.parent
+FOLDER = PROJECT / "demo"
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+QUESTION = "r.dph_box('r.weekly_admissions', {'age': [60, NULL], 'ward': 'surgery'})"
+WEEK_KEYS = [(FIRST_DAY + timedelta(weeks=week)).isoformat() for week in range(WEEKS)]
+
+console = Console(soft_wrap=True, highlight=False)
+
+
+def main() -> None:
+    """Sets up, releases all periods in one process on one Dagster instance, and shows what can be asked."""
+    (FOLDER / "data").mkdir(parents=True, exist_ok=True)
+    home = FOLDER / "dagster_home"
+    home.mkdir(exist_ok=True)
+    shutil.copy(PROJECT / "dagster_project" / "dagster.yaml", home / "dagster.yaml")
+    os.environ |= {"DAGSTER_HOME": str(home), "DPHIST_STORE": str(FOLDER / "store")}
+    write_people()
+    store = open_store()
+    before, entries = digests(store), len(store.ledger().entries())
+    replays = release_everything()
+    if all(replays) and digests(store) == before and len(store.ledger().entries()) == entries:
+        console.print("\n[bold green]Replayed:[/] every file keeps its bytes, nothing was spent, no record was read.")
+    show(store)
+
+
+def write_people() -> None:
+    """Writes the synthetic records, unless they are there."""
+    population, admissions = FOLDER / "data" / "population.parquet", FOLDER / "data" / "admissions.parquet"
+    if not population.exists() or not admissions.exists():
+        console.print(f"Inventing {PERSONS:,} residents and the hospital visits of {PATIENTS:,} patients …")
+        write_population(population)
+        write_admissions(admissions)
+
+
+def open_store() -> Store:
+    """The demo's store, with its two accounts."""
+    root = FOLDER / "store"
+    if (root / "store.json").exists():
+        return Store.open(root)
+    store = Store.create(root)
+    ledger = store.ledger()
+    ledger.open_account(Account("census", "row", "add_remove", Fraction(4), None, store.id))
+    ledger.open_account(Account("health", "patient_id", "add_remove", Fraction(26), "yearly", store.id))
+    return store
+
+
+def release_everything() -> list[bool]:
+    """Runs every job for every period; says for each whether it was a replay."""
+    definitions = defs()
+    replays = []
+    work: list[tuple[str, str | None]] = [("population", None), *(("weekly_admissions", key) for key in WEEK_KEYS)]
+    bars = (TextColumn("{task.description:<34}"), BarColumn(), MofNCompleteColumn())
+    with dg.DagsterInstance.get() as instance, Progress(*bars, console=console) as progress:
+        task = progress.add_task("starting", total=len(work))
+        for release, key in work:
+            progress.update(task, description=f"{release} {key or ''}")
+            job = definitions.resolve_job_def(f"{release}_job")
+            run = job.execute_in_process(partition_key=key, instance=instance, run_config=QUIET, raise_on_error=False)
+            if not run.success:
+                progress.stop()
+                sys.exit("\n".join(failures(run)))
+            replays.append(was_replay(run))
+            progress.advance(task)
+        progress.update(task, description="released through Dagster")
+    return replays
+
+
+def failures(run: dg.ExecuteInProcessResult) -> list[str]:
+    """What failed steps said."""
+    failed = [event for event in run.all_events if event.is_step_failure]
+    return [str(event.step_failure_data.error_display_string) for event in failed]
+
+
+def was_replay(run: dg.ExecuteInProcessResult) -> bool:
+    """Whether the published asset says that it had been published before."""
+    shown = [event.materialization.metadata for event in run.get_asset_materialization_events()]
+    return all(bool(metadata["replayed"].value) for metadata in shown if "replayed" in metadata)
+
+
+def digests(store: Store) -> dict[str, str]:
+    """SHA-256 of every published file, without the catalogue, which is built from them."""
+    files = sorted(path for path in store.public.glob("*/*/*/*") if path.is_file())
+    return {str(path.relative_to(store.public)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def show(store: Store) -> None:
+    """Asks the catalogue in SQL, and says where everything is and what it cost."""
+    query = f"SELECT period, round(estimate) AS visits, ci_lower, ci_upper FROM {QUESTION}"
+    catalogue = store.public / "catalog.duckdb"
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{catalogue}' AS r (READ_ONLY)")
+        rows = connection.execute(query).fetchall()
+        total = connection.execute("SELECT estimate, ci_lower, ci_upper FROM r.dph_total('r.population')").fetchall()[0]
+    console.print("\nSurgical admissions of people aged 60 and over, at most 3 visits a patient and week:")
+    table = Table("week of", "estimate", "95 % interval", box=None, header_style="bold", pad_edge=False)
+    for period, visits, lower, upper in rows:
+        table.add_row(period, f"{visits:,.0f}", f"{lower:,.0f} to {upper:,.0f}")
+    console.print(table)
+    console.print(f"Residents: {total[0]:,.0f}, 95 % interval {total[1]:,.0f} to {total[2]:,.0f}")
+    console.print("\nWhat was spent, once and for all:")
+    for account in store.ledger().accounts():
+        statement = store.ledger().statement(account.name)
+        per = " this year" if account.renews else ""
+        console.print(
+            f"  {account.name}: epsilon {as_text(statement.spent)} of {as_text(statement.total)}{per} "
+            f"per {'person' if account.privacy_unit == 'row' else account.privacy_unit}"
+        )
+    console.print(f"\nPublished tables   {store.public.relative_to(PROJECT)}/<release>/period=…/revision=…/")
+    console.print(f"Catalogue for SQL  {catalogue.relative_to(PROJECT)}")
+    console.print(
+        '\nAsk it:   dphist answer weekly_admissions --store demo/store --where "ward = surgery and age >= 60"'
+    )
+    console.print("See it:   make ui     (Dagster's page, with the runs of this demo)")
+
+
+if __name__ == "__main__":
+    if date.today() < FIRST_DAY + timedelta(weeks=WEEKS + 1):
+        sys.exit("This machine's clock is before March 2026: the demo's weeks are not over yet.")
+    main()

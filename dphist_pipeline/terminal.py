@@ -1,0 +1,141 @@
+"""What the command line shows: facts, tables, progress, JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from dphist_pipeline.privacy.ledger import Statement, as_text
+from dphist_pipeline.spec.model import ReleaseSpec
+
+# Lines are never cut or wrapped: paths and commands stay whole, to be copied.
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def per_period(spec: ReleaseSpec) -> str:
+    return "release" if spec.period == "none" else spec.period
+
+
+def promise(spec: ReleaseSpec) -> str:
+    if spec.privacy_unit == "row":
+        return f"each row ({spec.neighbours})"
+    rows = "row" if spec.max_rows_per_unit == 1 else f"{spec.max_rows_per_unit} rows"
+    return f"each {spec.privacy_unit} with up to {rows} a {per_period(spec)} ({spec.neighbours}): sensitivity {spec.sensitivity}"
+
+
+@contextmanager
+def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Says each step as it begins, on standard error; a script that reads JSON sees none."""
+    if quiet:
+        yield lambda step: None
+        return
+    with err.status("checking") as status:
+
+        def step(name: str) -> None:
+            err.print(f"  [dim]·[/] {escape(name)}")
+            status.update(name)
+
+        yield step
+
+
+def print_release(audit: dict[str, Any], replayed: bool, path: Path, statement: Statement) -> None:
+    period = "" if audit["period"] == "all" else f", period {audit['period']}"
+    done = "Already published" if replayed else "Published"
+    out.print(f"[green]✓[/] {done}: {audit['release']}{period}, revision {audit['revision']}")
+    spent = "nothing now" if replayed else f"epsilon {as_text(Fraction(audit['epsilon']))}"
+    print_facts(
+        {
+            "spent": f"{spent}; account {statement.account.name} has {as_text(statement.left)} left of "
+            f"{as_text(statement.total)}{' this year' if statement.account.renews else ''}",
+            "files": str(path),
+        }
+    )
+    query = f"SELECT * FROM '{path / 'histogram.parquet'}'"
+    out.print(f"\nLook at it:  duckdb -c {escape(json.dumps(query))}")
+
+
+def print_statement(statement: Statement, as_json: bool) -> None:
+    if as_json:
+        print_json(statement_facts(statement))
+        return
+    account = statement.account
+    this_year = f" in {statement.year}" if account.renews else ""
+    out.print(f"[bold]{escape(account.name)}[/]")
+    print_facts(
+        {
+            "protects": f"{account.privacy_unit} ({account.neighbours})",
+            "total": as_text(statement.total) + (" each calendar year" if account.renews else ""),
+            "spent": as_text(statement.spent) + this_year,
+            "left": as_text(statement.left) + this_year,
+            **({"spent ever": as_text(statement.spent_ever)} if account.renews else {}),
+        }
+    )
+    if statement.charges:
+        key = ["release", "period", "revision"]
+        print_table(
+            [*key, "epsilon", "charged", "reason"],
+            [
+                (
+                    *(str(getattr(charge, name)) for name in key),
+                    as_text(charge.epsilon),
+                    charge.charged_at[:10],
+                    charge.reason,
+                )
+                for charge in statement.charges
+            ],
+        )
+
+
+def statement_facts(statement: Statement) -> dict[str, Any]:
+    account = statement.account
+    return {
+        "account": account.name,
+        "privacy_unit": account.privacy_unit,
+        "neighbours": account.neighbours,
+        "renews": account.renews,
+        "total": str(statement.total),
+        "spent": str(statement.spent),
+        "spent_ever": str(statement.spent_ever),
+        "left": str(statement.left),
+        "charges": [
+            {
+                "release": charge.release,
+                "period": charge.period,
+                "revision": charge.revision,
+                "epsilon": str(charge.epsilon),
+                "charged_at": charge.charged_at,
+                "reason": charge.reason,
+            }
+            for charge in statement.charges
+        ],
+    }
+
+
+def print_facts(facts: dict[str, str]) -> None:
+    width = max(map(len, facts))
+    for name, fact in facts.items():
+        out.print(f"  [dim]{name:<{width}}[/]  {escape(fact)}")
+
+
+def print_table(header: list[str], rows: list[tuple[str, ...]]) -> None:
+    """Aligned columns; a cell that is too long for the terminal goes on in the next line, and is never cut off."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in header:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    out.print(table)
+
+
+def print_json(content: Any) -> None:
+    sys.stdout.write(json.dumps(content, indent=2) + "\n")

@@ -134,7 +134,8 @@ def show(store: Store) -> None:
     console.print(f"\nPublished tables   {store.public.relative_to(PROJECT)}/<release>/period=…/revision=…/")
     console.print(f"Catalogue for SQL  {catalogue.relative_to(PROJECT)}")
     console.print(
-        '\nAsk it:   dphist answer weekly_admissions --store demo/store --where "ward = surgery and age >= 60"'
+    command = ".venv/bin/dphist answer weekly_admissions --store demo/store"
+    console.print(f"\nAsk it:   {command} --where 'ward = surgery and age >= 60'")
     )
     console.print("See it:   make ui     (Dagster's page, with the runs of this demo)")
 

@@ -30,7 +30,8 @@ def promise(spec: ReleaseSpec) -> str:
     if spec.privacy_unit == "row":
         return f"each row ({spec.neighbours})"
     rows = "row" if spec.max_rows_per_unit == 1 else f"{spec.max_rows_per_unit} rows"
-    return f"each {spec.privacy_unit} with up to {rows} a {per_period(spec)} ({spec.neighbours}): sensitivity {spec.sensitivity}"
+    bound = f"{rows} a {per_period(spec)} ({spec.neighbours})"
+    return f"each {spec.privacy_unit} with up to {bound}: sensitivity {spec.sensitivity}"
 
 
 @contextmanager

@@ -1,0 +1,174 @@
+"""The ledger: one charge whatever races or dies, and any sequence of steps against a simple model."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from ledger_scenario import HEALTH, PROCESSES, WEEKLY, ledger, path, url_of, week
+
+from dphist_pipeline.privacy import ledger as ledger_module
+from dphist_pipeline.privacy.ledger import (
+    ChargeRequest,
+    Ledger,
+    LedgerError,
+    Overspend,
+)
+
+# Races
+
+
+def at_once(barrier: Any, path: Path, ledger_id: str) -> None:
+    global _barrier, _ledger
+    _barrier, _ledger = barrier, Ledger.open(url_of(path), ledger_id)
+
+
+def charge_at_once(request: ChargeRequest) -> Any:
+    _barrier.wait(60)
+    try:
+        charge = _ledger.charge(request)
+    except Overspend:
+        return None
+    _ledger.record_published(charge, "values-1")
+    return charge
+
+
+def race(path: Path, ledger_id: str, requests: list[ChargeRequest]) -> list[Any]:
+    barrier = PROCESSES.Barrier(len(requests))
+    pool = PROCESSES.Pool(len(requests), at_once, (barrier, path, ledger_id))
+    try:
+        return pool.map_async(charge_at_once, requests, chunksize=1).get(timeout=60)
+    finally:
+        pool.terminate()
+        pool.join()
+
+
+def test_twenty_processes_on_one_key_make_one_charge(ledger: Ledger, path: Path) -> None:
+    charges = race(path, ledger.id, [WEEKLY] * 20)
+    assert len(set(charges)) == 1 and charges[0] is not None
+    assert ledger.verify() == 4
+    assert ledger.statement("health").spent == Fraction(1, 2)
+
+
+def test_twenty_keys_with_room_for_ten_make_exactly_ten_charges(ledger: Ledger, path: Path) -> None:
+    ledger.open_account(replace(HEALTH, name="ten", total=Fraction(5)))
+    charges = race(path, ledger.id, [week(day, account="ten") for day in range(1, 21)])
+    assert len({charge for charge in charges if charge}) == 10
+    assert charges.count(None) == 10
+    assert ledger.statement("ten").left == 0
+    assert ledger.verify() == 23
+
+
+def test_a_ledger_object_may_cross_a_fork(ledger: Ledger) -> None:
+    ledger.charge(week(1))
+    child = os.fork()
+    if child == 0:
+        try:
+            ledger.charge(week(2))
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    ledger.charge(week(3))
+    assert os.waitpid(child, 0)[1] == 0
+    assert ledger.verify() == 5
+
+
+def test_killed_before_the_commit_nothing_is_charged(ledger: Ledger, path: Path) -> None:
+    child = os.fork()
+    if child == 0:
+        ledger_module.charge_of = lambda *_: os.kill(os.getpid(), 9)
+        ledger.charge(WEEKLY)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 9
+    assert ledger.verify() == 2
+    assert ledger.charge(WEEKLY).number == 3
+
+
+# A model
+
+
+AMOUNTS = st.sampled_from([Fraction(1, 3), Fraction(1, 2), Fraction("0.1"), Fraction(1), Fraction(2)])
+NAMES = st.sampled_from(["a", "b"])
+STEPS = st.one_of(
+    st.tuples(st.just("open"), NAMES, AMOUNTS),
+    st.tuples(st.just("raise"), NAMES, AMOUNTS),
+    st.tuples(st.just("charge"), NAMES, AMOUNTS, st.integers(1, 3), st.integers(1, 3), st.sampled_from(["d", "e"])),
+)
+
+
+class Model:
+    """The ledger's rules said again, as simply as possible."""
+
+    def __init__(self) -> None:
+        self.totals: dict[str, Fraction] = {}
+        self.charged: dict[tuple[int, int], tuple[str, Fraction, str]] = {}
+
+    def open(self, name: str, total: Fraction) -> bool:
+        return name not in self.totals and self.totals.update({name: total}) is None
+
+    def raised(self, name: str, total: Fraction) -> bool:
+        return total > self.totals.get(name, total) and self.totals.update({name: total}) is None
+
+    def charge(self, name: str, epsilon: Fraction, period: int, revision: int, digest: str) -> bool:
+        key, what = (period, revision), (name, epsilon, digest)
+        if name not in self.totals or key in self.charged:
+            return name in self.totals and self.charged[key] == what
+        follows = revision == 1 or (period, revision - 1) in self.charged
+        if not follows or self.spent(name) + epsilon > self.totals[name]:
+            return False
+        self.charged[key] = what
+        return True
+
+    def spent(self, name: str) -> Fraction:
+        return sum((epsilon for of, epsilon, _ in self.charged.values() if of == name), Fraction(0))
+
+
+def did(step: Callable[[], object]) -> bool:
+    try:
+        step()
+    except LedgerError:
+        return False
+    return True
+
+
+def step_in_both(ledger: Ledger, model: Model, step: tuple[Any, ...]) -> None:
+    kind, name, amount, *key = step
+    if kind == "open":
+        account = replace(HEALTH, name=name, total=amount)
+        assert did(lambda: ledger.open_account(account)) == model.open(name, amount)
+    elif kind == "raise":
+        assert did(lambda: ledger.raise_total(name, amount, "r")) == model.raised(name, amount)
+    else:
+        period, revision, digest = key
+        request = replace(
+            WEEKLY,
+            account=name,
+            period=str(period),
+            revision=revision,
+            epsilon=amount,
+            digest=digest,
+            reason="r",
+        )
+        checked = did(lambda: ledger.check(request))
+        assert checked == did(lambda: ledger.charge(request)) == model.charge(name, amount, *key)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(STEPS, max_size=15))
+def test_any_sequence_of_steps_does_what_a_simple_model_says(steps: list[tuple[Any, ...]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        ledger, model = Ledger.create(url_of(Path(folder) / "l.sqlite")), Model()
+        for step in steps:
+            step_in_both(ledger, model, step)
+        assert {account.name: account.total for account in ledger.accounts()} == model.totals
+        assert {name: ledger.statement(name).spent for name in model.totals} == {
+            name: model.spent(name) for name in model.totals
+        }
+        ledger.verify()

@@ -2,7 +2,7 @@
 
 Paper:    Xiao, Xiong, Fan, Goryczka. DPCube: differentially private histogram release through multidimensional
           partitioning. arXiv 2012, Transactions on Data Privacy 2014. Splitting stops as its Algorithm 3 says, not as
-          its text.
+          its text; with `threshold: auto`, a box that is flat along its longest side is tried along the others.
 Privacy:  structure_share of epsilon on `noisy_cells`, the rest on `noisy_sums` of the boxes. The boxes are found on
           noisy cells alone, which is free.
 Domain:   1 to 6 axes, ordered as declared.

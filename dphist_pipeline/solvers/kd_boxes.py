@@ -18,10 +18,12 @@ def kd_boxes(cells: Reals, cell_variance: float, box_variance: float, threshold:
     """Splits a cube into boxes, each where the gain in squared error outweighs the noise of one more box.
 
     A box is split along its longest side (the first of equal ones) where the two parts together have the least squared
-    error around their means. With `threshold` nan, it is split if
+    error around their means. With a `threshold`, it is split while the variance of its cells, less `cell_variance`,
+    exceeds it. With nan, it is split if
         SSE(box) - SSE(left) - SSE(right) - 2 · cell_variance · ln(cuts tried, at least 2)
-            > box_variance · (1/|left| + 1/|right| - 1/|box|);
-    else while the variance of its cells, less `cell_variance`, exceeds `threshold`.
+            > box_variance · (1/|left| + 1/|right| - 1/|box|),
+    and where the best cut of the longest side does not pay, the next longest is tried: cells may be alike along one axis
+    and not along another.
     Sums are taken around the box's own mean, so nothing cancels. O(cells · depth) time, O(cells) memory.
 
     Args:
@@ -59,18 +61,21 @@ def _split_all(cells, boxes, cell_variance, box_variance, threshold, max_depth):
     while waiting > 0:
         waiting -= 1
         low, high, depth = stack[waiting, 0].copy(), stack[waiting, 1].copy(), depths[waiting]
-        axis = 0
-        for other in range(1, AXES):
-            if high[other] - low[other] > high[axis] - low[axis]:
-                axis = other
-        cut = 0
-        if depth < max_depth and high[axis] - low[axis] > 1:
+        sides = high - low
+        cells_in_box = np.prod(sides)
+        axis, cut, tried = 0, 0, 0
+        for _ in range(AXES if depth < max_depth else 0):
+            axis = np.argmax(sides)  # the longest side that was not tried yet; the first of equal ones
+            length = sides[axis]
+            if length < 2:
+                break
+            sides[axis] = 0
+            tried += length - 1
             _slabs(cells, low, high, axis, sums, squares)
-            slab = 1
-            for other in range(AXES):
-                if other != axis:
-                    slab *= high[other] - low[other]
-            cut = _cut(sums, squares, high[axis] - low[axis], slab, cell_variance, box_variance, threshold)
+            slab = cells_in_box // length
+            cut = _cut(sums, squares, length, slab, tried, cell_variance, box_variance, threshold)
+            if cut > 0 or not np.isnan(threshold):
+                break
         if cut == 0:
             _part(boxes, low, high)[:] = found
             found += 1
@@ -111,7 +116,7 @@ def _slabs(cells, low, high, axis, sums, squares):  # type: ignore[no-untyped-de
 
 
 @compiled
-def _cut(sums, squares, length, slab, cell_variance, box_variance, threshold):  # type: ignore[no-untyped-def]
+def _cut(sums, squares, length, slab, tried, cell_variance, box_variance, threshold):  # type: ignore[no-untyped-def]
     """Slabs left of the best cut, or 0 to keep the box whole."""
     total, square = 0.0, 0.0
     for position in range(length):
@@ -132,10 +137,9 @@ def _cut(sums, squares, length, slab, cell_variance, box_variance, threshold):  
             best, gain = position + 1, explained
     if np.isnan(threshold):
         saved = gain - total * total / count
-        tried = np.log(max(2.0, length - 1.0))
         cells_left = best * slab
         price = box_variance * (1.0 / cells_left + 1.0 / (count - cells_left) - 1.0 / count)
-        if saved - 2.0 * cell_variance * tried <= price:
+        if saved - 2.0 * cell_variance * np.log(max(2.0, tried)) <= price:
             return 0
     return best
 

@@ -24,15 +24,18 @@ def plain_boxes(cells, cell_variance, box_variance, threshold, max_depth):
         nonlocal found
         where = tuple(slice(a, b) for a, b in zip(low, high, strict=True))
         part = cells[where]
-        axis = int(np.argmax(part.shape))
-        length = part.shape[axis]
-        if depth < max_depth and length > 1:
+        sides, tried = sorted(range(part.ndim), key=lambda axis: -part.shape[axis]), 0
+        for axis in sides if depth < max_depth else []:
+            length = part.shape[axis]
+            if length == 1:
+                break
+            tried += length - 1
             cuts = [np.split(part, [cut], axis) for cut in range(1, length)]
             errors = [squared_error(left) + squared_error(right) for left, right in cuts]
             cut = int(np.argmin(np.round(errors, 6)))
             left, right = cuts[cut]
             if math.isnan(threshold):
-                gain = squared_error(part) - errors[cut] - 2 * cell_variance * math.log(max(2, length - 1))
+                gain = squared_error(part) - errors[cut] - 2 * cell_variance * math.log(max(2, tried))
                 wanted = gain > box_variance * (1 / left.size + 1 / right.size - 1 / part.size)
             else:
                 wanted = part.var() - cell_variance > threshold
@@ -42,6 +45,8 @@ def plain_boxes(cells, cell_variance, box_variance, threshold, max_depth):
                 split(low, middle_high, depth + 1)
                 split(middle_low, high, depth + 1)
                 return
+            if not math.isnan(threshold):
+                break
         boxes[where] = found
         found += 1
 
@@ -83,9 +88,9 @@ def test_one_huge_cell_does_not_hide_small_ones():
     assert not np.isin(boxes[16:, 16:], boxes[:16, :16]).any()
 
 
-def test_six_axes_are_served():
-    cells = np.zeros((4, 3, 2, 3, 2, 3))
-    cells[2:] = 50
+def test_six_axes_are_served_and_a_flat_longest_side_does_not_stop_the_search():
+    cells = np.zeros((2, 3, 2, 3, 2, 3))
+    cells[1] = 50
     assert kd_boxes(cells, 0.1, 0.1, math.nan, 40).max() == 1
 
 

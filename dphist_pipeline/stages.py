@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -188,18 +189,19 @@ def estimate(attempt: Attempt, load: Load, scratch: Path) -> Paid:
         load: gives the exact counts; called before the charge, or after it for a door that has no answer yet.
         scratch: a private folder on the store's file system.
     """
+    once: Load = cache(load)  # one reading serves every door, and bounds every unit's rows by the same key
     charge = attempt.charge
     if charge is None:
-        exact = load()
+        once()
         attempt.progress("charging the account")
         charge = attempt.ledger.charge(attempt.request)
         if charge.reason != attempt.request.reason:
             raise RevisedMeanwhile(charge)
         # Asked before the journal is: whoever publishes while this call runs has answered every door by then.
-        published, late = None, lambda: exact
+        published, late = None, once
     else:
         published = attempt.ledger.published_digest(charge)
-        late = load if published is None else _refuse_to_draw(attempt.key)
+        late = once if published is None else _refuse_to_draw(attempt.key)
     spec = attempt.spec
     journal = Journal(attempt.store.journal(attempt.key), scratch, charge.hash)
     attempt.progress(f"releasing by {spec.mechanism}")

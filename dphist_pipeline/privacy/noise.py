@@ -113,6 +113,16 @@ def discrete_laplace(scale: Fraction, size: int) -> NDArray[np.int64]:
     return _draw(scale, size)
 
 
+def geometric(scale: Fraction, size: int) -> NDArray[np.int64]:
+    """Independent exact draws on 0, 1, 2, … with P(M >= k) = exp(-k / scale); int64, shape (size,), at most 2^52."""
+    _self_test()
+    noise = np.empty(size, dtype=np.int64)
+    for start in range(0, size, BLOCK):
+        part = noise[start : start + BLOCK]
+        part[:] = _geometric(scale, part.size)
+    return noise
+
+
 def _draw(scale: Fraction, size: int) -> NDArray[np.int64]:
     noise = np.empty(size, dtype=np.int64)
     sampler = _signed if scale <= LARGEST_TABLE else _difference
@@ -134,6 +144,8 @@ def _difference(scale: Fraction, size: int) -> NDArray[np.int64]:
 
 
 def _geometric(scale: Fraction, size: int) -> NDArray[np.int64]:
+    if scale <= LARGEST_TABLE:
+        return _table(Law("geometric", 1 / scale)).magnitudes(random_words(size) >> np.uint64(1))
     # Both tables are about equally long when n² is the length of the undivided one, 63·ln 2 scales.
     n = math.isqrt(int(44 * scale))
     high = _table(Law("geometric", n / scale)).magnitudes(random_words(size) >> np.uint64(1))

@@ -6,6 +6,13 @@ the records are (bounding keeps at most so many rows of a unit, and what it keep
                   output changes by at most the factor exp(ε/Δ) per unit of ||x - x'||_1: e^ε in all.
     noisy_sums    the same for the sums over the groups of a partition: sums move by at most ||x - x'||_1 together,
                   since every cell is in one group. One draw a group, shared by its cells.
+    noisy_tree    noisy_sums for every level of a hierarchy, each with a budget of its own: they add up.
+    choose        for each of disjoint groups of cells, the candidate with the largest score plus geometric noise of
+                  scale 2·c·Δ/ε, ties to the first. A score reads its own group alone and moves by at most c·d_g,
+                  d_g = ||x_g - x'_g||_1. Hold the other candidates' noise: candidate r wins if its noise reaches a
+                  whole number that moves by at most 2·c·d_g; P(noise >= k) falls by exp(-1/scale) a step, so the
+                  probability changes by at most exp(ε·d_g/Δ), and over all groups by at most e^ε, for their d_g sum
+                  to ||x - x'||_1. (A constant that is right for each group alone, but not times d_g, would not do.)
 Counts and sums are cut off at ±2^52 before the noise (which brings counts no further apart) and the noisy value lies
 within ±2^53, so int64 never wraps and float64 holds every value.
 """
@@ -13,7 +20,7 @@ within ±2^53, so int64 never wraps and float64 holds every value.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from operator import index
 from typing import NoReturn
@@ -29,6 +36,7 @@ from dphist_pipeline.privacy.journal import Answers, Unrecorded
 from dphist_pipeline.privacy.noisy import NoisyCells, NoisySums
 
 LARGEST_COUNT = 1 << 52
+LARGEST_SCORE = 1 << 61
 HALF_BITS = 26
 
 
@@ -90,6 +98,65 @@ class PrivateCounts:
         values = self.__ask("noisy_sums", budget, scale, partition, lambda: _sums(self.__exact(), numbers))
         return NoisySums(values, sizes, scale)
 
+    def noisy_tree(
+        self, levels: Sequence[NDArray[np.int64]], budget: Budget, shares: Sequence[Fraction] | None = None
+    ) -> list[NoisySums]:
+        """Noisy sums of every node of a hierarchy; spends the budget, a share a level.
+
+        Args:
+            levels: for each level, from the top, the node number of every cell, shape of the domain.
+            budget: a record touches one node a level, so the shares of the levels add up.
+            shares: exact parts of the budget, one a level, that sum to 1; equal ones when left out.
+        """
+        if not isinstance(budget, Budget):
+            raise DoorMisuse("a door takes a Budget, nothing else")
+        parts = shares if shares is not None else [Fraction(1, len(levels))] * len(levels)
+        smallest = budget.epsilon * min(parts)
+        if self.sensitivity > LARGEST_SCALE * smallest:
+            raise DoorMisuse(f"'{budget.step}' would add noise of a scale above 10^7 to a level: raise its epsilon")
+        spent = budget.split(**{f"{budget.step}_level_{number}": part for number, part in enumerate(parts, 1)})
+        return [self.noisy_sums(nodes, level) for nodes, level in zip(levels, spent, strict=True)]
+
+    def choose(
+        self,
+        groups: Sequence[NDArray[np.int64]],
+        score: Callable[[NDArray[np.int64]], NDArray[np.int64]],
+        candidates: Sequence[int],
+        constant: int,
+        budget: Budget,
+    ) -> NDArray[np.int64]:
+        """Privately chooses, for each of disjoint groups of cells, a candidate of large score; spends the budget.
+
+        Args:
+            groups: cell numbers of each group (in C order of the domain), no cell in two of them.
+            score: a pure function from the exact counts of one group to whole scores, one per candidate, larger is
+                better; moves by at most `constant` times the L1 distance between two groups of counts.
+            candidates: how many candidates each group has, at least 2, by declaration and not by data.
+            constant: see `score`.
+            budget: the share to spend.
+
+        Returns:
+            The chosen candidate of each group, int64, shape (groups,).
+        """
+        if constant < 1 or min(candidates, default=0) < 2 or len(candidates) != len(groups):
+            raise DoorMisuse("a choice needs at least two candidates for every group, and a constant of at least 1")
+        cells = np.concatenate(groups)
+        if cells.min() < 0 or cells.max() >= self.domain.cells or np.bincount(cells).max() > 1:
+            raise DoorMisuse("the groups of a choice must hold cells of the domain, none of them twice")
+        scale = 2 * constant * self._scale(budget)
+        asked = [np.asarray(candidates, dtype=np.int64), *(np.append(group, -1) for group in groups)]
+        partition = hashlib.sha256(np.concatenate(asked).astype("<i8").tobytes()).hexdigest()
+        question = {"door": "choose", "epsilon": str(budget.spend()), "scale": str(scale), "partition": partition}
+
+        def draw() -> NDArray[np.int64]:
+            exact = self.__exact()
+            scores = [score(exact[group]) for group in groups]
+            if [part.shape for part in scores] != [(many,) for many in candidates]:
+                raise DoorMisuse("a score must give one whole number for every declared candidate")
+            return _noisy_winners(scores, scale)
+
+        return self.__answers.answer(budget.step, question, draw)
+
     def _scale(self, budget: Budget) -> Fraction:
         if not isinstance(budget, Budget):
             raise DoorMisuse("a door takes a Budget, nothing else")
@@ -127,6 +194,17 @@ class PrivateCounts:
 
     def __reduce__(self) -> NoReturn:
         raise DoorMisuse("exact counts are not pickled or copied; pass the object itself")
+
+
+def _noisy_winners(scores: Sequence[NDArray[np.int64]], scale: Fraction) -> NDArray[np.int64]:
+    """The candidate of the largest score plus one-sided geometric noise in each group; the first of equal ones."""
+    if any(part.dtype != np.int64 for part in scores):
+        raise DoorMisuse("scores must be int64: floating-point sums move by more than their sensitivity")
+    ends = np.cumsum([part.size for part in scores])[:-1]
+    drawn = np.split(noise.geometric(scale, sum(part.size for part in scores)), ends)
+    cut = [part.clip(-LARGEST_SCORE, LARGEST_SCORE) for part in scores]
+    winners = [np.argmax(part + more) for part, more in zip(cut, drawn, strict=True)]
+    return np.array(winners, dtype=np.int64)
 
 
 def _group_numbers(groups: NDArray[np.int64], domain: Domain) -> NDArray[np.int64]:

@@ -22,8 +22,8 @@ def kd_boxes(cells: Reals, cell_variance: float, box_variance: float, threshold:
     exceeds it. With nan, it is split if
         SSE(box) - SSE(left) - SSE(right) - 2 · cell_variance · ln(cuts tried, at least 2)
             > box_variance · (1/|left| + 1/|right| - 1/|box|),
-    and where the best cut of the longest side does not pay, the next longest is tried: cells may be alike along one axis
-    and not along another.
+    and where the best cut of the longest side does not pay, the next longest is tried: cells may be alike along one
+    axis and not along another.
     Sums are taken around the box's own mean, so nothing cancels. O(cells · depth) time, O(cells) memory.
 
     Args:
@@ -65,7 +65,7 @@ def _split_all(cells, boxes, cell_variance, box_variance, threshold, max_depth):
         cells_in_box = np.prod(sides)
         axis, cut, tried = 0, 0, 0
         for _ in range(AXES if depth < max_depth else 0):
-            axis = np.argmax(sides)  # the longest side that was not tried yet; the first of equal ones
+            axis = int(np.argmax(sides))  # the longest side that was not tried yet; the first of equal ones
             length = sides[axis]
             if length < 2:
                 break

@@ -232,6 +232,8 @@ USES: dict[str, Callable[[Budget], object]] = {
 DOORS: dict[str, Callable[[PrivateCounts, Budget], object]] = {
     "noisy_cells": PrivateCounts.noisy_cells,
     "noisy_sums": lambda counts, budget: counts.noisy_sums(GROUPS, budget),
+    "noisy_tree": lambda counts, budget: counts.noisy_tree([GROUPS], budget),
+    "choose": lambda counts, budget: counts.choose([np.arange(2)], lambda cells: cells, [2], 1, budget),
 }
 
 
@@ -273,7 +275,8 @@ def test_a_door_charges_its_step(door: str) -> None:
     first, rest = budget.split(first="1/3", rest="2/3")
     DOORS[door](behind_doors(), first)
     rest.forfeit()
-    assert budget.charges == (("first", Fraction(1, 3)), ("rest (forfeited)", Fraction(2, 3)))
+    spent = "first_level_1" if door == "noisy_tree" else "first"
+    assert budget.charges == ((spent, Fraction(1, 3)), ("rest (forfeited)", Fraction(2, 3)))
 
 
 @pytest.mark.parametrize("door", DOORS)
@@ -331,6 +334,7 @@ def test_no_error_of_a_door_shows_a_count(monkeypatch: pytest.MonkeyPatch) -> No
         raise noise.NoiseSelfTestFailed("broken for a test")
 
     monkeypatch.setattr(noise, "discrete_laplace", broken)
+    monkeypatch.setattr(noise, "geometric", broken)
     for door in DOORS.values():
         with pytest.raises(noise.NoiseSelfTestFailed) as caught:
             door(counts, Budget(Fraction(1)))

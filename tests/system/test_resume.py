@@ -1,0 +1,67 @@
+"""A mechanism of two doors that stops between them goes on from one reading, and from what the first door answered."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from system.small_release import EPSILON, WEEK, Project, charges
+
+from dphist_pipeline import handover, stages
+from dphist_pipeline.privacy.journal import Journal
+from dphist_pipeline.spec.loading import load_spec
+from dphist_pipeline.store import Store
+
+
+class Stopped(Exception):
+    """A run that ends at a door."""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project.make(tmp_path / "project", mechanism="dpcube")
+
+
+def stop_at_door(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    asked = []
+    answer = Journal.answer
+
+    def stopping(self, step, question, draw):
+        asked.append(step)
+        if len(asked) == number:
+            raise Stopped
+        return answer(self, step, question, draw)
+
+    monkeypatch.setattr(Journal, "answer", stopping)
+
+
+@pytest.mark.parametrize("door", [1, 2])
+@pytest.mark.parametrize("way", ["pipeline", "handover"])
+def test_it_is_finished_at_the_first_price(project: Project, monkeypatch, door: int, way: str) -> None:
+    with monkeypatch.context() as patched:
+        stop_at_door(patched, door)
+        with pytest.raises(Stopped):
+            project.release()
+    journal = project.root / "confidential" / "journal"
+    first = {path.name: path.read_bytes() for path in journal.rglob("*.answer")}
+    assert len(first) == door - 1
+    readings = []
+    write_cube = stages.write_cube
+    monkeypatch.setattr(stages, "write_cube", lambda *arguments: readings.append(1) or write_cube(*arguments))
+    if way == "pipeline":
+        project.release()
+    else:
+        spec, store = load_spec(project.spec), Store.open(project.root)
+
+        def attempt() -> stages.Attempt:
+            return stages.begin(spec, store, WEEK, datetime.now(UTC))
+
+        handover.count_records(attempt(), "run-1")
+        handover.sanitize_cube(attempt(), "run-1")
+        handover.publish_answers(attempt())
+    assert readings == [1]
+    assert {path.name: path.read_bytes() for path in journal.rglob("*.answer") if path.name in first} == first
+    assert charges(project) == [1]
+    assert project.spent() == EPSILON
+    assert not list((project.root / "confidential" / "runs").iterdir())

@@ -212,6 +212,9 @@ def withheld(where: str, problem: str, work: Callable[[], Result]) -> Result:
     """
     try:
         return work()
-    except (duckdb.Error, RuntimeError, MemoryError, OSError, UnicodeError):
-        pass
+    except (duckdb.Error, RuntimeError, MemoryError, OSError, UnicodeError) as error:
+        # DuckDB answers Ctrl-C with an error of its own.
+        interrupted = isinstance(error, duckdb.InterruptException) or str(error) == "Query interrupted"
+    if interrupted:
+        raise KeyboardInterrupt
     raise SourceRefused(where, problem)

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dphist_pipeline.counting.ingest import CATEGORIES, TIMES, UNITS
+from dphist_pipeline.counting.ingest import CATEGORIES, TIMES, UNITS, _connection
 from dphist_pipeline.counting.source import (
     LONGEST_HEADER,
     NUMBERS,
@@ -238,7 +238,7 @@ def test_a_missing_csv_column_is_refused_without_the_first_line_which_may_be_a_r
         b"Zacharias,,61\n",
         b"Zacharias,a\rb,61\rc",
         b"Zacharias," + b"x" * 200_000 + b"\n",
-        b"Zacharias" + b",x" * LONGEST_HEADER + b"\n",
+        b"Zacharias," + b",".join(b"x%07d" % number for number in range(LONGEST_HEADER // 8)) + b"\n",
     ],
     ids=range(10),
 )
@@ -339,3 +339,26 @@ def test_any_bytes_of_csv_are_read_line_by_line(content: bytes, tmp_path_factory
 @given(content=st.lists(pieces, max_size=40).map(b"".join), quote=st.sampled_from(['"', "'"]))
 def test_no_bytes_of_quoted_csv_fail(content: bytes, quote: str, tmp_path_factory: pytest.TempPathFactory):
     rows(csv(tmp_path_factory.getbasetemp() / "quoted.csv", HEADER + content), quote=quote)
+
+
+def test_a_release_reaches_no_other_files(tmp_path: Path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "run").mkdir()
+    for name in ("in/people.csv", "other.csv"):
+        (tmp_path / name).write_text("person\nA\n")
+    with _connection((tmp_path / "in/people.csv",), tmp_path / "run", "UTC") as connection:
+        assert connection.execute("SELECT * FROM read_text($file)", {"file": str(tmp_path / "in/people.csv")})
+        for forbidden in (
+            f"SELECT * FROM read_text('{tmp_path}/other.csv')",
+            f"SELECT * FROM read_text('{tmp_path}/in/../other.csv')",
+            f"COPY (SELECT 1) TO '{tmp_path}/out.csv'",
+            f"ATTACH '{tmp_path}/out.db'",
+            "SELECT * FROM glob('/*')",
+            "INSTALL httpfs",
+            "LOAD httpfs",
+            "SET enable_external_access = true",
+            "RESET allowed_directories",
+            "SET TimeZone = 'Asia/Tokyo'",
+        ):
+            with pytest.raises(duckdb.Error):
+                connection.execute(forbidden)

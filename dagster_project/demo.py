@@ -54,8 +54,10 @@ def write_people() -> None:
     population, admissions = FOLDER / "data" / "population.parquet", FOLDER / "data" / "admissions.parquet"
     if not population.exists() or not admissions.exists():
         console.print(f"Inventing {PERSONS:,} residents and the hospital visits of {PATIENTS:,} patients …")
-        write_population(population)
-        write_admissions(admissions)
+        for write, path in ((write_population, population), (write_admissions, admissions)):
+            draft = path.with_suffix(".draft")
+            write(draft)
+            draft.replace(path)  # whole or not at all, should this be interrupted
 
 
 def open_store() -> Store:
@@ -133,10 +135,8 @@ def show(store: Store) -> None:
         )
     console.print(f"\nPublished tables   {store.public.relative_to(PROJECT)}/<release>/period=…/revision=…/")
     console.print(f"Catalogue for SQL  {catalogue.relative_to(PROJECT)}")
-    console.print(
     command = ".venv/bin/dphist answer weekly_admissions --store demo/store"
     console.print(f"\nAsk it:   {command} --where 'ward = surgery and age >= 60'")
-    )
     console.print("See it:   make ui     (Dagster's page, with the runs of this demo)")
 
 

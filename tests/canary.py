@@ -11,11 +11,14 @@ import re
 import sqlite3
 import struct
 import traceback
+import zlib
+from base64 import b64decode
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow.parquet as pq
 from office import SPEC, Office
@@ -115,10 +118,29 @@ def _texts(path: Path) -> Iterator[str]:
         yield from (str(file.metadata.row_group(n).to_dict()) for n in range(file.metadata.num_row_groups))
         for column in file.read().to_pydict().values():
             yield "\n".join(f"{value:.0f}" if isinstance(value, float) else str(value) for value in column)
-    elif path.suffix == ".sqlite":
+    elif path.suffix in (".sqlite", ".db"):
         with closing(sqlite3.connect(path)) as connection:
-            yield "\n".join(str(row) for row in connection.execute("SELECT * FROM ledger_entry"))
+            yield from _rows(connection, "SELECT name FROM sqlite_master WHERE type = 'table'")
+    elif path.suffix == ".duckdb":
+        with duckdb.connect(path, read_only=True) as connection:
+            yield from _rows(connection, "SELECT table_name FROM duckdb_tables()")
     elif path.suffix == ".json":
         yield str(json.loads(path.read_bytes()))
     else:
         yield path.read_bytes().decode("utf-8", "replace")
+
+
+def _rows(connection: Any, tables: str) -> Iterator[str]:
+    """Every value of every table, a line each; what Dagster packed is unpacked, and its pictures are looked at."""
+    for (table,) in connection.execute(tables).fetchall():
+        for row in connection.execute(f'SELECT * FROM "{table}"').fetchall():
+            text = "\n".join(f"{value:.0f}" if isinstance(value, float) else _unpacked(value) for value in row)
+            yield "\n".join([text, *(str(b64decode(found)) for found in re.findall(r"base64,([\w+/=]+)", text))])
+
+
+def _unpacked(value: object) -> str:
+    if not isinstance(value, bytes):
+        return str(value)
+    with suppress(zlib.error):
+        value = zlib.decompress(value)
+    return value.decode("utf-8", "replace")

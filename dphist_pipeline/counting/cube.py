@@ -39,7 +39,7 @@ def _counted(spec: ReleaseSpec, staged: Path) -> NDArray[np.int64] | None:
         if spec.privacy_unit == "row":
             return count_rows(staged, spec.domain.cells)
         return count_bounded(staged, spec.domain.cells, spec.max_rows_per_unit, secrets.token_bytes(KEY_BYTES))
-    except (pl.exceptions.PolarsError, OSError, MemoryError):
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, MemoryError):
         return None
 
 

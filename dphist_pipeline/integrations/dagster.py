@@ -8,24 +8,23 @@ records: no counts, no samples, no engine's message. Running a partition again r
 spent is the ledger's to say, not Dagster's.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import math
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from dphist_pipeline import handover, stages
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.integrations.dagster_views import column_types, published_metadata
-from dphist_pipeline.publishing.tables import rounded_up
-from dphist_pipeline.spec.loading import project_folder
+from dphist_pipeline.integrations.dagster_views import columns_of, published_metadata
+from dphist_pipeline.spec.loading import project_folder, spec_from_attributes
 from dphist_pipeline.spec.model import ReleaseSpec
-from dphist_pipeline.spec.refusals import SpecError, place
-from dphist_pipeline.spec.templates import resolve_templates
 from dphist_pipeline.store import Store, store_folder
+
+T = TypeVar("T")
 
 WITHHELD = (
     "Confidential: row counts, samples, statistics and engine messages are withheld, because they depend on records "
@@ -34,17 +33,21 @@ WITHHELD = (
 FIRST_PERIOD = "2020-01-01"
 CRON = {"month": "0 0 1 * *", "quarter": "0 0 1 1,4,7,10 *", "year": "0 0 1 1 *"}
 
+_REQUIRED = [name for name, field in ReleaseSpec.model_fields.items() if field.is_required()]
+
+
+def _strict(schema: dict[str, Any]) -> None:
+    schema["additionalProperties"] = False
+    schema["required"] = [name for name in _REQUIRED if name != "neighbours"]
+    schema["anyOf"] = [{"required": ["neighbours"]}, {"required": ["neighbors"]}]
+
+
 # Every value is taken as it stands in the file: templates are resolved by the spec's own rules, which keep "1" a text.
+# Only the schema is strict, for editors and `dg check yaml`: when it is loaded, one message names every mistake.
 _Attributes: type[BaseModel] = create_model(
     "HistogramReleaseAttributes",
-    __config__=ConfigDict(extra="forbid", populate_by_name=True),
-    **{  # type: ignore[call-overload]
-        name: (
-            Any,
-            Field(... if field.is_required() and name != "neighbours" else None, description=f"See README: {name}"),
-        )
-        for name, field in ReleaseSpec.model_fields.items()
-    },
+    __config__=ConfigDict(extra="allow", json_schema_extra=_strict),
+    **{name: (Any, Field(None, description=f"See README: {name}")) for name in ReleaseSpec.model_fields},  # type: ignore[call-overload]
     neighbors=(Any, Field(None, description="Another spelling of neighbours")),
 )
 
@@ -67,11 +70,7 @@ class HistogramRelease(dg.Component):
     def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> "HistogramRelease":
         """Checks the whole spec; a mistake stops the code location with one message for all of them."""
         given = attributes.model_dump(exclude_unset=True) if attributes else {}
-        resolved, problems = resolve_templates(given)
-        if problems:
-            raise SpecError([(place("attributes", at), what) for at, what in problems])
-        folder = project_folder(Path(context.path) / "defs.yaml")
-        return cls(ReleaseSpec.from_attributes(resolved if isinstance(resolved, Mapping) else {}, folder))
+        return cls(spec_from_attributes(given, project_folder(Path(context.path) / "defs.yaml")))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Assets, the check that gates publishing, one job and one schedule."""
@@ -80,6 +79,14 @@ class HistogramRelease(dg.Component):
     def get_asset_spec(self, spec: dg.AssetSpec) -> dg.AssetSpec:
         """A hook: the asset as it will be defined."""
         return spec
+
+
+class PartitionMissing(DphistError):
+    """A release with periods was run without saying which."""
+
+    def __init__(self, release: str) -> None:
+        self.release = release
+        super().__init__(f"release '{release}' has periods: choose one, as a partition; nothing was read or spent")
 
 
 def release_definitions(spec: ReleaseSpec, change: Any = lambda asset: asset) -> dg.Definitions:
@@ -100,7 +107,6 @@ def release_definitions(spec: ReleaseSpec, change: Any = lambda asset: asset) ->
         name=f"{spec.release}_job",
         selection=dg.AssetSelection.assets(*(asset.key for asset in specs.values())),
         description=f"Releases {spec.release}: charged once, whatever happens.",
-        partitions_def=partitions,
         # A component cannot set a project's executor; in one process a release takes a second instead of half a minute.
         executor_def=dg.in_process_executor,
     )
@@ -120,7 +126,7 @@ def partitions_of(spec: ReleaseSpec) -> dg.TimeWindowPartitionsDefinition | None
 
 
 def _asset_specs(spec: ReleaseSpec) -> dict[str, dg.AssetSpec]:
-    epsilon = f"{rounded_up(spec.epsilon):.6g}"
+    epsilon = f"{math.ceil(spec.epsilon * 10**6) / 10**6:.6f}".rstrip("0").rstrip(".")  # never below the true one
     shared: dict[str, Any] = {
         "group_name": spec.release,
         "owners": list(spec.owners),
@@ -135,7 +141,7 @@ def _asset_specs(spec: ReleaseSpec) -> dict[str, dg.AssetSpec]:
         return dg.AssetSpec(key, deps=keys, kinds=kinds, tags=tags, description=text, **shared, **more)
 
     title = spec.title or spec.release
-    schema = dg.TableSchema(columns=[dg.TableColumn(name, kind) for name, kind in column_types(spec.domain)])
+    schema = dg.TableSchema(columns=columns_of(spec.domain))
     return {
         "records": asset(
             "records", "confidential", {"duckdb"}, f"Rows of one period in declared cells. {WITHHELD}", []
@@ -174,10 +180,12 @@ def _confidential(spec: ReleaseSpec, specs: Mapping[str, dg.AssetSpec], partitio
         partitions_def=partitions,
     )
     def count(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[Any]]:
-        with _withheld("counting records"):
+        def work() -> str:
             attempt = _attempt(spec, context)
-            handover.count_records(attempt, context.run_id)
-        version = dg.DataVersion(f"{spec.digest[:16]}-{attempt.key.period}")
+            handover.count_records(attempt, context.run.run_id)
+            return attempt.key.period
+
+        version = dg.DataVersion(f"{spec.digest[:16]}-{_withheld('counting records', work)}")
         for name in ("records", "cube"):
             yield dg.MaterializeResult(asset_key=specs[name].key, data_version=version)
 
@@ -190,17 +198,17 @@ def _sanitized(spec: ReleaseSpec, specs: Mapping[str, dg.AssetSpec], partitions:
         asset=specs["sanitized"].key,
         blocking=True,
         description="Every declared cell has an estimate, the ledger holds the charge, and the digest matches.",
-        partitions_def=partitions,
     )
 
     @dg.multi_asset(
         name=f"{spec.release}_sanitize", specs=[specs["sanitized"]], check_specs=[gate], partitions_def=partitions
     )
     def sanitize(context: dg.AssetExecutionContext) -> Iterator[Any]:
-        with _withheld("sanitizing"):
-            attempt = _attempt(spec, context)
-            digest = handover.sanitize_cube(attempt, context.run_id)
-            found = handover.releasable(_attempt(spec, context), digest)
+        def work() -> tuple[str, dict[str, bool]]:
+            digest = handover.sanitize_cube(_attempt(spec, context), context.run.run_id)
+            return digest, handover.releasable(_attempt(spec, context), digest)
+
+        digest, found = _withheld("sanitizing", work)
         yield dg.MaterializeResult(asset_key=specs["sanitized"].key, data_version=dg.DataVersion(digest[:32]))
         yield dg.AssetCheckResult(
             passed=all(found.values()), asset_key=specs["sanitized"].key, check_name=gate.name, metadata=dict(found)
@@ -212,8 +220,7 @@ def _sanitized(spec: ReleaseSpec, specs: Mapping[str, dg.AssetSpec], partitions:
 def _published(spec: ReleaseSpec, specs: Mapping[str, dg.AssetSpec], partitions: Any) -> dg.AssetsDefinition:
     @dg.multi_asset(name=f"{spec.release}_publish", specs=[specs["published"]], partitions_def=partitions)
     def publish(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
-        with _withheld("publishing"):
-            made = handover.publish_answers(_attempt(spec, context))
+        made = _withheld("publishing", lambda: handover.publish_answers(_attempt(spec, context)))
         return dg.MaterializeResult(
             asset_key=specs["published"].key,
             data_version=dg.DataVersion(made.audit["values_digest"][:32]),
@@ -224,10 +231,13 @@ def _published(spec: ReleaseSpec, specs: Mapping[str, dg.AssetSpec], partitions:
 
 
 def _schedule(spec: ReleaseSpec, job: Any) -> dg.ScheduleDefinition:
-    def latest(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
+    def latest(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         if spec.period == "none":
             return dg.RunRequest()
-        return dg.RunRequest(partition_key=spec.latest_period(context.scheduled_execution_time).key)
+        key = spec.latest_period(context.scheduled_execution_time).key
+        if key < (spec.first_period or FIRST_PERIOD):
+            return dg.SkipReason("the first period is not over yet, or too recently")
+        return dg.RunRequest(partition_key=key)
 
     return dg.ScheduleDefinition(
         name=f"{spec.release}_schedule",
@@ -241,20 +251,22 @@ def _schedule(spec: ReleaseSpec, job: Any) -> dg.ScheduleDefinition:
 
 
 def _attempt(spec: ReleaseSpec, context: dg.AssetExecutionContext) -> stages.Attempt:
-    store = Store.open(store_folder(None, spec.base))
+    if spec.period != "none" and not context.has_partition_key:
+        # Else records would be counted, and a later step, which Dagster itself stops, would leave their cube lying.
+        raise PartitionMissing(spec.release)
     period = context.partition_key if context.has_partition_key else None
-    return stages.begin(spec, store, period, datetime.now(UTC))
+    return stages.begin(spec, Store.open(store_folder(None, spec.base)), period, datetime.now(UTC))
 
 
-@contextmanager
-def _withheld(step: str) -> Iterator[None]:
-    """Lets only our own messages through to Dagster, which keeps what it is told; a retry would not help."""
-    message = None
+def _withheld(step: str, work: Callable[[], T]) -> T:
+    """Lets only our own messages through to Dagster, which keeps what it is told; a retry would not help.
+
+    Not a context manager: what one of those raises carries the first exception along, and Dagster writes that down.
+    """
     try:
-        yield
+        return work()
     except DphistError as error:
         message = str(error)
     except Exception as error:
         message = f"{step} failed with {type(error).__name__} (message withheld: it may hold values from records)"
-    if message is not None:
-        raise dg.Failure(message, allow_retries=False)
+    raise dg.Failure(message, allow_retries=False)

@@ -12,16 +12,30 @@ from dphist_pipeline.publishing.plot import release_svg
 from dphist_pipeline.publishing.tables import OUR_COLUMNS
 from dphist_pipeline.releases import Release
 
+MEANINGS = {
+    "estimate": "the released count: the one to use",
+    "unbiased_estimate": "the exact count plus noise, where noisy cells were paid for",
+    "ci_lower": "95 % interval of the true bounded count, lower end",
+    "ci_upper": "95 % interval of the true bounded count, upper end",
+    "group_id": "cells that were measured together, where the mechanism makes groups",
+}
 
-def column_types(domain: Domain) -> list[tuple[str, str]]:
-    """Names and types of the published histogram's columns."""
-    columns: list[tuple[str, str]] = []
+
+def columns_of(domain: Domain) -> list[dg.TableColumn]:
+    """The published histogram's columns: name, type, meaning."""
+    columns: list[dg.TableColumn] = []
     for axis in domain.axes:
         if isinstance(axis, BinnedAxis):
-            columns += [(f"{axis.name}_lower", "double"), (f"{axis.name}_upper", "double")]
+            for end, included in (("lower", axis.closed == "left"), ("upper", axis.closed == "right")):
+                meaning = (
+                    f"{end} end of the bin, {'included' if included else 'not included'}; null where there is none"
+                )
+                columns.append(dg.TableColumn(f"{axis.name}_{end}", "double", meaning))
         else:
-            columns.append((axis.name, "string"))
-    return columns + [(name, "int64" if name == "group_id" else "double") for name in OUR_COLUMNS]
+            meaning = "category; null for all others" if axis.other else "category"
+            columns.append(dg.TableColumn(axis.name, "string", meaning))
+    kinds = {name: "int64" if name == "group_id" else "double" for name in OUR_COLUMNS}
+    return columns + [dg.TableColumn(name, kind, MEANINGS[name]) for name, kind in kinds.items()]
 
 
 def published_metadata(made: Release) -> dict[str, Any]:
@@ -36,7 +50,7 @@ def published_metadata(made: Release) -> dict[str, Any]:
         "epsilon": dg.MetadataValue.text(audit["epsilon"]),
         "replayed": dg.MetadataValue.bool(made.replayed),
         "protects": dg.MetadataValue.text(
-            f"{audit['privacy_unit']}, up to {audit['max_rows_per_unit']} rows ({audit['neighbours']})"
+            f"each {audit['privacy_unit']} with up to {audit['max_rows_per_unit']} rows ({audit['neighbours']})"
         ),
         "audit": dg.MetadataValue.table(records=charges),
         "files": dg.MetadataValue.path(str(made.path)),

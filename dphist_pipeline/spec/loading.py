@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dphist_pipeline.errors import did_you_mean
@@ -31,7 +31,7 @@ def load_spec(path: Path | str) -> ReleaseSpec:
         attributes = document.get("attributes", {}) if isinstance(document, Mapping) else None
         if not isinstance(attributes, Mapping):
             raise SpecError(problems)
-        return _from_attributes(attributes, project_folder(file), problems)
+        return spec_from_attributes(attributes, project_folder(file), problems)
     except SpecError as error:
         problems = list(error.problems)
     raise SpecError(problems, file=path)
@@ -43,9 +43,20 @@ def project_folder(spec: Path | str) -> Path:
     return next((parent for parent in (folder, *folder.parents) if (parent / "pyproject.toml").is_file()), folder)
 
 
-def _from_attributes(attributes: Mapping[str, object], base: Path, problems: Problems) -> ReleaseSpec:
+def spec_from_attributes(
+    attributes: Mapping[str, object], base: Path, problems: Sequence[tuple[str, str]] = ()
+) -> ReleaseSpec:
+    """The spec in a mapping whose templates are not resolved yet.
+
+    Args:
+        base: folder that relative paths start from.
+        problems: mistakes found before, to be named in the same message.
+
+    Raises:
+        SpecError: with every mistake that was found.
+    """
     resolved, unresolved = resolve_templates(attributes)
-    problems = problems + [(place("attributes", at), what) for at, what in unresolved]
+    problems = [*problems, *((place("attributes", at), what) for at, what in unresolved)]
     spec = None
     try:
         spec = ReleaseSpec.from_attributes(resolved if isinstance(resolved, dict) else {}, base)

@@ -1,0 +1,266 @@
+"""Runs under Dagster: they publish what `dphist release` would, spend once, and refuse what cannot be done."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pytest
+from office import OPEN_HEALTH, RECORDS, Office
+from system.orchestrated import charges, defined, events, key, leftovers, materialized, public_files, said, shown
+
+from dphist_pipeline import handover, pipeline
+from dphist_pipeline.counting import cube
+from dphist_pipeline.mechanisms.geometric import Geometric
+from dphist_pipeline.privacy import noise
+from dphist_pipeline.spec.loading import load_spec
+
+Patch = pytest.MonkeyPatch
+WEEKS = ["2026-03-02", "2026-03-09", "2026-03-16"]
+WEEKLY = {"period": "week", "period_column": "admitted_on", "first_period": WEEKS[0]}
+
+
+@pytest.fixture(scope="module")
+def instance() -> Iterator[dg.DagsterInstance]:
+    """One instance for all runs, kept in memory."""
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+def released(office: Office, instance: dg.DagsterInstance, *names: str, **changes: Any) -> dg.ExecuteInProcessResult:
+    """A run of the office's release that must succeed."""
+    run = materialized(defined(office, **changes), instance, *names)
+    assert run.success, said(run)
+    return run
+
+
+def source(office: Office) -> Path:
+    return office.folder / "data" / "admissions.parquet"
+
+
+@pytest.mark.parametrize("mechanism", ["geometric", "dpcube"])
+def test_dagster_publishes_what_the_command_line_would(
+    office: Office, instance: dg.DagsterInstance, tmp_path: Path, monkeypatch: Patch, mechanism: str
+) -> None:
+    monkeypatch.setattr(noise, "discrete_laplace", lambda scale, size: np.arange(size) % 7)
+    office.write_records()
+    other = office.copied_to(tmp_path / "other")
+    for each in (office, other):
+        assert each.run("init", "--store", each.store).code == 0
+        assert each.run("ledger", *OPEN_HEALTH, "--store", each.store).code == 0
+    released(office, instance, mechanism=mechanism)
+    other.write_spec(mechanism=mechanism)
+    other.released()
+    ours, theirs = public_files(office), public_files(other)
+    assert list(ours) == list(theirs)
+    for name in ours:
+        if name.endswith("audit.json"):
+            facts = [json.loads(files[name]) for files in (ours, theirs)]
+            for found in facts:
+                for of_this_charge in ("ledger", "audit_digest"):
+                    del found[of_this_charge]
+                del found["files"]["audit.parquet"]
+            assert facts[0] == facts[1]
+        elif not name.endswith("audit.parquet"):
+            assert ours[name] == theirs[name], name
+
+
+def test_what_dagster_published_is_replayed_by_all_without_a_record(
+    office: Office, instance: dg.DagsterInstance
+) -> None:
+    run = released(office.opened(), instance)
+    assert shown(run, "published")["replayed"] is False
+    source(office).unlink()
+    shutil.rmtree(office.store / "confidential" / "journal")
+    before = office.entries(), public_files(office)
+    again = released(office, instance)
+    assert shown(again, "published")["replayed"] is True
+    assert office.released("--json").json["replayed"] is True
+    assert pipeline.release(load_spec(office.folder / "spec.yaml"), office.store).replayed
+    assert (office.entries(), public_files(office)) == before and charges(office) == 1
+
+
+def test_what_the_command_line_published_is_replayed_by_dagster(office: Office, instance: dg.DagsterInstance) -> None:
+    office.opened().released()
+    source(office).unlink()
+    before = office.entries(), public_files(office)
+    assert shown(released(office, instance), "published")["replayed"] is True
+    assert (office.entries(), public_files(office)) == before
+
+
+def test_the_job_releases_period_after_period(office: Office, instance: dg.DagsterInstance) -> None:
+    office.opened()
+    days = [date.fromisoformat(WEEKS[0]) + timedelta(days=day) for day in (0, 6, 7, 20)]
+    office.write_records({**RECORDS, "admitted_on": days})
+    definitions = defined(office, **WEEKLY)
+    for count, week in enumerate(WEEKS, start=1):
+        run = definitions.resolve_job_def("wards_job").execute_in_process(instance=instance, partition_key=week)
+        assert run.success and office.published(period=week).is_dir() and charges(office) == count
+        assert {made.partition for made in events(run)} == {week}
+    assert office.released("--period", WEEKS[1], "--json").json["replayed"] is True
+
+
+def test_published_shows_epsilon_the_audit_and_a_picture(office: Office, instance: dg.DagsterInstance) -> None:
+    found = shown(released(office.opened(), instance), "published")
+    assert found["epsilon"] == "1/2"
+    assert [record.data for record in found["audit"].records] == [
+        {"step": "counts", "epsilon": "1/2", "noise_scale": "4"}
+    ]
+    assert found["picture"].startswith("![wards](data:image/svg+xml;base64,")
+    assert found["files"] == str(office.published())
+
+
+@pytest.mark.parametrize("name", ["sanitized", "published"])
+def test_a_later_step_alone_without_cube_or_journal_is_refused_with_what_to_do(
+    office: Office, instance: dg.DagsterInstance, name: str
+) -> None:
+    definitions = defined(office.opened())
+    before = office.state()
+    for _ in range(2):
+        run = materialized(definitions, instance, name)
+        assert not run.success and not events(run)
+        assert "neither a cube of this run nor a journal. Run all of its steps together" in said(run)
+        assert office.state() == before
+
+
+@pytest.mark.parametrize("name", ["sanitized", "published"])
+def test_a_later_step_alone_is_finished_from_the_journal_without_records(
+    office: Office, instance: dg.DagsterInstance, name: str
+) -> None:
+    released(office.opened(), instance)
+    before = office.entries(), public_files(office)
+    source(office).unlink()
+    shutil.rmtree(office.store / "public" / "wards")
+    released(office, instance, name)
+    assert office.entries() == before[0] and leftovers(office) == []
+    assert public_files(office) == (before[1] if name == "published" else {})
+    released(office, instance)
+    assert (office.entries(), public_files(office)) == before
+
+
+def test_a_period_that_is_not_over_is_refused_and_spends_nothing(office: Office, instance: dg.DagsterInstance) -> None:
+    definitions = defined(office.opened(), **WEEKLY, release_delay_days=30_000)
+    before = office.state()
+    run = materialized(definitions, instance, partition=WEEKS[0])
+    assert "can be released from" in said(run) and office.state() == before
+
+
+def test_a_release_with_periods_is_refused_without_a_partition(office: Office, instance: dg.DagsterInstance) -> None:
+    definitions = defined(office.opened(), **WEEKLY)
+    before = office.state()
+    run = materialized(definitions, instance)
+    assert "choose one, as a partition" in said(run) and office.state() == before
+
+
+def other_digest(office: Office, patch: Patch) -> None:
+    digests = iter(["0" * 64, *["1" * 64] * 9])
+    patch.setattr(handover, "values_digest", lambda estimate: next(digests))
+
+
+def cell_missing(office: Office, patch: Patch) -> None:
+    real = handover.releasable
+    patch.setattr(handover, "releasable", lambda *given: {**real(*given), "cells complete": False})
+
+
+def after_sanitizing(office: Office, patch: Patch, harm: Callable[[], None]) -> None:
+    real = handover.sanitize_cube
+
+    def harmed(attempt: Any, run: str) -> str:
+        digest = real(attempt, run)
+        harm()
+        return digest
+
+    patch.setattr(handover, "sanitize_cube", harmed)
+
+
+def journal_gone(office: Office, patch: Patch) -> None:
+    after_sanitizing(office, patch, lambda: shutil.rmtree(office.store / "confidential" / "journal"))
+
+
+def ledger_gone(office: Office, patch: Patch) -> None:
+    ledger = office.store / "ledger.sqlite"
+    after_sanitizing(office, patch, lambda: shutil.move(ledger, office.folder / "ledger.sqlite"))
+
+
+@pytest.mark.parametrize("harm", [other_digest, cell_missing, journal_gone, ledger_gone])
+def test_what_fails_the_check_is_not_published(
+    office: Office, instance: dg.DagsterInstance, monkeypatch: Patch, harm: Callable[[Office, Patch], None]
+) -> None:
+    definitions = defined(office.opened())
+    with monkeypatch.context() as patch:
+        harm(office, patch)
+        run = materialized(definitions, instance)
+    assert not run.success and public_files(office) == {}
+    assert key("published") not in [made.asset_key for made in events(run)]
+    evaluations = run.get_asset_check_evaluations()
+    assert all(not found.passed and found.blocking for found in evaluations)
+    assert bool(evaluations) == (harm in (other_digest, cell_missing))
+
+
+def test_after_a_failed_check_the_same_draw_is_published(
+    office: Office, instance: dg.DagsterInstance, monkeypatch: Patch
+) -> None:
+    definitions = defined(office.opened())
+    with monkeypatch.context() as patch:
+        cell_missing(office, patch)
+        assert not materialized(definitions, instance).success
+    before = office.entries()
+    monkeypatch.setattr(noise, "discrete_laplace", fails(AssertionError("drawn again")))
+    released(office, instance)
+    # One entry more, which records what was published.
+    assert office.entries()[: len(before)] == before and charges(office) == 1
+
+
+def fails(error: Exception) -> Callable[..., Any]:
+    def instead(*_: Any, **__: Any) -> Any:
+        raise error
+
+    return instead
+
+
+@pytest.mark.parametrize(
+    ("where", "name"), [(cube.np, "save"), (cube, "count_bounded"), (Geometric, "release"), (handover, "releasable")]
+)
+def test_the_cube_is_gone_after_a_failure_and_the_next_run_finishes(
+    office: Office, instance: dg.DagsterInstance, monkeypatch: Patch, where: Any, name: str
+) -> None:
+    definitions = defined(office.opened())
+    with monkeypatch.context() as broken:
+        broken.setattr(where, name, fails(RuntimeError("secret")))
+        run = materialized(definitions, instance)
+    assert "failed with RuntimeError (message withheld" in said(run) and "secret" not in said(run)
+    assert leftovers(office) == []
+    released(office, instance)
+    assert leftovers(office) == [] and charges(office) == 1
+
+
+def test_confidential_steps_tell_dagster_the_same_whatever_the_records(
+    office: Office, instance: dg.DagsterInstance
+) -> None:
+    told = []
+    many: dict[str, list[Any]] = {name: values * 5000 for name, values in RECORDS.items()}
+    for release, records in (("wards", RECORDS), ("wards", {name: [] for name in RECORDS}), ("wards", many)):
+        shutil.rmtree(office.store, ignore_errors=True)
+        office.opened().write_records(records)
+        run = released(office, instance, release=release)
+        for made in events(run)[:2]:
+            assert not made.metadata and made.description is None
+            assert all(
+                name.startswith(("dagster/data_version", "dagster/code_version", "dagster/input_"))
+                for name in made.tags
+            )
+        entries = [entry for entry in instance.all_logs(run.run_id) if entry.step_key == "wards_count"]
+        assert all(entry.dagster_event is not None for entry in entries)
+        told.append([(entry.dagster_event_type, without_times(entry.user_message)) for entry in entries])
+    assert told[0] == told[1] == told[2]
+
+
+def without_times(message: str) -> str:
+    words = message.split(" in ")
+    return words[0] if message.startswith(("Finished execution", "Execution of step")) else message

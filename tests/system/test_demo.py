@@ -1,0 +1,100 @@
+"""The demo: its specs are valid, and done again it replays without reading a record."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from system.small_release import Project
+
+PROJECT = Path(__file__).resolve().parents[2]
+PROGRAMS = Path(sys.executable).parent
+# The same people, only fewer; for the file itself see `make demo`.
+SMALL = "from dagster_project import demo, synthetic; synthetic.PERSONS, synthetic.PATIENTS = 3000, 1000; demo.main()"
+
+
+def ran(folder: Path, *command: str | Path) -> subprocess.CompletedProcess[str]:
+    """A command in a folder, with nothing of the developer's own environment."""
+    ours = {name: value for name, value in os.environ.items() if not name.startswith(("DPHIST_", "DAGSTER_"))}
+    path = f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env={**ours, "PATH": path, "PYTHONPATH": str(folder), "COLUMNS": "80", "DAGSTER_DISABLE_TELEMETRY": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("other", ["population", "weekly_admissions"])
+def test_dg_finds_no_mistake_in_the_specs_of_the_demo(tmp_path: Path, other: str) -> None:
+    project = copied(tmp_path)
+    # Of several components of one type, dg 1.13 checks no more than the last that it finds: one at a time.
+    shutil.rmtree(project / "dagster_project" / "defs" / other)
+    checked = ran(project, PROGRAMS / "dg", "check", "yaml")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert "All component YAML validated successfully" in checked.stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"), [("  account: census\n", "", "account"), ("epsilon:", "epsilom:", "epsilom")]
+)
+def test_dg_finds_a_missing_and_an_unknown_field(tmp_path: Path, old: str, new: str, says: str) -> None:
+    project = copied(tmp_path)
+    shutil.rmtree(project / "dagster_project" / "defs" / "weekly_admissions")
+    spec = project / "dagster_project" / "defs" / "population" / "defs.yaml"
+    spec.write_text(spec.read_text().replace(old, new))
+    checked = ran(project, PROGRAMS / "dg", "check", "yaml")
+    assert checked.returncode != 0 and says in checked.stdout
+
+
+def copied(folder: Path) -> Path:
+    """The demo's project, without anything that it has made."""
+    shutil.copytree(PROJECT / "dagster_project", folder / "dagster_project")
+    shutil.copy(PROJECT / "pyproject.toml", folder)
+    return folder
+
+
+def published(project: Path) -> dict[str, str]:
+    made = Project(project / "demo")
+    return made.files("public")
+
+
+def test_done_again_the_demo_replays_without_a_record_and_shows_the_same(tmp_path: Path) -> None:
+    project = copied(tmp_path)
+    first = ran(project, sys.executable, "-c", SMALL)
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert "Replayed" not in first.stdout and "9/9" in first.stdout
+    before, entries = published(project), Project(project / "demo").ledger().entries()
+    assert len(before) == 4 * 9
+    for records in (project / "demo" / "data").iterdir():
+        records.write_bytes(b"no record is read")
+
+    again = ran(project, sys.executable, "-c", SMALL)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "Replayed: every file keeps its bytes, nothing was spent, no record was read." in again.stdout
+    assert published(project) == before and Project(project / "demo").ledger().entries() == entries
+    assert again.stdout.split("Surgical")[1] == first.stdout.split("Surgical")[1]
+
+    (asked,) = [line for line in again.stdout.splitlines() if line.startswith("Ask it:")]
+    program, *words = shlex.split(asked.removeprefix("Ask it:"))
+    assert program == ".venv/bin/dphist"
+    answer = ran(project, PROGRAMS / "dphist", *words)
+    assert answer.returncode == 0, answer.stderr
+
+
+def test_a_demo_that_fails_says_why_and_spends_nothing(tmp_path: Path) -> None:
+    project = copied(tmp_path)
+    (project / "demo" / "data").mkdir(parents=True)
+    for name in ("population", "admissions"):
+        (project / "demo" / "data" / f"{name}.parquet").write_bytes(b"no record")
+    failed = ran(project, sys.executable, "-c", SMALL)
+    assert failed.returncode == 1
+    assert "population.parquet" in failed.stderr and "Traceback" not in failed.stderr
+    assert not published(project)

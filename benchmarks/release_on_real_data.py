@@ -2,7 +2,8 @@
 
 Runs the command line itself, `dphist release`, 20 times on public data with each of two mechanisms, and compares every
 released cell with the exact count of the records in it. The data are public, so their exact counts may be shown; for
-records that are not, nothing but the noise's own law may be said. Prints a table, and writes JSON to benchmarks/results/.
+records that are not, nothing but the noise's own law may be said. Prints a table, and writes JSON to
+benchmarks/results/.
 
     python benchmarks/release_on_real_data.py [--runs 20]
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Real
 from typing import Literal
 
 import numpy as np
@@ -63,11 +65,11 @@ def answer_box(
             half-open, in axis units, None for an open end; a categorical one a category, None for `other`, or a list.
 
     Raises:
-        QuestionRefused: an unknown axis or category, or an end that cuts a bin.
+        QuestionRefused: an unknown axis or category, an end that cuts a bin, or a box without cells.
     """
     chosen = np.ix_(*chosen_cells(domain, box))
     inside = values[chosen]
-    if unbiased is None or scale is None or inside.size == 0:
+    if unbiased is None or scale is None:
         return Answer(float(inside.sum()), math.nan, math.nan, "noise_only", inside.size)
     centre, reach = float(unbiased[chosen].sum()), half_width_of_sum(scale, inside.size)
     return Answer(float(inside.sum()), max(0.0, centre - reach), max(0.0, centre + reach), "unbiased", inside.size)
@@ -88,11 +90,22 @@ def _positions(axis: Axis, wanted: Wanted) -> NDArray[np.int64]:
     if not isinstance(wanted, tuple) or len(wanted) != 2:
         raise QuestionRefused(axis.name, "takes a range (low, high) in axis units, half-open, None for an open end")
     low, high = wanted
-    return _of_range(axis, -math.inf if low is None else float(low), math.inf if high is None else float(high))
+    return _of_range(axis, _end(axis, low, -math.inf), _end(axis, high, math.inf))
+
+
+def _end(axis: BinnedAxis, end: object, open_end: float) -> float:
+    if end is None:
+        return open_end
+    if isinstance(end, Real):
+        with suppress(OverflowError):
+            return float(end)
+    raise QuestionRefused(axis.name, f"takes numbers as ends, not {end!r:.60}")
 
 
 def _of_categories(axis: CategoricalAxis, wanted: Wanted) -> NDArray[np.int64]:
     listed: list[object] = list(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
+    if not listed:
+        raise QuestionRefused(axis.name, "takes a category or a list of them, not an empty list")
     positions = []
     for category in listed:
         if category is None and axis.other_cell is not None:
@@ -107,12 +120,18 @@ def _of_categories(axis: CategoricalAxis, wanted: Wanted) -> NDArray[np.int64]:
 def _of_range(axis: BinnedAxis, low: float, high: float) -> NDArray[np.int64]:
     """The cells within [low, high); refuses an end that cuts a bin, because nobody knows how a bin's rows lie in it."""
     if not low < high:
-        raise QuestionRefused(axis.name, f"the range [{low:g}, {high:g}) is empty; put the lower end first")
+        raise QuestionRefused(
+            axis.name, f"the range [{written(low)}, {written(high)}) is empty; put the lower end first"
+        )
     for end in (low, high):
         if math.isfinite(end) and end not in axis.edges:
-            raise QuestionRefused(axis.name, f"{end:g} cuts {_cut_cell(axis, end)}")
+            raise QuestionRefused(axis.name, f"{written(end)} cuts {_cut_cell(axis, end)}")
     lower, upper = axis.bounds
     inside: NDArray[np.int64] = np.flatnonzero((lower >= low) & (upper <= high))
+    if inside.size == 0:
+        raise QuestionRefused(
+            axis.name, f"has no cells in [{written(low)}, {written(high)}); its rows were not counted"
+        )
     return inside
 
 
@@ -120,8 +139,13 @@ def _cut_cell(axis: BinnedAxis, end: float) -> str:
     """The cell that an end falls into, and the edges around it."""
     place = int(np.searchsorted(axis.edges, end))
     if place == 0:
-        return f"the cells below the first edge; use {axis.edges[0]:g}, or leave that end open"
+        return f"the cells below the first edge; use {written(axis.edges[0])}, or leave that end open"
     if place == len(axis.edges):
-        return f"the cells above the last edge; use {axis.edges[-1]:g}, or leave that end open"
+        return f"the cells above the last edge; use {written(axis.edges[-1])}, or leave that end open"
     below, above = axis.edges[place - 1], axis.edges[place]
-    return f"the bin from {below:g} to {above:g}; use one of these edges"
+    return f"the bin from {written(below)} to {written(above)}; use one of these edges"
+
+
+def written(number: float) -> str:
+    """All digits that tell a number from its neighbours, without a `.0`."""
+    return repr(number).removesuffix(".0")

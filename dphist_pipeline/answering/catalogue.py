@@ -12,9 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import time
-from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -25,10 +22,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dphist_pipeline.answering.intervals import half_width_grid
-from dphist_pipeline.domain import BinnedAxis, Domain
+from dphist_pipeline.domain import Axis, BinnedAxis, Domain
 from dphist_pipeline.privacy import noise
+from dphist_pipeline.publishing.release_files import read_audit
 from dphist_pipeline.spec.axes import domain_of
-from dphist_pipeline.sql_files import identifier, statement
+from dphist_pipeline.sql_files import identifier, literal, statement
+from dphist_pipeline.store import Key
 
 NAME = "catalog.duckdb"
 MACROS = ("dph_total", "dph_box")
@@ -40,27 +39,43 @@ def build_catalogue(public: Path, scratch: Path) -> Path:
     Args:
         public: the store's public folder.
         scratch: a private folder on the same file system, for the draft.
+
+    Raises:
+        PublishedFilesDamaged: a published file is missing or altered.
     """
-    began = time.time_ns()
-    draft = scratch / NAME
+    draft, catalogue = scratch / NAME, public / NAME
     with duckdb.connect(str(draft)) as connection:
         _fill(connection, published(public))
-    os.utime(draft, ns=(began, began))  # so that a release published meanwhile is seen to be newer
     draft.chmod(0o644)
-    return draft.replace(public / NAME)
+    # Left by somebody who opened the old catalogue to write, and was killed: with it, DuckDB would refuse the new one.
+    catalogue.with_name(f"{NAME}.wal").unlink(missing_ok=True)
+    return draft.replace(catalogue)
 
 
 def holds(public: Path, folder: Path) -> bool:
-    """Whether the catalogue was begun after a release was published."""
-    catalogue = public / NAME
-    return catalogue.exists() and catalogue.stat().st_mtime_ns > folder.stat().st_ctime_ns
+    """Whether the catalogue can be read and has what a folder of the public store holds now."""
+    digest = json.loads((folder / "audit.json").read_bytes())["audit_digest"]
+    try:
+        # Attached, not opened: whoever has an older file of that name open in this process would share it.
+        with duckdb.connect() as connection:
+            connection.execute(f"ATTACH {literal(str(public / NAME))} AS catalogue (READ_ONLY)")
+            known = connection.execute("SELECT audit_digest FROM catalogue.dph_releases").fetchall()
+    except duckdb.Error:  # there is none, it is damaged, or another version made it
+        return False
+    return (digest,) in known
 
 
 def published(public: Path) -> list[tuple[Path, dict[str, Any]]]:
-    """Every publication with its audit, by release, period and revision."""
-    folders = [audit.parent for audit in public.glob("*/period=*/revision=*/audit.json")]
-    audits = [(folder, json.loads((folder / "audit.json").read_bytes())) for folder in folders]
-    return sorted(audits, key=lambda found: (found[1]["release"], found[1]["period"], found[1]["revision"]))
+    """Every publication with its audit, by release, period and revision; folders that were moved away do not count."""
+    folders = [path.parent for path in public.glob("*/period=*/revision=*/audit.json")]
+    found = []
+    for folder in folders:
+        if folder.name.removeprefix("revision=").isdecimal():
+            audit = read_audit(folder)
+            key = Key(audit["release"], audit["period"], audit["revision"])
+            if folder == public / key.public_place:
+                found.append((folder, audit))
+    return sorted(found, key=lambda publication: [publication[1][name] for name in ("release", "period", "revision")])
 
 
 def _fill(connection: duckdb.DuckDBPyConnection, found: list[tuple[Path, dict[str, Any]]]) -> None:
@@ -70,9 +85,9 @@ def _fill(connection: duckdb.DuckDBPyConnection, found: list[tuple[Path, dict[st
     for release, publications in by_release.items():
         _table(connection, release, publications)
     for name, rows in _described(found).items():
-        connection.register("described", rows)
-        connection.execute(f"CREATE TABLE {name} AS SELECT * FROM described")
-        connection.unregister("described")
+        connection.register("dph_rows", rows)  # a name that no release can have
+        connection.execute(f"CREATE TABLE {name} AS SELECT * FROM dph_rows")
+        connection.unregister("dph_rows")
     for macro in MACROS:
         connection.execute(statement(f"answering/{macro}"))
 
@@ -83,19 +98,21 @@ def _table(
     """One table of all periods and revisions; `cell_number` counts from 0 in declared order."""
     columns = {"period": pa.string(), "revision": pa.int64(), "cell_number": pa.int64()}
     for folder, _ in publications:  # a revision may have other axes
-        columns |= {field.name: field.type for field in pq.read_schema(folder / "histogram.parquet")}
+        for field in pq.read_schema(folder / "histogram.parquet"):
+            if columns.setdefault(field.name, field.type) != field.type:
+                columns[field.name] = pa.string()
     empty = pa.schema(list(columns.items())).empty_table()
-    connection.register("publication", empty)
-    connection.execute(f"CREATE TABLE {identifier(release)} AS SELECT * FROM publication")
+    connection.register("dph_rows", empty)
+    connection.execute(f"CREATE TABLE {identifier(release)} AS SELECT * FROM dph_rows")
     for folder, audit in publications:
         # The file by itself: the folders' names would be read as columns.
         rows = pq.ParquetFile(folder / "histogram.parquet").read()
         rows = rows.append_column("cell_number", pa.array(np.arange(rows.num_rows)))
-        connection.register("publication", rows)
+        connection.register("dph_rows", rows)
         insert = f"INSERT INTO {identifier(release)} BY NAME SELECT *, $period AS period, $revision AS revision"
         key = {"period": audit["period"], "revision": audit["revision"]}
-        connection.execute(f"{insert} FROM publication", key)
-    connection.unregister("publication")
+        connection.execute(f"{insert} FROM dph_rows", key)
+    connection.unregister("dph_rows")
 
 
 def _described(found: list[tuple[Path, dict[str, Any]]]) -> dict[str, Any]:
@@ -114,10 +131,14 @@ def _described(found: list[tuple[Path, dict[str, Any]]]) -> dict[str, Any]:
         for scale, most in most_cells.items()
         for cells, width in half_width_grid(Fraction(scale), most)
     ]
-    bins = [row for grid, domain in grids.items() for row in _bin_rows(grid, domain)]
+    bins = [
+        _bin_rows(grid, axis, stride)
+        for grid, domain in grids.items()
+        for axis, stride in zip(domain.axes, domain.strides, strict=True)
+    ]
     return {
         "dph_releases": pa.Table.from_pylist(releases, _RELEASES),
-        "dph_bins": pa.Table.from_pylist(bins, _BINS),
+        "dph_bins": pa.concat_tables([_BINS.empty_table(), *bins]),
         "dph_half_widths": pa.Table.from_pylist(widths, _HALF_WIDTHS),
     }
 
@@ -129,16 +150,18 @@ def _release_row(audit: dict[str, Any], grid: str, scale: str | None) -> dict[st
     return {**row, "grid": grid, "noise_scale": scale, "noise_variance": variance, "charged_at": charged_at}
 
 
-def _bin_rows(grid: str, domain: Domain) -> Iterator[dict[str, Any]]:
-    for axis, stride in zip(domain.axes, domain.strides, strict=True):
-        fixed = {"grid": grid, "axis": axis.name, "stride": stride, "size": axis.size}
-        if isinstance(axis, BinnedAxis):
-            for position, (lower, upper) in enumerate(zip(*(ends.tolist() for ends in axis.bounds), strict=True)):
-                ends = {} if position == axis.other_cell else {"bin_lower": lower, "bin_upper": upper}
-                yield {**fixed, "binned": True, "position": position, **ends}
-        else:
-            for position, category in enumerate([*axis.values, *[None] * axis.other]):
-                yield {**fixed, "binned": False, "position": position, "category": category}
+def _bin_rows(grid: str, axis: Axis, stride: int) -> Any:
+    """The rows of `dph_bins` for one axis; null bounds and a null category for `other`."""
+    fixed = {"grid": grid, "axis": axis.name, "stride": stride, "size": axis.size}
+    columns: dict[str, Any] = {name: pa.repeat(value, axis.size) for name, value in fixed.items()}
+    columns |= {"position": np.arange(axis.size), "binned": pa.repeat(isinstance(axis, BinnedAxis), axis.size)}
+    if isinstance(axis, BinnedAxis):
+        lower, upper = (pa.array(ends, from_pandas=True) for ends in axis.bounds)
+        columns |= {"bin_lower": lower, "bin_upper": upper, "category": pa.nulls(axis.size)}
+    else:
+        columns |= {name: pa.nulls(axis.size) for name in ("bin_lower", "bin_upper")}
+        columns |= {"category": [*axis.values, *[None] * axis.other]}
+    return pa.table([pa.array(columns[field.name], field.type) for field in _BINS], schema=_BINS)
 
 
 _RELEASES = pa.schema(
@@ -149,7 +172,7 @@ _RELEASES = pa.schema(
         ("max_rows_per_unit", pa.int64()),
         ("epsilon", pa.string()),
         ("cells", pa.int64()),
-        *[(name, pa.string()) for name in ("account", "charged_at", "grid", "noise_scale")],
+        *[(name, pa.string()) for name in ("account", "charged_at", "audit_digest", "grid", "noise_scale")],
         ("noise_variance", pa.float64()),
     ]
 )

@@ -62,9 +62,9 @@ class _Parser:
         axis = self._take("word")
         kind, sign = self._peek()
         self._next += 1
-        if sign == "in" and kind == "word":
+        if kind == "word" and sign.lower() == "in":
             self._in(axis)
-        elif sign == "is" and kind == "word":
+        elif kind == "word" and sign.lower() == "is":
             self._expect("word", "other")
             self._add(axis, None)
         elif sign == "=":
@@ -120,13 +120,14 @@ class _Parser:
         return text
 
     def _expect(self, kind: str, text: str) -> None:
-        if self._peek() != (kind, text):
+        found, word = self._peek()
+        if (found, word.lower()) != (kind, text):
             raise WhereRefused(self._where, f"'{text}' is expected{self._here()}")
         self._next += 1
 
     def _here(self) -> str:
         kind, text = self._peek()
-        return " at the end" if kind == "end" else f" before '{text[:60]}'"
+        return " at the end" if kind == "end" else f" before {text[:60]!r}"
 
     def _peek(self) -> tuple[str, str]:
         return self._tokens[self._next]
@@ -136,11 +137,9 @@ class _Parser:
         while position < len(text):
             match = _TOKEN.match(text, position)
             if match is None:
-                raise WhereRefused(self._where, f"'{text[position:].strip()[:60]}' is not understood")
+                raise WhereRefused(self._where, f"{text[position:].strip()[:60]!r} is not understood")
             kind = str(match.lastgroup)
             value = match[kind]
-            if kind == "word" and value.lower() in ("and", "in", "is", "other"):
-                value = value.lower()
             yield kind, value.replace("''", "'") if kind == "text" else value
             position = match.end()
         yield "end", ""

@@ -26,10 +26,12 @@ GRID_RATIO = 1.05
 def half_width_of_sum(scale: Fraction, cells: int, level: Fraction = LEVEL) -> int:
     """The least c with P(|S| <= c) >= level, S the noise in a sum of `cells` cells; at most one too large.
 
+    Where the noise reaches beyond 10^7 records it may be a few parts in 10^8 too large instead.
+
     Args:
         scale: of the discrete Laplace noise in each cell.
         cells: how many independent draws are summed, from 1.
-        level: of the interval, below 1.
+        level: of the interval, up to 0.999999.
     """
     if cells == 1:
         return noise.half_width(scale, level)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 
 from dphist_pipeline.answering.boxes import Answer, Wanted, answer_box
 from dphist_pipeline.errors import DphistError, did_you_mean
+from dphist_pipeline.publishing.release_files import read_audit
 from dphist_pipeline.spec.axes import domain_of
 
 
@@ -25,8 +24,12 @@ class NotPublished(DphistError):
 
 
 def answer_published(folder: Path, box: Mapping[str, Wanted]) -> Answer:
-    """Answers from one published folder; see `boxes.answer_box`."""
-    audit: dict[str, Any] = json.loads((folder / "audit.json").read_bytes())
+    """Answers from one published folder; see `boxes.answer_box`.
+
+    Raises:
+        PublishedFilesDamaged: a published file is missing or altered.
+    """
+    audit = read_audit(folder)
     domain, scale = domain_of(audit["axes"]), audit["unbiased_noise_scale"]
     rows = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
     values = rows["estimate"].to_numpy().reshape(domain.shape)
@@ -42,15 +45,25 @@ def latest_revision(public: Path, release: str, period: str | None) -> Path:
     Raises:
         NotPublished: naming what is there.
     """
-    releases = _names(public, "")
+    releases = [name for name in _names(public, "") if _periods(public / name)]
     if release not in releases:
         raise NotPublished("release", release, releases)
-    periods = _names(public / release, "period=")
-    chosen = period if period is not None else max(periods, default="")
+    periods = _periods(public / release)
+    chosen = period if period is not None else max(periods)
     if chosen not in periods:
         raise NotPublished(f"period of '{release}'", chosen, periods)
     folder = public / release / f"period={chosen}"
-    return folder / f"revision={max(map(int, _names(folder, 'revision=')))}"
+    return folder / f"revision={max(_revisions(folder))}"
+
+
+def _periods(release: Path) -> list[str]:
+    """Those with a revision: whoever publishes makes the folder of a period first, and may be killed right then."""
+    return [name for name in _names(release, "period=") if _revisions(release / f"period={name}")]
+
+
+def _revisions(period: Path) -> list[int]:
+    """Without folders that somebody moved away under another name."""
+    return [int(name) for name in _names(period, "revision=") if name.isdecimal()]
 
 
 def _names(folder: Path, prefix: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from fractions import Fraction
 from html import escape
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from dphist_pipeline.answering.boxes import written
 from dphist_pipeline.answering.intervals import half_width_of_sum
 from dphist_pipeline.domain import Axis, BinnedAxis
 from dphist_pipeline.spec.axes import domain_of
@@ -47,13 +49,13 @@ def cell_labels(axis: Axis) -> list[str]:
     if not isinstance(axis, BinnedAxis):
         return [*axis.values, *["other"] * axis.other]
     labels = []
-    for lower, upper in zip(*axis.bounds, strict=True):
+    for lower, upper in zip(*(ends.tolist() for ends in axis.bounds), strict=True):
         if math.isnan(lower):
             labels.append("other")
         elif math.isinf(lower):
-            labels.append(f"below {upper:g}")
+            labels.append(f"below {written(upper)}")
         else:
-            labels.append(f"{lower:g}+" if math.isinf(upper) else f"{lower:g}–{upper:g}")
+            labels.append(f"{written(lower)}+" if math.isinf(upper) else f"{written(lower)}–{written(upper)}")
     return labels
 
 
@@ -67,13 +69,13 @@ def _svg(title: str, labels: list[str], bars: Reals, low: Reals, high: Reals) ->
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
         'font-family="sans-serif" font-size="11" role="img">',
-        f'<title>{escape(title)}</title><rect width="100%" height="100%" fill="#ffffff"/>',
-        f'<text x="8" y="18" font-size="13" fill="#222222">{escape(title)}</text>',
+        f'<title>{_in_xml(title)}</title><rect width="100%" height="100%" fill="#ffffff"/>',
+        f'<text x="8" y="18" font-size="13" fill="#222222">{_in_xml(title)}</text>',
     ]
     for tick in (0.0, top / 2, top):
         parts.append(
             f'<line x1="{LEFT}" x2="{WIDTH - 8}" y1="{y(tick):.1f}" y2="{y(tick):.1f}" stroke="#dddddd"/>'
-            f'<text x="{LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end" fill="#555555">{tick:,.0f}</text>'
+            f'<text x="{LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end" fill="#555555">{_tick(tick)}</text>'
         )
     every = math.ceil(bars.size / 12)
     for place, label in enumerate(labels):
@@ -87,8 +89,18 @@ def _svg(title: str, labels: list[str], bars: Reals, low: Reals, high: Reals) ->
         if place % every == 0:
             parts.append(
                 f'<text x="{middle:.1f}" y="{HEIGHT - BOTTOM + 14}" text-anchor="end" fill="#555555" '
-                f'transform="rotate(-35 {middle:.1f} {HEIGHT - BOTTOM + 14})">{escape(label[:18])}</text>'
+                f'transform="rotate(-35 {middle:.1f} {HEIGHT - BOTTOM + 14})">{_in_xml(label[:18])}</text>'
             )
     note = "bars: estimates; lines: 95 % intervals of the noise"
     parts.append(f'<text x="{WIDTH - 8}" y="18" text-anchor="end" fill="#777777">{note}</text></svg>')
     return "".join(parts)
+
+
+def _tick(value: float) -> str:
+    """A number that fits beside the picture."""
+    return f"{value:,.1f}".removesuffix(".0") if value < 1e8 else f"{value:.3g}"
+
+
+def _in_xml(text: str) -> str:
+    """Text as XML takes it: two characters that a category may hold are in none."""
+    return escape(re.sub("[\ufffe\uffff]", "?", text))

@@ -1,49 +1,86 @@
 -- The estimated count in a box of cells, with its error bar: one row for each period (its latest revision), in order.
 -- In: the release's table, with the catalogue's name before it where it is attached ('r.weekly_admissions'); the box as
 -- a struct or as JSON text: per axis [low, high) in axis units with null for an open end, or a category, null for
--- `other`, or a list of categories. An axis that is left out is summed over.
-CREATE OR REPLACE MACRO dph_box(release_name, box := '{}') AS TABLE
+-- `other`, or a list of categories; a period, by its first day, for all of them. An axis that is left out is summed over.
+-- Refuses in the last WHERE: a query that reads one column only would never compute an error in another.
+CREATE OR REPLACE MACRO dph_box(release_name, box := '{}', period := NULL) AS TABLE
 WITH
-named AS (
+asked AS (
     SELECT
-        split_part(release_name, '.', -1) AS release,
-        CAST(box AS JSON) AS box
+        lower(trim(split_part(release_name, '.', -1), '"')) AS release,
+        CAST(box AS JSON) AS box,
+        CAST(period AS VARCHAR) AS period
+),
+latest AS (
+    SELECT r.period, r.revision, r.grid, r.cells, r.noise_scale, r.noise_variance
+    FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS r
+    WHERE r.release = (SELECT asked.release FROM asked)
+    QUALIFY r.revision = max(r.revision) OVER (PARTITION BY r.period)
 ),
 chosen AS (
-    SELECT
-        r.period, max(r.revision) AS revision,
-        arg_max(r.grid, r.revision) AS grid,
-        arg_max(r.noise_scale, r.revision) AS noise_scale,
-        arg_max(r.noise_variance, r.revision) AS noise_variance
-    FROM query_table(
-        release_name[:length(release_name) - length(split_part(release_name, '.', -1))] || 'dph_releases'
-    ) AS r
-    WHERE r.release = split_part(release_name, '.', -1)
-    GROUP BY r.period
+    SELECT latest.* FROM latest, asked WHERE coalesce(latest.period = asked.period, asked.period IS NULL)
 ),
 bins AS (
-    SELECT b.*, json_extract((SELECT named.box FROM named), '$."' || b.axis || '"') AS wanted
-    FROM query_table(
-        release_name[:length(release_name) - length(split_part(release_name, '.', -1))] || 'dph_bins'
-    ) AS b
+    SELECT b.*
+    FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_bins')) AS b
     WHERE b.grid IN (SELECT chosen.grid FROM chosen)
 ),
 axes AS (
     SELECT
-        bins.grid, bins.axis, any_value(bins.binned) AS binned, any_value(bins.wanted) AS wanted,
-        TRY_CAST(json_extract(any_value(bins.wanted), '$[0]') AS DOUBLE) AS low,
-        TRY_CAST(json_extract(any_value(bins.wanted), '$[1]') AS DOUBLE) AS high,
-        list(bins.category ORDER BY bins.position) AS categories,
-        list_distinct(list(bins.bin_lower) || list(bins.bin_upper)) AS edges
-    FROM bins
-    WHERE bins.wanted IS NOT NULL AND json_type(bins.wanted) IS NOT NULL
+        a.*,
+        TRY_CAST(json_extract(a.wanted, '$[0]') AS DOUBLE) AS low,
+        TRY_CAST(json_extract(a.wanted, '$[1]') AS DOUBLE) AS high
+    FROM (
+        SELECT DISTINCT
+            bins.grid, bins.axis, bins.stride, bins.binned, json_extract(asked.box, '$."' || bins.axis || '"') AS wanted
+        FROM bins, asked
+    ) AS a
+),
+wishes AS (
+    SELECT axes.grid, axes.axis, unnest(
+        CASE json_type(axes.wanted)
+            WHEN 'ARRAY' THEN CAST(axes.wanted AS VARCHAR[])
+            WHEN 'NULL' THEN CAST([NULL] AS VARCHAR[])
+            ELSE [axes.wanted ->> '$']
+        END
+    ) AS category
+    FROM axes
+    WHERE axes.wanted IS NOT NULL AND NOT axes.binned
+),
+ends AS (
+    SELECT axes.grid, axes.axis, unnest([axes.low, axes.high]) AS bound
+    FROM axes
+    WHERE axes.wanted IS NOT NULL AND axes.binned
+),
+allowed AS (
+    SELECT
+        bins.grid, bins.axis, any_value(bins.stride) AS stride, any_value(bins.size) AS size,
+        list(bins.position) AS positions, min(bins.position) AS first, max(bins.position) AS last
+    FROM axes JOIN bins ON bins.grid = axes.grid AND bins.axis = axes.axis
+    WHERE axes.wanted IS NOT NULL AND CASE
+        WHEN axes.binned THEN bins.bin_lower >= coalesce(axes.low, '-inf') AND bins.bin_upper <= coalesce(axes.high, 'inf')
+        ELSE EXISTS (
+            FROM wishes
+            WHERE wishes.grid = bins.grid AND wishes.axis = bins.axis
+                AND wishes.category IS NOT DISTINCT FROM bins.category
+        )
+    END
     GROUP BY bins.grid, bins.axis
 ),
 problems AS (
-    SELECT 'there is no axis ' || unknown.axis || '; the axes are '
-        || (SELECT string_agg(DISTINCT bins.axis, ', ' ORDER BY bins.axis) FROM bins) AS problem
-    FROM (SELECT unnest(json_keys((SELECT named.box FROM named))) AS axis) AS unknown
-    WHERE unknown.axis NOT IN (SELECT bins.axis FROM bins)
+    SELECT 'there is no period ' || asked.period || '; it has '
+        || (SELECT min(latest.period) || ' to ' || max(latest.period) FROM latest) AS problem
+    FROM asked
+    WHERE asked.period IS NOT NULL AND NOT EXISTS (FROM chosen)
+    UNION ALL
+    SELECT 'the box is a struct or a JSON object, with each axis once'
+    FROM asked
+    WHERE json_type(asked.box) <> 'OBJECT' OR len(json_keys(asked.box)) <> len(list_distinct(json_keys(asked.box)))
+    UNION ALL
+    SELECT 'there is no axis ' || unknown.axis || ' in period ' || chosen.period || '; the axes are '
+        || (SELECT string_agg(axes.axis, ', ' ORDER BY axes.stride DESC, axes.axis) FROM axes WHERE axes.grid = chosen.grid)
+    FROM chosen, (SELECT unnest(json_keys(asked.box)) AS axis FROM asked) AS unknown
+    WHERE NOT EXISTS (FROM axes WHERE axes.grid = chosen.grid AND axes.axis = unknown.axis)
     UNION ALL
     SELECT 'axis ' || axes.axis || ' takes a range as [low, high], half-open, low below high, null for an open end'
     FROM axes
@@ -51,46 +88,40 @@ problems AS (
         json_type(axes.wanted) <> 'ARRAY' OR json_array_length(axes.wanted) <> 2
         OR (axes.low IS NULL AND json_type(axes.wanted, '$[0]') <> 'NULL')
         OR (axes.high IS NULL AND json_type(axes.wanted, '$[1]') <> 'NULL')
-        OR axes.low >= axes.high
+        OR axes.low >= axes.high OR isnan(axes.high)
     )
     UNION ALL
-    SELECT 'axis ' || axes.axis || ': ' || cut.bound || ' cuts a bin; its edges are '
-        || array_to_string(list_sort(list_filter(axes.edges, lambda edge: isfinite(edge))), ', ')
-    FROM axes, (SELECT unnest([axes.low, axes.high]) AS bound) AS cut
-    WHERE axes.binned AND cut.bound IS NOT NULL AND NOT list_contains(axes.edges, cut.bound)
+    SELECT 'axis ' || ends.axis || ': ' || ends.bound || ' is not an edge; the nearest are ' || concat_ws(
+        ' and ',
+        max(bins.bin_lower) FILTER (isfinite(bins.bin_lower) AND bins.bin_lower < ends.bound),
+        min(bins.bin_upper) FILTER (isfinite(bins.bin_upper) AND bins.bin_upper > ends.bound)
+    )
+    FROM ends JOIN bins ON bins.grid = ends.grid AND bins.axis = ends.axis
+    WHERE isfinite(ends.bound)
+    GROUP BY ends.grid, ends.axis, ends.bound
+    HAVING NOT bool_or(ends.bound IN (bins.bin_lower, bins.bin_upper))
     UNION ALL
-    SELECT 'axis ' || axes.axis || ' has no category ' || named_category.category || '; it has '
-        || array_to_string(list_filter(axes.categories, lambda category: category IS NOT NULL), ', ')
-    FROM axes, (
-        SELECT unnest(
-            CASE json_type(axes.wanted)
-                WHEN 'ARRAY' THEN CAST(axes.wanted AS VARCHAR[])
-                WHEN 'NULL' THEN CAST([] AS VARCHAR[])
-                ELSE [axes.wanted ->> '$']
-            END
-        ) AS category
-    ) AS named_category
-    WHERE NOT axes.binned AND named_category.category IS NOT NULL
-        AND NOT list_contains(axes.categories, named_category.category)
-),
-allowed AS (
-    SELECT
-        bins.grid, any_value(bins.stride) AS stride, any_value(bins.size) AS size,
-        list(bins.position) AS positions, min(bins.position) AS first, max(bins.position) AS last
-    FROM bins JOIN axes ON axes.grid = bins.grid AND axes.axis = bins.axis
-    WHERE CASE
-        WHEN axes.binned THEN bins.bin_lower >= coalesce(axes.low, '-inf') AND bins.bin_upper <= coalesce(axes.high, 'inf')
-        WHEN json_type(axes.wanted) = 'NULL' THEN bins.category IS NULL
-        WHEN json_type(axes.wanted) = 'ARRAY' THEN list_contains(CAST(axes.wanted AS VARCHAR[]), bins.category)
-            OR (bins.category IS NULL AND len(list_filter(CAST(axes.wanted AS VARCHAR[]), lambda c: c IS NULL)) > 0)
-        ELSE bins.category = axes.wanted ->> '$'
-    END
-    GROUP BY bins.grid, bins.axis
+    SELECT 'axis ' || wishes.axis || ' has no category ' || coalesce(wishes.category, 'for other') || '; it has '
+        || array_to_string(
+            list(
+                bins.category
+                ORDER BY jaro_winkler_similarity(bins.category, wishes.category) DESC, bins.position
+            ) FILTER (bins.category IS NOT NULL)[:20],
+            ', '
+        )
+    FROM wishes JOIN bins ON bins.grid = wishes.grid AND bins.axis = wishes.axis
+    GROUP BY wishes.grid, wishes.axis, wishes.category
+    HAVING NOT bool_or(bins.category IS NOT DISTINCT FROM wishes.category)
+    UNION ALL
+    -- The first in the alphabet is told; this one comes after those that explain it.
+    SELECT 'no cells lie where axis ' || axes.axis || ' is asked'
+    FROM axes
+    WHERE axes.wanted IS NOT NULL
+        AND NOT EXISTS (FROM allowed WHERE allowed.grid = axes.grid AND allowed.axis = axes.axis)
 ),
 conditions AS (
     SELECT
         chosen.*,
-        (SELECT count(*) FROM axes WHERE axes.grid = chosen.grid) AS constrained,
         coalesce(
             (SELECT list({'stride': allowed.stride, 'size': allowed.size, 'first': allowed.first, 'last': allowed.last,
                 'dense': allowed.last - allowed.first + 1 = len(allowed.positions), 'positions': allowed.positions})
@@ -103,11 +134,10 @@ summed AS (
     SELECT
         c.period, c.revision,
         any_value(c.noise_scale) AS noise_scale, any_value(c.noise_variance) AS noise_variance,
-        count(t.cell_number) AS cells,
-        coalesce(sum(t.estimate), 0) AS estimate, coalesce(sum(t.unbiased_estimate), 0) AS unbiased
+        count(*) AS cells, sum(t.estimate) AS estimate, sum(t.unbiased_estimate) AS unbiased
     FROM conditions AS c
-    LEFT JOIN query_table(release_name) AS t
-        ON t.period = c.period AND t.revision = c.revision AND len(c.allowed) = c.constrained
+    JOIN query_table(release_name) AS t
+        ON t.period = c.period AND t.revision = c.revision
         AND len(list_filter(c.allowed, lambda k: NOT (
             (t.cell_number // k.stride) % k.size BETWEEN k.first AND k.last
             AND (k.dense OR list_contains(k.positions, (t.cell_number // k.stride) % k.size))
@@ -115,25 +145,22 @@ summed AS (
     GROUP BY c.period, c.revision
 ),
 barred AS (
-    SELECT
-        summed.*,
-        (SELECT min(w.half_width) FROM query_table(
-            release_name[:length(release_name) - length(split_part(release_name, '.', -1))] || 'dph_half_widths'
-        ) AS w WHERE w.noise_scale = summed.noise_scale AND w.cells >= summed.cells) AS half_width
+    SELECT summed.*, (
+        SELECT min(w.half_width)
+        FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_half_widths')) AS w
+        WHERE w.noise_scale = summed.noise_scale AND w.cells >= summed.cells
+    ) AS half_width
     FROM summed
 )
 SELECT
-    CASE
-        WHEN (SELECT count(*) FROM problems) > 0
-            THEN error('dph_box: ' || (SELECT min(problems.problem) FROM problems))
-        ELSE barred.period
-    END AS period,
+    barred.period,
     barred.revision,
     barred.estimate,
     sqrt(barred.cells * barred.noise_variance) AS noise_error,
-    greatest(0, barred.unbiased - barred.half_width) AS ci_lower,
-    greatest(0, barred.unbiased + barred.half_width) AS ci_upper,
+    CASE WHEN barred.half_width IS NOT NULL THEN greatest(0, barred.unbiased - barred.half_width) END AS ci_lower,
+    CASE WHEN barred.half_width IS NOT NULL THEN greatest(0, barred.unbiased + barred.half_width) END AS ci_upper,
     CASE WHEN barred.half_width IS NULL THEN 'noise_only' ELSE 'unbiased' END AS basis,
     barred.cells
-FROM barred
+FROM (SELECT min(problems.problem) AS problem FROM problems) AS found LEFT JOIN barred ON true
+WHERE CASE WHEN found.problem IS NULL THEN true ELSE error('dph_box: ' || found.problem) END
 ORDER BY barred.period

@@ -1,0 +1,253 @@
+"""The catalogue as plain DuckDB reads it: its two macros answer as the releases themselves do."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import by_hand
+import duckdb
+import numpy as np
+import pytest
+from by_hand import AGE, HEIGHT, WARD
+
+from dphist_pipeline.answering.boxes import Wanted
+from dphist_pipeline.answering.catalogue import build_catalogue
+from dphist_pipeline.answering.intervals import half_width_of_sum
+from dphist_pipeline.releases import Release
+
+# Signs that SQL, JSON or a pattern could take for their own; all are legal in a spec.
+ODD = ["<=50K", "O'Brien", "select", "münchen", "a,b", "[x]", "null", "{a: 1}", "50%", "$x", "Null, None", "x;y"]
+CLASS: dict[str, Any] = {"column": "class", "values": ODD, "other": True}
+PERIODS = ["2026-03-02", "2026-03-09", "2026-03-16"]
+COLUMNS = ["period", "revision", "estimate", "noise_error", "ci_lower", "ci_upper", "basis", "cells"]
+Box = dict[str, Wanted]
+BOXES: list[Box] = [
+    *[{}, {"age": (18, 65)}, {"age": (None, 18)}, {"age": (0, None)}, {"age": (None, None)}, {"ward": "surgery"}],
+    *[{"ward": None}, {"ward": ["medicine", None]}, {"age": (18, 65), "ward": ["surgery"]}],
+    *[{"ward": ["medicine", "surgery", None], "age": (65, None)}],
+]
+
+
+@pytest.fixture(scope="module")
+def latest(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Release]:
+    """Two releases of several periods and revisions, with a catalogue; the latest revision of each period."""
+    public = tmp_path_factory.mktemp("store")
+    found = {}
+
+    def publish(
+        axes: list[dict[str, Any]], *key: Any, scale: Fraction | None = by_hand.SCALE, off: float = 0.25
+    ) -> None:
+        made = by_hand.estimate(axes, scale=scale, off=off)
+        found[key[0], key[1]] = by_hand.publish(public, made, axes, *key)
+
+    publish([AGE, WARD], "weekly", PERIODS[0])
+    publish([AGE], "weekly", PERIODS[1])
+    publish([WARD, AGE], "weekly", PERIODS[1], 2, off=7, scale=Fraction(20))  # other axes, another scale
+    publish([AGE, WARD], "weekly", PERIODS[2])
+    publish([AGE, WARD], "weekly", PERIODS[2], 2, scale=None)  # no noisy cells any more
+    publish([AGE, WARD], "weekly", PERIODS[2], 10, scale=None, off=9)
+    publish([CLASS, HEIGHT], "classes", "all")
+    scratch = tmp_path_factory.mktemp("scratch")
+    build_catalogue(public, scratch)
+    assert list(scratch.iterdir()) == []
+    return found
+
+
+@pytest.fixture(scope="module")
+def catalogue(latest: dict[tuple[str, str], Release]) -> Path:
+    return latest["classes", "all"].path.parents[2] / "catalog.duckdb"
+
+
+def ask(catalogue: Path, query: str, *parameters: object) -> list[dict[str, Any]]:
+    """Rows of a query to the catalogue, attached as `r`."""
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{catalogue}' AS r (READ_ONLY)")
+        found = connection.execute(query, parameters)
+        names = [column[0] for column in found.description]
+        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+def assert_answers(row: dict[str, Any], release: Release, box: Box) -> None:
+    """The row says what the release says; its interval is hardly wider, never narrower."""
+    expected = release.answer(**box)
+    assert (row["revision"], row["cells"], row["basis"]) == (release.audit["revision"], expected.cells, expected.basis)
+    assert row["estimate"] == pytest.approx(expected.estimate)
+    if expected.basis == "noise_only":
+        assert (row["ci_lower"], row["ci_upper"], row["noise_error"]) == (None, None, None)
+        return
+    assert row["ci_lower"] <= expected.lower
+    assert row["ci_upper"] >= expected.upper
+    reach = reach_of(release, expected.cells)
+    assert row["ci_upper"] - expected.upper <= 0.03 * reach + 1
+    assert expected.lower - row["ci_lower"] <= 0.03 * reach + 1
+    assert 1.9 * row["noise_error"] - 1 < reach < 2.4 * row["noise_error"] + 1
+
+
+def reach_of(release: Release, cells: int) -> int:
+    scale = json.loads((release.path / "audit.json").read_bytes())["unbiased_noise_scale"]
+    return half_width_of_sum(Fraction(scale), cells)
+
+
+@pytest.mark.parametrize("box", BOXES, ids=str)
+def test_a_box_is_answered_for_every_period_as_by_its_latest_revision(
+    latest: dict[tuple[str, str], Release], catalogue: Path, box: Box
+) -> None:
+    rows = ask(catalogue, "FROM r.dph_box('r.weekly', ?)", json.dumps(box))
+    assert [row["period"] for row in rows] == PERIODS
+    assert [list(row) for row in rows] == [COLUMNS] * 3
+    for row in rows:
+        assert_answers(row, latest["weekly", row["period"]], box)
+        assert ask(catalogue, f"FROM r.dph_box('r.weekly', ?, period := '{row['period']}')", json.dumps(box)) == [row]
+
+
+def test_the_total_is_the_box_of_everything(latest: dict[tuple[str, str], Release], catalogue: Path) -> None:
+    rows = ask(catalogue, "FROM r.dph_total('r.weekly')")
+    assert rows == ask(catalogue, "FROM r.dph_box('r.weekly')")
+    assert [row["period"] for row in rows] == PERIODS
+    for row in rows:
+        assert_answers(row, latest["weekly", row["period"]], {})
+    assert ask(catalogue, "FROM r.dph_total('r.weekly', period := DATE '2026-03-09')") == rows[1:2]
+
+
+@pytest.mark.parametrize("category", [*ODD, None, [ODD[1], ODD[6]], ["null", None]], ids=str)
+def test_odd_names_are_found_as_they_are(
+    latest: dict[tuple[str, str], Release], catalogue: Path, category: Wanted
+) -> None:
+    rows = ask(catalogue, "FROM r.dph_box('r.classes', ?)", json.dumps({"class": category}))
+    assert_answers(rows[0], latest["classes", "all"], {"class": category})
+    whole = latest["classes", "all"].answer(**{"class": category})
+    assert rows[0]["estimate"] == whole.estimate
+
+
+def test_a_struct_means_what_its_json_means(catalogue: Path) -> None:
+    for struct, text in {
+        "{'age': [18, 65]}": '{"age": [18, 65]}',
+        "{'age': [NULL, 18.0], 'ward': 'surgery'}": '{"age": [null, 18], "ward": "surgery"}',
+        "{'ward': NULL}": '{"ward": null}',
+        "{'ward': ['surgery', NULL]}": '{"ward": ["surgery", null]}',
+        "{ward: ['surgery']}": '{"ward": "surgery"}',
+        "NULL": "{}",
+    }.items():
+        given = ask(catalogue, f"FROM r.dph_box('r.weekly', {struct})")
+        assert given == ask(catalogue, "FROM r.dph_box('r.weekly', ?)", text)
+        assert len(given) == 3
+    steps = ask(catalogue, "FROM r.dph_box('r.classes', {'height': [0.1, 0.3]})")
+    assert steps[0]["cells"] == 2 * (len(ODD) + 1)
+
+
+Way = Callable[[Path, Path, pytest.MonkeyPatch], tuple[Any, str, str]]
+
+
+def opened(catalogue: Path, folder: Path, patch: pytest.MonkeyPatch) -> tuple[Any, str, str]:
+    return duckdb.connect(str(catalogue), read_only=True), "", ""
+
+
+def attached(catalogue: Path, folder: Path, patch: pytest.MonkeyPatch) -> tuple[Any, str, str]:
+    connection = duckdb.connect()
+    connection.execute(f"ATTACH '{catalogue}' AS \"Our numbers.2026\" (READ_ONLY)")
+    return connection, '"Our numbers.2026".', '"Our numbers.2026".'
+
+
+def copied(catalogue: Path, folder: Path, patch: pytest.MonkeyPatch) -> tuple[Any, str, str]:
+    connection = duckdb.connect(str(folder / "mine.duckdb"))
+    connection.execute(f"ATTACH '{shutil.copy(catalogue, folder / 'copy.db')}' AS c (READ_ONLY)")
+    return connection, "c.", "c.main."
+
+
+def from_another_folder(catalogue: Path, folder: Path, patch: pytest.MonkeyPatch) -> tuple[Any, str, str]:
+    shutil.copy(catalogue, folder)
+    patch.chdir(folder)
+    connection = duckdb.connect()
+    connection.execute("ATTACH 'catalog.duckdb' AS r (READ_ONLY)")
+    connection.execute("USE r")
+    return connection, "", ""
+
+
+@pytest.mark.parametrize("way", [opened, attached, copied, from_another_folder])
+def test_it_answers_however_it_is_opened(
+    catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Way
+) -> None:
+    expected = [tuple(row.values()) for row in ask(catalogue, "FROM r.dph_box('r.weekly', {'ward': 'surgery'})")]
+    connection, before_macro, before_table = way(catalogue, tmp_path, monkeypatch)
+    with connection:
+        for name in ("weekly", "WEEKLY", '"weekly"'):
+            table = f"{before_table}{name}"
+            found = connection.execute(f"FROM {before_macro}dph_box('{table}', {{'ward': 'surgery'}})")
+            assert found.fetchall() == expected
+            assert len(connection.execute(f"FROM {before_macro}dph_total('{table}')").fetchall()) == 3
+
+
+REFUSED = {
+    "{'wrad': 'surgery'}": "there is no axis wrad in period 2026-03-02; the axes are age, ward",
+    "{'age': [20, 65]}": "axis age: 20.0 is not an edge; the nearest are 18.0 and 65.0",
+    "{'age': [18, 66]}": "axis age: 66.0 is not an edge; the nearest are 65.0",
+    '\'{"age": [18, "NaN"]}\'': "axis age takes a range as [low, high]",
+    "{'age': [18]}": "axis age takes a range as [low, high]",
+    "{'age': [18, 18]}": "axis age takes a range as [low, high], half-open, low below high, null for an open end",
+    "{'age': 18}": "axis age takes a range",
+    "{'age': NULL}": "axis age takes a range",
+    "{'age': ['young', 'old']}": "axis age takes a range",
+    "{'ward': 'surgey'}": "axis ward has no category surgey; it has surgery, medicine",
+    "{'ward': ['surgery', 'medecine']}": "axis ward has no category medecine; it has medicine, surgery",
+    "{'ward': []}": "no cells lie where axis ward is asked",
+    "'[18, 65]'": "the box is a struct or a JSON object",
+    "'\"surgery\"'": "the box is a struct or a JSON object",
+    '\'{"ward": "surgery", "ward": "medicine"}\'': "with each axis once",
+    "{}, period := '2026-03-03'": "there is no period 2026-03-03; it has 2026-03-02 to 2026-03-16",
+}
+
+
+@pytest.mark.parametrize(("box", "message"), REFUSED.items())
+@pytest.mark.parametrize("columns", ["*", "estimate"])
+def test_a_wrong_question_is_refused_whatever_is_read_of_its_answer(
+    catalogue: Path, box: str, message: str, columns: str
+) -> None:
+    query = f"SELECT {columns} FROM r.dph_box('r.weekly', {box})".replace("{}, ", "'{}', ")
+    with pytest.raises(duckdb.Error, match=f"dph_box: .*{re.escape(message)}"):
+        ask(catalogue, query)
+
+
+def test_a_period_without_the_axis_refuses_instead_of_answering_for_all(tmp_path: Path) -> None:
+    by_hand.publish(tmp_path, by_hand.estimate([AGE, WARD]), [AGE, WARD])
+    by_hand.publish(tmp_path, by_hand.estimate([AGE]), [AGE], period="2026-03-09")
+    (tmp_path / "scratch").mkdir()
+    catalogue = build_catalogue(tmp_path, tmp_path / "scratch")
+    with pytest.raises(duckdb.Error, match="there is no axis ward in period 2026-03-09; the axes are age"):
+        ask(catalogue, "FROM r.dph_box('r.weekly', {'ward': 'surgery'})")
+    assert len(ask(catalogue, "FROM r.dph_box('r.weekly', {'ward': 'surgery'}, period := '2026-03-02')")) == 1
+
+
+def test_other_is_refused_where_there_is_none_and_so_is_a_range_without_cells(catalogue: Path) -> None:
+    with pytest.raises(duckdb.Error, match="no cells lie where axis height is asked"):
+        ask(catalogue, "FROM r.dph_box('r.classes', {'height': [0.4, NULL]})")
+    with pytest.raises(duckdb.Error, match="takes a range"):
+        ask(catalogue, "FROM r.dph_box('r.classes', {'height': 'x'})")
+
+
+def test_an_unknown_release_is_refused_by_duckdb_with_the_nearest_name(catalogue: Path) -> None:
+    for question in ("dph_box('r.wekly', {'age': [18, 65]})", "dph_total('r.wekly')"):
+        with pytest.raises(duckdb.CatalogException, match='Did you mean "weekly"'):
+            ask(catalogue, f"FROM r.{question}")
+
+
+def test_every_published_row_is_in_the_table_of_its_release(
+    latest: dict[tuple[str, str], Release], catalogue: Path
+) -> None:
+    for (name, period), release in latest.items():
+        rows = ask(
+            catalogue,
+            f"FROM r.{name} WHERE period = ? AND revision = ? ORDER BY cell_number",
+            period,
+            release.audit["revision"],
+        )
+        table = release.table
+        assert [row["cell_number"] for row in rows] == list(range(table.height))
+        for column in table.columns:
+            assert [row[column] for row in rows] == table[column].to_list(), column
+    assert np.unique([row["revision"] for row in ask(catalogue, "FROM r.weekly")]).tolist() == [1, 2, 10]

@@ -1,0 +1,217 @@
+"""How the catalogue comes about: whole or not at all, beside readers and other builders, from public files alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import by_hand
+import duckdb
+import numpy as np
+import pytest
+from by_hand import AGE, WARD
+from system.small_release import NAME, WEEKS, Project, at_once, start
+
+from dphist_pipeline.answering.catalogue import build_catalogue, holds
+from dphist_pipeline.answering.published import NotPublished, latest_revision
+from dphist_pipeline.publishing.release_files import PublishedFilesDamaged
+
+PLANTED = "planted-4e1b"  # as long as the texts that DuckDB keeps inside its vectors
+
+
+def built(public: Path) -> Path:
+    """The catalogue of a public folder, from a draft that leaves nothing behind."""
+    scratch = public.parent / f"{public.name}.scratch"
+    scratch.mkdir()
+    catalogue = build_catalogue(public, scratch)
+    scratch.rmdir()
+    return catalogue
+
+
+def periods(catalogue: Path, release: str = "weekly") -> list[str]:
+    """The periods that a new reader sees."""
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{catalogue}' AS r (READ_ONLY)")
+        return [row[0] for row in connection.execute(f"SELECT period FROM r.dph_total('r.{release}')").fetchall()]
+
+
+def publish(public: Path, period: str, axes: list[dict[str, Any]] | None = None, **key: Any) -> Path:
+    axes = axes or [AGE, WARD]
+    return by_hand.publish(public, by_hand.estimate(axes), axes, period=period, **key).path
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project whose first week was released."""
+    made = Project.make(tmp_path_factory.mktemp("catalogues") / "project")
+    made.release(WEEKS[0])
+    return made
+
+
+def test_open_readers_keep_what_they_opened_and_new_ones_see_the_new_period(tmp_path: Path) -> None:
+    publish(tmp_path, "2026-03-02")
+    catalogue = built(tmp_path)
+    with duckdb.connect(str(catalogue), read_only=True) as opened, duckdb.connect() as attached:
+        attached.execute(f"ATTACH '{catalogue}' AS r (READ_ONLY)")
+        for period in ("2026-03-09", "2026-03-16"):
+            publish(tmp_path, period)
+            assert built(tmp_path) == catalogue
+            assert len(opened.execute("FROM dph_total('weekly')").fetchall()) == 1
+            assert len(attached.execute("FROM r.dph_box('r.weekly', {'ward': 'surgery'})").fetchall()) == 1
+            assert periods(catalogue)[-1] == period
+    assert periods(catalogue) == ["2026-03-02", "2026-03-09", "2026-03-16"]
+
+
+def test_it_holds_a_release_only_as_that_is_published_now(tmp_path: Path) -> None:
+    folder = publish(tmp_path, "2026-03-02")
+    assert not holds(tmp_path, folder)
+    catalogue = built(tmp_path)
+    assert holds(tmp_path, folder)
+    assert not holds(tmp_path, publish(tmp_path, "2026-03-09"))
+    shutil.rmtree(folder)
+    publish(tmp_path, "2026-03-02", [WARD])
+    assert not holds(tmp_path, folder)
+    for garbage in (b"", b"garbage" * 1000, catalogue.read_bytes()[:5000]):
+        catalogue.write_bytes(garbage)
+        assert not holds(tmp_path, folder)
+
+
+def test_a_replay_mends_a_catalogue_that_is_gone_or_garbage_and_leaves_a_good_one_alone(
+    project: Project, tmp_path: Path
+) -> None:
+    copy = project.copy(tmp_path / "copy")
+    catalogue = copy.root / "public" / "catalog.duckdb"
+    good = catalogue.stat().st_ino
+    assert copy.release(WEEKS[0]).replayed
+    assert catalogue.stat().st_ino == good
+    for spoil in (catalogue.unlink, lambda: catalogue.write_bytes(b"garbage"), lambda: catalogue.write_bytes(b"")):
+        spoil()
+        assert copy.release(WEEKS[0]).replayed
+        assert periods(catalogue, NAME) == [WEEKS[0]]
+
+
+def test_whoever_was_killed_while_writing_to_the_old_one_does_not_spoil_the_new_one(tmp_path: Path) -> None:
+    publish(tmp_path, "2026-03-02")
+    catalogue = built(tmp_path)
+    other = tmp_path / "other"
+    shutil.copy(catalogue, other)
+    with duckdb.connect(str(other)) as connection:
+        connection.execute("CREATE TABLE mine AS SELECT 1 AS number")
+        shutil.copy(f"{other}.wal", f"{catalogue}.wal")  # what a kill leaves
+    built(tmp_path)
+    assert periods(catalogue) == ["2026-03-02"]
+
+
+def test_two_builders_at_once_leave_one_catalogue_that_holds_both(project: Project, tmp_path: Path) -> None:
+    copy = project.copy(tmp_path / "copy")
+    outcomes = at_once([(copy, week, "") for week in WEEKS[1:4]])
+    assert [outcome.refusal for outcome in outcomes] == [""] * 3
+    assert periods(copy.root / "public" / "catalog.duckdb", NAME) == WEEKS[:4]
+    assert not list((copy.root / "confidential" / "runs").iterdir())
+
+
+def test_a_killed_build_leaves_the_old_catalogue_and_the_next_call_mends_it(project: Project, tmp_path: Path) -> None:
+    boundaries = start(project.copy(tmp_path / "whole"), WEEKS[1]).boundaries
+    copy = project.copy(tmp_path / "copy")
+    catalogue = copy.root / "public" / "catalog.duckdb"
+    before = catalogue.read_bytes()
+    moved = len(boundaries) - boundaries[::-1].index("os.rename")  # counted from 1
+    assert start(copy, WEEKS[1], kill_at=moved).killed
+    assert copy.published(WEEKS[1]).is_dir()
+    assert catalogue.read_bytes() == before
+    again = start(copy, WEEKS[1])
+    assert (again.replayed, again.refusal) == (True, "")
+    assert periods(catalogue, NAME) == WEEKS[:2]
+    assert not list((copy.root / "confidential" / "runs").iterdir())
+
+
+def test_folders_that_were_moved_away_do_not_count_twice(tmp_path: Path) -> None:
+    folder = publish(tmp_path, "2026-03-02")
+    for name in ("revision=1.old", "revision=7", "revision=x"):
+        shutil.copytree(folder, folder.with_name(name))
+    shutil.copytree(folder.parents[1], tmp_path / "backup")
+    (folder.with_name("revision=1.old") / "histogram.parquet").write_bytes(b"damaged")
+    with duckdb.connect(str(built(tmp_path)), read_only=True) as connection:
+        assert connection.execute("SELECT revision, cells FROM dph_total('weekly')").fetchall() == [(1, 15)]
+        assert connection.execute("SELECT count(*) FROM weekly").fetchall() == [(15,)]
+    shutil.rmtree(folder.with_name("revision=7"))
+    assert latest_revision(tmp_path, "weekly", None) == folder
+
+
+def test_a_period_whose_publishing_was_killed_is_not_published(tmp_path: Path) -> None:
+    (tmp_path / "weekly" / "period=2026-03-09").mkdir(parents=True)
+    with pytest.raises(NotPublished, match="no release 'weekly'"):
+        latest_revision(tmp_path, "weekly", None)
+    folder = publish(tmp_path, "2026-03-02")
+    assert latest_revision(tmp_path, "weekly", None) == folder
+    with pytest.raises(NotPublished, match="Did you mean '2026-03-02'"):
+        latest_revision(tmp_path, "weekly", "2026-03-09")
+
+
+def test_altered_files_never_enter_it(tmp_path: Path) -> None:
+    publish(tmp_path, "2026-03-02")
+    before = built(tmp_path).read_bytes()
+    folder = publish(tmp_path, "2026-03-09")
+    (folder / "histogram.parquet").write_bytes((folder / "groups.parquet").read_bytes())
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    with pytest.raises(PublishedFilesDamaged, match="2026-03-09"):
+        build_catalogue(tmp_path, scratch)
+    assert (tmp_path / "catalog.duckdb").read_bytes() == before
+
+
+def test_revisions_may_have_other_axes_under_the_same_column_names(tmp_path: Path) -> None:
+    publish(tmp_path, "2026-03-02", [AGE])
+    publish(tmp_path, "2026-03-02", [{"column": "age_lower", "values": ["young", "old"]}], revision=2)
+    with duckdb.connect(str(built(tmp_path)), read_only=True) as connection:
+        values = connection.execute("SELECT age_lower FROM weekly ORDER BY revision, cell_number").fetchall()
+        assert [value for (value,) in values] == [None, "0.0", "18.0", "65.0", None, "young", "old"]
+        assert connection.execute("SELECT cells FROM dph_box('weekly', {'age_lower': 'old'})").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "name", ["publication", "described", "main", "temp", "system", "catalogue", "r", "t", "chosen"]
+)
+def test_a_release_may_have_any_legal_name(tmp_path: Path, name: str) -> None:
+    publish(tmp_path, "all", release=name)
+    assert periods(built(tmp_path), name) == ["all"]
+
+
+def test_it_is_made_of_public_files_alone(tmp_path: Path) -> None:
+    publish(tmp_path, "2026-03-02", [AGE, WARD, {"column": "day", "start": 0, "stop": 500, "width": 1}])
+
+    def read_records() -> None:
+        """Leaves the memory of this process full of what nobody may see."""
+        heap = [bytearray(PLANTED.encode() * (size // 12)) for size in (100, 5000, 262144, 1 << 20) for _ in range(50)]
+        with duckdb.connect() as connection:
+            connection.execute(f"CREATE TABLE records AS SELECT '{PLANTED}' AS person, r.i FROM range(100000) AS r(i)")
+            connection.execute("SELECT person || person, i FROM records ORDER BY ALL LIMIT 1000").fetchall()
+        del heap
+
+    builds = []
+    for _ in range(2):
+        read_records()
+        catalogue = built(tmp_path)
+        builds.append(np.fromfile(catalogue, dtype=np.uint8))
+        content = catalogue.read_bytes()
+        for start_of_piece in range(len(PLANTED) - 5):
+            assert PLANTED[start_of_piece : start_of_piece + 6].encode() not in content
+        assert str(tmp_path).encode() not in content
+    # DuckDB writes checksums, an id, and some bytes of padding as it finds them.
+    assert builds[0].size == builds[1].size
+    assert int((builds[0] != builds[1]).sum()) < 1000
+
+
+def test_it_says_what_was_promised(tmp_path: Path) -> None:
+    folder = publish(tmp_path, "2026-03-02")
+    audit = json.loads((folder / "audit.json").read_bytes())
+    catalogue = built(tmp_path)
+    assert catalogue.stat().st_mode & 0o777 == 0o644
+    with duckdb.connect(str(catalogue), read_only=True) as connection:
+        found = connection.execute("FROM dph_releases")
+        row = dict(zip([column[0] for column in found.description], found.fetchall()[0], strict=True))
+    for name in ("release", "period", "revision", "epsilon", "mechanism", "neighbours", "cells", "audit_digest"):
+        assert row[name] == audit[name]
+    assert (row["noise_scale"], row["charged_at"]) == ("6", audit["ledger"]["charged_at"])

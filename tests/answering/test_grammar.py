@@ -1,0 +1,153 @@
+"""The small grammar of `--where`: what each condition means, and that nothing else gets through."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dphist_pipeline.answering.boxes import Wanted
+from dphist_pipeline.answering.grammar import LONGEST, WhereRefused, parse_where
+
+MEANINGS: dict[str, dict[str, Wanted]] = {
+    "age in [60, 80)": {"age": (60.0, 80.0)},
+    "age in[60,80)and ward='surgery'": {"age": (60.0, 80.0), "ward": "surgery"},
+    "  age\n>=\t60  ": {"age": (60.0, None)},
+    "age < -5.5e1": {"age": (None, -55.0)},
+    "age >= 60 and age < 80": {"age": (60.0, 80.0)},
+    "age < 80 AND age >= .5": {"age": (0.5, 80.0)},
+    "ward = surgery": {"ward": "surgery"},
+    "ward = 'day care, ''B'' and more'": {"ward": "day care, 'B' and more"},
+    "ward = ''": {"ward": ""},
+    "ward = Other": {"ward": "Other"},
+    "ward = And and side = Is": {"ward": "And", "side": "Is"},
+    "ward IN ('a', b, 3)": {"ward": ["a", "b", "3"]},
+    "ward Is OTHER": {"ward": None},
+    "other = x and age is other": {"other": "x", "age": None},
+    "code = 08": {"code": "08"},
+    "code = 1.50": {"code": "1.50"},
+    "ward = 'Ω; drop table x -- \u202e'": {"ward": "Ω; drop table x -- \u202e"},
+}
+REFUSED = [
+    *["", "   ", "age", "and", "age >", "age > 3", "age <= 3", "age != 3", "age == 3", "age >= old", "age < '3'"],
+    *[
+        "age in",
+        "age in [1, 2]",
+        "age in (1, 2",
+        "age in [1 2)",
+        "age in [1,)",
+        "age in [a, b)",
+        "age in []",
+        "w in ()",
+    ],
+    *["w = 'open", "w = 'a''", "w = 'a' 'b'", "w = a b", "w = a and", "and w = a", "w = a or v = b", "w = a, v = b"],
+    *[
+        "w is null",
+        "w is not other",
+        "w is",
+        "not w = a",
+        "w = (a)",
+        "1 = 1",
+        "'w' = a",
+        '"w" = a',
+        "w = a;",
+        "w = a -- b",
+    ],
+    *[
+        "age >= 1 and age >= 2",
+        "age in [1, 2) and age < 2",
+        "w = a and w = b",
+        "w is other and w >= 1",
+        "w >= 1 and w = a",
+    ],
+    *[
+        "age >= - 5",
+        "age >= 0x10",
+        "age >= nan",
+        "age >= 1e",
+        "w = a\x00",
+        "w = \udcff",
+        "ωard = a",
+        "w = a.b",
+        "w.x = a",
+    ],
+]
+
+
+@pytest.mark.parametrize(("where", "box"), MEANINGS.items())
+def test_a_condition_means_its_box(where: str, box: dict[str, Wanted]) -> None:
+    assert parse_where(where) == box
+
+
+@pytest.mark.parametrize("where", REFUSED)
+def test_whatever_else_is_refused_with_an_example(where: str) -> None:
+    with pytest.raises(WhereRefused, match="age in \\[60, 80\\) and ward = 'surgery'") as refused:
+        parse_where(where)
+    assert refused.value.where == where
+    str(refused.value).encode()  # can be printed, whatever was typed
+    assert "\x00" not in str(refused.value)
+
+
+def test_a_refusal_says_where_it_stopped() -> None:
+    with pytest.raises(WhereRefused, match="'\\)' is expected before '\\]'"):
+        parse_where("age in [60, 80]")
+    with pytest.raises(WhereRefused, match="a number is expected at the end"):
+        parse_where("age >=")
+    with pytest.raises(WhereRefused, match="'ward' has two conditions"):
+        parse_where("ward = a and ward = b")
+
+
+def test_long_texts_are_refused_unread() -> None:
+    assert parse_where("w = '" + "a" * (LONGEST - 6) + "'") == {"w": "a" * (LONGEST - 6)}
+    with pytest.raises(WhereRefused, match="longer than 2000 characters"):
+        parse_where("w = '" + "a" * (LONGEST - 5) + "'")
+
+
+def test_nothing_that_is_short_enough_takes_long_to_read() -> None:
+    for hostile in ("'" * LONGEST, "w = " + "'" * (LONGEST - 5), "1" * LONGEST, "w in (" + "a," * 990, " " * LONGEST):
+        with pytest.raises(WhereRefused):
+            parse_where(hostile)
+
+
+@given(st.text(max_size=60))
+def test_any_text_gives_a_box_or_a_refusal(where: str) -> None:
+    with suppress(WhereRefused):
+        assert parse_where(where)
+
+
+PIECES = [
+    "age",
+    "ward",
+    "in",
+    "is",
+    "and",
+    "other",
+    "[",
+    "(",
+    ")",
+    "]",
+    ",",
+    "=",
+    ">=",
+    "<",
+    "<=",
+    "60",
+    "-1e3",
+    "'a'",
+    "''",
+    "'",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map(" ".join))
+def test_any_mixture_of_its_words_gives_a_box_or_a_refusal(where: str) -> None:
+    with suppress(WhereRefused):
+        assert set(parse_where(where)) <= {"age", "ward", "in", "is", "and", "other"}
+
+
+@given(st.text(max_size=40))
+def test_any_category_can_be_asked_for_in_quotes(category: str) -> None:
+    doubled = category.replace("'", "''")
+    assert parse_where(f"ward = '{doubled}' and age >= 1") == {"ward": category, "age": (1.0, None)}

@@ -1,0 +1,63 @@
+"""Public folders made by hand: any axes and values, without records, ledger or spec."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.privacy.noisy import NoisyCells
+from dphist_pipeline.publishing.release_files import write_release
+from dphist_pipeline.releases import Release
+from dphist_pipeline.spec.axes import domain_of
+
+SCALE = Fraction(6)
+AGE: dict[str, Any] = {"column": "age", "edges": [0, 18, 65], "below": True, "above": True, "other": True}
+WARD: dict[str, Any] = {"column": "ward", "values": ["surgery", "medicine"], "other": True}
+HEIGHT: dict[str, Any] = {"column": "height", "start": 0, "stop": "0.4", "width": "0.1", "closed": "right"}
+
+
+def estimate(
+    axes: list[dict[str, Any]],
+    values: NDArray[np.float64] | None = None,
+    scale: Fraction | None = SCALE,
+    off: float = 0.25,
+) -> Estimate:
+    """Noisy cells that start at -3 and never repeat, and estimates that are `off` beside them.
+
+    Args:
+        axes: as a spec writes them.
+        values: noisy cells instead.
+        scale: of their noise; None where no noisy cells were paid for.
+        off: between an estimate and its noisy cell.
+    """
+    domain = domain_of(axes)
+    numbers = np.arange(domain.cells, dtype=np.float64)
+    noisy = (numbers * 7 % 1009 + numbers // 1009 - 3).reshape(domain.shape) if values is None else values
+    unbiased = None if scale is None else NoisyCells(noisy, scale)
+    return Estimate(domain, noisy + off, (("counts", 1 / (scale or SCALE)),), unbiased)
+
+
+def publish(
+    public: Path,
+    made: Estimate,
+    axes: list[dict[str, Any]],
+    release: str = "weekly",
+    period: str = "2026-03-02",
+    revision: int = 1,
+) -> Release:
+    """Writes the files of a release where a store would have them."""
+    folder = public / release / f"period={period}" / f"revision={revision}"
+    folder.mkdir(parents=True)
+    facts = {
+        **{"format": 1, "release": release, "period": period, "revision": revision, "account": "health"},
+        **{"privacy_unit": "patient", "max_rows_per_unit": 1, "neighbours": "add_remove", "sensitivity": 1},
+        **{"mechanism": "geometric", "cells": made.domain.cells, "axes": axes},
+        "ledger": {"number": 1, "hash": "0" * 64, "charged_at": "2026-03-10T06:00:00Z"},
+    }
+    write_release(made, facts, folder)
+    return Release(folder, facts, replayed=False)

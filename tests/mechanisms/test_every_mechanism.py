@@ -88,11 +88,18 @@ def test_every_cell_of_a_group_has_the_same_estimate(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_noise_grows_with_what_one_unit_can_change(name):
-    journal = Recorded()
-    released(name, np.zeros(40), (40,), sensitivity=6, journal=journal)
-    for step, question in journal.questions:
-        assert Fraction(question["scale"]) == 6 / Fraction(question["epsilon"]), step
+def test_every_noise_grows_with_what_one_unit_can_change(name):
+    scales = []
+    for sensitivity in (1, 6):
+        journal = Recorded()
+        released(name, np.zeros(40), (40,), sensitivity=sensitivity, journal=journal)
+        scales.append({step: Fraction(question["scale"]) for step, question in journal.questions})
+        for step, question in journal.questions:
+            assert Fraction(question["scale"]) >= sensitivity / Fraction(question["epsilon"]), step
+    # A step that nothing was left for is not asked.
+    both = scales[0].keys() & scales[1].keys()
+    assert both
+    assert {step: scales[1][step] for step in both} == {step: 6 * scales[0][step] for step in both}
 
 
 @pytest.mark.parametrize("name", NAMES)

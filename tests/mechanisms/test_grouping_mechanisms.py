@@ -1,0 +1,103 @@
+"""The mechanisms that group cells by value: what they publish, what they refuse, and that they beat plain noise."""
+
+from __future__ import annotations
+
+import os
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dphist_pipeline import mechanisms
+from dphist_pipeline.domain import Domain
+from dphist_pipeline.privacy.budget import Budget, BudgetMisuse
+from dphist_pipeline.privacy.private_counts import PrivateCounts
+
+DATA = Path(os.environ.get("DPHIST_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data"))
+SETTINGS = [("ahp", {}), ("ahp", {"search": "exact"}), ("dphr", {}), ("sreb_gca", {})]
+NAMES = ["ahp", "dphr", "sreb_gca"]
+
+
+def released(name, counts, settings=None, epsilon=Fraction(1), sensitivity=1):
+    exact = np.ascontiguousarray(counts, dtype=np.int64)
+    doors = PrivateCounts(Domain.from_shape(exact.shape), sensitivity, lambda: exact.ravel())
+    return mechanisms.build(name, settings or {}).release(doors, Budget(epsilon))
+
+
+def relative_error(name, counts, settings=None):
+    runs = [released(name, counts, settings, Fraction(1, 10)).values for _ in range(5)]
+    return np.mean([np.abs(run - counts) / np.maximum(counts, 1) for run in runs])
+
+
+@pytest.mark.parametrize("data", ["medcost_4096", "income_4096"])
+def test_each_beats_plain_noise_in_relative_error(data):
+    if not (DATA / f"{data}.parquet").exists():
+        pytest.skip(f"no {data}.parquet in {DATA}; set DPHIST_DATA to the folder that holds it")
+    counts = pl.read_parquet(DATA / f"{data}.parquet").sort("bin")["count"].to_numpy()
+    plain = relative_error("geometric", counts)
+    for name, settings in SETTINGS:
+        # Measured: at most 0.55 of it, with a spread of 0.03.
+        assert relative_error(name, counts, settings) < 0.75 * plain, (name, settings)
+
+
+@pytest.mark.parametrize(("name", "settings"), SETTINGS, ids=str)
+def test_cells_far_apart_in_place_share_a_group_when_they_are_alike(name, settings):
+    counts = np.zeros((6, 5, 4))
+    counts[::2, 1, ::3] = 100_000
+    estimate = released(name, counts, settings)
+    # Groups never hold both kinds, and what is left between groups of one kind is noise.
+    for group in range(estimate.groups.max() + 1):
+        assert np.ptp(counts[estimate.groups == group]) == 0
+    assert estimate.groups.max() + 1 < counts.size
+    assert np.abs(estimate.values - counts).max() < 1000
+
+
+@pytest.mark.parametrize(("name", "settings"), SETTINGS, ids=str)
+def test_a_group_publishes_its_fresh_sum_and_no_other_number(name, settings):
+    estimate = released(name, np.arange(40) // 10 * 50, settings)
+    assert estimate.sums.sizes.sum() == 40
+    for group, (total, size) in enumerate(zip(estimate.sums.values, estimate.sums.sizes, strict=True)):
+        assert (estimate.values[estimate.groups == group] == total / size).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_shares_are_as_declared(name):
+    estimate = released(name, np.arange(9), {"order_share": "1/4"}, Fraction(2, 3))
+    assert estimate.charges == (("order", Fraction(1, 6)), ("counts", Fraction(1, 2)))
+    assert (estimate.unbiased.scale, estimate.sums.scale) == (6, 2)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("share", ["1/1000", "999/1000"])
+def test_a_share_whose_noise_the_sampler_cannot_draw_is_refused_before_any_data(name, share):
+    mechanism = mechanisms.build(name, {"order_share": share})
+    mechanism.check(Domain.from_shape((9,)), 1, Fraction(1))
+    with pytest.raises(BudgetMisuse):
+        mechanism.check(Domain.from_shape((9,)), 10**6, Fraction(1))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [(name, {"order_share": share}) for name in NAMES for share in (0, 1, "-1/2")]
+    + [
+        ("dphr", {"order": "exponential"}),
+        ("ahp", {"search": "global"}),
+        ("ahp", {"eta": -1}),
+        ("ahp", {"eta": "nan"}),
+    ],
+    ids=str,
+)
+def test_settings_outside_what_is_offered_are_refused(name, settings):
+    with pytest.raises(mechanisms.BadSetting):
+        mechanisms.build(name, settings)
+
+
+def test_ahp_puts_every_small_noisy_count_into_one_group():
+    counts = np.append(np.zeros(500), 10**6)
+    estimate = released("ahp", counts)
+    threshold = 0.35 * np.log(501) * float(estimate.unbiased.scale)
+    small = estimate.unbiased.values <= threshold
+    assert small.any()
+    assert len(np.unique(estimate.groups[small])) == 1

@@ -1,0 +1,159 @@
+"""Groupings of sorted numbers against exact brute force: ties, huge values and large offsets included."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dphist_pipeline.solvers.sorted_groups import greedy_groups, groups_by_value, optimal_groups
+
+
+def mean(part):
+    return Fraction(sum(part), len(part))
+
+
+def error(part, price):
+    """Squared error of a group plus its price, exactly."""
+    return sum((value - mean(part)) ** 2 for value in part) + price / len(part)
+
+
+def least_cost(line, price):
+    """The cost of the cheapest grouping, over all contiguous groupings, by the full recurrence."""
+    cheapest = [Fraction(0)]
+    for end in range(1, len(line) + 1):
+        cheapest.append(min(cheapest[start] + error(line[start:end], price) for start in range(end)))
+    return cheapest[-1]
+
+
+def cost(line, groups, price):
+    return sum(error([line[i] for i in np.flatnonzero(groups == g)], price) for g in range(groups.max() + 1))
+
+
+def gain_of_closing(line, start, place, price):
+    """AHP's rule: how much cheaper it is to close the group [start, place) than to let the next value in, exactly."""
+    afresh = min(
+        (line[place] - mean(line[place:end])) ** 2 + price / (end - place) ** 2
+        for end in range(place + 1, len(line) + 1)
+    )
+    return error(line[start : place + 1], price) - error(line[start:place], price) - afresh
+
+
+SMALL = st.lists(st.integers(-8, 12), min_size=1, max_size=12)
+TIED = st.lists(st.sampled_from([-3, 0, 0, 0, 1, 40]), min_size=1, max_size=14)
+HUGE = st.lists(st.sampled_from([-70, -2, 0, 1, 5, 90, 10**12]), min_size=1, max_size=9)
+LINES = st.one_of(SMALL, TIED, HUGE).map(sorted)
+PRICES = st.sampled_from([Fraction(1, 4), Fraction(2), Fraction(50), Fraction(800), Fraction(10**6), Fraction(10**13)])
+OFFSETS = st.sampled_from([0, 10**9, -(10**9), 10**12])
+
+
+def check_numbering(groups, size):
+    assert groups.shape == (size,)
+    assert groups[0] == 0
+    assert set(np.diff(groups)) <= {0, 1}
+
+
+@settings(max_examples=400, deadline=None)
+@given(LINES, PRICES, OFFSETS)
+def test_finds_a_grouping_of_least_cost(line, price, offset):
+    groups = optimal_groups(np.array(line, dtype=float) + offset, float(price))
+    check_numbering(groups, len(line))
+    assert float(cost(line, groups, price)) == pytest.approx(float(least_cost(line, price)), rel=1e-12)
+
+
+KINDS = {
+    "flat": lambda rng: rng.integers(-9, 10, 500),
+    "skewed": lambda rng: (rng.pareto(0.8, 500) * 3).clip(0, 1e12).round(),
+    "ramp": lambda rng: np.arange(500) * 3,
+    "steps": lambda rng: rng.integers(0, 20, 500) * 50 + rng.integers(-3, 4, 500),
+    "equal": lambda rng: np.full(500, 4),
+}
+
+
+@pytest.mark.parametrize("price", [2.0, 500.0, 1e5])
+@pytest.mark.parametrize("kind", KINDS)
+def test_finds_the_least_cost_on_longer_lines(kind, price):
+    line = np.sort(KINDS[kind](np.random.default_rng(3)).astype(float))
+    size = line.size
+    cheapest = np.zeros(size + 1)
+    for end in range(1, size + 1):
+        # From the end backwards, each sum around the last value: small groups keep their digits.
+        back = line[end - 1] - line[:end][::-1]
+        lengths = np.arange(1, end + 1)
+        errors = np.cumsum(back**2) - np.cumsum(back) ** 2 / lengths
+        cheapest[end] = np.min(cheapest[:end][::-1] + errors + price / lengths)
+    groups = optimal_groups(line, price)
+    parts = [line[groups == group] for group in range(groups.max() + 1)]
+    assert sum(part.var() * part.size + price / part.size for part in parts) == pytest.approx(cheapest[-1], rel=1e-9)
+
+
+@settings(max_examples=400, deadline=None)
+@given(LINES, PRICES, OFFSETS)
+def test_every_greedy_step_keeps_the_rule(line, price, offset):
+    groups = greedy_groups(np.array(line, dtype=float) + offset, float(price))
+    check_numbering(groups, len(line))
+    start = 0
+    for place in range(1, len(line)):
+        gain = gain_of_closing(line, start, place, price)
+        closed = groups[place] != groups[place - 1]
+        # Where both are equally good but for rounding, either will do.
+        assert closed == (gain >= 0) or abs(gain) <= price * Fraction(1, 10**9)
+        start = place if closed else start
+
+
+@pytest.mark.parametrize("grouping", [optimal_groups, greedy_groups])
+@pytest.mark.parametrize("offset", [0.0, 1e9, -1e12])
+def test_a_common_offset_changes_nothing(grouping, offset):
+    line = np.repeat([3.0, 40.0, 90.0], 50) + np.tile([0.0, 1.0], 75)
+    line.sort()
+    assert np.array_equal(grouping(line + offset, 600.0), np.repeat([0, 1, 2], 50))
+
+
+@pytest.mark.parametrize("grouping", [optimal_groups, greedy_groups])
+def test_one_huge_value_stands_alone_and_the_others_keep_their_digits(grouping):
+    line = np.concatenate([np.ones(500), np.full(499, 9.0), [1e12]])
+    assert np.array_equal(grouping(line, 10.0), np.repeat([0, 1, 2], [500, 499, 1]))
+
+
+@pytest.mark.parametrize("grouping", [optimal_groups, greedy_groups])
+def test_equal_values_are_one_group(grouping):
+    assert grouping(np.full(5000, 7.0), 2.0).max() == 0
+
+
+@pytest.mark.parametrize("price", [2.0, 500.0, 1e5])
+@pytest.mark.parametrize("kind", KINDS)
+def test_greedy_steps_keep_the_rule_on_longer_lines(kind, price):
+    line = np.sort(KINDS[kind](np.random.default_rng(3)).astype(float))
+    groups, start = greedy_groups(line, price), 0
+    for place in range(1, line.size):
+        lengths = np.arange(1, line.size - place + 1)
+        afresh = (np.cumsum(line[place:] - line[place]) / lengths) ** 2 + price / lengths**2
+        before, after = line[start:place], line[start : place + 1]
+        rise = after.var() * after.size + price / after.size - before.var() * before.size - price / before.size
+        closed = groups[place] != groups[place - 1]
+        assert closed == (rise >= afresh.min()) or rise == pytest.approx(afresh.min(), rel=1e-9)
+        start = place if closed else start
+
+
+@pytest.mark.parametrize(("apart", "groups"), [(1.72, 1), (1.74, 2)])
+def test_two_values_are_one_group_until_their_squared_distance_is_three_prices(apart, groups):
+    assert optimal_groups(np.array([0.0, apart * 1000]), 1e6).max() + 1 == groups
+
+
+@pytest.mark.parametrize("grouping", [optimal_groups, greedy_groups])
+@pytest.mark.parametrize("price", [2.0, 300.0])
+def test_many_values_far_from_zero_are_grouped_as_near_it(grouping, price):
+    # Eighths stay exact at this offset, and their plain sums do not.
+    line = np.sort(np.random.default_rng(4).integers(0, 10**6, 50_000)) / 8
+    assert np.array_equal(grouping(line + 2.0**43, price), grouping(line, price))
+
+
+def test_cells_of_any_shape_are_grouped_by_value_with_ties_in_order():
+    cells = np.random.default_rng(6).integers(0, 3, (30, 10, 5)).astype(float)
+    groups = groups_by_value(cells, lambda line: np.arange(line.size))
+    assert groups.shape == cells.shape
+    in_order = sorted(range(cells.size), key=lambda cell: (cells.flat[cell], cell))
+    assert groups.flat[in_order].tolist() == list(range(cells.size))

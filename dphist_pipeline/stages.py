@@ -124,10 +124,11 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Paid:
-    """An estimate, the charge that paid for it, and whether it had been published before."""
+    """An estimate, the charge that paid for it, each step's noise, and whether it had been published before."""
 
     charge: Charge
     estimate: Estimate
+    scales: dict[str, Fraction]
     published: bool
 
 
@@ -205,12 +206,11 @@ def estimate(attempt: Attempt, load: Load, scratch: Path) -> Paid:
     spec = attempt.spec
     journal = Journal(attempt.store.journal(attempt.key), scratch, charge.hash)
     attempt.progress(f"releasing by {spec.mechanism}")
-    made = estimate_of(
-        spec.build_mechanism(), PrivateCounts(spec.domain, spec.sensitivity, late, journal), spec.epsilon
-    )
+    counts = PrivateCounts(spec.domain, spec.sensitivity, late, journal)
+    made = estimate_of(spec.build_mechanism(), counts, spec.epsilon)
     if published not in (None, values_digest(made)):
         raise ValuesDiffer(attempt.key)
-    return Paid(charge, made, published is not None)
+    return Paid(charge, made, counts.scales, published is not None)
 
 
 def publish(attempt: Attempt, paid: Paid, scratch: Path) -> Release:
@@ -218,7 +218,7 @@ def publish(attempt: Attempt, paid: Paid, scratch: Path) -> Release:
     attempt.progress("publishing")
     staging = scratch / "published"
     staging.mkdir()
-    write_release(paid.estimate, _facts(attempt.spec, attempt.period, attempt.key, paid.charge), staging)
+    write_release(paid.estimate, paid.scales, _facts(attempt.spec, attempt.period, attempt.key, paid.charge), staging)
     # Recorded before anybody can read it: whatever gets lost after that, what was read is never drawn again.
     attempt.ledger.record_published(paid.charge, values_digest(paid.estimate))
     move_into_place(staging, attempt.path)

@@ -59,5 +59,5 @@ def publish(
         **{"mechanism": "geometric", "cells": made.domain.cells, "axes": axes},
         "ledger": {"number": 1, "hash": "0" * 64, "charged_at": "2026-03-10T06:00:00Z"},
     }
-    write_release(made, facts, folder)
+    write_release(made, {}, facts, folder)
     return Release(folder, facts, replayed=False)

@@ -54,7 +54,7 @@ class PrivateCounts:
         answers: the journal of the release; without one, draws are recorded nowhere.
     """
 
-    __slots__ = ("__answers", "__domain", "__load", "__sensitivity")
+    __slots__ = ("__answers", "__domain", "__load", "__scales", "__sensitivity")
 
     def __init__(
         self,
@@ -67,6 +67,7 @@ class PrivateCounts:
             raise DoorMisuse("sensitivity must be at least 1: the most that one privacy unit moves the counts")
         self.__domain, self.__sensitivity = domain, index(sensitivity)
         self.__load, self.__answers = load, Unrecorded() if answers is None else answers
+        self.__scales: dict[str, Fraction] = {}
 
     @property
     def domain(self) -> Domain:
@@ -77,6 +78,11 @@ class PrivateCounts:
     def sensitivity(self) -> int:
         """L1 sensitivity of the counts."""
         return self.__sensitivity
+
+    @property
+    def scales(self) -> dict[str, Fraction]:
+        """The scale of the noise that each step so far has bought."""
+        return dict(self.__scales)
 
     def noisy_cells(self, budget: Budget) -> NoisyCells:
         """Every cell plus its own discrete Laplace noise of scale sensitivity/epsilon; spends the budget."""
@@ -155,6 +161,7 @@ class PrivateCounts:
                 raise DoorMisuse("a score must give one whole number for every declared candidate")
             return _noisy_winners(scores, scale)
 
+        self.__scales[budget.step] = scale
         return self.__answers.answer(budget.step, question, draw)
 
     def _scale(self, budget: Budget) -> Fraction:
@@ -179,6 +186,7 @@ class PrivateCounts:
             sums = exact()
             return sums + noise.discrete_laplace(scale, sums.size)
 
+        self.__scales[budget.step] = scale
         values = self.__answers.answer(budget.step, question, draw).astype(np.float64)
         values.flags.writeable = False
         return values

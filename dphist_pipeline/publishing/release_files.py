@@ -7,6 +7,8 @@ import hashlib
 import json
 import os
 import sys
+from collections.abc import Mapping
+from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -39,15 +41,16 @@ class PublishedFilesDamaged(DphistError):
         )
 
 
-def write_release(estimate: Estimate, facts: dict[str, Any], staging: Path) -> None:
+def write_release(estimate: Estimate, scales: Mapping[str, Fraction], facts: dict[str, Any], staging: Path) -> None:
     """Writes the files of a release into a folder that nobody reads yet, and waits until they are on the disk.
 
     Args:
         estimate: what the mechanism returned.
+        scales: of the noise that each step bought; a forfeited step bought none.
         facts: the audit's facts, public, without charges, versions and digests; see `pipeline`.
         staging: an empty folder on the file system of the public store.
     """
-    charges = [Charged(step, epsilon, facts["sensitivity"] / epsilon) for step, epsilon in estimate.charges]
+    charges = [Charged(step, epsilon, scales.get(step)) for step, epsilon in estimate.charges]
     write_histogram(estimate, staging / "histogram.parquet")
     write_groups(estimate, staging / "groups.parquet")
     write_charges(facts, charges, staging / "audit.parquet")
@@ -56,9 +59,9 @@ def write_release(estimate: Estimate, facts: dict[str, Any], staging: Path) -> N
         "epsilon": str(estimate.epsilon),
         "epsilon_double": rounded_up(estimate.epsilon),
         "unbiased_noise_scale": None if estimate.unbiased is None else str(estimate.unbiased.scale),
-        "noise": "discrete Laplace, P(k) proportional to exp(-|k| / noise_scale)",
+        "noise": "discrete Laplace, P(k) proportional to exp(-|k| / noise_scale); for choices the one-sided half of it",
         "charges": [
-            {"step": charged.step, "epsilon": str(charged.epsilon), "noise_scale": str(charged.scale)}
+            {"step": charged.step, "epsilon": str(charged.epsilon), "noise_scale": charged.scale_text}
             for charged in charges
         ],
         "values_digest": values_digest(estimate),

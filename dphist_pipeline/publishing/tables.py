@@ -32,7 +32,12 @@ class Charged:
 
     step: str
     epsilon: Fraction
-    scale: Fraction
+    scale: Fraction | None
+
+    @property
+    def scale_text(self) -> str | None:
+        """The scale of the noise, exact; None for a step that was forfeited."""
+        return None if self.scale is None else str(self.scale)
 
 
 def write_histogram(estimate: Estimate, path: Path) -> None:
@@ -90,7 +95,7 @@ def write_charges(facts: dict[str, Any], charges: list[Charged], path: Path) -> 
             "step": charged.step,
             "epsilon": str(charged.epsilon),
             "epsilon_double": rounded_up(charged.epsilon),
-            "noise_scale": str(charged.scale),
+            "noise_scale": charged.scale_text,
             "ledger_hash": facts["ledger"]["hash"],
         }
         for charged in charges

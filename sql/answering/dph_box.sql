@@ -5,6 +5,10 @@
 -- Refuses in the last WHERE: a query that reads one column only would never compute an error in another.
 CREATE OR REPLACE MACRO dph_box(release_name, box := '{}', period := NULL) AS TABLE
 WITH
+-- Named first, and as no release can be: a name of a part below would hide a release of the same name.
+dph_cells AS (
+    SELECT t.period, t.revision, t.cell_number, t.estimate, t.unbiased_estimate FROM query_table(release_name) AS t
+),
 asked AS (
     SELECT
         lower(trim(split_part(release_name, '.', -1), '"')) AS release,
@@ -136,7 +140,7 @@ summed AS (
         any_value(c.noise_scale) AS noise_scale, any_value(c.noise_variance) AS noise_variance,
         count(*) AS cells, sum(t.estimate) AS estimate, sum(t.unbiased_estimate) AS unbiased
     FROM conditions AS c
-    JOIN query_table(release_name) AS t
+    JOIN dph_cells AS t
         ON t.period = c.period AND t.revision = c.revision
         AND len(list_filter(c.allowed, lambda k: NOT (
             (t.cell_number // k.stride) % k.size BETWEEN k.first AND k.last

@@ -3,6 +3,10 @@
 -- by its first day, for all of them.
 CREATE OR REPLACE MACRO dph_total(release_name, period := NULL) AS TABLE
 WITH
+-- Named first, and as no release can be: a name of a part below would hide a release of the same name.
+dph_cells AS (
+    SELECT t.period, t.revision, t.estimate, t.unbiased_estimate FROM query_table(release_name) AS t
+),
 asked AS (
     SELECT lower(trim(split_part(release_name, '.', -1), '"')) AS release, CAST(period AS VARCHAR) AS period
 ),
@@ -26,7 +30,7 @@ summed AS (
         chosen.period, chosen.revision,
         any_value(chosen.noise_scale) AS noise_scale, any_value(chosen.noise_variance) AS noise_variance,
         count(*) AS cells, sum(t.estimate) AS estimate, sum(t.unbiased_estimate) AS unbiased
-    FROM query_table(release_name) AS t JOIN chosen ON chosen.period = t.period AND chosen.revision = t.revision
+    FROM dph_cells AS t JOIN chosen ON chosen.period = t.period AND chosen.revision = t.revision
     GROUP BY chosen.period, chosen.revision
 ),
 barred AS (

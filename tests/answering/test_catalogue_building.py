@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from system.small_release import NAME, WEEKS, Project, at_once, start
 from dphist_pipeline.answering.catalogue import build_catalogue, holds
 from dphist_pipeline.answering.published import NotPublished, latest_revision
 from dphist_pipeline.publishing.release_files import PublishedFilesDamaged
+from dphist_pipeline.store import Store
 
 PLANTED = "planted-4e1b"  # as long as the texts that DuckDB keeps inside its vectors
 
@@ -112,6 +115,21 @@ def test_two_builders_at_once_leave_one_catalogue_that_holds_both(project: Proje
     assert not list((copy.root / "confidential" / "runs").iterdir())
 
 
+def test_a_builder_waits_for_another_and_then_builds_anew(project: Project, tmp_path: Path) -> None:
+    copy = project.copy(tmp_path / "copy")
+    catalogue = copy.root / "public" / "catalog.duckdb"
+    with ThreadPoolExecutor(1) as pool:
+        with Store.open(copy.root).building():
+            waiting = pool.submit(start, copy, WEEKS[1])
+            while not copy.published(WEEKS[1]).is_dir() and not waiting.done():
+                time.sleep(0.01)
+            time.sleep(0.5)
+            assert not waiting.done()
+            assert periods(catalogue, NAME) == WEEKS[:1]
+        assert waiting.result().refusal == ""
+    assert periods(catalogue, NAME) == WEEKS[:2]
+
+
 def test_a_killed_build_leaves_the_old_catalogue_and_the_next_call_mends_it(project: Project, tmp_path: Path) -> None:
     boundaries = start(project.copy(tmp_path / "whole"), WEEKS[1]).boundaries
     copy = project.copy(tmp_path / "copy")
@@ -202,6 +220,17 @@ def test_it_is_made_of_public_files_alone(tmp_path: Path) -> None:
     # DuckDB writes checksums, an id, and some bytes of padding as it finds them.
     assert builds[0].size == builds[1].size
     assert int((builds[0] != builds[1]).sum()) < 1000
+
+
+def test_it_says_what_every_cell_number_means(tmp_path: Path) -> None:
+    publish(tmp_path, "2026-03-02")
+    with duckdb.connect(str(built(tmp_path)), read_only=True) as connection:
+        rows = connection.execute("SELECT * EXCLUDE (grid) FROM dph_bins ORDER BY stride DESC, position").fetchall()
+    ages = [(-np.inf, 0.0), (0.0, 18.0), (18.0, 65.0), (65.0, np.inf), (None, None)]
+    assert rows == [
+        *[("age", 3, 5, position, True, *ends, None) for position, ends in enumerate(ages)],
+        *[("ward", 1, 3, n, False, None, None, ward) for n, ward in enumerate(["surgery", "medicine", None])],
+    ]
 
 
 def test_it_says_what_was_promised(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dphist_pipeline.answering.boxes import Wanted
@@ -111,6 +111,7 @@ def test_nothing_that_is_short_enough_takes_long_to_read() -> None:
             parse_where(hostile)
 
 
+@settings(max_examples=300, deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_gives_a_box_or_a_refusal(where: str) -> None:
     with suppress(WhereRefused):
@@ -141,12 +142,14 @@ PIECES = [
 ]
 
 
+@settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map(" ".join))
 def test_any_mixture_of_its_words_gives_a_box_or_a_refusal(where: str) -> None:
     with suppress(WhereRefused):
         assert set(parse_where(where)) <= {"age", "ward", "in", "is", "and", "other"}
 
 
+@settings(max_examples=300, deadline=None)
 @given(st.text(max_size=40))
 def test_any_category_can_be_asked_for_in_quotes(category: str) -> None:
     doubled = category.replace("'", "''")

@@ -73,7 +73,7 @@ FIXED: dict[str, Any] = {
     "epsilon": "1/2",
     "epsilon_double": 0.5,
     "unbiased_noise_scale": "4",
-    "noise": "discrete Laplace, P(k) proportional to exp(-|k| / noise_scale)",
+    "noise": "discrete Laplace, P(k) proportional to exp(-|k| / noise_scale); for choices the one-sided half of it",
     "charges": [{"step": "counts", "epsilon": "1/2", "noise_scale": "4"}],
 }
 

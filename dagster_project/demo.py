@@ -119,12 +119,12 @@ def show(store: Store) -> None:
         connection.execute(f"ATTACH '{catalogue}' AS r (READ_ONLY)")
         rows = connection.execute(query).fetchall()
         total = connection.execute("SELECT estimate, ci_lower, ci_upper FROM r.dph_total('r.population')").fetchall()[0]
-    console.print("\nSurgical admissions of people aged 60 and over, at most 3 visits a patient and week:")
+    console.print("\nSurgical admissions, age 60 and over, at most 3 visits a patient and week:")
     table = Table("week of", "estimate", "95 % interval", box=None, header_style="bold", pad_edge=False)
     for period, visits, lower, upper in rows:
         table.add_row(period, f"{visits:,.0f}", f"{lower:,.0f} to {upper:,.0f}")
     console.print(table)
-    console.print(f"Residents: {total[0]:,.0f}, 95 % interval {total[1]:,.0f} to {total[2]:,.0f}")
+    console.print(f"Residents: {total[0]:,.0f} (by dpcube; 95 % by noisy cells: {total[1]:,.0f} to {total[2]:,.0f})")
     console.print("\nWhat was spent, once and for all:")
     for account in store.ledger().accounts():
         statement = store.ledger().statement(account.name)
@@ -135,8 +135,7 @@ def show(store: Store) -> None:
         )
     console.print(f"\nPublished tables   {store.public.relative_to(PROJECT)}/<release>/period=…/revision=…/")
     console.print(f"Catalogue for SQL  {catalogue.relative_to(PROJECT)}")
-    command = ".venv/bin/dphist answer weekly_admissions --store demo/store"
-    console.print(f"\nAsk it:   {command} --where 'ward = surgery and age >= 60'")
+    console.print("\nAsk it:   .venv/bin/dphist answer weekly_admissions --store demo/store")
     console.print("See it:   make ui     (Dagster's page, with the runs of this demo)")
 
 

@@ -180,9 +180,15 @@ def answer(
         ends = {"lower": bars and bars[0], "upper": bars and bars[1]}
         print_json({**facts, "estimate": found.estimate, **ends, "basis": found.basis, "cells": found.cells})
         return
-    out.print(f"[bold]{found.estimate:,.1f}[/] records, estimated over {found.cells:,} cells")
+    cells = "1 cell" if found.cells == 1 else f"{found.cells:,} cells"
+    out.print(f"[bold]{found.estimate:,.0f}[/] records, estimated over {cells}")
     if bars:
         out.print(f"  95 % interval of the true (bounded) count: {bars[0]:,.0f} to {bars[1]:,.0f}")
+        if not bars[0] <= found.estimate <= bars[1]:
+            out.print(
+                "  The estimate lies outside: the interval is that of the noisy cells alone, cut off at 0, and the"
+            )
+            out.print("  mechanism smooths them, or its noise is below 0.")
     else:
         out.print("  no interval: this mechanism paid for no noisy cells")
 
@@ -275,13 +281,15 @@ def show(
 
 @ledger_app.command()
 def verify(store: StoreOption = None, as_json: JsonOption = False) -> None:
-    """Reads the whole ledger again: every hash, every sum, and every published audit against it."""
-    ledger = _open_store(store).ledger()
-    entries = ledger.verify()
+    """Reads the whole ledger again, every hash and every sum, and every published file against it."""
+    opened = _open_store(store)
+    entries, whole, missing = opened.verify()
     if as_json:
-        print_json({"entries": entries, "ledger": ledger.id})
-    else:
-        out.print(f"[green]✓[/] {entries} entries, every hash and every sum holds")
+        print_json({"entries": entries, "publications": whole, "missing": missing, "ledger": opened.ledger_id})
+        return
+    out.print(f"[green]✓[/] {entries} entries, every hash and every sum holds; {whole} publications are whole")
+    for place in missing:
+        out.print(f"  published once, and not in the public folder now: {escape(place)}")
 
 
 def main() -> None:

@@ -87,6 +87,10 @@ class Store:
             StoreUnusable: something is there already, or the folder cannot be made.
         """
         root = root.absolute()
+        if {"?", "#"} & set(str(root)):
+            raise StoreUnusable(
+                root, "cannot be made: databases take ? and # for parts of an address. Use another name."
+            )
         if root.exists() and (not root.is_dir() or any(root.iterdir())):
             raise StoreUnusable(root, "cannot be made: something is there already. Choose another folder.")
         try:
@@ -141,6 +145,33 @@ class Store:
         # Audits first, entries second: another run may charge and publish at this very moment.
         ledger.require(list(self._witnesses()))
         return ledger
+
+    def verify(self) -> tuple[int, int, list[str]]:
+        """Reads the whole ledger again, and every published file against it.
+
+        Returns:
+            Number of entries; number of publications that are whole; those that the ledger knows and that are not
+            in the public folder.
+
+        Raises:
+            LedgerError, PublishedFilesDamaged: what does not agree.
+        """
+        from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, read_audit
+
+        ledger = self.ledger()
+        entries, whole, missing = ledger.verify(), 0, []
+        for account in ledger.accounts():
+            for charge in ledger.statement(account.name).charges:
+                key = Key(charge.release, charge.period, charge.revision)
+                recorded = ledger.published_digest(charge)
+                if recorded is not None and not self.published(key).exists():
+                    missing.append(str(key.public_place))
+                elif recorded is not None:
+                    audit = read_audit(self.published(key))
+                    if (audit["values_digest"], audit["ledger"]["hash"]) != (recorded, charge.hash):
+                        raise PublishedFilesDamaged(self.published(key), "is not what the ledger recorded")
+                    whole += 1
+        return entries, whole, missing
 
     @property
     def public(self) -> Path:

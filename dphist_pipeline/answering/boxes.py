@@ -113,7 +113,10 @@ def _of_categories(axis: CategoricalAxis, wanted: Wanted) -> NDArray[np.int64]:
         elif category in axis.values:
             positions.append(axis.values.index(str(category)))
         else:
-            raise QuestionRefused(axis.name, f"has no category {category!r:.60}. {did_you_mean(category, axis.values)}")
+            hint = did_you_mean(category, axis.values)
+            if axis.other_cell is not None:
+                hint += f" For null and all other values: `{axis.name} is other`, in Python None."
+            raise QuestionRefused(axis.name, f"has no category {category!r:.60}. {hint}")
     return np.array(sorted(set(positions)), dtype=np.int64)
 
 

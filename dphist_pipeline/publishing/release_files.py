@@ -113,11 +113,12 @@ def read_audit(published: Path) -> dict[str, Any]:
     try:
         audit: dict[str, Any] = json.loads((published / "audit.json").read_bytes())
         expected = dict(audit["files"])
-        damaged = next((name for name in FILES[:-1] if _digest(published / name) != expected.get(name)), None)
         if audit["audit_digest"] != _audit_digest(audit):
             damaged = "audit.json"
     except (OSError, ValueError, KeyError, TypeError):
         damaged = "audit.json"
+    if damaged is None:
+        damaged = next((name for name in FILES[:-1] if _digest(published / name) != expected.get(name)), None)
     if damaged:
         raise PublishedFilesDamaged(published, f"has a missing or altered {damaged}")
     return audit
@@ -129,7 +130,10 @@ def _audit_digest(audit: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
-def _digest(path: Path) -> str:
+def _digest(path: Path) -> str | None:
+    """SHA-256 of a file; None when there is none to read."""
+    if not path.is_file():
+        return None
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

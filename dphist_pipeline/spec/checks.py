@@ -27,6 +27,7 @@ EVERY_ROW = "row"
 LARGEST_BOUND = int(LARGEST_SCALE * LARGEST_EPSILON)
 LONGEST_SOURCE = 4000
 
+_OWNER = re.compile(r"team:[A-Za-z0-9_.-]+|[^@\s]+@[^@\s]+\.[^@\s]+")
 _CRON_FIELD = re.compile(r"[0-9A-Za-z*/,#?-]+", re.ASCII)
 _MACHINE_ZONES = ("localtime", "Factory", "posixrules", "posix/", "right/")
 
@@ -213,7 +214,8 @@ def owners(value: object) -> tuple[str, ...]:
     found: list[tuple[Location, str]] = []
     for number, owner in enumerate(value):
         try:
-            text(owner)
+            if not _OWNER.fullmatch(text(owner)):
+                raise ValueError(f'must be an e-mail address, or a team such as "team:statistics", not {shown(owner)}')
         except ValueError as error:
             found.append(((number,), str(error)))
     if found:

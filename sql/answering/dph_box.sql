@@ -41,7 +41,7 @@ axes AS (
     ) AS a
 ),
 wishes AS (
-    SELECT axes.grid, axes.axis, unnest(
+    SELECT DISTINCT axes.grid, axes.axis, unnest(
         CASE json_type(axes.wanted)
             WHEN 'ARRAY' THEN CAST(axes.wanted AS VARCHAR[])
             WHEN 'NULL' THEN CAST([NULL] AS VARCHAR[])
@@ -56,20 +56,26 @@ ends AS (
     FROM axes
     WHERE axes.wanted IS NOT NULL AND axes.binned
 ),
+-- Per axis, a bit for every position: whether it is wanted.
 allowed AS (
     SELECT
-        bins.grid, bins.axis, any_value(bins.stride) AS stride, any_value(bins.size) AS size,
-        list(bins.position) AS positions, min(bins.position) AS first, max(bins.position) AS last
-    FROM axes JOIN bins ON bins.grid = axes.grid AND bins.axis = axes.axis
-    WHERE axes.wanted IS NOT NULL AND CASE
-        WHEN axes.binned THEN bins.bin_lower >= coalesce(axes.low, '-inf') AND bins.bin_upper <= coalesce(axes.high, 'inf')
-        ELSE EXISTS (
-            FROM wishes
-            WHERE wishes.grid = bins.grid AND wishes.axis = bins.axis
-                AND wishes.category IS NOT DISTINCT FROM bins.category
-        )
-    END
-    GROUP BY bins.grid, bins.axis
+        positions.grid, positions.axis, any_value(positions.stride) AS stride, any_value(positions.size) AS size,
+        CAST(string_agg(CASE WHEN positions.is_wanted THEN '1' ELSE '0' END, '' ORDER BY positions.position) AS BIT) AS bits
+    FROM (
+        SELECT bins.*, coalesce(
+            CASE
+                WHEN axes.binned THEN bins.bin_lower >= coalesce(axes.low, '-inf')
+                    AND bins.bin_upper <= coalesce(axes.high, 'inf')
+                ELSE wishes.axis IS NOT NULL
+            END,
+            false
+        ) AS is_wanted
+        FROM axes JOIN bins ON bins.grid = axes.grid AND bins.axis = axes.axis
+        LEFT JOIN wishes
+            ON wishes.grid = bins.grid AND wishes.axis = bins.axis AND wishes.category IS NOT DISTINCT FROM bins.category
+        WHERE axes.wanted IS NOT NULL
+    ) AS positions
+    GROUP BY positions.grid, positions.axis
 ),
 problems AS (
     SELECT 'there is no period ' || asked.period || '; it has '
@@ -105,30 +111,33 @@ problems AS (
     GROUP BY ends.grid, ends.axis, ends.bound
     HAVING NOT bool_or(ends.bound IN (bins.bin_lower, bins.bin_upper))
     UNION ALL
-    SELECT 'axis ' || wishes.axis || ' has no category ' || coalesce(wishes.category, 'for other') || '; it has '
+    SELECT 'axis ' || unknown.axis || ' has no category ' || coalesce(any_value(unknown.category), 'for other') || '; it has '
         || array_to_string(
             list(
                 bins.category
-                ORDER BY jaro_winkler_similarity(bins.category, wishes.category) DESC, bins.position
+                ORDER BY jaro_winkler_similarity(bins.category, unknown.category) DESC, bins.position
             ) FILTER (bins.category IS NOT NULL)[:20],
             ', '
         )
-    FROM wishes JOIN bins ON bins.grid = wishes.grid AND bins.axis = wishes.axis
-    GROUP BY wishes.grid, wishes.axis, wishes.category
-    HAVING NOT bool_or(bins.category IS NOT DISTINCT FROM wishes.category)
+    FROM (
+        SELECT DISTINCT ON (wishes.grid, wishes.axis) wishes.grid, wishes.axis, wishes.category
+        FROM wishes ANTI JOIN bins
+            ON bins.grid = wishes.grid AND bins.axis = wishes.axis AND bins.category IS NOT DISTINCT FROM wishes.category
+        ORDER BY wishes.grid, wishes.axis, wishes.category
+    ) AS unknown
+    JOIN bins ON bins.grid = unknown.grid AND bins.axis = unknown.axis
+    GROUP BY unknown.grid, unknown.axis
     UNION ALL
     -- The first in the alphabet is told; this one comes after those that explain it.
-    SELECT 'no cells lie where axis ' || axes.axis || ' is asked'
-    FROM axes
-    WHERE axes.wanted IS NOT NULL
-        AND NOT EXISTS (FROM allowed WHERE allowed.grid = axes.grid AND allowed.axis = axes.axis)
+    SELECT 'no cells lie where axis ' || allowed.axis || ' is asked'
+    FROM allowed
+    WHERE bit_count(allowed.bits) = 0
 ),
 conditions AS (
     SELECT
         chosen.*,
         coalesce(
-            (SELECT list({'stride': allowed.stride, 'size': allowed.size, 'first': allowed.first, 'last': allowed.last,
-                'dense': allowed.last - allowed.first + 1 = len(allowed.positions), 'positions': allowed.positions})
+            (SELECT list({'stride': allowed.stride, 'size': allowed.size, 'bits': allowed.bits})
              FROM allowed WHERE allowed.grid = chosen.grid),
             []
         ) AS allowed
@@ -142,10 +151,9 @@ summed AS (
     FROM conditions AS c
     JOIN dph_cells AS t
         ON t.period = c.period AND t.revision = c.revision
-        AND len(list_filter(c.allowed, lambda k: NOT (
-            (t.cell_number // k.stride) % k.size BETWEEN k.first AND k.last
-            AND (k.dense OR list_contains(k.positions, (t.cell_number // k.stride) % k.size))
-        ))) = 0
+        AND len(list_filter(
+            c.allowed, lambda k: get_bit(k.bits, CAST((t.cell_number // k.stride) % k.size AS INTEGER)) = 0
+        )) = 0
     GROUP BY c.period, c.revision
 ),
 barred AS (

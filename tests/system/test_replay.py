@@ -118,6 +118,28 @@ def test_altered_files_are_refused_and_made_anew_once_they_are_moved_away(releas
     assert released.files("public") == good
 
 
+def test_verify_reads_every_published_file_against_the_ledger(released: Project) -> None:
+    store = Store.open(released.root)
+    entries = len(released.ledger().entries())
+    assert store.verify() == (entries, 1, [])
+    for name in sorted(FILES):
+        path = released.published() / name
+        content = path.read_bytes()
+        path.write_bytes(content.replace(b'"patient_id"', b'"row"') if name == "audit.json" else content[1:])
+        with pytest.raises(PublishedFilesDamaged, match=name):
+            store.verify()
+        path.write_bytes(content)
+    released.published().rename(released.folder / "moved away")
+    whole, missing = store.verify()[1:]
+    assert (whole, missing) == (0, [str(released.published().relative_to(released.root / "public"))])
+
+
+def test_a_missing_file_is_named(released: Project) -> None:
+    (released.published() / "groups.parquet").unlink()
+    with refused(released, PublishedFilesDamaged, "missing or altered groups.parquet"):
+        released.release()
+
+
 def test_an_audit_that_cannot_be_read_is_refused_with_what_to_do(released: Project) -> None:
     (released.published() / "audit.json").write_text("{")
     with refused(released, StoreUnusable, "damaged audit.*move its folder away"):

@@ -1,7 +1,7 @@
 -- The estimated count in a box of cells, with its error bar: one row for each period (its latest revision), in order.
 -- In: the release's table, with the catalogue's name before it where it is attached ('r.weekly_admissions'); the box as
 -- a struct or as JSON text: per axis [low, high) in axis units with null for an open end, or a category, null for
--- `other`, or a list of categories; a period, by its first day, for all of them. An axis that is left out is summed over.
+-- `other`, or a list of categories. An axis that is left out is summed over. A period by its first day; all without it.
 -- Refuses in the last WHERE: a query that reads one column only would never compute an error in another.
 CREATE OR REPLACE MACRO dph_box(release_name, box := '{}', period := NULL) AS TABLE
 WITH
@@ -35,9 +35,8 @@ axes AS (
         TRY_CAST(json_extract(a.wanted, '$[0]') AS DOUBLE) AS low,
         TRY_CAST(json_extract(a.wanted, '$[1]') AS DOUBLE) AS high
     FROM (
-        SELECT DISTINCT
-            bins.grid, bins.axis, bins.stride, bins.binned, json_extract(asked.box, '$."' || bins.axis || '"') AS wanted
-        FROM bins, asked
+        SELECT d.*, json_extract(asked.box, '$."' || d.axis || '"') AS wanted
+        FROM (SELECT DISTINCT bins.grid, bins.axis, bins.stride, bins.binned FROM bins) AS d, asked
     ) AS a
 ),
 wishes AS (
@@ -60,7 +59,9 @@ ends AS (
 allowed AS (
     SELECT
         positions.grid, positions.axis, any_value(positions.stride) AS stride, any_value(positions.size) AS size,
-        CAST(string_agg(CASE WHEN positions.is_wanted THEN '1' ELSE '0' END, '' ORDER BY positions.position) AS BIT) AS bits
+        CAST(
+            string_agg(CASE WHEN positions.is_wanted THEN '1' ELSE '0' END, '' ORDER BY positions.position) AS BIT
+        ) AS bits
     FROM (
         SELECT bins.*, coalesce(
             CASE
@@ -72,7 +73,8 @@ allowed AS (
         ) AS is_wanted
         FROM axes JOIN bins ON bins.grid = axes.grid AND bins.axis = axes.axis
         LEFT JOIN wishes
-            ON wishes.grid = bins.grid AND wishes.axis = bins.axis AND wishes.category IS NOT DISTINCT FROM bins.category
+            ON wishes.grid = bins.grid AND wishes.axis = bins.axis
+                AND wishes.category IS NOT DISTINCT FROM bins.category
         WHERE axes.wanted IS NOT NULL
     ) AS positions
     GROUP BY positions.grid, positions.axis
@@ -88,7 +90,10 @@ problems AS (
     WHERE json_type(asked.box) <> 'OBJECT' OR len(json_keys(asked.box)) <> len(list_distinct(json_keys(asked.box)))
     UNION ALL
     SELECT 'there is no axis ' || unknown.axis || ' in period ' || chosen.period || '; the axes are '
-        || (SELECT string_agg(axes.axis, ', ' ORDER BY axes.stride DESC, axes.axis) FROM axes WHERE axes.grid = chosen.grid)
+        || (
+            SELECT string_agg(axes.axis, ', ' ORDER BY axes.stride DESC, axes.axis)
+            FROM axes WHERE axes.grid = chosen.grid
+        )
     FROM chosen, (SELECT unnest(json_keys(asked.box)) AS axis FROM asked) AS unknown
     WHERE NOT EXISTS (FROM axes WHERE axes.grid = chosen.grid AND axes.axis = unknown.axis)
     UNION ALL
@@ -111,8 +116,8 @@ problems AS (
     GROUP BY ends.grid, ends.axis, ends.bound
     HAVING NOT bool_or(ends.bound IN (bins.bin_lower, bins.bin_upper))
     UNION ALL
-    SELECT 'axis ' || unknown.axis || ' has no category ' || coalesce(any_value(unknown.category), 'for other') || '; it has '
-        || array_to_string(
+    SELECT 'axis ' || unknown.axis || ' has no category ' || coalesce(any_value(unknown.category), 'for other')
+        || '; it has ' || array_to_string(
             list(
                 bins.category
                 ORDER BY jaro_winkler_similarity(bins.category, unknown.category) DESC, bins.position
@@ -122,7 +127,8 @@ problems AS (
     FROM (
         SELECT DISTINCT ON (wishes.grid, wishes.axis) wishes.grid, wishes.axis, wishes.category
         FROM wishes ANTI JOIN bins
-            ON bins.grid = wishes.grid AND bins.axis = wishes.axis AND bins.category IS NOT DISTINCT FROM wishes.category
+            ON bins.grid = wishes.grid AND bins.axis = wishes.axis
+                AND bins.category IS NOT DISTINCT FROM wishes.category
         ORDER BY wishes.grid, wishes.axis, wishes.category
     ) AS unknown
     JOIN bins ON bins.grid = unknown.grid AND bins.axis = unknown.axis

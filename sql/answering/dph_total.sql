@@ -1,6 +1,6 @@
 -- The estimated number of all (bounded) rows of a release, with its error bar: one row for each period, in order.
 -- In: the release's table, with the catalogue's name before it where it is attached ('r.weekly_admissions'); a period,
--- by its first day, for all of them.
+-- by its first day; all without it.
 CREATE OR REPLACE MACRO dph_total(release_name, period := NULL) AS TABLE
 WITH
 -- Named first, and as no release can be: a name of a part below would hide a release of the same name.

@@ -227,12 +227,15 @@ def publish(attempt: Attempt, paid: Paid, scratch: Path) -> Release:
 
 def refresh_catalogue(attempt: Attempt) -> None:
     """Builds the catalogue anew unless it holds this release; one builder at a time."""
-    from dphist_pipeline.answering.catalogue import build_catalogue, holds
+    from dphist_pipeline.answering.building import build_apart
+    from dphist_pipeline.answering.catalogue import holds
 
-    if not holds(attempt.store.public, attempt.path):
-        attempt.progress("updating the catalogue")
-        with attempt.store.run(attempt.key) as scratch, attempt.store.building():
-            build_catalogue(attempt.store.public, scratch)
+    if holds(attempt.store.public, attempt.path):
+        return
+    attempt.progress("updating the catalogue")
+    with attempt.store.run(attempt.key) as scratch, attempt.store.building():
+        if not holds(attempt.store.public, attempt.path):  # whoever built just now may have had it
+            build_apart(attempt.store.public, scratch)
 
 
 def answered(attempt: Attempt, scratch: Path) -> Paid | None:

@@ -7,6 +7,15 @@ from pathlib import Path
 import pytest
 from office import Office
 
+from dphist_pipeline.answering import building
+from dphist_pipeline.answering.catalogue import build_catalogue
+
+
+@pytest.fixture(autouse=True)
+def catalogue_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spares a new process for every publication; `answering/test_building_apart.py` tests the real way."""
+    monkeypatch.setattr(building, "build_apart", build_catalogue)
+
 
 @pytest.fixture
 def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Office:

@@ -28,6 +28,8 @@ import pyarrow.parquet as pq
 import sqlalchemy as sa
 
 from dphist_pipeline import pipeline
+from dphist_pipeline.answering import building
+from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.privacy.ledger import Account, Ledger
 from dphist_pipeline.releases import Release
@@ -191,6 +193,7 @@ def at_once(calls: list[tuple[Project, str, str]]) -> list[Outcome]:
 
 
 def _child(project: Project, period: str, reason: str, kill_at: int, wait: Any, said: Connection) -> None:
+    building.build_apart = build_catalogue  # spares a new process, and has its boundaries here
     boundaries = _watch(project.root, kill_at)
     if wait is not None:
         wait.wait(60)

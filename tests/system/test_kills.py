@@ -120,7 +120,7 @@ def test_a_command_killed_at_random_times_is_finished_by_the_same_command(fresh:
     assert seconds, "it did not end within a minute"
     for number in range(500):
         project = fresh.copy(tmp_path / f"{number}")
-        if not run_command(project, chance.uniform(0.5, 1) * seconds):
+        if not run_command(project, chance.uniform(0.2, 1) * seconds):
             drawn = bool(project.files("confidential/journal"))
             states["drawn" if drawn else "charged" if charges(project) else "not charged"] += 1
         finish(project, 1, "")

@@ -55,8 +55,5 @@ class AHP(Mechanism):
         values = (grouped.values / grouped.sizes)[groups]
         return Estimate(counts.domain, values, budget.charges, unbiased=noisy, groups=groups, sums=grouped)
 
-    def _shares(self, budget: Budget, sensitivity: int) -> tuple[Budget, Budget]:
-        order, sums = budget.split(order=self.order_share, counts=1 - self.order_share)
-        for share in (order, sums):
-            share.scale(sensitivity)
-        return order, sums
+    def _shares(self, budget: Budget, sensitivity: int) -> tuple[Budget, ...]:
+        return budget.split_for_noise(sensitivity, order=self.order_share, counts=1 - self.order_share)

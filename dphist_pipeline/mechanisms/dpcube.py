@@ -60,8 +60,5 @@ class DPCube(Mechanism):
         values = (boxed.values / boxed.sizes)[boxes]
         return Estimate(counts.domain, values, budget.charges, unbiased=noisy, groups=boxes, sums=boxed)
 
-    def _shares(self, budget: Budget, sensitivity: int) -> tuple[Budget, Budget]:
-        structure, sums = budget.split(structure=self.structure_share, counts=1 - self.structure_share)
-        for share in (structure, sums):
-            share.scale(sensitivity)
-        return structure, sums
+    def _shares(self, budget: Budget, sensitivity: int) -> tuple[Budget, ...]:
+        return budget.split_for_noise(sensitivity, structure=self.structure_share, counts=1 - self.structure_share)

@@ -45,6 +45,13 @@ class Budget:
             raise BudgetMisuse(self.step, f"shares sum to {sum(parts.values())}, not to 1")
         return tuple(self._child(name, part) for name, part in parts.items())
 
+    def split_for_noise(self, sensitivity: int, **shares: Fraction | str | int) -> tuple[Budget, ...]:
+        """As `split`, for shares that all buy noise against a sensitivity; refused where a scale exceeds 10^7."""
+        parts = self.split(**shares)
+        for part in parts:
+            part.scale(sensitivity)
+        return parts
+
     def scale(self, sensitivity: int) -> Fraction:
         """The scale of the noise that this budget buys against a sensitivity; refused above 10^7."""
         scale = sensitivity / self.epsilon

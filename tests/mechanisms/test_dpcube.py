@@ -1,0 +1,52 @@
+"""DPCube: how its two views of the cells are put together."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dphist_pipeline import mechanisms
+from dphist_pipeline.domain import Domain
+from dphist_pipeline.privacy.budget import Budget
+from dphist_pipeline.privacy.private_counts import PrivateCounts
+
+# Two halves, each of unlike cells.
+COUNTS = np.concatenate([np.arange(12), 500 + 20 * np.arange(12)]).reshape(4, 6)
+
+
+def released(counts, **settings):
+    exact = np.ascontiguousarray(counts, dtype=np.int64)
+    doors = PrivateCounts(Domain.from_shape(exact.shape), 1, lambda: exact.ravel())
+    return mechanisms.build("dpcube", settings).release(doors, Budget(Fraction(1)))
+
+
+@pytest.mark.parametrize("share", ["1/5", "1/2", "9/10"])
+def test_least_squares_explains_cells_and_sums_by_the_inverse_of_their_variances(share):
+    estimate = released(COUNTS, estimation="least_squares", structure_share=share, max_depth=1)
+    cells, sums, boxes = estimate.unbiased, estimate.sums, estimate.groups.ravel()
+    assert sums.values.size == 2
+    membership = (boxes == np.arange(2)[:, None]).astype(float)
+    views = np.vstack([np.eye(boxes.size) / cells.variance**0.5, membership / sums.variance**0.5])
+    seen = np.concatenate([cells.values.ravel() / cells.variance**0.5, sums.values / sums.variance**0.5])
+    best = np.linalg.lstsq(views, seen, rcond=None)[0]
+    assert np.allclose(estimate.values.ravel(), best)
+
+
+def test_a_box_of_alike_cells_is_spread_evenly_by_default():
+    estimate = released(np.repeat([[3], [900]], 50, axis=1))
+    assert np.array_equal(estimate.values, (estimate.sums.values / estimate.sums.sizes)[estimate.groups])
+
+
+@pytest.mark.parametrize("shape", [(40,), (6, 7), (2, 3, 4), (2, 2, 3, 2), (2, 2, 2, 2, 3), (2, 2, 2, 2, 2, 2)])
+@pytest.mark.parametrize("estimation", ["uniform", "least_squares"])
+def test_serves_one_to_six_axes(shape, estimation):
+    estimate = released(np.arange(np.prod(shape)).reshape(shape), estimation=estimation)
+    assert estimate.values.shape == shape
+    assert estimate.epsilon == 1
+
+
+def test_seven_axes_are_refused():
+    with pytest.raises(mechanisms.DomainRefused, match="up to 6 axes"):
+        mechanisms.build("dpcube", {}).check(Domain.from_shape((1,) * 7), 1, Fraction(1))

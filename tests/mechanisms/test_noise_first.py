@@ -1,0 +1,47 @@
+"""NoiseFirst: which price `penalty: auto` takes, on cells whose best price is known."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dphist_pipeline import mechanisms
+from dphist_pipeline.domain import Domain
+from dphist_pipeline.privacy.budget import Budget
+from dphist_pipeline.privacy.private_counts import PrivateCounts
+
+FLAT = np.full(2000, 50)
+UNLIKE = np.random.default_rng(7).geometric(0.001, 2000)
+
+
+class Kept:
+    """A journal that gives the first answer again, so that two settings see the same noisy cells."""
+
+    def __init__(self):
+        self.answers = {}
+
+    def answer(self, step, question, draw):
+        return self.answers.setdefault(step, draw()).copy()
+
+
+def released(counts, penalty, journal):
+    exact = np.asarray(counts, dtype=np.int64)
+    doors = PrivateCounts(Domain.from_shape(exact.shape), 1, lambda: exact, journal)
+    return mechanisms.build("noise_first", {"penalty": penalty}).release(doors, Budget(Fraction(1, 10)))
+
+
+@pytest.mark.parametrize(("counts", "best"), [(FLAT, "bic"), (UNLIKE, "paper")], ids=["flat", "unlike"])
+def test_auto_takes_the_price_that_errs_less(counts, best):
+    journal = Kept()
+    runs = {penalty: released(counts, penalty, journal).values for penalty in ("paper", "bic", "auto")}
+    error = {penalty: ((values - counts) ** 2).mean() for penalty, values in runs.items()}
+    assert min(error["paper"], error["bic"]) == error[best]
+    assert np.array_equal(runs["auto"], runs[best])
+    assert not np.array_equal(runs["paper"], runs["bic"])
+
+
+def test_the_papers_price_merges_less_than_the_bic_price():
+    journal = Kept()
+    assert released(FLAT, "paper", journal).groups.max() > 10 * released(FLAT, "bic", journal).groups.max()

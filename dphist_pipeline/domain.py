@@ -7,7 +7,9 @@ Along an axis the declared order is: below, the bins (or categories), above, oth
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, timedelta
 from functools import cached_property
 from typing import Literal
 
@@ -68,6 +70,32 @@ class BinnedAxis:
 
 
 @dataclass(frozen=True)
+class CalendarAxis(BinnedAxis):
+    """Days, weeks, months or years as half-open bins of local days.
+
+    Its edges are numbers of days since 1970-01-01, and `first_days` says them as dates.
+    """
+
+    @property
+    def first_days(self) -> tuple[date, ...]:
+        """The first day of each bin, and the day after the last bin."""
+        return tuple(day_of(edge) for edge in self.edges)
+
+
+EPOCH = date(1970, 1, 1)
+
+
+def day_of(number: float) -> date:
+    """The date that lies so many days after 1970-01-01."""
+    return EPOCH + timedelta(days=int(number))
+
+
+def number_of_day(day: date) -> int:
+    """Days since 1970-01-01."""
+    return (day - EPOCH).days
+
+
+@dataclass(frozen=True)
 class CategoricalAxis:
     """Named categories, compared as text.
 
@@ -76,12 +104,16 @@ class CategoricalAxis:
         column: the column of the source.
         values: the declared categories, in order.
         other: whether a cell for null, unparsable and undeclared values exists.
+        levels: coarser groupings by name, from the finest: what each category belongs to, in order of `values`.
+        labels: what people call each category, in order of `values`, or nothing.
     """
 
     name: str
     column: str
     values: tuple[str, ...]
     other: bool = False
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    labels: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:

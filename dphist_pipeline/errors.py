@@ -25,10 +25,14 @@ def _revived(kind: type[DphistError], args: tuple[Any, ...], facts: dict[str, An
     return error
 
 
+MOST_NAMED = 20
+
+
 def did_you_mean(word: object, known: Iterable[str]) -> str:
-    """A sentence that names the nearest known words, or all of them when none is near."""
+    """A sentence that names the nearest known words, or all of them (the first twenty) when none is near."""
     choices = sorted(known)
     near = get_close_matches(str(word), choices, n=2, cutoff=0.6)
     if near:
         return f"Did you mean {' or '.join(map(repr, near))}?"
-    return f"Known: {', '.join(choices)}." if choices else ""
+    more = f" and {len(choices) - MOST_NAMED:,} more" if len(choices) > MOST_NAMED else ""
+    return f"Known: {', '.join(choices[:MOST_NAMED])}{more}." if choices else ""

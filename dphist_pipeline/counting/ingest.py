@@ -13,7 +13,7 @@ import duckdb
 
 from dphist_pipeline.counting.positions import Positions, positions
 from dphist_pipeline.counting.source import NUMBERS, TIMES, ZONED_TIMES, Source, find_files, open_source, withheld
-from dphist_pipeline.domain import BinnedAxis
+from dphist_pipeline.domain import BinnedAxis, CalendarAxis
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.sql_files import identifier, literal, statement
@@ -21,6 +21,7 @@ from dphist_pipeline.sql_files import identifier, literal, statement
 CATEGORIES = (*NUMBERS, "BOOLEAN", "DATE", "UUID")
 UNITS = (*NUMBERS, "UUID")
 UNITS_THAT_FIT_INT64 = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+DATES_AND_TIMES = "dates, time stamps in micro- or nanoseconds, or text of those"
 MEMORY = "4GB"
 SPILL = "40GB"
 
@@ -94,18 +95,16 @@ def _connection(files: tuple[Path, ...], folder: Path, time_zone: str) -> Iterat
 def _check_types(spec: ReleaseSpec, source: Source) -> None:
     """Refuses columns that are missing or cannot serve, before any row is read."""
     for axis in spec.domain.axes:
-        if isinstance(axis, BinnedAxis):
+        if isinstance(axis, CalendarAxis):
+            source.type_of(axis.column, TIMES, f"a calendar axis, which takes {DATES_AND_TIMES}")
+        elif isinstance(axis, BinnedAxis):
             source.type_of(axis.column, NUMBERS, "a binned axis, which takes numbers or text that holds numbers")
         else:
             source.type_of(axis.column, CATEGORIES, "a categorical axis, which takes text, whole numbers and the like")
     if spec.privacy_unit != "row":
         source.type_of(spec.privacy_unit, UNITS, "a privacy unit, which takes text, whole numbers or UUIDs")
     if spec.period_column is not None:
-        source.type_of(
-            spec.period_column,
-            TIMES,
-            "a period column, which takes dates, time stamps in micro- or nanoseconds, or text of those",
-        )
+        source.type_of(spec.period_column, TIMES, f"a period column, which takes {DATES_AND_TIMES}")
 
 
 def _stage_statement(spec: ReleaseSpec, source: Source, axes: list[Positions], staged: Path) -> str:

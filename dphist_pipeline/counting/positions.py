@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis
+from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis
 from dphist_pipeline.sql_files import identifier, statement
 
 LONGEST_SEARCH = 4096
@@ -72,7 +72,7 @@ def _searched(axis: BinnedAxis, number: int) -> Positions:
             f"CASE WHEN list_extract($edges_{number}, {ahead}) {compare} {value} THEN {ahead} ELSE {place} END"
         )
     return Positions(
-        value=_number(axis.column),
+        value=_value(axis),
         place="CAST(0 AS BIGINT)",
         cell=_cell_of_place(axis, number),
         steps=tuple(steps),
@@ -92,7 +92,7 @@ def _guessed(axis: BinnedAxis, number: int) -> Positions:
         f" - CAST({value} {short} {table}.lower AS INTEGER) END"
     )
     return Positions(
-        value=_number(axis.column),
+        value=_value(axis),
         place=place,
         cell=_cell_of_place(axis, number),
         join=f"LEFT JOIN {table} ON {table}.bin = least({guess}, {axis.bins - 1})",
@@ -108,9 +108,14 @@ def _regular(axis: BinnedAxis) -> bool:
     return bool(np.abs(edges - even).max() <= 1e-3 * (edges[-1] - edges[0]) / axis.bins)
 
 
-def _number(column: str) -> str:
-    """A column as a double; NaN, which would sort above every number, becomes null."""
-    cast = f"TRY_CAST({identifier(column)} AS DOUBLE)"
+def _value(axis: BinnedAxis) -> str:
+    """A column as a double; NaN, which would sort above every number, becomes null. A date as days since 1970-01-01."""
+    column = identifier(axis.column)
+    if isinstance(axis, CalendarAxis):
+        # The local day: text and times with an offset are moments, all else is in the session's zone already.
+        local = f"TRY_CAST(TRY_CAST({column} AS TIMESTAMP WITH TIME ZONE) AS DATE)"
+        return f"CAST(date_diff('day', DATE '1970-01-01', {local}) AS DOUBLE)"
+    cast = f"TRY_CAST({column} AS DOUBLE)"
     return f"CASE WHEN isnan({cast}) THEN NULL ELSE {cast} END"
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from dphist_pipeline.errors import did_you_mean
-from dphist_pipeline.spec.axes import BinnedAxisSpec, CategoricalAxisSpec
+from dphist_pipeline.spec.axes import KINDS
 from dphist_pipeline.spec.refusals import NOT_YET, Location, MistakesError, not_yet
 
-_TAGS: dict[str, type[BaseModel]] = {"binned": BinnedAxisSpec, "categorical": CategoricalAxisSpec}
 _OTHER_SPELLINGS = {"neighbors": "neighbours"}
 _REQUIRED = {
     "release": "the release's name, such as weekly_admissions",
@@ -24,6 +23,8 @@ _REQUIRED = {
     "axes": "a list of axes, such as {column: age, start: 0, stop: 100, width: 5}",
     "column": "the column of the source",
     "values": "a list of categories",
+    "start": "the first day, such as 2026-01-05",
+    "stop": "the day after the last, such as 2027-01-04",
 }
 
 
@@ -56,10 +57,10 @@ def _unknown(raw: tuple[str | int, ...], fields: Mapping[str, object]) -> str:
         return not_yet(field)
     if field in _OTHER_SPELLINGS and len(raw) == 1:
         return f"is another spelling of `{_OTHER_SPELLINGS[field]}`, which is given too; keep one"
-    known = _TAGS[str(raw[2])].model_fields if len(raw) > 3 and raw[2] in _TAGS else fields
+    known = KINDS[str(raw[2])].model_fields if len(raw) > 3 and raw[2] in KINDS else fields
     return f"unknown field. {did_you_mean(field[:60], known)}"
 
 
 def _location(raw: tuple[str | int, ...]) -> Location:
     """Without the tag that pydantic puts between an axis and its fields."""
-    return (*raw[:2], *raw[3:]) if len(raw) > 2 and raw[0] == "axes" and raw[2] in _TAGS else tuple(raw)
+    return (*raw[:2], *raw[3:]) if len(raw) > 2 and raw[0] == "axes" and raw[2] in KINDS else tuple(raw)

@@ -32,20 +32,23 @@ from dphist_pipeline.spec.axes import MOST_CELLS, AxisSpec, check_axes
 from dphist_pipeline.spec.checks import Source
 from dphist_pipeline.spec.fields import one_of, whole
 from dphist_pipeline.spec.mistakes import located
-from dphist_pipeline.spec.periods import Length, Period, PeriodRule, WeekStart
+from dphist_pipeline.spec.periods import MONTHS, Length, Period, PeriodRule, WeekStart
 from dphist_pipeline.spec.refusals import SpecError, as_key, place, shown
 from dphist_pipeline.spec.sensitivity import Neighbours, l1_sensitivity
 
 LONGEST_DELAY = 36_500
 
 
-def declared(digest: bool, **more: Any) -> Any:
+def declared(digest: bool, later: bool = False, **more: Any) -> Any:
     """A field, marked as part of the spec's digest or not.
 
-    A field added later must stay out of `digest` while it has its default: else every period that was
-    released before asks for `--revise`.
+    Args:
+        digest: whether a change to it changes what is released.
+        later: added after specs were in use: out of the digest while it has its default, or else every period that was
+            released before would ask for `--revise`.
+        more: what pydantic takes.
     """
-    return Field(json_schema_extra={"digest": digest}, validate_default=True, **more)
+    return Field(json_schema_extra={"digest": digest, "later": later}, validate_default=True, **more)
 
 
 class ReleaseSpec(BaseModel):
@@ -81,6 +84,7 @@ class ReleaseSpec(BaseModel):
     )
     period_column: Annotated[str | None, PlainValidator(checks.period_column)] = declared(digest=True, default=None)
     week_starts: Annotated[WeekStart, one_of("monday", "sunday")] = declared(digest=True, default="monday")
+    quarter_starts: Annotated[str, one_of(*MONTHS)] = declared(digest=True, later=True, default="january")
     time_zone: Annotated[str, PlainValidator(checks.time_zone)] = declared(digest=True, default="UTC")
     release_delay_days: Annotated[int, PlainValidator(lambda value: whole(value, 0, LONGEST_DELAY))] = declared(
         digest=False, default=0
@@ -105,7 +109,9 @@ class ReleaseSpec(BaseModel):
         if not isinstance(attributes, Mapping):
             raise SpecError([(where, f"must be a mapping with the fields of the release, not {shown(attributes)}")])
         try:
-            spec = cls.model_validate({as_key(key): value for key, value in attributes.items()})
+            spec = cls.model_validate(
+                {as_key(key): value for key, value in attributes.items()}, context={"base": Path(base).resolve()}
+            )
         except ValidationError as error:
             problems = [(place(where, at), what) for at, what in located(error, cls.model_fields)]
         else:
@@ -177,7 +183,11 @@ class ReleaseSpec(BaseModel):
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of all fields that are part of the digest, in hex."""
-        kept = {field: value for field, value in self.normalised().items() if in_digest(field)}
+        kept = {
+            field: value
+            for field, value in self.normalised().items()
+            if in_digest(field) and not (_is_later(field) and getattr(self, field) == _default(field))
+        }
         canonical = json.dumps(kept, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
@@ -194,7 +204,8 @@ class ReleaseSpec(BaseModel):
         self._periods().refuse_unfinished(period, now)
 
     def _periods(self) -> PeriodRule:
-        return PeriodRule(self.period, self.week_starts, str(self.time_zone), self.release_delay_days)
+        first_month = MONTHS.index(self.quarter_starts) + 1
+        return PeriodRule(self.period, self.week_starts, str(self.time_zone), self.release_delay_days, first_month)
 
 
 def in_digest(field: str) -> bool:
@@ -203,7 +214,19 @@ def in_digest(field: str) -> bool:
     Raises:
         KeyError: for a field that nobody marked.
     """
+    return bool(_marks(field)["digest"])
+
+
+def _is_later(field: str) -> bool:
+    return bool(_marks(field)["later"])
+
+
+def _default(field: str) -> Any:
+    return ReleaseSpec.model_fields[field].default
+
+
+def _marks(field: str) -> dict[str, Any]:
     marks = ReleaseSpec.model_fields[field].json_schema_extra
     if not isinstance(marks, dict):
         raise KeyError(field)
-    return bool(marks["digest"])
+    return marks

@@ -21,7 +21,11 @@ EVERYTHING = "all"
 FIRST_YEAR, LAST_YEAR = 1000, 9000
 
 _DAY = re.compile(r"(\d{4})-(\d{2})-(\d{2})", re.ASCII)
-_WEEK = re.compile(r"(\d{4})-W(\d{2})", re.ASCII)
+_WEEK = re.compile(r"(\d{4})-(W|EW)(\d{2})", re.ASCII)
+MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 
@@ -49,15 +53,20 @@ class PeriodRule:
         week_starts: the first day of a week.
         time_zone: an IANA name.
         delay_days: calendar days that must pass after a period's end.
+        year_starts: the month, from 1, in which quarters and years are counted from.
     """
 
     length: Length
     week_starts: WeekStart
     time_zone: str
     delay_days: int
+    year_starts: int = 1
 
     def named(self, key: object) -> Period:
-        """The period with that key: its first day, an ISO week where weeks start on Monday, or `all`.
+        """The period with that key: its first day, its week, or `all`.
+
+        A week is numbered as by ISO where it starts on Monday (2026-W10), as by epidemiologists where it starts on
+        Sunday (2026-EW10, the rule of the CDC's weekly report).
 
         Raises:
             PeriodError: for any other text, and for a day inside a period, naming the period it lies in.
@@ -124,7 +133,10 @@ class PeriodRule:
             passed = day.weekday() if self.week_starts == "monday" else day.isoweekday() % 7
             return day - timedelta(days=passed)
         months = _MONTHS[self.length]
-        return date(day.year, (day.month - 1) // months * months + 1, 1)
+        # Months are counted from year 0; those of a period, from the first month of the year as declared.
+        month = 12 * day.year + day.month - 1
+        first = month - (month - (self.year_starts - 1)) % months
+        return date(first // 12, first % 12 + 1, 1)
 
     def _next_first(self, first: date) -> date:
         days = 7 if self.length == "week" else 31 * _MONTHS[self.length]
@@ -132,7 +144,7 @@ class PeriodRule:
 
     def _day(self, key: str) -> date:
         if not _DAY.fullmatch(key):
-            weeks = " or its ISO week such as 2026-W10" if self._has_iso_weeks() else ""
+            weeks = f" or its week such as 2026-{self._week_sign()}10" if self.length == "week" else ""
             raise PeriodError(
                 key, f"is not a period's name; give the first day of a {self.length}, as 2026-03-02{weeks}"
             )
@@ -143,20 +155,22 @@ class PeriodRule:
         raise PeriodError(key, problem)
 
     def _week_day(self, key: str) -> date:
-        if not self._has_iso_weeks():
+        """The first day of a numbered week; week 1 is the first that has at least four days in its year."""
+        if self.length != "week" or f"-{self._week_sign()}" not in key:
             raise PeriodError(
                 key,
-                "ISO weeks name periods only for `period: week` starting on Monday; "
-                f"give the first day of the {self.length} instead",
+                "weeks have ISO numbers (2026-W10) where they start on Monday, epidemiological ones (2026-EW10) where "
+                f"they start on Sunday; give the first day of the {self.length} instead",
             )
-        try:
-            return date.fromisocalendar(int(key[:4]), int(key[-2:]), 1)
-        except ValueError:
-            problem = "is not a week of the ISO calendar"
-        raise PeriodError(key, problem)
+        year, number = int(key[:4]), int(key[-2:])
+        if number >= 1 and FIRST_YEAR <= year <= LAST_YEAR:
+            first = self._first_day(date(year, 1, 4)) + timedelta(weeks=number - 1)
+            if first < self._first_day(date(year + 1, 1, 4)):
+                return first
+        raise PeriodError(key, f"is not a week of the calendar: {year} has no week {number}")
 
-    def _has_iso_weeks(self) -> bool:
-        return self.length == "week" and self.week_starts == "monday"
+    def _week_sign(self) -> str:
+        return "W" if self.week_starts == "monday" else "EW"
 
     def _everything(self, key: object) -> Period:
         if key != EVERYTHING:

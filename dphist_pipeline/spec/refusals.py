@@ -15,12 +15,7 @@ Location = tuple[str | int, ...]
 
 # Fields of the design that are not built yet, and what to do until they are.
 NOT_YET = {
-    "levels": "remove it",
     "publish": "remove it",
-    "quarter_starts": "remove it; quarters start in January",
-    "values_from": "list the categories under `values`",
-    "values_column": "list the categories under `values`",
-    "calendar": "use `period`, or bins of a number",
     "source_sql": "name Parquet or CSV files under `source`",
     "trusted_sql": "name Parquet or CSV files under `source`",
     "renews": "the account is set up with `dphist ledger open`",

@@ -41,10 +41,58 @@ def test_weeks_may_start_on_sunday_and_iso_weeks_name_monday_ones() -> None:
     assert rule().named("2026-W10").key == "2026-03-02"
     assert rule().named("2020-W53").key == "2020-12-28"
     for refused in (rule(starts="sunday"), rule("month")):
-        with pytest.raises(PeriodError, match="ISO weeks"):
+        with pytest.raises(PeriodError, match="ISO numbers"):
             refused.named("2026-W10")
-    with pytest.raises(PeriodError, match="not a week"):
-        rule().named("2025-W53")
+    for missing in ("2025-W53", "2026-W00", "2026-W54", "9001-W01"):
+        with pytest.raises(PeriodError, match="not a week"):
+            rule().named(missing)
+
+
+@pytest.mark.parametrize(
+    ("key", "first"),
+    # As the CDC publishes them: 2020 and 2025 have 53 weeks, and week 1 may begin in December.
+    [
+        ("2020-EW53", "2020-12-27"),
+        ("2021-EW01", "2021-01-03"),
+        ("2024-EW01", "2023-12-31"),
+        ("2025-EW01", "2024-12-29"),
+        ("2025-EW53", "2025-12-28"),
+        ("2026-EW01", "2026-01-04"),
+    ],
+)
+def test_epidemiological_weeks_name_sunday_ones(key: str, first: str) -> None:
+    assert rule(starts="sunday").named(key).key == first
+
+
+def test_a_week_that_a_year_lacks_is_refused() -> None:
+    with pytest.raises(PeriodError, match="2026 has no week 53"):
+        rule(starts="sunday").named("2026-EW53")
+    with pytest.raises(PeriodError, match="ISO numbers"):
+        rule().named("2026-EW10")
+
+
+def test_every_iso_week_has_the_name_that_python_gives_it() -> None:
+    for day in (date(2000, 1, 3) + timedelta(weeks=number) for number in range(1500)):
+        year, week, _ = day.isocalendar()
+        assert rule().named(f"{year}-W{week:02d}").key == day.isoformat()
+
+
+@pytest.mark.parametrize(
+    ("length", "starts", "key", "end"),
+    [
+        ("quarter", 4, "2026-04-01", date(2026, 7, 1)),
+        ("quarter", 2, "2025-11-01", date(2026, 2, 1)),
+        ("quarter", 12, "2025-12-01", date(2026, 3, 1)),
+        ("year", 4, "2026-04-01", date(2027, 4, 1)),
+        ("year", 10, "2025-10-01", date(2026, 10, 1)),
+    ],
+)
+def test_fiscal_quarters_and_years_start_in_their_month(length: str, starts: int, key: str, end: date) -> None:
+    fiscal = PeriodRule(length, "monday", "UTC", 0, starts)  # type: ignore[arg-type]
+    period = fiscal.named(key)
+    assert period.end is not None and period.end.date() == end
+    with pytest.raises(PeriodError, match=f"named {key}"):
+        fiscal.named((end - timedelta(days=1)).isoformat())
 
 
 @pytest.mark.parametrize(

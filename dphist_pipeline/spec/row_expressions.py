@@ -1,0 +1,369 @@
+"""Expressions of a row query, judged on DuckDB's own parse: accepted node by node, and refused whatever is unknown.
+
+Every accepted expression has one kind, and operands have the same one: what is left to DuckDB is never a cast that could
+raise, and with it show the value. Columns enter by TRY_CAST alone, because their types are known only with the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+from dphist_pipeline.errors import did_you_mean
+from dphist_pipeline.spec import row_functions as known
+from dphist_pipeline.spec.refusals import shown
+from dphist_pipeline.spec.row_functions import FUNCTIONS, KINDS, Constant, Function, Kind
+
+Node = dict[str, Any]
+
+MOST_NODES = 2000
+MOST_LEVELS = 100
+MOST_DIGITS = 18
+# A text that is joined with others is cut to this many characters, so that no row grows without bound.
+LONGEST_PART = 10_000
+ALLOWED_CASTS = ", ".join(KINDS)
+
+_SPELLINGS = {"TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ", "TEXT": "VARCHAR"}
+_COMPARISONS = frozenset(
+    [
+        *("COMPARE_EQUAL", "COMPARE_NOTEQUAL", "COMPARE_LESSTHAN", "COMPARE_GREATERTHAN"),
+        *("COMPARE_LESSTHANOREQUALTO", "COMPARE_GREATERTHANOREQUALTO"),
+        *("COMPARE_DISTINCT_FROM", "COMPARE_NOT_DISTINCT_FROM"),
+    ]
+)
+_EMPTY: tuple[object, ...] = (None, "", False, [], {}, {"map": []}, {"type": "ORDER_MODIFIER", "orders": []})
+_PLACES = frozenset({"query_location", "query_location_length", "qualified_name", "class", "type", "alias"})
+_REFUSED = {
+    "SUBQUERY": "a subquery reads other rows",
+    "WINDOW": "a window function reads other rows",
+    "LAMBDA": "functions of one's own are not judged",
+    "STAR": "`*` stands only as an item of its own",
+    "PARAMETER": "there is nothing to fill in a parameter",
+    "POSITIONAL_REFERENCE": "a column is named, not numbered",
+    "COLLATE": "collations are not judged",
+    "DEFAULT": "DEFAULT has no meaning in a query",
+}
+
+
+class NotByRow(ValueError):
+    """A part of a query that is not accepted.
+
+    Attributes:
+        problem: what it is and how to write it instead.
+        offset: where it stands in the query, in bytes; -1 where unknown.
+        trusted: whether `trusted_sql` would let it pass.
+    """
+
+    def __init__(self, problem: str, node: Mapping[str, Any] | None = None, trusted: bool = True) -> None:
+        self.problem, self.trusted = problem, trusted
+        offset = (node or {}).get("query_location", -1)
+        self.offset = offset if isinstance(offset, int) and offset < 1 << 63 else -1
+        super().__init__(problem)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """An accepted expression.
+
+    Attributes:
+        node: what runs: the parse, with constants cast to the kind they are used as.
+        kind: of its values; for constants what they could become, for a bare column nothing that is known.
+        columns: of the source, as written.
+        joins: whether it is texts joined, each of them cut already.
+    """
+
+    node: Node
+    kind: Kind | str
+    columns: frozenset[str] = frozenset()
+    joins: bool = False
+
+
+# Kinds of what has none yet.
+COLUMN, NOTHING, WHOLE, DECIMAL = "a column", "NULL", "a whole number", "a decimal number"
+
+
+def judge_expression(node: Node, seen: list[int] | None = None, level: int = 0) -> Judged:
+    """The expression with its kind.
+
+    Args:
+        node: as `json_serialize_sql` gives it.
+        seen: counts nodes.
+        level: how deep the node lies.
+
+    Raises:
+        NotByRow: for whatever is not known to be a function of one row that cannot raise.
+    """
+    counted = [0] if seen is None else seen
+    counted[0] += 1
+    if counted[0] > MOST_NODES or level > MOST_LEVELS:
+        raise NotByRow(f"it is longer than {MOST_NODES:,} parts or deeper than {MOST_LEVELS}; write less", trusted=False)
+    if level and node.get("alias"):
+        raise NotByRow("a name stands only after a whole item", node)
+    judge = _JUDGES.get(node.get("class", ""))
+    if judge is None:
+        raise NotByRow(_REFUSED.get(node.get("class", ""), f"{_named(node)} is not known to work row by row"), node)
+    return judge(node, lambda below: judge_expression(below, counted, level + 1))
+
+
+Walk = Callable[[Node], Judged]
+
+
+def as_kind(judged: Judged, kind: Kind, where: str) -> Judged:
+    """The expression as that kind; only constants are cast for it."""
+    if judged.kind == kind:
+        return judged
+    fits = {NOTHING: KINDS, WHOLE: ("BIGINT", "DOUBLE"), DECIMAL: ("DOUBLE",)}.get(judged.kind, ())
+    if kind in fits:
+        return replace(judged, node=_cast(judged.node, kind), kind=kind)
+    raise NotByRow(f"{where} takes {kind}, not {_described(judged, kind)}", judged.node)
+
+
+def settled(judged: Judged) -> Judged:
+    """The expression with a kind, where it is a constant that has none yet."""
+    kinds: dict[str, Kind] = {NOTHING: "VARCHAR", WHOLE: "BIGINT", DECIMAL: "DOUBLE"}
+    return as_kind(judged, kinds[judged.kind], "this") if judged.kind in kinds else judged
+
+
+def check_plain(node: Node, *handled: str) -> None:
+    """Refuses a node that holds more than what is handled."""
+    for key, value in node.items():
+        if key not in handled and key not in _PLACES and value not in _EMPTY:
+            raise NotByRow(f"{key.replace('_', ' ')} is not known to work row by row", node)
+
+
+def _alike(parts: list[Judged], where: str) -> list[Judged]:
+    """All parts as one kind."""
+    kinds = {part.kind for part in parts} - {NOTHING, WHOLE, DECIMAL}
+    if len(kinds) > 1:
+        raise NotByRow(f"{where} has {' and '.join(sorted(kinds))}; {_mend_of(parts)}", parts[0].node)
+    adaptable = {part.kind for part in parts}
+    kind = next(iter(kinds), "DOUBLE" if DECIMAL in adaptable else "BIGINT" if WHOLE in adaptable else "VARCHAR")
+    if kind not in KINDS:
+        raise NotByRow(f"{where} {_mend_of(parts)}", parts[0].node)
+    return [as_kind(part, _as_known(kind), where) for part in parts]
+
+
+def _mend_of(parts: list[Judged]) -> str:
+    bare = next((part for part in parts if part.kind == COLUMN), None)
+    return f"needs {_mend(bare)}" if bare else "use TRY_CAST to make them one"
+
+
+def _as_known(kind: str) -> Kind:
+    return next(known_kind for known_kind in KINDS if known_kind == kind)
+
+
+def _described(judged: Judged, kind: str) -> str:
+    return f"a column as it is: write {_mend(judged, kind)}" if judged.kind == COLUMN else judged.kind
+
+
+def _mend(judged: Judged, kind: str = "") -> str:
+    column = shown(judged.node["column_names"][-1])[1:-1]
+    return f'TRY_CAST("{column}" AS {kind or "…"}), since a column may hold anything'
+
+
+def _cast(child: Node, kind: Kind) -> Node:
+    type_expr = {"class": "TYPE", "type": "TYPE", "type_name": kind}
+    return {
+        **{"class": "CAST", "type": "OPERATOR_CAST", "child": child, "try_cast": True, "type_expr": type_expr},
+        "query_location": child.get("query_location", -1),
+    }
+
+
+def _call(name: str, arguments: Iterable[Node]) -> Node:
+    return {
+        **{"class": "FUNCTION", "type": "FUNCTION", "function_name": name},
+        "order_bys": {"type": "ORDER_MODIFIER", "orders": []},
+        "is_operator": not name[0].isalpha(),
+        "arguments": [{"name": "", "expression": argument} for argument in arguments],
+    }
+
+
+def tried(node: Node) -> Node:
+    """The expression with null for each row where it would raise."""
+    return {"class": "OPERATOR", "type": "OPERATOR_TRY", "children": [node]}
+
+
+def _judge_column(node: Node, walk: Walk) -> Judged:
+    check_plain(node, "column_names")
+    names = node["column_names"]
+    if len(names) == 2 and names[0].lower() == "source":
+        names = names[1:]
+    if len(names) != 1:
+        raise NotByRow("a column is named alone, or after `source.`; parts of structs are not read", node)
+    if names[0].lower() in known.SQL_VALUES:
+        raise NotByRow(f"{shown(names[0])} is no column of a record", node)
+    return Judged({**node, "column_names": names}, COLUMN, frozenset(names))
+
+
+def _judge_constant(node: Node, walk: Walk) -> Judged:
+    check_plain(node, "literal")
+    literal = node["literal"]
+    kind, text = literal.get("kind"), literal.get("text", "")
+    if kind == "INTEGER" and text.lstrip("-").isdigit() and len(text.lstrip("-")) <= MOST_DIGITS:
+        return Judged(node, WHOLE)
+    if kind in ("INTEGER", "NUMERIC") and len(text) <= 40 and "_" not in text:
+        return Judged(node, DECIMAL)
+    kinds: dict[str, str] = {"STRING": "VARCHAR", "BOOLEAN": "BOOLEAN", "NULL_LITERAL": NOTHING}
+    if kind in kinds and len(text) <= LONGEST_PART:
+        return Judged(node, kinds[kind])
+    raise NotByRow("this constant is too long, or of a kind that is not known", node)
+
+
+def _judge_cast(node: Node, walk: Walk) -> Judged:
+    check_plain(node, "child", "try_cast", "type_expr")
+    check_plain(node["type_expr"], "type_name")
+    name = str(node["type_expr"].get("type_name", "")).upper()
+    kind = _SPELLINGS.get(name, name)
+    if kind not in KINDS:
+        raise NotByRow(f"casts to {shown(name)} are not known; cast to one of {ALLOWED_CASTS}", node)
+    child = walk(node["child"])
+    constant = child.node["class"] == "CONSTANT"
+    if not node.get("try_cast") and not constant and child.kind != kind:
+        raise NotByRow("CAST and :: raise where a value does not parse; write TRY_CAST", node)
+    return Judged(_cast(child.node, _as_known(kind)), kind, child.columns)
+
+
+def _judge_comparison(node: Node, walk: Walk) -> Judged:
+    check_plain(node, "left", "right")
+    if node["type"] not in _COMPARISONS:
+        raise NotByRow(f"{_named(node)} is not known to work row by row", node)
+    left, right = _alike([walk(node["left"]), walk(node["right"])], "a comparison")
+    return Judged({**node, "left": left.node, "right": right.node}, "BOOLEAN", left.columns | right.columns)
+
+
+def _judge_conjunction(node: Node, walk: Walk) -> Judged:
+    check_plain(node, "children")
+    if node["type"] not in ("CONJUNCTION_AND", "CONJUNCTION_OR"):
+        raise NotByRow(f"{_named(node)} is not known to work row by row", node)
+    parts = [as_kind(walk(child), "BOOLEAN", "AND and OR") for child in node["children"]]
+    return _rebuilt(node, parts, "BOOLEAN")
+
+
+def _judge_operator(node: Node, walk: Walk) -> Judged:
+    check_plain(node, "children")
+    parts = [walk(child) for child in node["children"]]
+    match node["type"]:
+        case "OPERATOR_IS_NULL" | "OPERATOR_IS_NOT_NULL":
+            return _rebuilt(node, [settled(part) for part in parts], "BOOLEAN")
+        case "OPERATOR_NOT":
+            return _rebuilt(node, [as_kind(part, "BOOLEAN", "NOT") for part in parts], "BOOLEAN")
+        case "COMPARE_IN":
+            return _rebuilt(node, _alike(parts, "IN"), "BOOLEAN")
+        case "OPERATOR_COALESCE":
+            alike = _alike(parts, "COALESCE")
+            return _rebuilt(node, alike, alike[0].kind)
+    raise NotByRow(f"{_named(node)} is not known to work row by row", node)
+
+
+def _rebuilt(node: Node, parts: list[Judged], kind: str) -> Judged:
+    columns = frozenset[str]().union(*(part.columns for part in parts))
+    return Judged({**node, "children": [part.node for part in parts]}, kind, columns)
+
+
+def _judge_between(node: Node, walk: Walk) -> Judged:
+    ends = ("input", "lower", "upper")
+    check_plain(node, *ends)
+    parts = _alike([walk(node[end]) for end in ends], "BETWEEN")
+    columns = parts[0].columns | parts[1].columns | parts[2].columns
+    return Judged({**node, **{end: part.node for end, part in zip(ends, parts, strict=True)}}, "BOOLEAN", columns)
+
+
+def _judge_case(node: Node, walk: Walk) -> Judged:
+    check_plain(node, "case_checks", "else_expr")
+    for check in node["case_checks"]:
+        check_plain(check, "when_expr", "then_expr")
+    whens = [as_kind(walk(check["when_expr"]), "BOOLEAN", "WHEN") for check in node["case_checks"]]
+    thens = [walk(check["then_expr"]) for check in node["case_checks"]]
+    *thens, otherwise = _alike([*thens, walk(node["else_expr"])], "CASE")
+    checks = [
+        {"when_expr": when.node, "then_expr": then.node} for when, then in zip(whens, thens, strict=True)
+    ]
+    columns = otherwise.columns.union(*(part.columns for part in (*whens, *thens)))
+    return Judged({**node, "case_checks": checks, "else_expr": otherwise.node}, otherwise.kind, columns)
+
+
+def _judge_function(node: Node, walk: Walk) -> Judged:
+    check_plain(node, "function_name", "arguments", "is_operator")
+    name = str(node["function_name"]).lower()
+    arguments = node["arguments"]
+    if any(argument.get("name") for argument in arguments):
+        raise NotByRow("arguments are not named", node)
+    parts = [walk(argument["expression"]) for argument in arguments]
+    columns = frozenset[str]().union(*(part.columns for part in parts))
+    if name in known.JOINING and parts:
+        return Judged(_call(name, [_cut(part, name) for part in parts]), "VARCHAR", columns, joins=True)
+    if name in known.ALIKE and len(parts) >= 2:
+        alike = _alike(parts, name)
+        return Judged(_call(name, [part.node for part in alike]), alike[0].kind, columns)
+    function = known.TRUNCATION if name == known.TRUNCATING else FUNCTIONS.get(name)
+    if function is None:
+        raise NotByRow(_unknown(name), node)
+    called = _call(name, _arguments(name, function, parts, node))
+    gives = parts[1].kind if name == known.TRUNCATING and parts[1].kind == "TIMESTAMPTZ" else function.gives
+    return Judged(tried(called) if function.raises else called, gives, columns)
+
+
+def _unknown(name: str) -> str:
+    if name in known.CHANGING:
+        return f"{name}() gives something else every time"
+    return f"the function {shown(name)} is not known to work row by row without raising. " + did_you_mean(
+        name[:60], [*FUNCTIONS, *known.ALIKE, "concat", known.TRUNCATING, "coalesce"]
+    )
+
+
+def _cut(part: Judged, name: str) -> Node:
+    text = as_kind(part, "VARCHAR", name)
+    if text.joins or text.node["class"] == "CONSTANT":
+        return text.node
+    longest = {"class": "CONSTANT", "type": "VALUE_CONSTANT", "literal": {"kind": "INTEGER", "text": str(LONGEST_PART)}}
+    return _call("left", [text.node, longest])
+
+
+def _arguments(name: str, function: Function, parts: list[Judged], node: Node) -> list[Node]:
+    least, most = len(function.takes) - function.optional, len(function.takes)
+    if not least <= len(parts) <= most:
+        count = f"{most}" if least == most else f"{least} or {most}"
+        raise NotByRow(f"{name} takes {count} arguments", node)
+    found = [_argument(name, part, takes, node) for part, takes in zip(parts, function.takes, strict=False)]
+    if name == "replace" and len(_text(parts[2]).encode()) > len(_text(parts[1]).encode()):
+        raise NotByRow("replace may not make a text longer: give it at most as many characters as it takes away", node)
+    if function.gives == "DOUBLE" and not any(part.kind == "DOUBLE" for part in parts):
+        raise NotByRow(f"{name} works on DOUBLE, since whole numbers overflow: write TRY_CAST(… AS DOUBLE)", node)
+    return found
+
+
+def _argument(name: str, part: Judged, takes: tuple[Kind, ...] | Constant, node: Node) -> Node:
+    if isinstance(takes, Constant):
+        kind = {"VARCHAR": "VARCHAR", "BIGINT": WHOLE}[takes.kind]
+        if part.node["class"] != "CONSTANT" or part.kind != kind or not takes.fits(_text(part)):
+            raise NotByRow(f"{name} takes {takes.what} here, as a constant", node)
+        return part.node
+    if part.kind in takes:
+        return part.node
+    if len(takes) > 1:
+        raise NotByRow(f"{name} takes {' or '.join(takes)}, not {_described(part, takes[0])}", node)
+    return as_kind(part, takes[0], name).node
+
+
+def _text(part: Judged) -> str:
+    return str(part.node["literal"].get("text", ""))
+
+
+def _named(node: Node) -> str:
+    words = str(node.get("type") or node.get("class") or "this").removeprefix("OPERATOR_").removeprefix("COMPARE_")
+    return words.replace("_", " ").lower()
+
+
+_JUDGES: dict[str, Callable[[Node, Walk], Judged]] = {
+    "COLUMN_REF": _judge_column,
+    "CONSTANT": _judge_constant,
+    "CAST": _judge_cast,
+    "COMPARISON": _judge_comparison,
+    "CONJUNCTION": _judge_conjunction,
+    "OPERATOR": _judge_operator,
+    "BETWEEN": _judge_between,
+    "CASE": _judge_case,
+    "FUNCTION": _judge_function,
+}
+assert set(KINDS) == set(get_args(Kind))

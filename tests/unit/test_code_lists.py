@@ -1,0 +1,150 @@
+"""Code lists: categories in a public file, with levels and labels; every mistake is told by its line."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from spec_scenario import VALID
+
+from dphist_pipeline.spec.axes import domain_of
+from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.refusals import SpecError
+
+COUNTIES = (
+    "code,county,state,region\n01001,Autauga,Alabama,South\n02013,Aleutians,Alaska,West\n01003,Baldwin,Alabama,South\n"
+)
+CODES = "code,title,above\nA00,Cholera,I\nA01,Typhoid,I\nI,Infections,\nC00,Lip,II\nII,Neoplasms,\n"
+AXIS = {"column": "county", "values_from": "codes.csv", "values_column": "code", "levels": ["state", "region"]}
+
+
+def spec(folder, text, axis=AXIS, name="codes.csv"):
+    (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return ReleaseSpec.from_attributes({**VALID, "axes": [axis]}, folder)
+
+
+def refused(folder, text, axis=AXIS):
+    with pytest.raises(SpecError) as caught:
+        spec(folder, text, axis)
+    return "; ".join(what for _, what in caught.value.problems)
+
+
+def test_codes_keep_their_order_and_know_their_levels_and_labels(tmp_path):
+    axis = spec(tmp_path, COUNTIES, {**AXIS, "label_column": "county"}).domain.axes[0]
+    assert axis.values == ("01001", "02013", "01003")
+    assert axis.levels == {"state": ("Alabama", "Alaska", "Alabama"), "region": ("South", "West", "South")}
+    assert axis.labels == ("Autauga", "Aleutians", "Baldwin")
+
+
+def test_a_list_of_parents_gives_the_codes_that_nobody_names(tmp_path):
+    axis = {"column": "icd", "values_from": "codes.csv", "values_column": "code", "parent_column": "above"}
+    found = spec(tmp_path, CODES, {**axis, "levels": ["chapter"], "label_column": "title"}).domain.axes[0]
+    assert found.values == ("A00", "A01", "C00")
+    assert found.levels == {"chapter": ("I", "I", "II")}
+    assert found.labels == ("Cholera", "Typhoid", "Lip")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ufeff" + COUNTIES,
+        COUNTIES.replace("\n", "\r\n"),
+        COUNTIES.replace("Alaska", '"Alaska"').replace("02013", " 02013 "),
+    ],
+    ids=["byte order mark", "windows line ends", "quotes and blanks"],
+)
+def test_how_a_list_was_saved_does_not_change_the_spec(tmp_path, text):
+    assert spec(tmp_path, text).digest == spec(tmp_path, COUNTIES).digest
+
+
+def test_parquet_and_csv_lists_say_the_same(tmp_path):
+    rows = [line.split(",") for line in COUNTIES.split()]
+    table = pa.table({name: [row[place] for row in rows[1:]] for place, name in enumerate(rows[0])})
+    pq.write_table(table, tmp_path / "codes.parquet")
+    from_parquet = ReleaseSpec.from_attributes({**VALID, "axes": [{**AXIS, "values_from": "codes.parquet"}]}, tmp_path)
+    assert from_parquet.digest == spec(tmp_path, COUNTIES).digest
+
+
+@pytest.mark.parametrize("change", [("02013", "02016"), ("Alaska", "Hawaii")], ids=["code", "level"])
+def test_what_a_list_says_belongs_to_the_digest(tmp_path, change):
+    assert spec(tmp_path, COUNTIES.replace(*change)).digest != spec(tmp_path, COUNTIES).digest
+
+
+def test_an_audit_describes_the_whole_list(tmp_path):
+    made = spec(tmp_path, COUNTIES)
+    assert domain_of(made.normalised()["axes"]) == made.domain
+
+
+def test_listed_values_have_the_digest_of_a_list_without_levels(tmp_path):
+    plain = spec(tmp_path, COUNTIES, {"column": "county", "values": ["01001", "02013", "01003"]})
+    assert spec(tmp_path, COUNTIES, {key: AXIS[key] for key in AXIS if key != "levels"}).digest == plain.digest
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (COUNTIES + "01001,Again,Alabama,South\n", ["line 5", "repeats line 2"]),
+        (COUNTIES + "03001,None,,South\n", ["line 5", "has no state"]),
+        (COUNTIES + "03001,Odd,Alaska,South\n", ["line 5", "'Alaska'", "'West'", "line 3"]),
+        (COUNTIES + "03001,Short\n", ["line 5", "has no state"]),
+        (COUNTIES + ",Empty,Alaska,West\n", ["line 5", "is empty"]),
+        (COUNTIES + "<b>,Markup,Alaska,West\n", ["line 5", "HTML"]),
+        ("code,county\n01001,a\n", ["column 'state' is not there"]),
+        ("code,state,state,region\n01001,a,b,c\n", ["column 'state' is there twice"]),
+        ("code,state,region\n", ["holds no codes"]),
+        ("", ["'code' is not there"]),
+        (COUNTIES.encode("utf-16"), ["not a readable table"]),
+        (COUNTIES.encode() + b"\xff\xfe,a,b,c\n", ["not a readable table"]),
+        (COUNTIES + "\0,a,b,c\n", ["not a readable table"]),
+    ],
+)
+def test_a_mistake_in_a_list_is_told_by_its_line(tmp_path, text, says):
+    problem = refused(tmp_path, text)
+    assert all(part in problem for part in says), problem
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (CODES + "B00,Herpes,III\n", ["line 7", "'III' is not a code"]),
+        (CODES.replace("I,Infections,", "I,Infections,A00"), ["'A00' is its own ancestor"]),
+        (CODES + "D00,Blood,\n", ["line 7", "has 0 codes above it"]),
+        (CODES + "A001,Deep,A00\n", ["'A001' has 2 codes above it"]),
+    ],
+)
+def test_a_code_without_its_place_in_the_tree_is_told_by_its_line(tmp_path, text, says):
+    axis = {"column": "icd", "values_from": "codes.csv", "values_column": "code", "parent_column": "above"}
+    with pytest.raises(SpecError) as caught:
+        spec(tmp_path, text, {**axis, "levels": ["chapter"]})
+    assert all(part in str(caught.value) for part in says), caught.value
+
+
+def test_a_list_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(SpecError, match=r"no file .*codes\.csv"):
+        ReleaseSpec.from_attributes({**VALID, "axes": [AXIS]}, tmp_path)
+
+
+def test_levels_may_not_take_the_name_of_another_column(tmp_path):
+    axes = [AXIS, {"column": "state", "values": ["Alaska"]}]
+    (tmp_path / "codes.csv").write_text(COUNTIES)
+    with pytest.raises(SpecError, match="clashes"):
+        ReleaseSpec.from_attributes({**VALID, "axes": axes}, tmp_path)
+
+
+def test_fifty_thousand_codes_are_read_in_one_go(tmp_path):
+    lines = [f"{number:05d},c{number},s{number // 1000},r" for number in range(50_000)]
+    axis = spec(tmp_path, "\n".join(["code,county,state,region", *lines])).domain.axes[0]
+    assert axis.size == 50_000
+    assert axis.levels["state"][-1] == "s49"
+
+
+def test_a_message_never_lists_a_long_list_of_codes(tmp_path):
+    from dphist_pipeline.answering.boxes import QuestionRefused, chosen_cells
+
+    lines = [f"{number:05d}" for number in range(5000)]
+    made = spec(
+        tmp_path, "\n".join(["code", *lines]), {"column": "c", "values_from": "codes.csv", "values_column": "code"}
+    )
+    with pytest.raises(QuestionRefused) as caught:
+        chosen_cells(made.domain, {"c": "nowhere"})
+    assert len(str(caught.value)) < 400

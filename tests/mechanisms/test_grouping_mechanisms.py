@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,8 @@ from dphist_pipeline.privacy.private_counts import PrivateCounts
 
 DATA = Path(os.environ.get("DPHIST_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data"))
 SETTINGS = [("ahp", {}), ("ahp", {"search": "exact"}), ("dphr", {}), ("sreb_gca", {})]
-NAMES = ["ahp", "dphr", "sreb_gca"]
+EQUAL = ("grouping_smoothing", {})  # whose groups have one size, so that some may hold unlike cells
+NAMES = ["ahp", "dphr", "grouping_smoothing", "sreb_gca"]
 
 
 def released(name, counts, settings=None, epsilon=Fraction(1), sensitivity=1):
@@ -54,7 +56,7 @@ def test_cells_far_apart_in_place_share_a_group_when_they_are_alike(name, settin
     assert np.abs(estimate.values - counts).max() < 1000
 
 
-@pytest.mark.parametrize(("name", "settings"), SETTINGS, ids=str)
+@pytest.mark.parametrize(("name", "settings"), [*SETTINGS, EQUAL], ids=str)
 def test_a_group_publishes_its_fresh_sum_and_no_other_number(name, settings):
     estimate = released(name, np.arange(40) // 10 * 50, settings)
     assert estimate.sums.sizes.sum() == 40
@@ -101,3 +103,17 @@ def test_ahp_puts_every_small_noisy_count_into_one_group():
     small = estimate.unbiased.values <= threshold
     assert small.any()
     assert len(np.unique(estimate.groups[small])) == 1
+
+
+@pytest.mark.parametrize(("size", "sizes"), [(1, [1] * 11), (4, [4, 7]), (11, [11]), (30, [11])])
+def test_grouping_and_smoothing_cuts_the_order_into_groups_of_one_size(size, sizes):
+    estimate = released("grouping_smoothing", np.arange(11) * 1000, {"group_size": size})
+    assert sorted(np.bincount(estimate.groups)) == sizes
+    by_group = [estimate.unbiased.values[estimate.groups == group] for group in range(len(sizes))]
+    assert all(left.max() <= right.min() for left, right in pairwise(by_group))
+
+
+def test_grouping_and_smoothing_chooses_large_groups_where_cells_are_alike():
+    alike, unlike = np.full(256, 40), np.arange(256) * 1000
+    assert released("grouping_smoothing", alike).groups.max() < 16
+    assert released("grouping_smoothing", unlike).groups.max() == 255

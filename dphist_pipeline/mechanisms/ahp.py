@@ -42,7 +42,8 @@ class AHP(Mechanism):
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy cells with the small ones set to zero, their clusters, and the clusters' noisy sums."""
-        from dphist_pipeline.solvers.sorted_groups import greedy_groups, groups_by_value, optimal_groups
+        from dphist_pipeline.solvers.optimal_groups import optimal_groups
+        from dphist_pipeline.solvers.sorted_groups import greedy_groups, groups_by_value
 
         order, sums = self._shares(budget, counts.sensitivity)
         noisy = counts.noisy_cells(order)

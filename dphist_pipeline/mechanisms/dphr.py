@@ -1,54 +1,147 @@
-"""DPHR: order the cells by noisy counts, find the best groups of alike cells, then count the groups with fresh noise.
+"""DPHR: order the cells privately, find the best groups of alike cells, then count the groups with fresh noise.
 
 Paper:    Tao, Li, Huang, Hou, Gong. A symmetry histogram publishing method based on differential privacy. Symmetry
           2023. As printed it is not private: each of the m selections of its sort costs the whole first share; their
-          candidates are read from exact counts; and its grouping optimises over exact counts for free. Here cells are
-          ordered, and grouped, by noisy counts. Its dynamic programme, O(m²) for each number of groups, is one search
-          over every number of groups.
-Privacy:  order_share of epsilon on `noisy_cells`, the rest on `noisy_sums` of the groups, one draw a group. Order and
-          groups are found on noisy cells alone, which is free.
-Domain:   any number of axes, ordered or not; where a cell lies plays no part.
-Cost:     O(m log m) time in the cells m, O(m) memory.
-Bars:     the noise of the first share, on `unbiased_estimate`; the error of merging unlike cells is not covered.
+          candidates are read from exact counts; and its grouping optimises over exact counts for free. Here groups are
+          found on noisy cells. With `order: noisy` these also order the cells, and its dynamic programme, O(m²) for
+          each number of groups, is one search over every number of groups. With `order: exponential` cells are selected
+          one after another, as in the paper, the next being likely to be near the last in count and place; but among
+          all that are left, and for a share of its own. With many cells such an order is mostly noise: a selection has
+          about a 1/m of what the whole order gets, and noise of about 2·m/share records.
+Privacy:  `noisy`: order_share of epsilon on `noisy_cells`, the rest on `noisy_sums` of the groups, one draw a group.
+          Order and groups are found on noisy cells alone, which is free. `exponential`: order_share on `choose`, an
+          equal share a selection (a score moves no further than the counts do; the last cell needs no selection);
+          grouping_share on `noisy_cells`, on which groups are found; the rest on `noisy_sums`. Up to two cells leave no
+          order to choose, and its share goes to the other two.
+Domain:   any number of axes, ordered or not; where a cell lies plays no part (`exponential`: its number does). Up to
+          5,000 cells with `exponential`.
+Cost:     O(m log m) time in the cells m, O(m) memory. `exponential`: O(m²) time, and for each of m - 2 selections an
+          answer of a door, which a release keeps as a file of its own.
+Bars:     the noise of the cells, on `unbiased_estimate`; the error of merging unlike cells is not covered.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimate import Estimate
-from dphist_pipeline.mechanisms import Mechanism
+from dphist_pipeline.mechanisms import BadSetting, DomainRefused, Mechanism
 from dphist_pipeline.privacy.budget import Budget
+from dphist_pipeline.privacy.noisy import NoisyCells
 from dphist_pipeline.privacy.private_counts import PrivateCounts
+
+MOST_SELECTED = 5000
 
 
 @dataclass(frozen=True)
 class DPHR(Mechanism):
-    """Settings: order_share, the part of epsilon that orders the cells; order, `noisy`: by noisy counts."""
+    """Settings: order_share, the part of epsilon that orders the cells; order, `noisy`: by noisy counts, or
+    `exponential`: by private selections; grouping_share, with `exponential` only: the part of epsilon for the noisy
+    cells on which groups are found, half of what order_share leaves when left out. With `exponential`, a third for
+    each of the two did far better than the shares that are right for `noisy`.
+    """
 
     order_share: Annotated[Fraction, Field(gt=0, lt=1)] = Fraction(17, 20)
-    order: Literal["noisy"] = "noisy"
+    order: Literal["noisy", "exponential"] = "noisy"
+    grouping_share: Annotated[Fraction, Field(gt=0, lt=1)] | None = None
+
+    def __post_init__(self) -> None:
+        if self.grouping_share is None:
+            return
+        if self.order == "noisy":
+            problem = "`order: noisy` finds groups on the cells that order them; leave it out"
+            raise BadSetting("dphr", "grouping_share", problem)
+        if self.order_share + self.grouping_share >= 1:
+            raise BadSetting("dphr", "grouping_share", "must leave something beside order_share for the groups' sums")
 
     def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
-        """Refuses shares outside the sampler's range."""
-        self._shares(Budget(epsilon), sensitivity)
+        """Refuses shares outside the sampler's range, and more cells than can be selected one by one."""
+        if self.order == "noisy":
+            self._shares(Budget(epsilon), sensitivity)
+            return
+        if domain.cells > MOST_SELECTED:
+            problem = f"with `order: exponential` serves up to {MOST_SELECTED:,} cells, not {domain.cells:,}"
+            raise DomainRefused("dphr", f"{problem}; use `order: noisy`")
+        selections, grouping, sums = self._shares_of_selection(Budget(epsilon), domain.cells)
+        for selection in selections[:1]:  # all have the same share
+            selection.scale(2 * sensitivity)
+        grouping.scale(sensitivity)
+        sums.scale(sensitivity)
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy cells in order, their cheapest groups, and the groups' noisy sums."""
-        from dphist_pipeline.solvers.sorted_groups import groups_by_value, optimal_groups
+        grouped = self._by_selection if self.order == "exponential" else self._by_value
+        noisy, groups, share = grouped(counts, budget)
+        sums = counts.noisy_sums(groups, share)
+        values = (sums.values / sums.sizes)[groups]
+        return Estimate(counts.domain, values, budget.charges, unbiased=noisy, groups=groups, sums=sums)
+
+    def _by_value(self, counts: PrivateCounts, budget: Budget) -> tuple[NoisyCells, NDArray[np.int64], Budget]:
+        from dphist_pipeline.solvers.optimal_groups import optimal_groups
+        from dphist_pipeline.solvers.sorted_groups import groups_by_value
 
         order, sums = self._shares(budget, counts.sensitivity)
         noisy = counts.noisy_cells(order)
-        price = 2 * float(sums.scale(counts.sensitivity)) ** 2
-        groups = groups_by_value(noisy.values, lambda line: optimal_groups(line, price))
-        grouped = counts.noisy_sums(groups, sums)
-        values = (grouped.values / grouped.sizes)[groups]
-        return Estimate(counts.domain, values, budget.charges, unbiased=noisy, groups=groups, sums=grouped)
+        price = _noise_price(sums, counts.sensitivity)
+        return noisy, groups_by_value(noisy.values, lambda line: optimal_groups(line, price)), sums
+
+    def _by_selection(self, counts: PrivateCounts, budget: Budget) -> tuple[NoisyCells, NDArray[np.int64], Budget]:
+        from dphist_pipeline.solvers.line_groups import cheapest_line_groups
+
+        selections, grouping, sums = self._shares_of_selection(budget, counts.domain.cells)
+        order = _selected(counts, selections)
+        noisy = counts.noisy_cells(grouping)
+        line = noisy.values.ravel()[order]
+        groups = np.empty(line.size, dtype=np.int64)
+        # Noise adds its variance to the squared error of every cell of a group but one.
+        groups[order] = cheapest_line_groups(line, _noise_price(sums, counts.sensitivity), noisy.variance)
+        return noisy, groups.reshape(counts.domain.shape), sums
 
     def _shares(self, budget: Budget, sensitivity: int) -> tuple[Budget, ...]:
         return budget.split_for_noise(sensitivity, order=self.order_share, counts=1 - self.order_share)
+
+    def _shares_of_selection(self, budget: Budget, cells: int) -> tuple[tuple[Budget, ...], Budget, Budget]:
+        """The budgets of the selections, of the noisy cells, and of the sums."""
+        rest = 1 - self.order_share
+        grouping = rest / 2 if self.grouping_share is None else self.grouping_share
+        many = cells - 2  # the first cell is given, and so is the last when no other is left
+        if many < 1:
+            cells_share, sums = budget.split(grouping=grouping / rest, counts=1 - grouping / rest)
+            return (), cells_share, sums
+        order, cells_share, sums = budget.split(order=self.order_share, grouping=grouping, counts=rest - grouping)
+        names = [f"order_{number}" for number in range(1, many + 1)]
+        return order.split(**dict.fromkeys(names, Fraction(1, many))), cells_share, sums
+
+
+def _noise_price(sums: Budget, sensitivity: int) -> float:
+    """What a group of one cell costs in noise, in records squared; one of n cells costs an n-th of it."""
+    return 2 * float(sums.scale(sensitivity)) ** 2
+
+
+def _selected(counts: PrivateCounts, selections: Sequence[Budget]) -> NDArray[np.int64]:
+    """Cell numbers in the order in which they are selected, each likely to be near the one before."""
+    order, left = [0], np.arange(1, counts.domain.cells)
+    for selection in selections:
+        group = np.append(order[-1], left)
+        chosen = int(counts.choose([group], _nearness(np.abs(left - order[-1])), [left.size], 1, selection)[0])
+        order.append(int(left[chosen]))
+        left = np.delete(left, chosen)
+    return np.array([*order, *left.tolist()], dtype=np.int64)
+
+
+def _nearness(steps: NDArray[np.int64]) -> Callable[[NDArray[np.int64]], NDArray[np.int64]]:
+    """Minus how far each cell is from the first, in count and in place: moves no further than the counts do."""
+
+    def score(exact: NDArray[np.int64]) -> NDArray[np.int64]:
+        scores: NDArray[np.int64] = -np.abs(exact[1:] - exact[0]) - steps
+        return scores
+
+    return score

@@ -1,8 +1,10 @@
 """StructureFirst: choose the boundaries of the buckets privately, from the right, then count the buckets with noise.
 
 Paper:    Xu, Zhang, Xiao, Yang, Yu. Differentially private histogram publication. ICDE 2012, VLDB Journal 2013.
-          Scores are summed absolute deviations from medians: they move by no more than the counts do, and need no
-          bound on a count. The paper's squared errors do, and are not offered yet.
+          With `score: absolute`, scores are summed absolute deviations from medians: they move by no more than the
+          counts do, and need no bound on a count. With `score: squared`, the paper's, a score sees cells cut off at 0
+          and at a public ceiling F, and moves by at most 2F - 1 times what the counts do. (The paper takes F from the
+          data, which breaks its proof.) Published sums are not cut off.
 Privacy:  structure_share of epsilon on `choose`, an equal share a boundary; the rest on `noisy_sums` of the buckets.
           Boundaries that the chosen ones leave no choice for are forfeited. Where the number of buckets leaves no
           choice from the start (one bucket, or one a cell), all of epsilon goes to the sums.
@@ -23,7 +25,7 @@ from pydantic import Field
 
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimate import Estimate
-from dphist_pipeline.mechanisms import DomainRefused, Mechanism
+from dphist_pipeline.mechanisms import BadSetting, DomainRefused, Mechanism
 from dphist_pipeline.privacy.budget import Budget
 from dphist_pipeline.privacy.private_counts import PrivateCounts
 
@@ -32,13 +34,23 @@ MOST_CELLS = 2000
 
 @dataclass(frozen=True)
 class StructureFirst(Mechanism):
-    """Settings: buckets, how many, at most one a cell; score, `absolute`: deviations from medians; structure_share, the
-    part of epsilon that finds boundaries.
+    """Settings: buckets, how many, at most one a cell; score, `absolute`: deviations from medians, or `squared`: errors
+    around means; count_ceiling, with `squared` only: the count, up to 1,000,000, beyond which cells look alike when
+    boundaries are chosen, declared without looking at the data; structure_share, the part of epsilon that finds
+    boundaries.
     """
 
     buckets: Annotated[int, Field(ge=1, le=64)] = 16
-    score: Literal["absolute"] = "absolute"
+    score: Literal["absolute", "squared"] = "absolute"
+    count_ceiling: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     structure_share: Annotated[Fraction, Field(gt=0, lt=1)] = Fraction(1, 2)
+
+    def __post_init__(self) -> None:
+        if self.score == "squared" and self.count_ceiling is None:
+            problem = "`score: squared` needs one: a count, 1 or more, declared without looking at the data"
+            raise BadSetting("structure_first", "count_ceiling", problem)
+        if self.score == "absolute" and self.count_ceiling is not None:
+            raise BadSetting("structure_first", "count_ceiling", "`score: absolute` has no use for one; leave it out")
 
     def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
         """Refuses more than one axis, too many cells, and shares outside the sampler's range."""
@@ -48,8 +60,9 @@ class StructureFirst(Mechanism):
             problem = f"serves up to {MOST_CELLS:,} cells, not {domain.cells:,}; use `noise_first`, or wider bins"
             raise DomainRefused("structure_first", problem)
         boundaries, sums = self._shares(Budget(epsilon), domain.cells)
-        for share in (*boundaries, sums):
-            share.scale(sensitivity)
+        for boundary in boundaries:
+            boundary.scale(2 * self._constant * sensitivity)
+        sums.scale(sensitivity)
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Boundaries from the right, each given those chosen before; then the sums of the buckets."""
@@ -58,7 +71,7 @@ class StructureFirst(Mechanism):
         # Without boundaries to choose there is one bucket, or one for every cell.
         starts = [0] if boundaries or self.buckets == 1 else list(range(cells))
         for boundary, used in zip(boundaries, range(len(boundaries) + 1, 1, -1), strict=True):
-            end = _last_start(counts, end, used, boundary)
+            end = self._last_start(counts, end, used, boundary)
             starts.append(end)
         groups = _numbered(starts, cells)
         bucketed = counts.noisy_sums(groups, sums)
@@ -74,24 +87,34 @@ class StructureFirst(Mechanism):
         names = [f"boundary_{number}" for number in range(many, 0, -1)]
         return structure.split(**dict.fromkeys(names, Fraction(1, many))), sums
 
+    def _last_start(self, counts: PrivateCounts, end: int, buckets: int, budget: Budget) -> int:
+        """Where the last of so many buckets of the first `end` cells starts; each bucket holds at least one cell.
 
-def _last_start(counts: PrivateCounts, end: int, buckets: int, budget: Budget) -> int:
-    """Where the last of so many buckets of the first `end` cells starts; each bucket holds at least one cell.
+        The score of a start is minus the cost of the cheapest split that has it: a function of the first `end` cells.
+        """
+        first = buckets - 1
+        if first == end - 1:
+            budget.forfeit()
+            return first
 
-    The score of a start is minus the cost of the cheapest split that has it: a function of the first `end` cells.
-    """
-    first = buckets - 1
-    if first == end - 1:
-        budget.forfeit()
-        return first
+        def score(exact: NDArray[np.int64]) -> NDArray[np.int64]:
+            from dphist_pipeline.solvers.bucket_splits import costs_of_last_starts
 
-    def score(exact: NDArray[np.int64]) -> NDArray[np.int64]:
-        from dphist_pipeline.solvers.absolute_deviation import costs_of_last_starts
+            return -costs_of_last_starts(self._bucket_costs(exact), buckets)
 
-        return -costs_of_last_starts(exact, buckets)
+        chosen = counts.choose([np.arange(end)], score, [end - first], self._constant, budget)
+        return first + int(chosen[0])
 
-    chosen = counts.choose([np.arange(end)], score, candidates=[end - first], constant=1, budget=budget)
-    return first + int(chosen[0])
+    def _bucket_costs(self, exact: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What every stretch of cells costs as one bucket; a step in one count moves it by `_constant` at most."""
+        from dphist_pipeline.solvers.absolute_deviation import deviations
+        from dphist_pipeline.solvers.squared_error import squared_errors
+
+        return deviations(exact) if self.count_ceiling is None else squared_errors(exact, self.count_ceiling)
+
+    @property
+    def _constant(self) -> int:
+        return 1 if self.count_ceiling is None else 2 * self.count_ceiling - 1
 
 
 def _numbered(starts: list[int], cells: int) -> NDArray[np.int64]:

@@ -49,103 +49,158 @@ def auto_threshold() -> float:
 
 @compiled
 def _split_all(cells, boxes, cell_variance, box_variance, threshold, max_depth):  # type: ignore[no-untyped-def]
-    # A stack never holds more than one waiting box a level.
-    stack = np.empty((max_depth + 2, 2, AXES), dtype=np.int64)
-    depths = np.empty(max_depth + 2, dtype=np.int64)
-    for axis in range(AXES):
-        stack[0, 0, axis], stack[0, 1, axis] = 0, cells.shape[axis]
-    depths[0] = 0
+    """Writes the box numbers. Small boxes are by far the most: nothing is allocated for a box, and no view is made."""
+    steps, shape = np.ones(AXES, dtype=np.int64), np.array(cells.shape)
+    for axis in range(AXES - 1, 0, -1):
+        steps[axis - 1] = steps[axis] * shape[axis]
+    line, numbers = cells.ravel(), boxes.ravel()
+    # A stack never holds more than one waiting box a level; a box is where it starts, its sides, and its depth.
+    stack = np.empty((max_depth + 2, 2 * AXES + 1), dtype=np.int64)
+    stack[0, :AXES], stack[0, AXES:-1], stack[0, -1] = 0, shape, 0
     waiting, found = 1, 0
-    longest = max(cells.shape)
-    sums, squares = np.empty(longest), np.empty(longest)
+    low, sides, untried = np.zeros((3, AXES), dtype=np.int64)
+    sums, squares = np.empty(shape.max()), np.empty(shape.max())
     while waiting > 0:
         waiting -= 1
-        low, high, depth = stack[waiting, 0].copy(), stack[waiting, 1].copy(), depths[waiting]
-        sides = high - low
-        cells_in_box = np.prod(sides)
-        axis, cut, tried = 0, 0, 0
-        for _ in range(AXES if depth < max_depth else 0):
-            axis = int(np.argmax(sides))  # the longest side that was not tried yet; the first of equal ones
-            length = sides[axis]
-            if length < 2:
-                break
-            sides[axis] = 0
-            tried += length - 1
-            _slabs(cells, low, high, axis, sums, squares)
-            slab = cells_in_box // length
-            cut = _cut(sums, squares, length, slab, tried, cell_variance, box_variance, threshold)
-            if cut > 0 or not np.isnan(threshold):
-                break
+        start, count, depth = 0, 1, stack[waiting, 2 * AXES]
+        for axis in range(AXES):
+            low[axis], sides[axis] = stack[waiting, axis], stack[waiting, AXES + axis]
+            untried[axis] = sides[axis]
+            start += low[axis] * steps[axis]
+            count *= sides[axis]
+        axis, cut, tried, centre = 0, 0, 0, 0.0
+        if count > 1 and depth < max_depth:
+            centre = _total(line, start, steps, sides) / count
+            while cut == 0:
+                axis = 0  # the longest side that was not tried yet; the first of equal ones
+                for other in range(1, AXES):
+                    if untried[other] > untried[axis]:
+                        axis = other
+                length = untried[axis]
+                if length < 2:
+                    break
+                untried[axis] = 0
+                tried += length - 1
+                _sum_slabs(line, start, steps, sides, axis, centre, sums, squares)
+                slab = count // length
+                cut = _cut(sums, squares, length, slab, tried, cell_variance, box_variance, threshold)
+                if not np.isnan(threshold):
+                    break
         if cut == 0:
-            _part(boxes, low, high)[:] = found
+            _fill(numbers, start, steps, sides, found)
             found += 1
             continue
         # The right part waits below the left one, so boxes are found from left to right.
-        stack[waiting, 0], stack[waiting, 1], depths[waiting] = low, high, depth + 1
-        stack[waiting, 0, axis] = low[axis] + cut
-        waiting += 1
-        stack[waiting, 0], stack[waiting, 1], depths[waiting] = low, high, depth + 1
-        stack[waiting, 1, axis] = low[axis] + cut
-        waiting += 1
+        for other in range(AXES):
+            stack[waiting, other], stack[waiting, AXES + other] = low[other], sides[other]
+            stack[waiting + 1, other], stack[waiting + 1, AXES + other] = low[other], sides[other]
+        stack[waiting, axis], stack[waiting, AXES + axis] = low[axis] + cut, sides[axis] - cut
+        stack[waiting + 1, AXES + axis] = cut
+        stack[waiting, 2 * AXES] = stack[waiting + 1, 2 * AXES] = depth + 1
+        waiting += 2
+
+
+# Loops over the rows of a box are written out, with numbers in place of arrays: most boxes have a few cells, and a call
+# for a row would cost more than the row.
 
 
 @compiled
-def _slabs(cells, low, high, axis, sums, squares):  # type: ignore[no-untyped-def]
+def _total(line, start, steps, sides):  # type: ignore[no-untyped-def]
+    """The sum of a box's cells; in four parts, which do not wait for one another."""
+    a, b, c, d, e, length = sides[0], sides[1], sides[2], sides[3], sides[4], sides[5]
+    step_a, step_b, step_c, step_d, step_e = steps[0], steps[1], steps[2], steps[3], steps[4]
+    total, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+    for i in range(a):
+        for j in range(b):
+            for k in range(c):
+                for m in range(d):
+                    row = start + i * step_a + j * step_b + k * step_c + m * step_d
+                    for _ in range(e):
+                        fours = row + length // 4 * 4
+                        for cell in range(row, fours, 4):
+                            total += line[cell]
+                            second += line[cell + 1]
+                            third += line[cell + 2]
+                            fourth += line[cell + 3]
+                        for cell in range(fours, row + length):
+                            total += line[cell]
+                        row += step_e
+    return total + second + third + fourth
+
+
+@compiled
+def _fill(numbers, start, steps, sides, number):  # type: ignore[no-untyped-def]
+    """Writes the number of a box into its cells."""
+    a, b, c, d, e, length = sides[0], sides[1], sides[2], sides[3], sides[4], sides[5]
+    step_a, step_b, step_c, step_d, step_e = steps[0], steps[1], steps[2], steps[3], steps[4]
+    for i in range(a):
+        for j in range(b):
+            for k in range(c):
+                for m in range(d):
+                    row = start + i * step_a + j * step_b + k * step_c + m * step_d
+                    for _ in range(e):
+                        for cell in range(row, row + length):
+                            numbers[cell] = number
+                        row += step_e
+
+
+@compiled
+def _sum_slabs(line, start, steps, sides, axis, centre, sums, squares):  # type: ignore[no-untyped-def]
     """Sums and squared sums of a box's slabs across an axis, around the mean of the box."""
-    box = cells[
-        low[0] : high[0], low[1] : high[1], low[2] : high[2], low[3] : high[3], low[4] : high[4], low[5] : high[5]
-    ]
-    centre = box.mean()
-    sums[: box.shape[axis]] = 0.0
-    squares[: box.shape[axis]] = 0.0
-    for place in np.ndindex(box.shape[:5]):
-        row = box[place]
-        if axis == 5:
-            for last in range(row.size):
-                off = row[last] - centre
-                sums[last] += off
-                squares[last] += off * off
-        else:
-            slab_sum, slab_square = 0.0, 0.0
-            for last in range(row.size):
-                off = row[last] - centre
-                slab_sum += off
-                slab_square += off * off
-            sums[place[axis]] += slab_sum
-            squares[place[axis]] += slab_square
+    a, b, c, d, e, length = sides[0], sides[1], sides[2], sides[3], sides[4], sides[5]
+    step_a, step_b, step_c, step_d, step_e = steps[0], steps[1], steps[2], steps[3], steps[4]
+    # The slab of a row: one of these is 1.
+    by_a, by_b, by_c, by_d, by_e = int(axis == 0), int(axis == 1), int(axis == 2), int(axis == 3), int(axis == 4)
+    for slab in range(sides[axis]):
+        sums[slab] = squares[slab] = 0.0
+    for i in range(a):
+        for j in range(b):
+            for k in range(c):
+                for m in range(d):
+                    row = start + i * step_a + j * step_b + k * step_c + m * step_d
+                    slab = i * by_a + j * by_b + k * by_c + m * by_d
+                    for _ in range(e):
+                        if axis == 5:
+                            for last in range(length):
+                                off = line[row + last] - centre
+                                sums[last] += off
+                                squares[last] += off * off
+                        else:
+                            slab_sum, slab_square = 0.0, 0.0
+                            for cell in range(row, row + length):
+                                off = line[cell] - centre
+                                slab_sum += off
+                                slab_square += off * off
+                            sums[slab] += slab_sum
+                            squares[slab] += slab_square
+                        row += step_e
+                        slab += by_e
 
 
 @compiled
 def _cut(sums, squares, length, slab, tried, cell_variance, box_variance, threshold):  # type: ignore[no-untyped-def]
-    """Slabs left of the best cut, or 0 to keep the box whole."""
-    total, square = 0.0, 0.0
+    """Slabs left of the best cut, or 0 to keep the box whole; leaves its own sums behind in `sums` and `squares`."""
+    total, square, count = 0.0, 0.0, float(length * slab)
     for position in range(length):
         total += sums[position]
         square += squares[position]
-    count = length * slab
+        sums[position] = total
     whole = square - total * total / count
-    if not np.isnan(threshold) and whole / count - cell_variance <= threshold:
-        return 0
-    best, gain, left = 0, -np.inf, 0.0
     for position in range(length - 1):
-        left += sums[position]
-        right = total - left
-        cells_left = (position + 1) * slab
-        # What the two means explain; the squares are the same at every cut.
-        explained = left * left / cells_left + right * right / (count - cells_left)
-        if explained > gain:
-            best, gain = position + 1, explained
+        # What the two means explain; the squares are the same at every cut. `np.divide` looks out for no zeros, so
+        # that many are divided at once.
+        right, cells_left = total - sums[position], float(position + 1) * slab
+        of_left = np.divide(sums[position] * sums[position], cells_left)
+        squares[position] = of_left + np.divide(right * right, count - cells_left)
+    best, gain = 0, -np.inf
+    for position in range(length - 1):
+        if squares[position] > gain:
+            best, gain = position + 1, squares[position]
     if np.isnan(threshold):
         saved = gain - total * total / count
         cells_left = best * slab
         price = box_variance * (1.0 / cells_left + 1.0 / (count - cells_left) - 1.0 / count)
-        if saved - 2.0 * cell_variance * np.log(max(2.0, tried)) <= price:
-            return 0
-    return best
-
-
-@compiled
-def _part(array, low, high):  # type: ignore[no-untyped-def]
-    """The view of a box."""
-    rows = array[low[0] : high[0], low[1] : high[1], low[2] : high[2]]
-    return rows[:, :, :, low[3] : high[3], low[4] : high[4], low[5] : high[5]]
+        kept = saved - 2.0 * cell_variance * np.log(max(2.0, tried)) <= price
+    else:
+        kept = whole / count - cell_variance <= threshold
+    return 0 if kept else best

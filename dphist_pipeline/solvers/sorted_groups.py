@@ -11,43 +11,24 @@ from dphist_pipeline.solvers.compiled import compiled
 
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
+DIGIT = 16  # bits of a key that one pass sorts by, at most: its counters fit into the cache
+WHOLE = 2.0**52  # whole numbers below have exact differences
+SIGN = np.uint64(2**63)
 VELTKAMP = 134217729.0  # 2^27 + 1 splits a float64 into two halves of 26 bits
 
 
 def groups_by_value(values: Reals, grouping: Callable[[Reals], Numbers]) -> Numbers:
-    """Group number of every cell, shape of `values`, by a grouping of the sorted values; ties in order of cells."""
-    order = np.argsort(values, axis=None, kind="stable")
-    groups = np.empty(values.size, dtype=np.int64)
-    groups[order] = grouping(values.ravel()[order])
-    return groups.reshape(values.shape)
+    """Group number of every cell, shape of `values`, by a grouping of the sorted values; ties in order of cells.
 
-
-def optimal_groups(sorted_values: Reals, price: float) -> Numbers:
-    """Finds the cheapest grouping of sorted numbers.
-
-    The cost of a group is its squared error around its mean plus `price` / size. Exact, over every contiguous grouping
-    at once. The cost satisfies the quadrangle inequality (squared error on sorted values does, and 1/size is convex),
-    so of two starts of the last group the later one, once better, stays better: a queue of starts and a search for
-    where each takes over give O(n log n) time, O(n) memory.
-
-    No group of the optimum spans more than 2·sqrt(3·price), or parting with its first or last value would pay; wider
-    ones are not looked at. So sums need only be taken within stretches of about that span, each around its own start,
-    and nothing cancels.
-
-    Args:
-        sorted_values: rising, shape (n,), n >= 1.
-        price: above 0, in records squared.
-
-    Returns:
-        Group number of each value, shape (n,), starting at 0 and never falling.
+    Cells are sorted digit by digit: whole numbers, such as noisy counts, by how far they lie above the least, which is
+    mostly one pass or two; others by the bits that hold them. O(n) time and memory beside the grouping.
     """
-    starts = _last_starts(np.ascontiguousarray(sorted_values, dtype=np.float64), float(price))
-    first = np.zeros(sorted_values.size, dtype=np.int64)
-    end = sorted_values.size
-    while end > 0:
-        end = int(starts[end])
-        first[end] = 1
-    return np.cumsum(first) - 1
+    cells = np.ascontiguousarray(values, dtype=np.float64).ravel()
+    order = _stable_order(cells)
+    line, groups = np.empty_like(cells), np.empty(cells.size, dtype=np.int64)
+    _gather(cells, order, line)
+    _scatter(grouping(line), order, groups)
+    return groups.reshape(values.shape)
 
 
 def greedy_groups(sorted_values: Reals, price: float) -> Numbers:
@@ -72,109 +53,73 @@ def greedy_groups(sorted_values: Reals, price: float) -> Numbers:
     return np.cumsum(first) - 1
 
 
-@compiled
-def _last_starts(values, price):  # type: ignore[no-untyped-def]
-    """For each prefix, where its last group starts in the cheapest grouping; shape (n + 1,)."""
-    n = values.size
-    span = 4.0 * np.sqrt(price)  # more than 2·sqrt(3·price), to be safe from rounding
-    cells, firsts = _stretches(values, span)
-    least, starts = np.zeros(n + 1), np.zeros(n + 1, dtype=np.int64)
-    # Starts that are still of use, and the first end from which each is the best.
-    waiting, takes_over = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    head, tail = 0, 0
-    for new in range(n):
-        # `new` is worse than the last start that waits up to `worse`, and at least as good from `better` on.
-        worse, better = new, n + 1
-        while tail > head:
-            end = max(takes_over[tail - 1], new + 1)
-            if _is_better(cells, firsts, span, price, least, new, waiting[tail - 1], end):
-                tail -= 1
-                better = end
-            else:
-                worse = end
-                break
-        if tail == head:
-            better = new + 1
-        else:
-            other, step = waiting[tail - 1], 1
-            # Steps that double, down from where it is known to be better, or else up from where it is worse.
-            if better <= n:
-                end = better - step
-                while end > worse and _is_better(cells, firsts, span, price, least, new, other, end):
-                    better, step = end, 2 * step
-                    end = better - step
-                worse = max(worse, end)
-            else:
-                end = worse + step
-                while end <= n and not _is_better(cells, firsts, span, price, least, new, other, end):
-                    worse, step = end, 2 * step
-                    end = worse + step
-                better = min(better, end)
-            while better - worse > 1:
-                end = (worse + better) // 2
-                if _is_better(cells, firsts, span, price, least, new, other, end):
-                    better = end
-                else:
-                    worse = end
-        if better <= n:
-            waiting[tail], takes_over[tail] = new, better
-            tail += 1
-        while tail - head > 1 and takes_over[head + 1] <= new + 1:
-            head += 1
-        starts[new + 1] = waiting[head]
-        least[new + 1] = least[waiting[head]] + _cost(cells, firsts, span, price, waiting[head], new + 1)
-    return starts
+def _stable_order(cells: Reals) -> NDArray[np.signedinteger]:
+    """The places of the cells in rising order, ties in order of places."""
+    keys, bits = _keys(cells)
+    passes = -(-bits // min(DIGIT, max(8, cells.size.bit_length())))
+    order: NDArray[np.signedinteger] = np.arange(cells.size, dtype=np.int32 if cells.size < 2**31 else np.int64)
+    for done in range(passes):
+        digit = -(-bits // passes)
+        counts, moved = np.zeros(2**digit, dtype=np.int64), np.empty_like(order)
+        _sort_by_digit(keys, keys.dtype.type(done * digit), counts, order, moved)
+        order = moved
+    return order
+
+
+def _keys(cells: Reals) -> tuple[NDArray[np.unsignedinteger], int]:
+    """Whole numbers in the order of the cells, from 0, and how many bits they take."""
+    least, most = float(cells.min()), float(cells.max())
+    if least > -WHOLE and most < WHOLE and _all_whole(cells):
+        bits = int(most - least).bit_length()
+        heights: NDArray[np.unsignedinteger] = np.empty(cells.size, dtype=np.uint32 if bits <= 32 else np.uint64)
+        _write_heights(cells, least, heights)
+        return heights, bits
+    keys = (cells + 0.0).view(np.uint64)  # -0 becomes 0, which it equals
+    # The bits of a negative number rise as it falls.
+    keys ^= np.where(keys >= SIGN, np.uint64(2**64 - 1), SIGN)
+    keys -= keys.min()
+    return keys, int(keys.max()).bit_length()
 
 
 @compiled
-def _is_better(cells, firsts, span, price, least, new, other, end):  # type: ignore[no-untyped-def]
-    """Whether the last group up to `end` had better start at `new` than at the earlier `other`; yes if it is equal."""
-    older = least[other] + _cost(cells, firsts, span, price, other, end)
-    return older == np.inf or least[new] + _cost(cells, firsts, span, price, new, end) <= older
+def _all_whole(values):  # type: ignore[no-untyped-def]
+    whole = True
+    for value in values:
+        whole &= value == np.floor(value)
+    return whole
 
 
 @compiled
-def _stretches(values, span):  # type: ignore[no-untyped-def]
-    """Stretches of values within `span` of their first, and where each starts.
-
-    For each value, side by side so that one look fetches all: itself, the sum and the sum of squares from the start of
-    its stretch up to it, around that first value, and the number of its stretch.
-    """
-    n = values.size
-    cells, firsts = np.empty((n, 4)), np.empty(n + 1, dtype=np.int64)
-    found = -1
-    anchor, total, square = -np.inf, 0.0, 0.0
-    for place in range(n):
-        if values[place] - anchor > span:
-            found += 1
-            firsts[found] = place
-            anchor, total, square = values[place], 0.0, 0.0
-        off = values[place] - anchor
-        total += off
-        square += off * off
-        cells[place, 0], cells[place, 1], cells[place, 2], cells[place, 3] = values[place], total, square, found
-    return cells, firsts[: found + 1].copy()
+def _write_heights(values, least, heights):  # type: ignore[no-untyped-def]
+    """Writes how far each value lies above the least."""
+    for place in range(values.size):
+        heights[place] = int(values[place] - least)
 
 
 @compiled
-def _cost(cells, firsts, span, price, start, end):  # type: ignore[no-untyped-def]
-    """Cost of the group [start, end); infinite where it is too wide, which keeps the quadrangle inequality."""
-    low, high = cells[start], cells[end - 1]
-    if high[0] - low[0] > span:
-        return np.inf
-    size = float(end - start)
-    anchor = cells[firsts[int(low[3])], 0]
-    off = low[0] - anchor
-    if low[3] == high[3]:
-        total = high[1] - low[1] + off
-        square = high[2] - low[2] + off * off
-    else:
-        # The group reaches into the next stretch, and never further; that part is moved to the first one's anchor.
-        border = firsts[int(high[3])]
-        shift, beyond = cells[border, 0] - anchor, float(end - border)
-        total = cells[border - 1, 1] - low[1] + off + high[1] + beyond * shift
-        square = cells[border - 1, 2] - low[2] + off * off + high[2] + shift * (2.0 * high[1] + beyond * shift)
-    return max(square - total * total / size, 0.0) + price / size
+def _sort_by_digit(keys, shift, counts, order, moved):  # type: ignore[no-untyped-def]
+    """Writes to `moved` the places in `order` by one digit of their keys; equal ones keep their order."""
+    mask, before = counts.size - 1, 0
+    for key in keys:
+        counts[int(key >> shift) & mask] += 1
+    for digit in range(counts.size):
+        before, counts[digit] = before + counts[digit], before
+    for place in order:
+        digit = int(keys[place] >> shift) & mask
+        moved[counts[digit]] = place
+        counts[digit] += 1
+
+
+@compiled
+def _gather(cells, order, line):  # type: ignore[no-untyped-def]
+    for place in range(order.size):
+        line[place] = cells[order[place]]
+
+
+@compiled
+def _scatter(line, order, cells):  # type: ignore[no-untyped-def]
+    for place in range(order.size):
+        cells[order[place]] = line[place]
 
 
 @compiled

@@ -84,7 +84,7 @@ def test_a_share_whose_noise_the_sampler_cannot_draw_is_refused_before_any_data(
     ("name", "settings"),
     [(name, {"order_share": share}) for name in NAMES for share in (0, 1, "-1/2")]
     + [
-        ("dphr", {"order": "exponential"}),
+        ("dphr", {"order": "shuffled"}),
         ("ahp", {"search": "global"}),
         ("ahp", {"eta": -1}),
         ("ahp", {"eta": "nan"}),

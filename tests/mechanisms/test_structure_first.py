@@ -25,10 +25,21 @@ class Scripted:
         return np.array([self.choices.pop(0)]) if question["door"] == "choose" else draw()
 
 
-def released(exact, buckets, epsilon=50, journal=None):
+class Recorded:
+    """A journal that draws, and keeps the scale of every step."""
+
+    def __init__(self):
+        self.scales = []
+
+    def answer(self, step, question, draw):
+        self.scales.append((step, Fraction(question["scale"])))
+        return draw()
+
+
+def released(exact, buckets, epsilon=50, journal=None, **score):
     exact = np.asarray(exact, dtype=np.int64)
     counts = PrivateCounts(Domain.from_shape(exact.shape), 1, lambda: exact, journal)
-    return StructureFirst(buckets=buckets).release(counts, Budget(Fraction(epsilon)))
+    return StructureFirst(buckets=buckets, **score).release(counts, Budget(Fraction(epsilon)))
 
 
 def test_finds_the_boundaries_of_clear_steps():
@@ -89,3 +100,45 @@ def test_refuses_more_cells_or_axes_than_it_serves_and_shares_outside_the_range(
         StructureFirst().check(Domain.from_shape((40,)), 1000, Fraction(1, 1000))
     with pytest.raises(BadSetting, match="buckets"):
         build("structure_first", {"buckets": 0})
+
+
+def test_squared_errors_are_chosen_by_at_the_price_of_their_ceiling():
+    exact = np.repeat([10, 200, 10, 90], [5, 10, 30, 14])
+    estimate = released(exact, 4, score="squared", count_ceiling=200)
+    # A boundary elsewhere costs at least 80² · 14/15 more, at a scale of noise of 2 · 399 / (25 / 3), 96.
+    assert np.array_equal(estimate.groups, np.repeat([0, 1, 2, 3], [5, 10, 30, 14]))
+    journal = Recorded()
+    released(exact, 4, journal=journal, score="squared", count_ceiling=200)
+    assert {scale for step, scale in journal.scales if step != "counts"} == {2 * 399 / Fraction(25, 3)}
+
+
+def test_counts_beyond_the_ceiling_look_alike_and_are_published_whole():
+    exact = np.repeat([0, 5_000, 1_000_000], 6)
+    estimate = released(exact, 2, score="squared", count_ceiling=1000)
+    assert estimate.groups.tolist() == [0] * 6 + [1] * 12
+    assert np.abs(estimate.values[6:] - 502_500).max() < 4
+
+
+def test_a_ceiling_belongs_to_squared_errors_and_is_said_before_any_data():
+    with pytest.raises(BadSetting, match=r"'count_ceiling'.*needs one"):
+        build("structure_first", {"score": "squared"})
+    with pytest.raises(BadSetting, match=r"'count_ceiling'.*leave it out"):
+        build("structure_first", {"count_ceiling": 9})
+    for ceiling in (0, 1_000_001, -5, 2.5):
+        with pytest.raises(BadSetting, match="count_ceiling"):
+            build("structure_first", {"score": "squared", "count_ceiling": ceiling})
+    squared = build("structure_first", {"score": "squared", "count_ceiling": 1_000_000})
+    squared.check(Domain.from_shape((40,)), 1, Fraction(12))
+    StructureFirst().check(Domain.from_shape((40,)), 166_666, Fraction(1))
+    with pytest.raises(BudgetMisuse, match=r"boundary_15.*10\^7"):
+        StructureFirst().check(Domain.from_shape((40,)), 166_667, Fraction(1))
+    # A boundary has epsilon 1 / 30, so noise of scale 2 · 1,999,999 · 30, and the most is 10^7.
+    with pytest.raises(BudgetMisuse, match=r"boundary_15.*10\^7"):
+        squared.check(Domain.from_shape((40,)), 1, Fraction(1))
+
+
+@pytest.mark.parametrize("cells", [1, 2, 3, 40])
+@pytest.mark.parametrize("kind", [np.zeros, lambda cells: np.eye(1, cells)[0] * 10**12, np.arange])
+def test_squared_errors_serve_every_line(cells, kind):
+    estimate = released(kind(cells), 16, Fraction(1), score="squared", count_ceiling=7)
+    assert estimate.epsilon == 1 and np.isfinite(estimate.values).all()

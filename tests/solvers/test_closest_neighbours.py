@@ -58,6 +58,53 @@ def test_merges_across_blocks_what_a_plain_greedy_merges(line, variance):
     )
 
 
+def greedy_by_sums(line, variance):
+    """As `plain_greedy`, from sums and sizes, for longer lines."""
+    parts = [(value, 1) for value in line]
+    starts = list(range(len(line)))
+    change, best, best_starts = Fraction(0), Fraction(0), list(starts)
+
+    def increase(left, right):
+        return Fraction((left[0] * right[1] - right[0] * left[1]) ** 2, left[1] * right[1] * (left[1] + right[1]))
+
+    grows = [increase(left, right) for left, right in pairwise(parts)]
+    while grows:
+        closest = grows.index(min(grows))
+        change += grows[closest] - 2 * variance
+        (total, size), (more, others) = parts[closest : closest + 2]
+        parts[closest : closest + 2] = [(total + more, size + others)]
+        del starts[closest + 1], grows[closest]
+        for pair in (closest - 1, closest):
+            if 0 <= pair < len(grows):
+                grows[pair] = increase(parts[pair], parts[pair + 1])
+        if change < best:
+            best, best_starts = change, list(starts)
+    return np.cumsum(np.isin(np.arange(len(line)), best_starts)) - 1
+
+
+LONG = (
+    st.lists(st.integers(-1, 1), min_size=150, max_size=260).map(lambda steps: np.cumsum(steps).tolist())
+    | st.lists(st.integers(0, 9), min_size=2, max_size=9).map(lambda tile: (tile * 120)[:240])
+    | st.lists(st.integers(0, 30), min_size=150, max_size=260)
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(LONG, VARIANCES)
+def test_merges_long_stretches_that_interact_as_a_plain_greedy_does(line, variance):
+    assert np.array_equal(
+        closest_neighbours(np.array(line, dtype=float), float(variance)), greedy_by_sums(line, variance)
+    )
+
+
+@pytest.mark.parametrize("variance", [0.3, 1.84, 9.1])
+def test_a_long_pattern_is_merged_alike_up_to_its_ends(variance):
+    line = np.tile([0.0, 3.0, 1.0, 9.0, 2.0], 20_000)
+    ends = np.flatnonzero(np.diff(closest_neighbours(line, variance))) + 1
+    short = np.flatnonzero(np.diff(closest_neighbours(line[:5_000], variance))) + 1
+    assert np.array_equal(ends[ends < 2_500], short[short < 2_500])
+
+
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 33])
 def test_any_length_ends_in_one_bucket_where_noise_is_all(length):
     line = np.arange(length, dtype=np.float64)

@@ -66,7 +66,7 @@ def test_finds_the_boxes_that_a_plain_recursion_finds(shape, seed, threshold, ma
     assert np.array_equal(kd_boxes(cells, 0.7, 1.3, threshold, max_depth), expected)
 
 
-@pytest.mark.parametrize("offset", [0.0, 1e9])
+@pytest.mark.parametrize("offset", [0.0, 1e9, 1e12])
 def test_finds_a_block_at_any_offset(offset):
     cells = np.zeros((12, 16)) + offset
     cells[3:7, 5:9] += 100
@@ -97,3 +97,11 @@ def test_six_axes_are_served_and_a_flat_longest_side_does_not_stop_the_search():
 def test_no_cut_lies_deeper_than_the_most():
     cells = np.arange(64.0) ** 3
     assert kd_boxes(cells, 0.0, 0.0, 0.0, 3).max() == 7
+
+
+def test_long_rows_are_cut_as_short_ones_are():
+    # Sums of rows are taken in four parts: every length of the rest turns up.
+    for length in range(1, 40):
+        cells = np.random.default_rng(length).uniform(0, 10, (3, length)).round(3) * np.pi
+        expected = plain_boxes(cells, 0.7, 1.3, math.nan, 40)
+        assert np.array_equal(kd_boxes(cells, 0.7, 1.3, math.nan, 40), expected)

@@ -41,6 +41,31 @@ def test_finds_a_split_of_least_cost(line, price, stretch, offset):
     assert cost(values, buckets, price) == pytest.approx(least_cost(values, price), rel=1e-9, abs=1e-4 * stretch)
 
 
+RUNS = st.lists(st.tuples(st.sampled_from([-3, 0, 1, 2, 7, 10**6]), st.integers(1, 6)), min_size=1, max_size=9)
+
+
+@settings(max_examples=100, deadline=None)
+@given(RUNS, PRICES)
+def test_equal_neighbours_are_never_parted_and_the_split_is_of_least_cost(runs, price):
+    values = np.repeat([float(value) for value, _ in runs], [size for _, size in runs])
+    buckets = v_optimal(values, price)
+    assert cost(values, buckets, price) == pytest.approx(least_cost(values, price), rel=1e-9, abs=1e-4)
+    assert not np.any((np.diff(values) == 0.0) & (np.diff(buckets) != 0))
+
+
+@pytest.mark.parametrize("scale", [1.0, 20.0])
+@pytest.mark.parametrize("price", [4.0, 50.0, 800.0])
+def test_long_lines_have_the_least_cost_that_a_plain_recurrence_finds(scale, price):
+    rng = np.random.default_rng(11)
+    values = np.repeat(rng.integers(0, 9, 60), 20) * scale + rng.geometric(0.4, 1200) - rng.geometric(0.4, 1200)
+    sums, squares = np.cumsum([0.0, *values]), np.cumsum([0.0, *values**2])
+    least = np.zeros(1201)
+    for end in range(1, 1201):
+        total, square = sums[end] - sums[:end], squares[end] - squares[:end]
+        least[end] = np.min(least[:end] + price + square - total * total / np.arange(end, 0, -1))
+    assert cost(values, v_optimal(values, price), price) == pytest.approx(least[-1], rel=1e-9)
+
+
 @pytest.mark.parametrize("offset", [0.0, 1e9, -1e12])
 def test_a_common_offset_changes_nothing(offset):
     line = np.repeat([3.0, 90.0, 3.0, 40.0], 50) + np.tile([0.0, 1.0], 100)

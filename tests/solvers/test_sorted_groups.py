@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dphist_pipeline.solvers.sorted_groups import greedy_groups, groups_by_value, optimal_groups
+from dphist_pipeline.solvers.optimal_groups import optimal_groups
+from dphist_pipeline.solvers.sorted_groups import greedy_groups, groups_by_value
 
 
 def mean(part):
@@ -70,13 +71,13 @@ KINDS = {
     "ramp": lambda rng: np.arange(500) * 3,
     "steps": lambda rng: rng.integers(0, 20, 500) * 50 + rng.integers(-3, 4, 500),
     "equal": lambda rng: np.full(500, 4),
+    "heaped": lambda rng: rng.choice([0, 3, 4, 9, 40, 43, 90], 500),
+    "crowded": lambda rng: rng.exponential(30, 500).round(),
+    "far apart": lambda rng: rng.integers(0, 30, 500) + 10**6 * rng.integers(0, 30, 500),
 }
 
 
-@pytest.mark.parametrize("price", [2.0, 500.0, 1e5])
-@pytest.mark.parametrize("kind", KINDS)
-def test_finds_the_least_cost_on_longer_lines(kind, price):
-    line = np.sort(KINDS[kind](np.random.default_rng(3)).astype(float))
+def cheapest_cost(line, price):
     size = line.size
     cheapest = np.zeros(size + 1)
     for end in range(1, size + 1):
@@ -85,9 +86,45 @@ def test_finds_the_least_cost_on_longer_lines(kind, price):
         lengths = np.arange(1, end + 1)
         errors = np.cumsum(back**2) - np.cumsum(back) ** 2 / lengths
         cheapest[end] = np.min(cheapest[:end][::-1] + errors + price / lengths)
+    return cheapest[-1]
+
+
+def cost_in_floats(line, groups, price):
+    parts = np.split(line, np.flatnonzero(np.diff(groups)) + 1)
+    return sum(((part - part[0]).var() * part.size) + price / part.size for part in parts)
+
+
+@pytest.mark.parametrize("price", [2.0, 500.0, 1e5])
+@pytest.mark.parametrize("kind", KINDS)
+def test_finds_the_least_cost_on_longer_lines(kind, price):
+    line = np.sort(KINDS[kind](np.random.default_rng(3)).astype(float))
     groups = optimal_groups(line, price)
-    parts = [line[groups == group] for group in range(groups.max() + 1)]
-    assert sum(part.var() * part.size + price / part.size for part in parts) == pytest.approx(cheapest[-1], rel=1e-9)
+    assert cost_in_floats(line, groups, price) == pytest.approx(cheapest_cost(line, price), rel=1e-9)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(-20, 20), st.integers(1, 30)), min_size=1, max_size=8),
+    st.floats(0.3, 3000.0),
+)
+def test_finds_the_least_cost_where_values_come_in_runs(runs, price):
+    line = np.sort(np.concatenate([np.full(times, float(value)) for value, times in runs]))
+    groups = optimal_groups(line, price)
+    check_numbering(groups, line.size)
+    assert cost_in_floats(line, groups, price) == pytest.approx(cheapest_cost(line, price), rel=1e-11)
+
+
+@pytest.mark.parametrize("ends", [(95.0, 95.0), (87.0, 87.0), (60.0, 99.5), (99.5, 60.0)])
+@pytest.mark.parametrize("times", [60, 201])
+def test_a_run_of_equal_values_is_cut_where_that_pays(times, ends):
+    # The ends alone, one group of all, or the run cut: the last is the cheapest, by less than 1 / times of the price.
+    line = np.concatenate([[-ends[0]], np.zeros(times), [ends[1]]])
+    groups = optimal_groups(line, 10_000.0)
+    costs = [cost_in_floats(line, np.arange(line.size) >= cut, 10_000.0) for cut in range(1, line.size)]
+    assert groups.max() == 1
+    assert 1 < np.sum(groups == 0) < times + 1
+    assert cost_in_floats(line, groups, 10_000.0) == pytest.approx(min(costs), rel=1e-12)
+    assert cost_in_floats(line, groups, 10_000.0) == pytest.approx(cheapest_cost(line, 10_000.0), rel=1e-12)
 
 
 @settings(max_examples=400, deadline=None)
@@ -157,3 +194,25 @@ def test_cells_of_any_shape_are_grouped_by_value_with_ties_in_order():
     assert groups.shape == cells.shape
     in_order = sorted(range(cells.size), key=lambda cell: (cells.flat[cell], cell))
     assert groups.flat[in_order].tolist() == list(range(cells.size))
+
+
+ORDERS = {
+    "a narrow range": lambda rng: rng.integers(-40, 40, 3000),
+    "a wide range": lambda rng: rng.integers(-(2**40), 2**40, 3000) // 2**20 * 2**20,
+    "one far away": lambda rng: np.append(rng.integers(0, 5, 3000), 10**15),
+    "beyond exact differences": lambda rng: rng.choice([-(2.0**60), 2.0**60, 3.0, 2.0**53], 300),
+    "fractions": lambda rng: rng.normal(size=3000).round(2),
+    "both zeros": lambda rng: rng.choice([0.0, -0.0, 0.5, -0.5], 300),
+    "all equal": lambda rng: np.full(300, -7),
+    "one cell": lambda rng: np.array([3.5]),
+}
+
+
+@pytest.mark.parametrize("kind", ORDERS)
+def test_cells_are_ordered_by_value_then_by_place(kind):
+    cells = ORDERS[kind](np.random.default_rng(11)).astype(float)
+    seen = []
+    places = groups_by_value(cells, lambda line: seen.append(line.copy()) or np.arange(line.size))
+    order = np.argsort(cells, kind="stable")
+    assert np.array_equal(places[order], np.arange(cells.size))
+    assert np.array_equal(seen[0], cells[order])

@@ -1,0 +1,103 @@
+"""Cutting a line in two, privately, level by level: what `ihp` and `p_hpartition` share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.domain import Domain
+from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.mechanisms import DomainRefused
+from dphist_pipeline.privacy.budget import Budget
+from dphist_pipeline.privacy.private_counts import PrivateCounts
+
+Centre = Literal["median", "mean"]
+# By how much a score moves at most when one count moves by one; proved where the deviations are computed.
+CONSTANTS: dict[Centre, int] = {"median": 1, "mean": 2}
+
+
+@dataclass(frozen=True)
+class Bisection:
+    """How a line is cut.
+
+    Attributes:
+        depth: the most levels of cuts.
+        structure_share: the part of epsilon that buys cuts, an equal share a level.
+        centre: of the deviations that make up a score.
+        may_keep: whether an interval may also stay whole, for good.
+    """
+
+    depth: int
+    structure_share: Fraction
+    centre: Centre
+    may_keep: bool
+
+    def check(self, mechanism: str, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
+        """Refuses more than one axis, and shares outside the sampler's range."""
+        if len(domain.axes) != 1:
+            raise DomainRefused(mechanism, f"serves one axis, not {len(domain.axes)}; for cubes use `dpcube`")
+        levels, sums = self._shares(Budget(epsilon), domain.cells)
+        for level in levels:
+            level.scale(2 * CONSTANTS[self.centre] * sensitivity)
+        sums.scale(sensitivity)
+
+    def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
+        """Cuts, level by level; then the sums of the buckets between them."""
+        levels, sums = self._shares(budget, counts.domain.cells)
+        # What the noise of a sum adds to its cells' absolute errors, all together: about the scale of that noise.
+        price = -(-counts.sensitivity // sums.epsilon) if self.may_keep else 0
+        groups = self._buckets(counts, levels, price)
+        bucketed = counts.noisy_sums(groups, sums)
+        values = (bucketed.values / bucketed.sizes)[groups]
+        return Estimate(counts.domain, values, budget.charges, groups=groups, sums=bucketed)
+
+    def _shares(self, budget: Budget, cells: int) -> tuple[tuple[Budget, ...], Budget]:
+        """The budgets of the levels, and of the sums: all of it where there is nothing to choose."""
+        # An interval that may not stay whole is cut; so many levels leave single cells, whatever is chosen.
+        choosing = cells > 1 if self.may_keep else self.depth < cells - 1
+        if not choosing:
+            return (), budget
+        many = min(self.depth, cells - 1)
+        structure, sums = budget.split(structure=self.structure_share, counts=1 - self.structure_share)
+        return structure.split(**{f"level_{number}": Fraction(1, many) for number in range(1, many + 1)}), sums
+
+    def _buckets(self, counts: PrivateCounts, levels: tuple[Budget, ...], price: int) -> NDArray[np.int64]:
+        """Bucket number per cell."""
+        cells = counts.domain.cells
+        if not levels:
+            return np.arange(cells)
+        first_cells = np.zeros(cells, dtype=np.int64)
+        intervals = [(0, cells)]
+        for level in levels:
+            cuts = self._cuts(counts, intervals, level, price)
+            cut = [(low, low + many, high) for (low, high), many in zip(intervals, cuts, strict=True) if many > 0]
+            first_cells[[middle for _, middle, _ in cut]] = 1
+            intervals = [part for low, middle, high in cut for part in ((low, middle), (middle, high))]
+        return np.cumsum(first_cells)
+
+    def _cuts(self, counts: PrivateCounts, intervals: list[tuple[int, int]], level: Budget, price: int) -> list[int]:
+        """How many cells lie before the cut of each interval; 0 where it stays whole."""
+        first = 0 if self.may_keep else 1  # the first candidate; the last is to cut before the last cell
+        cuts = [min(first, high - low - 1) for low, high in intervals]
+        asked = [number for number, (low, high) in enumerate(intervals) if high - low - first >= 2]
+        if not asked:
+            level.forfeit()
+            return cuts
+
+        def score(exact: NDArray[np.int64]) -> NDArray[np.int64]:
+            from dphist_pipeline.solvers.absolute_deviation import deviations_of_cuts
+
+            costs = deviations_of_cuts(exact, self.centre)
+            costs[1:] += price
+            return -costs[first:]
+
+        groups = [np.arange(*intervals[number]) for number in asked]
+        candidates = [group.size - first for group in groups]
+        chosen = counts.choose(groups, score, candidates, CONSTANTS[self.centre], level)
+        for number, choice in zip(asked, chosen.tolist(), strict=True):
+            cuts[number] = first + choice
+        return cuts

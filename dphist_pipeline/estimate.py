@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.privacy.noisy import NoisyCells, NoisySums
+from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells, NoisySums
 
 if TYPE_CHECKING:
     from dphist_pipeline.answering.boxes import Answer, Wanted
@@ -33,7 +33,7 @@ class Estimate:
         domain: the declared grid.
         values: estimated count of every cell, float64, unclamped, shape of the domain.
         charges: what each step cost, in order; sums to the epsilon of the release.
-        unbiased: noisy cells, where the mechanism paid for them.
+        unbiased: noisy cells, or linear estimates of them, where the mechanism paid for such.
         groups: group number of every cell, shape of the domain, where the mechanism groups cells.
         sums: noisy sums of the groups, where the mechanism paid for them.
     """
@@ -41,7 +41,7 @@ class Estimate:
     domain: Domain
     values: NDArray[np.float64]
     charges: tuple[tuple[str, Fraction], ...]
-    unbiased: NoisyCells | None = None
+    unbiased: NoisyCells | NestedCells | None = None
     groups: NDArray[np.int64] | None = None
     sums: NoisySums | None = None
 
@@ -64,8 +64,7 @@ class Estimate:
         """The estimated count in a box of cells, with its error bar; see `answering.boxes.answer_box`."""
         from dphist_pipeline.answering.boxes import answer_box
 
-        unbiased, scale = (self.unbiased.values, self.unbiased.scale) if self.unbiased else (None, None)
-        return answer_box(self.domain, self.values, unbiased, scale, axes)
+        return answer_box(self.domain, self.values, self.unbiased, axes)
 
     def range(self, low: float | None, high: float | None) -> Answer:
         """The estimated count in [low, high) of the only axis, in axis units; None for an open end."""

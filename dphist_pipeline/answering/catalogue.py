@@ -3,9 +3,13 @@
 It is built anew from the public files and renamed into place, so it can be read while a period is published, copied
 anywhere, and attached read-only in plain DuckDB. Beside a table for each release (all periods and revisions, with the
 number of each cell) it holds
-    dph_releases     a row a publication: what was promised and the noise in its cells
-    dph_bins         a row a position along an axis of a grid: its bin or category
-    dph_half_widths  per noise scale, how far the noise in a sum of so many cells reaches (95 %)
+    dph_releases       a row a publication: what was promised, and the scale and variance of a draw of its noise
+    dph_bins           a row a position along an axis of a grid: its bin or category
+    dph_half_widths    per noise scale, how far the noise in a sum of so many cells reaches (95 %)
+    dph_covariance     of linear estimates: two cells have as their covariance the sum of the coefficients of the levels
+                       on which they share a node, which is `width` cells wide along each axis
+    dph_linear_widths  per noise scale, how many standard deviations a linear estimate reaches (95 %), by how many draws
+                       have its variance together
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dphist_pipeline.answering.intervals import half_width_grid
+from dphist_pipeline.answering.intervals import half_width_grid, linear_reach_grid
 from dphist_pipeline.domain import Axis, BinnedAxis, Domain
 from dphist_pipeline.privacy import noise
 from dphist_pipeline.publishing.release_files import read_audit
@@ -117,19 +121,27 @@ def _table(
 
 def _described(found: list[tuple[Path, dict[str, Any]]]) -> dict[str, Any]:
     releases: list[dict[str, Any]] = []
+    covariance: list[dict[str, Any]] = []
     grids: dict[str, Domain] = {}
-    most_cells: dict[str, int] = {}
+    most_cells: dict[bool, dict[str, int]] = {False: {}, True: {}}  # by scale, of noisy cells and of linear estimates
     for _, audit in found:
         grid = hashlib.sha256(json.dumps(audit["axes"], sort_keys=True).encode()).hexdigest()[:16]
-        grids.setdefault(grid, domain_of(audit["axes"]))
+        domain = grids.setdefault(grid, domain_of(audit["axes"]))
         scale = audit["unbiased_noise_scale"]
         if scale is not None:
-            most_cells[scale] = max(most_cells.get(scale, 1), audit["cells"])
+            most = most_cells[audit.get("unbiased_covariance") is not None]
+            most[scale] = max(most.get(scale, 1), audit["cells"])
         releases.append(_release_row(audit, grid, scale))
+        covariance += _covariance_rows(audit, domain)
     widths = [
         {"noise_scale": scale, "cells": cells, "half_width": width}
-        for scale, most in most_cells.items()
+        for scale, most in most_cells[False].items()
         for cells, width in half_width_grid(Fraction(scale), most)
+    ]
+    linear_widths = [
+        {"noise_scale": scale, "draws": draws, "deviations": deviations}
+        for scale, most in most_cells[True].items()
+        for draws, deviations in linear_reach_grid(Fraction(scale), most)
     ]
     bins = [
         _bin_rows(grid, axis, stride)
@@ -140,7 +152,19 @@ def _described(found: list[tuple[Path, dict[str, Any]]]) -> dict[str, Any]:
         "dph_releases": pa.Table.from_pylist(releases, _RELEASES),
         "dph_bins": pa.concat_tables([_BINS.empty_table(), *bins]),
         "dph_half_widths": pa.Table.from_pylist(widths, _HALF_WIDTHS),
+        "dph_covariance": pa.Table.from_pylist(covariance, _COVARIANCE),
+        "dph_linear_widths": pa.Table.from_pylist(linear_widths, _LINEAR_WIDTHS),
     }
+
+
+def _covariance_rows(audit: dict[str, Any], domain: Domain) -> list[dict[str, Any]]:
+    """The rows of `dph_covariance` for one publication: levels from the top, a row for each axis of a level."""
+    key = {name: audit[name] for name in ("release", "period", "revision")}
+    return [
+        {**key, "level": level, "axis": axis.name, "width": width, "coefficient": part["coefficient"]}
+        for level, part in enumerate(audit.get("unbiased_covariance") or (), 1)
+        for axis, width in zip(domain.axes, part["widths"], strict=True)
+    ]
 
 
 def _release_row(audit: dict[str, Any], grid: str, scale: str | None) -> dict[str, Any]:
@@ -186,3 +210,13 @@ _BINS = pa.schema(
     ]
 )
 _HALF_WIDTHS = pa.schema([("noise_scale", pa.string()), ("cells", pa.int64()), ("half_width", pa.int64())])
+_COVARIANCE = pa.schema(
+    [
+        *[(name, pa.string()) for name in ("release", "period")],
+        *[(name, pa.int64()) for name in ("revision", "level")],
+        ("axis", pa.string()),
+        ("width", pa.int64()),
+        ("coefficient", pa.float64()),
+    ]
+)
+_LINEAR_WIDTHS = pa.schema([("noise_scale", pa.string()), ("draws", pa.int64()), ("deviations", pa.float64())])

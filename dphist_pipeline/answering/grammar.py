@@ -2,6 +2,7 @@
 
 age in [60, 80)            a half-open range, in axis units
 age >= 60    age < 80      one end of it
+day >= 2026-03-02          days on a calendar axis
 ward = 'surgery'           a category; quotes may be left out of plain words
 ward in ('surgery', 'medicine')
 ward is other              the cell for null and undeclared values
@@ -17,7 +18,7 @@ from dphist_pipeline.errors import DphistError
 
 LONGEST = 2_000
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<word>[A-Za-z_]\w*)|'(?P<text>(?:[^']|'')*)'"
+    r"\s*(?:(?P<day>\d{4}-\d{2}-\d{2})(?!\w)|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<word>[A-Za-z_]\w*)|'(?P<text>(?:[^']|'')*)'"
     r"|(?P<sign>>=|<=|[=<>\[\](),]))",
 )
 
@@ -70,18 +71,18 @@ class _Parser:
         elif sign == "=":
             self._add(axis, self._category())
         elif sign == ">=":
-            self._end(axis, 0, float(self._take("number")))
+            self._end(axis, 0, self._number_or_day())
         elif sign == "<":
-            self._end(axis, 1, float(self._take("number")))
+            self._end(axis, 1, self._number_or_day())
         else:
             raise WhereRefused(self._where, f"after '{axis}' one of in, is, =, >=, < is expected")
 
     def _in(self, axis: str) -> None:
         if self._peek() == ("sign", "["):
             self._next += 1
-            low = float(self._take("number"))
+            low = self._number_or_day()
             self._expect("sign", ",")
-            high = float(self._take("number"))
+            high = self._number_or_day()
             self._expect("sign", ")")
             self._add(axis, (low, high))
             return
@@ -93,7 +94,7 @@ class _Parser:
         self._expect("sign", ")")
         self._add(axis, listed)
 
-    def _end(self, axis: str, side: int, value: float) -> None:
+    def _end(self, axis: str, side: int, value: float | str) -> None:
         """One end of a range; the other end may come in another condition."""
         ends = self._box.get(axis, (None, None))
         if not isinstance(ends, tuple) or ends[side] is not None:
@@ -107,10 +108,13 @@ class _Parser:
 
     def _category(self) -> str:
         kind, text = self._peek()
-        if kind not in ("text", "word", "number"):
+        if kind not in ("text", "word", "number", "day"):
             raise WhereRefused(self._where, "a category is expected, as in 'surgery'")
         self._next += 1
         return text
+
+    def _number_or_day(self) -> float | str:
+        return self._take("day") if self._peek()[0] == "day" else float(self._take("number"))
 
     def _take(self, kind: str) -> str:
         found, text = self._peek()

@@ -5,17 +5,27 @@ characteristic function is φ(t)^r with φ(t) = (1-q)² / (1 - 2q·cos t + q²),
     P(|S| <= c) = 1/(2π) ∫ φ(t)^r · sin((c + 1/2)·t) / sin(t/2) dt    over one turn.
 The trapezoid rule with step h is this up to P(|S| > 2π/h - c), and cutting the integral off where φ^r is below
 10^-17 costs less than the slack below; both are far smaller than what a quantile can show.
+
+Linear estimates add draws with weights of at most 1. Their variance V is known, their law is not so simple. But of all
+such sums the one of the fewest draws has the heaviest tails, and where V is r times the variance of a draw there are at
+least r. So the sum is taken to reach as many of its own standard deviations as r equal draws do, with one record more
+for what whole numbers hide: half_width(r) + 1, times the root of V over r variances. Chebyshev's inequality, which
+holds for every law, is taken where it asks for less. Calibrated, not proven: thousands of weighted sums, with scales
+from 0.1 to 100, were covered with a probability of 0.95 at least, worked out exactly.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dphist_pipeline.privacy import noise
+from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells
 
 LEVEL = Fraction(95, 100)
 SLACK = 1e-9
@@ -53,11 +63,62 @@ def half_width_grid(scale: Fraction, cells: int) -> list[tuple[int, int]]:
     A sum of more draws is spread more widely (they are symmetric and unimodal), so the next larger entry is
     never too narrow; it is at most about 2.5 % too wide.
     """
-    numbers, number = [], 1
-    while number < cells:
+    return [(number, half_width_of_sum(scale, number)) for number in sorted({*_grid(cells), cells})]
+
+
+def half_width_of_box(unbiased: NoisyCells | NestedCells, chosen: Sequence[NDArray[np.int64]]) -> float:
+    """How far the noise in a box of cells reaches (95 %).
+
+    Args:
+        unbiased: the cells.
+        chosen: the positions of the box along each axis.
+    """
+    if isinstance(unbiased, NoisyCells):
+        return half_width_of_sum(unbiased.scale, math.prod(len(positions) for positions in chosen))
+    return half_width_of_linear(unbiased.scale, unbiased.variance_of_sum(chosen))
+
+
+def half_width_of_cell(unbiased: NoisyCells | NestedCells) -> float:
+    """How far the noise in any one cell reaches (95 %)."""
+    return half_width_of_box(unbiased, [np.zeros(1, dtype=np.int64)] * unbiased.values.ndim)
+
+
+def half_width_of_linear(scale: Fraction, variance: float) -> float:
+    """How far a linear estimate reaches: a weighted sum of draws, none with a weight above 1.
+
+    Args:
+        scale: of the discrete Laplace noise in each draw.
+        variance: of the sum, in records squared.
+    """
+    # A rounding error must not decide whether a whole number of draws is reached: SQL adds in another order.
+    draws = max(1.0, variance / noise.variance(scale) * (1 + 1e-9))
+    number = 1
+    while (next_number := _next_on_grid(number)) <= draws:
+        number = next_number
+    return linear_reach(scale, number) * math.sqrt(variance)
+
+
+def linear_reach(scale: Fraction, draws: int) -> float:
+    """How many standard deviations a linear estimate reaches that has at least the variance of so many draws (95 %)."""
+    calibrated = (half_width_of_sum(scale, draws) + 1) / math.sqrt(draws * noise.variance(scale))
+    return min(calibrated, math.sqrt(1 / (1 - LEVEL)))
+
+
+def linear_reach_grid(scale: Fraction, cells: int) -> list[tuple[int, float]]:
+    """(draws, standard deviations) up to a variance of `cells` draws, for SQL: take the last entry that is reached."""
+    return [(number, linear_reach(scale, number)) for number in _grid(cells)]
+
+
+def _next_on_grid(number: int) -> int:
+    return max(number + 1, math.floor(number * GRID_RATIO))
+
+
+def _grid(most: int) -> list[int]:
+    """Numbers of draws from 1 to at most `most`, in steps of 5 % or 1."""
+    numbers = [1]
+    while (number := _next_on_grid(numbers[-1])) <= most:
         numbers.append(number)
-        number = max(number + 1, math.floor(number * GRID_RATIO))
-    return [(number, half_width_of_sum(scale, number)) for number in [*numbers, cells]]
+    return numbers
 
 
 class _Inside:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
 from dphist_pipeline.answering.boxes import Answer, Wanted, answer_box
 from dphist_pipeline.errors import DphistError, did_you_mean
-from dphist_pipeline.publishing.release_files import read_audit
+from dphist_pipeline.publishing.release_files import published_unbiased, read_audit
 from dphist_pipeline.spec.axes import domain_of
 
 
@@ -30,13 +29,10 @@ def answer_published(folder: Path, box: Mapping[str, Wanted]) -> Answer:
         PublishedFilesDamaged: a published file is missing or altered.
     """
     audit = read_audit(folder)
-    domain, scale = domain_of(audit["axes"]), audit["unbiased_noise_scale"]
+    domain = domain_of(audit["axes"])
     rows = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
-    values = rows["estimate"].to_numpy().reshape(domain.shape)
-    if scale is None:
-        return answer_box(domain, values, None, None, box)
-    unbiased = rows["unbiased_estimate"].to_numpy().reshape(domain.shape)
-    return answer_box(domain, values, unbiased, Fraction(scale), box)
+    values, unbiased = (column.to_numpy().reshape(domain.shape) for column in rows.columns)
+    return answer_box(domain, values, published_unbiased(audit, unbiased), box)
 
 
 def latest_revision(public: Path, release: str, period: str | None) -> Path:

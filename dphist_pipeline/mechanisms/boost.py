@@ -1,54 +1,66 @@
-"""Boost: noisy sums of a tree of ranges, made to agree by least squares, so that long ranges carry little noise.
+"""Boost: noisy sums of a tree of boxes, made to agree by least squares, so that large boxes carry little noise.
 
 Paper:    Hay, Rastogi, Miklau, Suciu. Boosting the accuracy of differentially private histograms through consistency.
-          PVLDB 2010. Here for any number of cells: the last node of a level may have fewer children than the others.
+          PVLDB 2010; here for any number of cells and axes, all of which every level cuts at once. Why `auto` branches
+          in more than 2 and leaves out upper levels: Qardaji, Yang, Li. Understanding hierarchical methods for
+          differentially private histograms. PVLDB 2013.
 Privacy:  epsilon on `noisy_tree`, an equal share a level. Least squares reads only noisy sums, so it is free.
-Domain:   one axis, ordered.
-Cost:     O(cells · levels), levels = 1 + log of the cells to the base `branching`, rounded up.
-Bars:     none yet: the estimate is unbiased, and its exact covariance is not published so far.
+Domain:   any number of axes, ordered. By `auto`, trees pay from 42 cells on a line and from about 27 × 27 in a square.
+Cost:     O(cells · levels).
+Bars:     on the estimates, which are unbiased, and on every box of cells: the variance is exact, or a bound hardly
+          above it where the last nodes reach beyond the cells; the interval is 95 % by a calibrated factor.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import numpy as np
 from pydantic import Field
 
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimate import Estimate
-from dphist_pipeline.mechanisms import DomainRefused, Mechanism
+from dphist_pipeline.mechanisms import Mechanism
 from dphist_pipeline.privacy.budget import Budget
+from dphist_pipeline.privacy.noisy import NestedCells, SharedNoise
 from dphist_pipeline.privacy.private_counts import PrivateCounts
+
+if TYPE_CHECKING:
+    from dphist_pipeline.solvers.regular_tree import RegularTree
 
 
 @dataclass(frozen=True)
 class Boost(Mechanism):
-    """Settings: branching, how many nodes of a level make one of the level above; 2 is the paper's."""
+    """Settings: branching, into how many parts along every axis a node is cut. A number makes a whole tree, up to one
+    node of all cells; 2 is the paper's. `auto` takes, of the trees that branch in 2 to 16 with any number of upper
+    levels left out, the one of least mean variance over all boxes; where no tree pays, that is `geometric`.
+    """
 
-    branching: Annotated[int, Field(ge=2)] = 2
+    branching: Annotated[int, Field(ge=2)] | Literal["auto"] = "auto"
 
     def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
-        """Refuses more than one axis, and shares of a level outside the sampler's range."""
-        if len(domain.axes) != 1:
-            raise DomainRefused("boost", f"serves one axis, not {len(domain.axes)}; for cubes use `dpcube`")
-        Budget(epsilon / len(self._widths(domain.cells)), "each level of the tree").scale(sensitivity)
+        """Refuses shares of a level outside the sampler's range."""
+        levels = len(self._tree(domain).widths)
+        Budget(epsilon / levels, "each level of the tree").scale(sensitivity)
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy sums of every node, then the closest cells that explain them all."""
-        from dphist_pipeline.solvers.tree_consistency import consistent
+        from dphist_pipeline.solvers.regular_tree import consistent_cells, covariance
 
-        cells = np.arange(counts.domain.cells)
-        tree = counts.noisy_tree([cells // width for width in self._widths(cells.size)], budget)
-        parents = [np.arange(level.values.size) // self.branching for level in tree[1:]]
-        leaves = consistent([level.values for level in tree], parents)[-1]
-        return Estimate(counts.domain, leaves, budget.charges)
+        tree = self._tree(counts.domain)
+        if len(tree.widths) == 1:
+            noisy = counts.noisy_cells(budget)
+            return Estimate(counts.domain, noisy.values, budget.charges, unbiased=noisy)
+        sums = counts.noisy_tree(tree.nodes, budget)
+        variances = [level.variance for level in sums]
+        cells = consistent_cells(tree, [level.values for level in sums], variances)
+        shared = map(SharedNoise, covariance(tree, variances), tree.widths)
+        unbiased = NestedCells(cells, sums[0].scale, tuple(shared))
+        return Estimate(counts.domain, cells, budget.charges, unbiased=unbiased)
 
-    def _widths(self, cells: int) -> list[int]:
-        """How many cells a node of each level spans, from the root; no two levels are alike."""
-        widths = [1]
-        while widths[0] < cells:
-            widths.insert(0, widths[0] * self.branching)
-        return widths
+    def _tree(self, domain: Domain) -> RegularTree:
+        """A function of the grid alone."""
+        from dphist_pipeline.solvers.regular_tree import best_tree, branching_tree
+
+        return best_tree(domain.shape) if self.branching == "auto" else branching_tree(domain.shape, self.branching)

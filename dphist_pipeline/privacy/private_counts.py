@@ -7,6 +7,10 @@ the records are (bounding keeps at most so many rows of a unit, and what it keep
     noisy_sums    the same for the sums over the groups of a partition: sums move by at most ||x - x'||_1 together,
                   since every cell is in one group. One draw a group, shared by its cells.
     noisy_tree    noisy_sums for every level of a hierarchy, each with a budget of its own: they add up.
+    noisy_contrasts   adds noise of scale (1 + h)·Δ/ε to the total of the line of cells, and to left half minus right
+                  half of the line, of each half, … down to pairs of cells, on h levels. A cell is in one node a level,
+                  so the sums of a level, and with them its differences, move by at most ||x - x'||_1 together; total
+                  and differences by at most (1 + h)·||x - x'||_1, and e^ε follows as for noisy_cells.
     choose        for each of disjoint groups of cells, the candidate with the largest score plus geometric noise of
                   scale 2·c·Δ/ε, ties to the first. A score reads its own group alone and moves by at most c·d_g,
                   d_g = ||x_g - x'_g||_1. Hold the other candidates' noise: candidate r wins if its noise reaches a
@@ -33,7 +37,7 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.privacy import noise
 from dphist_pipeline.privacy.budget import LARGEST_SCALE, Budget
 from dphist_pipeline.privacy.journal import Answers, Unrecorded
-from dphist_pipeline.privacy.noisy import NoisyCells, NoisySums
+from dphist_pipeline.privacy.noisy import NoisyCells, NoisyContrasts, NoisySums
 
 LARGEST_COUNT = 1 << 52
 LARGEST_SCORE = 1 << 61
@@ -123,6 +127,19 @@ class PrivateCounts:
         spent = budget.split(**{f"{budget.step}_level_{number}": part for number, part in enumerate(parts, 1)})
         return [self.noisy_sums(nodes, level) for nodes, level in zip(levels, spent, strict=True)]
 
+    def noisy_contrasts(self, budget: Budget) -> NoisyContrasts:
+        """The noisy total of the line of cells, and of every node the left half minus the right; spends the budget.
+
+        Nodes are halves of halves of the line, in C order of the domain, padded to a power of two with cells that are
+        known to be 0; nodes of padding alone are left out.
+        """
+        halvings = (self.domain.cells - 1).bit_length()
+        scale = self._scale(budget, 1 + halvings)
+        values = self.__ask("noisy_contrasts", budget, scale, "", lambda: _contrasts(self.__exact()))
+        counts = [-(-self.domain.cells >> level) for level in range(halvings, 0, -1)]
+        total, *levels = np.split(values, np.cumsum([1, *counts])[:-1])
+        return NoisyContrasts(float(total[0]), tuple(levels), scale)
+
     def choose(
         self,
         groups: Sequence[NDArray[np.int64]],
@@ -164,10 +181,11 @@ class PrivateCounts:
         self.__scales[budget.step] = scale
         return self.__answers.answer(budget.step, question, draw)
 
-    def _scale(self, budget: Budget) -> Fraction:
+    def _scale(self, budget: Budget, numbers: int = 1) -> Fraction:
+        """Of the noise that covers so many numbers, each of which may move by the sensitivity."""
         if not isinstance(budget, Budget):
             raise DoorMisuse("a door takes a Budget, nothing else")
-        scale = self.sensitivity / budget.epsilon
+        scale = numbers * self.sensitivity / budget.epsilon
         if scale > LARGEST_SCALE:
             raise DoorMisuse(f"'{budget.step}' would add noise of scale {scale}; the most is 10^7: raise its epsilon")
         return scale
@@ -223,6 +241,19 @@ def _group_numbers(groups: NDArray[np.int64], domain: Domain) -> NDArray[np.int6
     if groups.min() < 0 or groups.max() >= domain.cells or not np.bincount(groups.ravel().astype(np.int64)).all():
         raise DoorMisuse("groups must be numbered from 0 with none left out")
     return groups.astype(np.int64, order="C").ravel()
+
+
+def _contrasts(exact: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The total, then for each level from the top the left halves minus the right ones, all cut off at ±2^52.
+
+    Sums are cut off on every level: that brings the counts of neighbours no further apart.
+    """
+    sums, found = exact, []
+    while sums.size > 1:
+        left, right = np.append(sums, np.zeros(sums.size % 2, dtype=np.int64)).reshape(-1, 2).T
+        found.append((left - right).clip(-LARGEST_COUNT, LARGEST_COUNT))
+        sums = (left + right).clip(-LARGEST_COUNT, LARGEST_COUNT)
+    return np.concatenate([sums, *reversed(found)])
 
 
 def _sums(exact: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:

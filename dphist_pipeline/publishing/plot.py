@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from fractions import Fraction
 from html import escape
 from pathlib import Path
 
@@ -13,9 +12,10 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.boxes import written
-from dphist_pipeline.answering.intervals import half_width_of_sum
+from dphist_pipeline.answering.chosen_cells import written_end
+from dphist_pipeline.answering.intervals import half_width_of_box
 from dphist_pipeline.domain import Axis, BinnedAxis
+from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.spec.axes import domain_of
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 640, 280, 64, 56, 34
@@ -25,16 +25,18 @@ Reals = NDArray[np.float64]
 
 
 def release_svg(folder: Path) -> str:
-    """Bars of the estimates summed over all axes but the first, with 95 % intervals where noisy cells were paid for."""
+    """Bars of the estimates summed over all axes but the first, with 95 % intervals where unbiased ones are known."""
     audit = json.loads((folder / "audit.json").read_bytes())
-    domain, scale = domain_of(audit["axes"]), audit["unbiased_noise_scale"]
+    domain = domain_of(audit["axes"])
     rows = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
     others = tuple(range(1, len(domain.shape)))
-    bars = rows["estimate"].to_numpy().reshape(domain.shape).sum(axis=others)
-    low = high = bars
-    if scale is not None:
-        centre = rows["unbiased_estimate"].to_numpy().reshape(domain.shape).sum(axis=others)
-        reach = half_width_of_sum(Fraction(scale), domain.cells // domain.shape[0])
+    values, noisy = (column.to_numpy().reshape(domain.shape) for column in rows.columns)
+    bars = low = high = values.sum(axis=others)
+    unbiased = published_unbiased(audit, noisy)
+    if unbiased is not None:
+        # The same for every bar: each lies in one box of every level.
+        reach = half_width_of_box(unbiased, [np.zeros(1, dtype=np.int64), *map(np.arange, domain.shape[1:])])
+        centre = noisy.sum(axis=others)
         low, high = np.maximum(centre - reach, 0), np.maximum(centre + reach, 0)
     labels = cell_labels(domain.axes[0])
     title = f"{audit['release']} {'' if audit['period'] == 'all' else audit['period']}".strip()
@@ -53,9 +55,13 @@ def cell_labels(axis: Axis) -> list[str]:
         if math.isnan(lower):
             labels.append("other")
         elif math.isinf(lower):
-            labels.append(f"below {written(upper)}")
+            labels.append(f"below {written_end(axis, upper)}")
         else:
-            labels.append(f"{written(lower)}+" if math.isinf(upper) else f"{written(lower)}–{written(upper)}")
+            labels.append(
+                f"{written_end(axis, lower)}+"
+                if math.isinf(upper)
+                else f"{written_end(axis, lower)}–{written_end(axis, upper)}"
+            )
     return labels
 
 

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimate import Estimate
 from dphist_pipeline.files import make_folder, sync_folder
+from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells, SharedNoise
 from dphist_pipeline.publishing.tables import (
     Charged,
     rounded_up,
@@ -58,7 +60,7 @@ def write_release(estimate: Estimate, scales: Mapping[str, Fraction], facts: dic
         **facts,
         "epsilon": str(estimate.epsilon),
         "epsilon_double": rounded_up(estimate.epsilon),
-        "unbiased_noise_scale": None if estimate.unbiased is None else str(estimate.unbiased.scale),
+        **_unbiased_facts(estimate),
         "noise": "discrete Laplace, P(k) proportional to exp(-|k| / noise_scale); for choices the one-sided half of it",
         "charges": [
             {"step": charged.step, "epsilon": str(charged.epsilon), "noise_scale": charged.scale_text}
@@ -78,6 +80,34 @@ def write_release(estimate: Estimate, scales: Mapping[str, Fraction], facts: dic
         _sync(staging / name)
     staging.chmod(0o755)
     sync_folder(staging)
+
+
+def _unbiased_facts(estimate: Estimate) -> dict[str, Any]:
+    """The noise in `unbiased_estimate`: its scale and, for linear estimates, the covariance of two cells."""
+    unbiased = estimate.unbiased
+    shared = unbiased.shared if isinstance(unbiased, NestedCells) else None
+    return {
+        "unbiased_noise_scale": None if unbiased is None else str(unbiased.scale),
+        "unbiased_covariance": None
+        if shared is None
+        else [{"coefficient": part.coefficient, "widths": list(part.widths)} for part in shared],
+    }
+
+
+def published_unbiased(audit: Mapping[str, Any], values: NDArray[np.float64]) -> NoisyCells | NestedCells | None:
+    """The unbiased estimates of a published release with the law of their noise, None where it has none.
+
+    Args:
+        audit: of the release; older ones know no covariance.
+        values: the column `unbiased_estimate`, shape of the domain.
+    """
+    scale, shared = audit["unbiased_noise_scale"], audit.get("unbiased_covariance")
+    if scale is None:
+        return None
+    if shared is None:
+        return NoisyCells(values, Fraction(scale))
+    parts = (SharedNoise(float(part["coefficient"]), tuple(part["widths"])) for part in shared)
+    return NestedCells(values, Fraction(scale), tuple(parts))
 
 
 def move_into_place(staging: Path, published: Path) -> bool:

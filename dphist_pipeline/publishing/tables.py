@@ -6,7 +6,7 @@ row groups of a fixed number of rows. So files of the same domain differ in noth
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -17,12 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dphist_pipeline.domain import Axis, BinnedAxis, Domain
+from dphist_pipeline.answering.intervals import half_width_of_cell
+from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of
 from dphist_pipeline.estimate import Estimate
-from dphist_pipeline.privacy import noise
 
 GROUP_ROWS = 1 << 18
-LEVEL = Fraction(95, 100)
 OUR_COLUMNS = ("estimate", "unbiased_estimate", "ci_lower", "ci_upper", "group_id")
 
 
@@ -43,11 +42,12 @@ class Charged:
 def write_histogram(estimate: Estimate, path: Path) -> None:
     """Writes `histogram.parquet`: axis columns, then estimate, unbiased_estimate, ci_lower, ci_upper, group_id.
 
-    `ci_lower` and `ci_upper` enclose the true bounded count with probability at least 95 %: exact quantiles of the
-    noise in `unbiased_estimate`, not cut off. They are null, as it is, where no noisy cells were paid for.
+    `ci_lower` and `ci_upper` enclose the true bounded count with probability at least 95 %, not cut off: quantiles of
+    the noise in `unbiased_estimate`, exact for noisy cells, calibrated for linear estimates of them. All three are null
+    where neither was paid for.
     """
     domain = estimate.domain
-    width = noise.half_width(estimate.unbiased.scale, LEVEL) if estimate.unbiased else 0
+    width = half_width_of_cell(estimate.unbiased) if estimate.unbiased else 0.0
     schema = pa.schema([*_axis_fields(domain), *_value_fields()])
     parts = (_histogram_rows(estimate, width, start, schema) for start in range(0, domain.cells, GROUP_ROWS))
     axes = [field.name for field in _axis_fields(domain)]
@@ -55,7 +55,7 @@ def write_histogram(estimate: Estimate, path: Path) -> None:
 
 
 def write_groups(estimate: Estimate, path: Path) -> None:
-    """Writes `groups.parquet`: group_id, cells, noise_scale, noise_variance (of the noise in each of its cells)."""
+    """Writes `groups.parquet`: group_id, cells, noise_scale (of a draw), noise_variance (of the noise in each cell)."""
     sizes = np.array([estimate.domain.cells])
     if estimate.groups is not None:
         sizes = np.bincount(estimate.groups.ravel())
@@ -113,23 +113,23 @@ def rounded_up(value: Fraction) -> float:
 
 
 def _axis_fields(domain: Domain) -> list[Any]:
-    fields = []
-    for axis in domain.axes:
-        if isinstance(axis, BinnedAxis):
-            fields += [
-                pa.field(f"{axis.name}_lower", pa.float64()),
-                pa.field(f"{axis.name}_upper", pa.float64()),
-            ]
-        else:
-            fields.append(pa.field(axis.name, pa.string()))
-    return fields
+    return [pa.field(name, kind) for axis in domain.axes for name, kind in axis_columns(axis).items()]
+
+
+def axis_columns(axis: Axis) -> dict[str, Any]:
+    """The published columns of an axis with their types: days are ISO text, `other` is null in all of them."""
+    if isinstance(axis, BinnedAxis):
+        kind = pa.string() if isinstance(axis, CalendarAxis) else pa.float64()
+        return {f"{axis.name}_{end}": kind for end in ("lower", "upper")}
+    labelled = [f"{axis.name}_label"] if axis.labels else []
+    return dict.fromkeys([axis.name, *labelled, *axis.levels], pa.string())
 
 
 def _value_fields() -> list[Any]:
     return [pa.field(name, pa.int64() if name == "group_id" else pa.float64()) for name in OUR_COLUMNS]
 
 
-def _histogram_rows(estimate: Estimate, width: int, start: int, schema: Any) -> Any:
+def _histogram_rows(estimate: Estimate, width: float, start: int, schema: Any) -> Any:
     """The record batch of cells `start` … `start + GROUP_ROWS`."""
     domain = estimate.domain
     stop = min(start + GROUP_ROWS, domain.cells)
@@ -147,14 +147,25 @@ def _histogram_rows(estimate: Estimate, width: int, start: int, schema: Any) -> 
 
 
 def _axis_columns(axis: Axis, place: NDArray[np.intp]) -> list[Any]:
-    if not isinstance(axis, BinnedAxis):
-        names = pa.array([*axis.values, None] if axis.other else axis.values, pa.string())
-        return [names.take(pa.array(place))]
+    if isinstance(axis, CategoricalAxis):
+        return [_texts(texts, axis.other).take(pa.array(place)) for texts in _category_columns(axis)]
+    if isinstance(axis, CalendarAxis):
+        days = [[day_of(end).isoformat() for end in ends[: axis.bins]] for ends in axis.bounds]
+        return [_texts(texts, axis.other).take(pa.array(place)) for texts in days]
     columns = []
     for ends in axis.bounds:
         taken = ends[place]
         columns.append(pa.array(taken, mask=~np.isfinite(taken)))
     return columns
+
+
+def _category_columns(axis: CategoricalAxis) -> list[tuple[str, ...]]:
+    return [axis.values, *([axis.labels] if axis.labels else []), *axis.levels.values()]
+
+
+def _texts(texts: Sequence[str], other: bool) -> Any:
+    """A text for each position along an axis; null for `other`, and for a label that is not there."""
+    return pa.array([text or None for text in texts] + [None] * other, pa.string())
 
 
 def _write(path: Path, schema: Any, batches: Iterator[Any] | list[Any], dictionary: list[str] | None = None) -> None:

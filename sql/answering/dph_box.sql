@@ -36,7 +36,7 @@ axes AS (
         TRY_CAST(json_extract(a.wanted, '$[1]') AS DOUBLE) AS high
     FROM (
         SELECT d.*, json_extract(asked.box, '$."' || d.axis || '"') AS wanted
-        FROM (SELECT DISTINCT bins.grid, bins.axis, bins.stride, bins.binned FROM bins) AS d, asked
+        FROM (SELECT DISTINCT bins.grid, bins.axis, bins.stride, bins.size, bins.binned FROM bins) AS d, asked
     ) AS a
 ),
 wishes AS (
@@ -55,29 +55,37 @@ ends AS (
     FROM axes
     WHERE axes.wanted IS NOT NULL AND axes.binned
 ),
--- Per axis, a bit for every position: whether it is wanted.
+-- Of every axis that is asked, which positions are wanted.
+positions AS (
+    SELECT bins.grid, bins.axis, bins.stride, bins.size, bins.position, coalesce(
+        CASE
+            WHEN axes.binned THEN bins.bin_lower >= coalesce(axes.low, '-inf')
+                AND bins.bin_upper <= coalesce(axes.high, 'inf')
+            ELSE wishes.axis IS NOT NULL
+        END,
+        false
+    ) AS is_wanted
+    FROM axes JOIN bins ON bins.grid = axes.grid AND bins.axis = axes.axis
+    LEFT JOIN wishes
+        ON wishes.grid = bins.grid AND wishes.axis = bins.axis
+            AND wishes.category IS NOT DISTINCT FROM bins.category
+    WHERE axes.wanted IS NOT NULL
+),
+-- Per axis that is asked, from where to where positions are wanted, and where some between are not, a bit for each.
 allowed AS (
-    SELECT
-        positions.grid, positions.axis, any_value(positions.stride) AS stride, any_value(positions.size) AS size,
-        CAST(
-            string_agg(CASE WHEN positions.is_wanted THEN '1' ELSE '0' END, '' ORDER BY positions.position) AS BIT
-        ) AS bits
+    SELECT spans.* EXCLUDE (bits), CASE WHEN spans.wanted < spans.final - spans.first + 1 THEN spans.bits END AS bits
     FROM (
-        SELECT bins.*, coalesce(
-            CASE
-                WHEN axes.binned THEN bins.bin_lower >= coalesce(axes.low, '-inf')
-                    AND bins.bin_upper <= coalesce(axes.high, 'inf')
-                ELSE wishes.axis IS NOT NULL
-            END,
-            false
-        ) AS is_wanted
-        FROM axes JOIN bins ON bins.grid = axes.grid AND bins.axis = axes.axis
-        LEFT JOIN wishes
-            ON wishes.grid = bins.grid AND wishes.axis = bins.axis
-                AND wishes.category IS NOT DISTINCT FROM bins.category
-        WHERE axes.wanted IS NOT NULL
-    ) AS positions
-    GROUP BY positions.grid, positions.axis
+        SELECT
+            positions.grid, positions.axis, any_value(positions.stride) AS stride, any_value(positions.size) AS size,
+            min(positions.position) FILTER (positions.is_wanted) AS first,
+            max(positions.position) FILTER (positions.is_wanted) AS final,
+            count(*) FILTER (positions.is_wanted) AS wanted,
+            CAST(
+                string_agg(CASE WHEN positions.is_wanted THEN '1' ELSE '0' END, '' ORDER BY positions.position) AS BIT
+            ) AS bits
+        FROM positions
+        GROUP BY positions.grid, positions.axis
+    ) AS spans
 ),
 problems AS (
     SELECT 'there is no period ' || asked.period || '; it has '
@@ -137,47 +145,118 @@ problems AS (
     -- The first in the alphabet is told; this one comes after those that explain it.
     SELECT 'no cells lie where axis ' || allowed.axis || ' is asked'
     FROM allowed
-    WHERE bit_count(allowed.bits) = 0
+    WHERE allowed.wanted = 0
 ),
 conditions AS (
     SELECT
         chosen.*,
         coalesce(
-            (SELECT list({'stride': allowed.stride, 'size': allowed.size, 'bits': allowed.bits})
+            (SELECT list({
+                'stride': allowed.stride, 'size': allowed.size,
+                'first': allowed.first, 'final': allowed.final, 'bits': allowed.bits
+             })
              FROM allowed WHERE allowed.grid = chosen.grid),
             []
         ) AS allowed
     FROM chosen
 ),
+-- For linear estimates: the nested nodes by which two cells share noise; the others have none of these.
+levels AS (
+    SELECT chosen.period, chosen.revision, chosen.grid, v.level, v.axis, v.width, v.coefficient
+    FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_covariance')) AS v
+    JOIN chosen ON chosen.period = v.period AND chosen.revision = v.revision
+    WHERE v.release = (SELECT asked.release FROM asked)
+),
+widths AS (
+    SELECT DISTINCT levels.grid, levels.axis, levels.width FROM levels
+),
+-- Per axis and width, the sum over the nodes of (wanted positions in the node)².
+squares AS (
+    SELECT
+        spans.grid, spans.axis, spans.width,
+        CASE
+            WHEN spans.first // spans.width = spans.final // spans.width THEN (spans.final - spans.first + 1.0) ** 2
+            ELSE (spans.width - spans.first % spans.width) ** 2.0 + (spans.final % spans.width + 1.0) ** 2
+                + (spans.final // spans.width - spans.first // spans.width - 1) * spans.width ** 2.0
+        END AS squares
+    FROM (
+        SELECT
+            w.grid, w.axis, w.width,
+            coalesce(allowed.first, 0) AS first, coalesce(allowed.final, axes.size - 1) AS final
+        FROM widths AS w
+        JOIN axes ON axes.grid = w.grid AND axes.axis = w.axis
+        LEFT JOIN allowed ON allowed.grid = w.grid AND allowed.axis = w.axis
+        WHERE allowed.bits IS NULL
+    ) AS spans
+    UNION ALL
+    SELECT nodes.grid, nodes.axis, nodes.width, sum(CAST(nodes.wanted AS DOUBLE) ** 2) AS squares
+    FROM (
+        SELECT w.grid, w.axis, w.width, positions.position // w.width AS node, count(*) AS wanted
+        FROM widths AS w
+        JOIN allowed ON allowed.grid = w.grid AND allowed.axis = w.axis AND allowed.bits IS NOT NULL
+        JOIN positions ON positions.grid = w.grid AND positions.axis = w.axis AND positions.is_wanted
+        GROUP BY w.grid, w.axis, w.width, node
+    ) AS nodes
+    GROUP BY nodes.grid, nodes.axis, nodes.width
+),
+variances AS (
+    SELECT nested.period, nested.revision, fsum(nested.coefficient * nested.squares) AS linear_variance
+    FROM (
+        SELECT
+            levels.period, levels.revision, levels.level,
+            any_value(levels.coefficient) AS coefficient, product(squares.squares) AS squares
+        FROM levels JOIN squares
+            ON squares.grid = levels.grid AND squares.axis = levels.axis AND squares.width = levels.width
+        GROUP BY levels.period, levels.revision, levels.level
+    ) AS nested
+    GROUP BY nested.period, nested.revision
+),
 summed AS (
     SELECT
         c.period, c.revision,
         any_value(c.noise_scale) AS noise_scale, any_value(c.noise_variance) AS noise_variance,
+        any_value(variances.linear_variance) AS linear_variance,
         count(*) AS cells, sum(t.estimate) AS estimate, sum(t.unbiased_estimate) AS unbiased
     FROM conditions AS c
     JOIN dph_cells AS t
         ON t.period = c.period AND t.revision = c.revision
         AND len(list_filter(
-            c.allowed, lambda k: get_bit(k.bits, CAST((t.cell_number // k.stride) % k.size AS INTEGER)) = 0
+            c.allowed,
+            lambda k: (t.cell_number // k.stride) % k.size NOT BETWEEN k.first AND k.final
+                OR coalesce(get_bit(k.bits, CAST((t.cell_number // k.stride) % k.size AS INTEGER)) = 0, false)
         )) = 0
+    LEFT JOIN variances ON variances.period = c.period AND variances.revision = c.revision
     GROUP BY c.period, c.revision
 ),
 barred AS (
-    SELECT summed.*, (
-        SELECT min(w.half_width)
-        FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_half_widths')) AS w
-        WHERE w.noise_scale = summed.noise_scale AND w.cells >= summed.cells
-    ) AS half_width
+    SELECT summed.*, CASE
+        WHEN summed.linear_variance IS NULL THEN (
+            SELECT min(w.half_width)
+            FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_half_widths')) AS w
+            WHERE w.noise_scale = summed.noise_scale AND w.cells >= summed.cells
+        )
+        -- The last entry that the variance reaches; a rounding error must not decide whether it does.
+        ELSE sqrt(summed.linear_variance) * (
+            SELECT max_by(w.deviations, w.draws)
+            FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_linear_widths')) AS w
+            WHERE w.noise_scale = summed.noise_scale
+                AND w.draws <= greatest(1, summed.linear_variance / summed.noise_variance * (1 + 1e-9))
+        )
+    END AS half_width
     FROM summed
 )
 SELECT
     barred.period,
     barred.revision,
     barred.estimate,
-    sqrt(barred.cells * barred.noise_variance) AS noise_error,
+    sqrt(coalesce(barred.linear_variance, barred.cells * barred.noise_variance)) AS noise_error,
     CASE WHEN barred.half_width IS NOT NULL THEN greatest(0, barred.unbiased - barred.half_width) END AS ci_lower,
     CASE WHEN barred.half_width IS NOT NULL THEN greatest(0, barred.unbiased + barred.half_width) END AS ci_upper,
-    CASE WHEN barred.half_width IS NULL THEN 'noise_only' ELSE 'unbiased' END AS basis,
+    CASE
+        WHEN barred.half_width IS NULL THEN 'noise_only'
+        WHEN barred.linear_variance IS NULL THEN 'unbiased'
+        ELSE 'linear'
+    END AS basis,
     barred.cells
 FROM (SELECT min(problems.problem) AS problem FROM problems) AS found LEFT JOIN barred ON true
 WHERE CASE WHEN found.problem IS NULL THEN true ELSE error('dph_box: ' || found.problem) END

@@ -21,6 +21,7 @@ from dphist_pipeline.answering.boxes import Answer, QuestionRefused, Wanted, ans
 from dphist_pipeline.answering.intervals import half_width_of_sum
 from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.privacy.noisy import NoisyCells
 from dphist_pipeline.publishing.release_files import PublishedFilesDamaged
 
 AXES = [AGE, WARD, HEIGHT]
@@ -84,7 +85,7 @@ def test_a_box_is_the_sum_over_its_mask(question: tuple[Domain, dict[str, Wanted
                 [-1 if n == number else 1 for n in range(len(domain.axes))]
             )
             inside &= along
-    found = answer_box(domain, noisy * 3, noisy, SCALE, box)
+    found = answer_box(domain, noisy * 3, NoisyCells(noisy, SCALE), box)
     centre, reach = noisy[inside].sum(), half_width_of_sum(SCALE, int(inside.sum()))
     assert (found.cells, found.basis) == (inside.sum(), "unbiased")
     assert found.estimate == pytest.approx((noisy * 3)[inside].sum())

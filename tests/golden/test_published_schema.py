@@ -51,7 +51,8 @@ AUDIT = {
 AUDIT_KEYS = [
     *["format", "release", "period", "period_start", "period_end", "revision", "reason", "account"],
     *["privacy_unit", "max_rows_per_unit", "neighbours", "sensitivity", "mechanism", "settings", "cells", "axes"],
-    *["spec_digest", "ledger", "epsilon", "epsilon_double", "unbiased_noise_scale", "noise", "charges"],
+    *["spec_digest", "ledger", "epsilon", "epsilon_double", "unbiased_noise_scale", "unbiased_covariance"],
+    *["noise", "charges"],
     *["values_digest", "files", "versions", "audit_digest"],
 ]
 FIXED: dict[str, Any] = {
@@ -73,6 +74,7 @@ FIXED: dict[str, Any] = {
     "epsilon": "1/2",
     "epsilon_double": 0.5,
     "unbiased_noise_scale": "4",
+    "unbiased_covariance": None,
     "noise": "discrete Laplace, P(k) proportional to exp(-|k| / noise_scale); for choices the one-sided half of it",
     "charges": [{"step": "counts", "epsilon": "1/2", "noise_scale": "4"}],
 }

@@ -156,19 +156,22 @@ def test_an_answer_is_asked_for_under_the_step_with_its_whole_question() -> None
             self, step: str, question: Mapping[str, str], draw: Callable[[], NDArray[np.int64]]
         ) -> NDArray[np.int64]:
             asked.append((step, question))
-            return np.arange(6 if question["door"] == "noisy_cells" else 3)
+            return np.arange({"noisy_cells": 6, "noisy_sums": 3, "noisy_contrasts": 7}[question["door"]])
 
     def never() -> NDArray[np.int64]:
         raise AssertionError("exact counts were loaded although the answer was there")
 
     counts = PrivateCounts(GRID, 3, never, Answers())
-    cells, groups = Budget(Fraction(1)).split(cells="1/4", groups="3/4")
+    cells, groups, halves = Budget(Fraction(2)).split(cells="1/8", groups="3/8", halves="1/2")
     assert counts.noisy_cells(cells).values.tolist() == [[0, 1, 2], [3, 4, 5]]
     assert counts.noisy_sums(GROUPS, groups).values.tolist() == [0, 1, 2]
+    wavelet = counts.noisy_contrasts(halves)
+    assert (wavelet.total, [level.tolist() for level in wavelet.contrasts]) == (0, [[1], [2, 3], [4, 5, 6]])
     partition = hashlib.sha256(np.array([0, 1, 1, 2, 0, 1], dtype=np.int64).tobytes()).hexdigest()
     assert asked == [
         ("cells", {"door": "noisy_cells", "epsilon": "1/4", "scale": "12", "partition": ""}),
         ("groups", {"door": "noisy_sums", "epsilon": "3/4", "scale": "4", "partition": partition}),
+        ("halves", {"door": "noisy_contrasts", "epsilon": "1", "scale": "12", "partition": ""}),
     ]
 
 
@@ -233,6 +236,7 @@ DOORS: dict[str, Callable[[PrivateCounts, Budget], object]] = {
     "noisy_cells": PrivateCounts.noisy_cells,
     "noisy_sums": lambda counts, budget: counts.noisy_sums(GROUPS, budget),
     "noisy_tree": lambda counts, budget: counts.noisy_tree([GROUPS], budget),
+    "noisy_contrasts": PrivateCounts.noisy_contrasts,
     "choose": lambda counts, budget: counts.choose([np.arange(2)], lambda cells: cells, [2], 1, budget),
 }
 
@@ -281,8 +285,9 @@ def test_a_door_charges_its_step(door: str) -> None:
 
 @pytest.mark.parametrize("door", DOORS)
 def test_a_scale_beyond_ten_million_is_refused_before_anything_is_spent(door: str) -> None:
-    budget = Budget(Fraction(1, 10**6))
-    DOORS[door](behind_doors(sensitivity=10), Budget(Fraction(1, 10**6)))
+    least = Fraction(4 if door == "noisy_contrasts" else 1, 10**6)  # six cells are halved three times
+    budget = Budget(least)
+    DOORS[door](behind_doors(sensitivity=10), Budget(least))
     with pytest.raises(DoorMisuse, match="10\\^7"):
         DOORS[door](behind_doors(sensitivity=11), budget)
     assert budget.charges == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ import pytest
 from by_hand import AGE, HEIGHT, SCALE, WARD
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.intervals import half_width_of_sum
+from dphist_pipeline.answering.intervals import half_width_of_linear, half_width_of_sum
+from dphist_pipeline.privacy.noisy import NestedCells, SharedNoise
 from dphist_pipeline.publishing.plot import BOTTOM, MOST_BARS, TOP, WIDTH, release_svg
 from dphist_pipeline.publishing.plot import HEIGHT as TALL
 
@@ -76,6 +78,22 @@ def test_lines_are_the_intervals_of_the_table(tmp_path: Path) -> None:
     tall = TALL - TOP - BOTTOM
     for value, line in zip(values, lines, strict=True):
         low, high = (TALL - BOTTOM - tall * max(0, value + end) / (60 + reach) for end in (-reach, reach))
+        assert (float(line.attrib["y1"]), float(line.attrib["y2"])) == pytest.approx((low, high), abs=0.1)
+
+
+def test_linear_estimates_have_the_interval_of_their_own_box(tmp_path: Path) -> None:
+    axes = [WARD, HEIGHT]
+    made = by_hand.estimate(axes, np.full((3, 4), 100.0), off=0)
+    shared = (SharedNoise(-3.0, (4, 4)), SharedNoise(-2.0, (2, 2)), SharedNoise(60.0, (1, 1)))
+    made = replace(made, unbiased=NestedCells(made.values, SCALE, shared))
+    picture = ElementTree.fromstring(release_svg(by_hand.publish(tmp_path, made, axes).path))
+    lines = [line for line in picture.iter(f"{SVG}line") if line.get("stroke") == "#222222"]
+    # A bar of four cells lies in one box of the first level and two of the second.
+    reach = half_width_of_linear(SCALE, -3 * 16 - 2 * (4 + 4) + 60 * 4)
+    tall = TALL - TOP - BOTTOM
+    low, high = (TALL - BOTTOM - tall * (400 + end) / (400 + reach) for end in (-reach, reach))
+    assert len(lines) == 3
+    for line in lines:
         assert (float(line.attrib["y1"]), float(line.attrib["y2"])) == pytest.approx((low, high), abs=0.1)
 
 

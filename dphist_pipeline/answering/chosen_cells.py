@@ -1,0 +1,139 @@
+"""Which cells a question means: ranges, days, categories, and levels of their hierarchy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import date, datetime
+from numbers import Real
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of, number_of_day
+from dphist_pipeline.errors import DphistError, did_you_mean
+
+End = float | date | str | None
+Wanted = tuple[End, End] | str | None | Sequence[str | None]
+
+
+class QuestionRefused(DphistError):
+    """A question that the declared grid cannot answer."""
+
+    def __init__(self, axis: str, problem: str) -> None:
+        self.axis, self.problem = axis, problem
+        super().__init__(f"axis '{axis}': {problem}")
+
+
+def chosen_cells(domain: Domain, box: Mapping[str, Wanted]) -> list[NDArray[np.int64]]:
+    """The positions along each axis that a box holds, in order; an axis and its levels together hold what all do.
+
+    Raises:
+        QuestionRefused: an unknown axis, level or category, an end that cuts a bin, or a box without cells.
+    """
+    names = [name for axis in domain.axes for name in (axis.name, *_levels(axis))]
+    for name in box:
+        if name not in names:
+            raise QuestionRefused(name, f"there is no such axis. {did_you_mean(name, names)}")
+    return [_positions(axis, box) for axis in domain.axes]
+
+
+def _levels(axis: Axis) -> Mapping[str, tuple[str, ...]]:
+    return axis.levels if isinstance(axis, CategoricalAxis) else {}
+
+
+def _positions(axis: Axis, box: Mapping[str, Wanted]) -> NDArray[np.int64]:
+    """Positions along one axis."""
+    if not isinstance(axis, CategoricalAxis):
+        return _of_ends(axis, box[axis.name]) if axis.name in box else np.arange(axis.size)
+    inside = np.arange(axis.size)
+    for name, groups in {axis.name: axis.values, **axis.levels}.items():
+        if name in box:
+            inside = np.intersect1d(inside, _of_groups(axis, name, groups, box[name]))
+    if inside.size == 0:
+        raise QuestionRefused(axis.name, "has no cells that meet all conditions on it and its levels")
+    return inside
+
+
+def _of_ends(axis: BinnedAxis, wanted: Wanted) -> NDArray[np.int64]:
+    if not isinstance(wanted, tuple) or len(wanted) != 2:
+        units = "as dates" if isinstance(axis, CalendarAxis) else "in axis units"
+        raise QuestionRefused(axis.name, f"takes a range (low, high) {units}, half-open, None for an open end")
+    low, high = wanted
+    return _of_range(axis, _end(axis, low, -math.inf), _end(axis, high, math.inf))
+
+
+def _end(axis: BinnedAxis, end: object, open_end: float) -> float:
+    if end is None:
+        return open_end
+    if isinstance(axis, CalendarAxis):
+        with suppress(ValueError):
+            if isinstance(end, str | date) and not isinstance(end, datetime):
+                return float(number_of_day(date.fromisoformat(str(end))))
+        raise QuestionRefused(axis.name, f"takes days such as '2026-03-02' as ends, not {end!r:.60}")
+    if isinstance(end, Real):
+        with suppress(OverflowError):
+            return float(end)
+    raise QuestionRefused(axis.name, f"takes numbers as ends, not {end!r:.60}")
+
+
+def _of_groups(axis: CategoricalAxis, name: str, groups: tuple[str, ...], wanted: Wanted) -> NDArray[np.int64]:
+    """Positions of the categories that lie in the wanted groups of a level; the axis itself is its finest level."""
+    listed: list[object] = list(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
+    if not listed:
+        raise QuestionRefused(name, "takes a category or a list of them, not an empty list")
+    positions: list[int] = []
+    for group in listed:
+        inside = [position for position, named in enumerate(groups) if named == group]
+        if group is None and axis.other_cell is not None:
+            inside = [axis.other_cell]
+        if not inside:
+            hint = did_you_mean(group, set(groups))
+            if axis.other_cell is not None:
+                hint += f" For null and all other values: `{name} is other`, in Python None."
+            raise QuestionRefused(name, f"has no category {group!r:.60}. {hint}")
+        positions += inside
+    return np.array(sorted(set(positions)), dtype=np.int64)
+
+
+def _of_range(axis: BinnedAxis, low: float, high: float) -> NDArray[np.int64]:
+    """The cells within [low, high); refuses an end that cuts a bin, because nobody knows how a bin's rows lie in it."""
+    if not low < high:
+        raise QuestionRefused(
+            axis.name, f"the range {_written_range(axis, low, high)} is empty; put the lower end first"
+        )
+    for end in (low, high):
+        if math.isfinite(end) and end not in axis.edges:
+            raise QuestionRefused(axis.name, f"{written_end(axis, end)} cuts {_cut_cell(axis, end)}")
+    lower, upper = axis.bounds
+    inside: NDArray[np.int64] = np.flatnonzero((lower >= low) & (upper <= high))
+    if inside.size == 0:
+        where = _written_range(axis, low, high)
+        raise QuestionRefused(axis.name, f"has no cells in {where}; its rows were not counted")
+    return inside
+
+
+def _cut_cell(axis: BinnedAxis, end: float) -> str:
+    """The cell that an end falls into, and the edges around it."""
+    place = int(np.searchsorted(axis.edges, end))
+    if place == 0:
+        return f"the cells below the first edge; use {written_end(axis, axis.edges[0])}, or leave that end open"
+    if place == len(axis.edges):
+        return f"the cells above the last edge; use {written_end(axis, axis.edges[-1])}, or leave that end open"
+    below, above = axis.edges[place - 1], axis.edges[place]
+    return f"the bin from {written_end(axis, below)} to {written_end(axis, above)}; use one of these edges"
+
+
+def _written_range(axis: BinnedAxis, low: float, high: float) -> str:
+    return f"[{written_end(axis, low)}, {written_end(axis, high)})"
+
+
+def written_end(axis: BinnedAxis, end: float) -> str:
+    """An end of a bin as people write it: a date on a calendar axis, else as `written`."""
+    return day_of(end).isoformat() if isinstance(axis, CalendarAxis) and math.isfinite(end) else written(end)
+
+
+def written(number: float) -> str:
+    """All digits that tell a number from its neighbours, without a `.0`."""
+    return repr(number).removesuffix(".0")

@@ -1,0 +1,222 @@
+"""Trees of equal boxes over a grid: their nodes, their least squares estimate, and its covariance in closed form.
+
+A level cuts the grid into boxes of equal widths, one width an axis; the widths of a level divide those of the level
+above, and the last level is the cells. The top may be one node or many. Where a width does not divide the grid, the
+last nodes reach beyond it, into padding without cells: that is counted as 0, never measured, and weighted as if it
+were.
+
+Covariance. Let B_l be 1 for two cells of the same node of level l, N_l the cells of a node, v_l the variance of a
+measurement. P_l = B_l / N_l projects on what is constant in every node, so the E_l = P_l - P_(l-1) are orthogonal, and
+the normal equations have the matrix Σ B_l / v_l = Σ p_l E_l with p_l = Σ_(k >= l) N_k / v_k. Its inverse, the
+covariance of the cells, is Σ E_l / p_l = Σ c_l B_l with c_l = (1/p_l - 1/p_(l+1)) / N_l, and 1/p = 0 below the cells.
+So the sum over a box of cells has the variance Σ c_l Q_l, where Q_l is the sum over the nodes of level l of (cells of
+the box in the node)², a product over the axes. With padding this is an upper bound: it counts noise that the padding
+does not carry.
+
+Weights. A measurement y of node v weighs in the estimate of a sum s as cov(s, v) / var(y). Cells of one node have a
+covariance that only falls with cells outside it (c_l < 0 above the cells) while cov(all cells, v) >= 0; so the weight
+lies between those of all of v and of nothing but the rest, within ±var(v) / var(y), and var(v) <= var(y): at most 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+Reals = NDArray[np.float64]
+Widths = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class RegularTree:
+    """A grid cut into boxes, level by level.
+
+    Attributes:
+        shape: cells along each axis.
+        widths: for each level, from the top, the cells along each axis of a node; the last are 1.
+    """
+
+    shape: tuple[int, ...]
+    widths: tuple[Widths, ...]
+
+    def __post_init__(self) -> None:
+        if any(width != 1 for width in self.widths[-1]):
+            raise ValueError("the last level of a tree is its cells")
+        if any(
+            wide % narrow for above, below in pairwise(self.widths) for wide, narrow in zip(above, below, strict=True)
+        ):
+            raise ValueError("a node of a tree is cut into whole nodes")
+
+    @property
+    def volumes(self) -> list[int]:
+        """Cells of a whole node of each level, from the top."""
+        return [math.prod(widths) for widths in self.widths]
+
+    def grid(self, level: int) -> tuple[int, ...]:
+        """How many nodes of a level hold a cell, along each axis."""
+        return tuple(-(-size // width) for size, width in zip(self.shape, self.widths[level], strict=True))
+
+    def padded_grid(self, level: int) -> tuple[int, ...]:
+        """How many nodes a level has along each axis, padding included."""
+        tops = zip(self.grid(0), self.widths[0], self.widths[level], strict=True)
+        return tuple(nodes * wide // width for nodes, wide, width in tops)
+
+    @property
+    def nodes(self) -> Sequence[NDArray[np.int64]]:
+        """For each level, the node number of every cell, shape of the grid; each is made when it is asked for."""
+        return _Nodes(self)
+
+
+@dataclass(frozen=True)
+class _Nodes(Sequence[NDArray[np.int64]]):
+    tree: RegularTree
+
+    def __len__(self) -> int:
+        return len(self.tree.widths)
+
+    def __getitem__(self, level):  # type: ignore[no-untyped-def]
+        numbers = np.zeros((), dtype=np.int64)
+        axes = zip(self.tree.shape, self.tree.widths[level], self.tree.grid(level), strict=True)
+        for size, width, nodes in axes:
+            numbers = numbers[..., None] * nodes + np.repeat(np.arange(nodes), min(width, size))[:size]
+        return numbers
+
+
+def branching_tree(shape: Sequence[int], branching: int) -> RegularTree:
+    """The tree whose nodes are cut into `branching` parts along every axis, from one node that holds all cells.
+
+    Widths are powers of `branching` from the cells upwards; an axis that one node holds is not cut above, and that node
+    is no wider than the nodes below it need.
+    """
+    widths = [tuple(1 for _ in shape)]
+    while any(width < size for width, size in zip(widths[0], shape, strict=True)):
+        above = (width * min(branching, -(-size // width)) for width, size in zip(widths[0], shape, strict=True))
+        widths.insert(0, tuple(above))
+    return RegularTree(tuple(shape), tuple(widths))
+
+
+@lru_cache(maxsize=64)
+def best_tree(shape: tuple[int, ...], most_branching: int = 16) -> RegularTree:
+    """The tree of least mean variance over all boxes of cells, where its levels share epsilon alike.
+
+    Trees that branch in 2 to `most_branching` are compared, with any number of their upper levels left out; the last
+    of these is no tree but the cells alone. A function of the shape; ties go to fewer levels.
+    """
+    found: list[tuple[float, int, RegularTree]] = []
+    for branching in range(2, most_branching + 1):
+        whole = branching_tree(shape, branching)
+        for top in range(len(whole.widths)):
+            tree = RegularTree(whole.shape, whole.widths[top:])
+            levels = len(tree.widths)
+            # Noise has a scale in proportion to the number of levels, and a variance to its square.
+            found.append((mean_variance(tree, covariance(tree, [levels**2] * levels)), levels, tree))
+    least = min(variance for variance, _, _ in found)
+    return min((found_at for found_at in found if found_at[0] <= least * (1 + 1e-9)), key=lambda one: one[1])[2]
+
+
+def covariance(tree: RegularTree, variances: Sequence[float]) -> list[float]:
+    """c_l of each level, from the top: two cells have the covariance Σ c_l over the levels whose node they share.
+
+    Args:
+        tree: the tree.
+        variances: of the measurement of a node of each level, in records squared; infinite where there is none.
+    """
+    rates = [volume / variance for volume, variance in zip(tree.volumes, variances, strict=True)]
+    return shared_noise(tree.volumes, np.cumsum(rates[::-1])[::-1].tolist())
+
+
+def shared_noise(volumes: Sequence[int], precisions: Sequence[float]) -> list[float]:
+    """c_l of each level, where what a level adds to the one above is known with a precision of p_l a unit vector."""
+    spreads = [*(1 / precision for precision in precisions), 0.0]
+    return [(wide - narrow) / cells for (wide, narrow), cells in zip(pairwise(spreads), volumes, strict=True)]
+
+
+def mean_variance(tree: RegularTree, coefficients: Sequence[float]) -> float:
+    """Mean variance of the sum over a box, over all boxes of adjacent cells."""
+    squares = [
+        math.prod(mean_square(size, width) for size, width in zip(tree.shape, widths, strict=True))
+        for widths in tree.widths
+    ]
+    return math.fsum(part * square for part, square in zip(coefficients, squares, strict=True))
+
+
+def mean_square(size: int, width: int) -> float:
+    """Mean over all ranges of a line of `size` cells of Σ (cells of the range in a node)², nodes `width` cells wide.
+
+    Two cells at places x <= y, from 1, are both in x·(size + 1 - y) ranges; summed over pairs in a node in closed form.
+    """
+
+    def pairs(nodes: int, start: int, width: int) -> int:
+        """Σ over nodes at start, start + width, … of the ranges that hold two cells of a node, in both orders."""
+        least, both = width * (width + 1) * (2 * width + 1) // 6, width * width * (width + 1)  # Σ min, Σ min + max
+        places = nodes * start + width * nodes * (nodes - 1) // 2
+        squares = nodes * start**2 + start * width * nodes * (nodes - 1)
+        squares += width**2 * (nodes - 1) * nodes * (2 * nodes - 1) // 6
+        alone = (size + 1) * least - (width * (width + 1) // 2) ** 2
+        return ((size + 1) * width**2 - both) * places - width**2 * squares + nodes * alone
+
+    whole = size // width
+    ranges = size * (size + 1) // 2
+    return (pairs(whole, 0, width) + pairs(1, whole * width, size % width)) / ranges
+
+
+def consistent_cells(tree: RegularTree, measured: Sequence[Reals], variances: Sequence[float]) -> Reals:
+    """The weighted least squares estimate of every cell, by two linear passes over the levels; O(nodes).
+
+    As `tree_consistency.consistent`, for levels whose nodes all have as many children. Unbiased, since what the padding
+    is taken to have been measured as, 0, is true.
+
+    Args:
+        tree: the tree.
+        measured: for each level, from the top, a measurement of every node that holds a cell, in C order.
+        variances: of the measurements of each level, above 0.
+
+    Returns:
+        float64, shape of the grid.
+    """
+    fits = [_padded(tree, level, values) for level, values in enumerate(measured)]
+    spread = variances[-1]
+    for level in range(len(fits) - 2, -1, -1):
+        below_spread = _children(tree, level) * spread
+        # Of the correction that the children's sum is worth.
+        share = variances[level] / (variances[level] + below_spread)
+        fits[level] += share * (_sums(fits[level + 1], fits[level].shape) - fits[level])
+        spread = share * below_spread
+    for level in range(1, len(fits)):
+        above = fits[level - 1]
+        lacking = (above - _sums(fits[level], above.shape)) / _children(tree, level - 1)
+        blocks = _blocks(fits[level], above.shape)
+        blocks += lacking.reshape([part for nodes in above.shape for part in (nodes, 1)])
+    return np.ascontiguousarray(fits[-1][tuple(slice(size) for size in tree.shape)])
+
+
+def _children(tree: RegularTree, level: int) -> int:
+    return tree.volumes[level] // tree.volumes[level + 1]
+
+
+def _padded(tree: RegularTree, level: int, values: Reals) -> Reals:
+    """A copy of a level's measurements as a grid, 0 in the padding."""
+    grid = np.zeros(tree.padded_grid(level))
+    grid[tuple(slice(nodes) for nodes in tree.grid(level))] = values.reshape(tree.grid(level))
+    return grid
+
+
+def _blocks(values: Reals, above: tuple[int, ...]) -> Reals:
+    """A level with its parents along the even axes and the children of one along the odd ones; a view."""
+    return values.reshape(
+        [part for size, nodes in zip(values.shape, above, strict=True) for part in (nodes, size // nodes)]
+    )
+
+
+def _sums(values: Reals, above: tuple[int, ...]) -> Reals:
+    """The sum of every parent's children."""
+    blocks = _blocks(values, above)
+    for axis in range(2 * len(above) - 1, 0, -2):
+        blocks = blocks.sum(axis=axis)
+    return blocks

@@ -4,10 +4,12 @@ It is built anew from the public files and renamed into place, so it can be read
 anywhere, and attached read-only in plain DuckDB. Beside a table for each release (all periods and revisions, with the
 number of each cell) it holds
     dph_releases       a row a publication: what was promised, and the scale and variance of a draw of its noise
-    dph_bins           a row a position along an axis of a grid: its bin or category
+    dph_bins           a row a position along an axis of a grid: its bin or category; levels of a hierarchy stand beside
+                       the axis that they are levels of
     dph_half_widths    per noise scale, how far the noise in a sum of so many cells reaches (95 %)
     dph_covariance     of linear estimates: two cells have as their covariance the sum of the coefficients of the levels
                        on which they share a node, which is `width` cells wide along each axis
+    dph_version        one row: which macros and tables these are
     dph_linear_widths  per noise scale, how many standard deviations a linear estimate reaches (95 %), by how many draws
                        have its variance together
 """
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -26,7 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dphist_pipeline.answering.intervals import half_width_grid, linear_reach_grid
-from dphist_pipeline.domain import Axis, BinnedAxis, Domain
+from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.privacy import noise
 from dphist_pipeline.publishing.release_files import read_audit
 from dphist_pipeline.spec.axes import domain_of
@@ -57,16 +60,24 @@ def build_catalogue(public: Path, scratch: Path) -> Path:
 
 
 def holds(public: Path, folder: Path) -> bool:
-    """Whether the catalogue can be read and has what a folder of the public store holds now."""
+    """Whether the catalogue can be read, has today's macros, and has what a folder of the public store holds now."""
     digest = json.loads((folder / "audit.json").read_bytes())["audit_digest"]
     try:
         # Attached, not opened: whoever has an older file of that name open in this process would share it.
         with duckdb.connect() as connection:
             connection.execute(f"ATTACH {literal(str(public / NAME))} AS catalogue (READ_ONLY)")
             known = connection.execute("SELECT audit_digest FROM catalogue.dph_releases").fetchall()
+            made_by = connection.execute("SELECT version FROM catalogue.dph_version").fetchall()
     except duckdb.Error:  # there is none, it is damaged, or another version made it
         return False
-    return (digest,) in known
+    return (digest,) in known and made_by == [(_version(),)]
+
+
+def _version() -> str:
+    """Changes whenever tables or macros do, so that a catalogue that an older version made is built anew."""
+    tables = [str(schema) for schema in (_RELEASES, _BINS, _HALF_WIDTHS, _COVARIANCE, _LINEAR_WIDTHS)]
+    macros = [statement(f"answering/{macro}") for macro in MACROS]
+    return hashlib.sha256("\n".join([*tables, *macros]).encode()).hexdigest()[:16]
 
 
 def published(public: Path) -> list[tuple[Path, dict[str, Any]]]:
@@ -92,6 +103,7 @@ def _fill(connection: duckdb.DuckDBPyConnection, found: list[tuple[Path, dict[st
         connection.register("dph_rows", rows)  # a name that no release can have
         connection.execute(f"CREATE TABLE {name} AS SELECT * FROM dph_rows")
         connection.unregister("dph_rows")
+    connection.execute("CREATE TABLE dph_version AS SELECT $version AS version", {"version": _version()})
     for macro in MACROS:
         connection.execute(statement(f"answering/{macro}"))
 
@@ -144,9 +156,10 @@ def _described(found: list[tuple[Path, dict[str, Any]]]) -> dict[str, Any]:
         for draws, deviations in linear_reach_grid(Fraction(scale), most)
     ]
     bins = [
-        _bin_rows(grid, axis, stride)
+        rows
         for grid, domain in grids.items()
         for axis, stride in zip(domain.axes, domain.strides, strict=True)
+        for rows in _bin_rows(grid, axis, stride)
     ]
     return {
         "dph_releases": pa.Table.from_pylist(releases, _RELEASES),
@@ -174,18 +187,27 @@ def _release_row(audit: dict[str, Any], grid: str, scale: str | None) -> dict[st
     return {**row, "grid": grid, "noise_scale": scale, "noise_variance": variance, "charged_at": charged_at}
 
 
-def _bin_rows(grid: str, axis: Axis, stride: int) -> Any:
-    """The rows of `dph_bins` for one axis; null bounds and a null category for `other`."""
-    fixed = {"grid": grid, "axis": axis.name, "stride": stride, "size": axis.size}
-    columns: dict[str, Any] = {name: pa.repeat(value, axis.size) for name, value in fixed.items()}
-    columns |= {"position": np.arange(axis.size), "binned": pa.repeat(isinstance(axis, BinnedAxis), axis.size)}
+def _bin_rows(grid: str, axis: Axis, stride: int) -> Iterator[Any]:
+    """The rows of `dph_bins` for an axis and each of its levels; null bounds and a null category for `other`."""
+    fixed = {"grid": grid, "axis": axis.name, "level_of": axis.name, "stride": stride, "size": axis.size}
+    fixed |= {"binned": isinstance(axis, BinnedAxis), "calendar": isinstance(axis, CalendarAxis)}
     if isinstance(axis, BinnedAxis):
         lower, upper = (pa.array(ends, from_pandas=True) for ends in axis.bounds)
-        columns |= {"bin_lower": lower, "bin_upper": upper, "category": pa.nulls(axis.size)}
-    else:
-        columns |= {name: pa.nulls(axis.size) for name in ("bin_lower", "bin_upper")}
-        columns |= {"category": [*axis.values, *[None] * axis.other]}
-    return pa.table([pa.array(columns[field.name], field.type) for field in _BINS], schema=_BINS)
+        yield _rows(axis.size, {**fixed, "bin_lower": lower, "bin_upper": upper})
+        return
+    for name, groups in {axis.name: axis.values, **axis.levels}.items():
+        yield _rows(axis.size, {**fixed, "axis": name, "category": [*groups, *[None] * axis.other]})
+
+
+def _rows(positions: int, columns: Mapping[str, Any]) -> Any:
+    """Rows of `dph_bins`: columns as given, a plain value in all rows, null where there is none."""
+    filled = {"position": np.arange(positions), **columns}
+    arrays = []
+    for field in _BINS:
+        value = filled.get(field.name)
+        plain = value is None or isinstance(value, str | int)
+        arrays.append(pa.array([value] * positions if plain else value, field.type))
+    return pa.table(arrays, schema=_BINS)
 
 
 _RELEASES = pa.schema(
@@ -202,9 +224,9 @@ _RELEASES = pa.schema(
 )
 _BINS = pa.schema(
     [
-        *[(name, pa.string()) for name in ("grid", "axis")],
+        *[(name, pa.string()) for name in ("grid", "axis", "level_of")],
         *[(name, pa.int64()) for name in ("stride", "size", "position")],
-        ("binned", pa.bool_()),
+        *[(name, pa.bool_()) for name in ("binned", "calendar")],
         *[(name, pa.float64()) for name in ("bin_lower", "bin_upper")],
         ("category", pa.string()),
     ]

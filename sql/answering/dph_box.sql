@@ -1,7 +1,8 @@
 -- The estimated count in a box of cells, with its error bar: one row for each period (its latest revision), in order.
 -- In: the release's table, with the catalogue's name before it where it is attached ('r.weekly_admissions'); the box as
--- a struct or as JSON text: per axis [low, high) in axis units with null for an open end, or a category, null for
--- `other`, or a list of categories. An axis that is left out is summed over. A period by its first day; all without it.
+-- a struct or as JSON text: per axis [low, high) in axis units (days as '2026-03-02') with null for an open end, or a
+-- category, null for `other`, or a list of categories; a level of an axis's hierarchy likewise. An axis that is left out
+-- is summed over. A period by its first day; all without it.
 -- Refuses in the last WHERE: a query that reads one column only would never compute an error in another.
 CREATE OR REPLACE MACRO dph_box(release_name, box := '{}', period := NULL) AS TABLE
 WITH
@@ -25,18 +26,36 @@ chosen AS (
     SELECT latest.* FROM latest, asked WHERE coalesce(latest.period = asked.period, asked.period IS NULL)
 ),
 bins AS (
-    SELECT b.*
+    SELECT
+        b.*,
+        CASE WHEN b.calendar
+            THEN strftime(DATE '1970-01-01' + TRY_CAST(b.bin_lower AS INTEGER), '%Y-%m-%d')
+            ELSE CAST(b.bin_lower AS VARCHAR)
+        END AS lower_end,
+        CASE WHEN b.calendar
+            THEN strftime(DATE '1970-01-01' + TRY_CAST(b.bin_upper AS INTEGER), '%Y-%m-%d')
+            ELSE CAST(b.bin_upper AS VARCHAR)
+        END AS upper_end
     FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_bins')) AS b
     WHERE b.grid IN (SELECT chosen.grid FROM chosen)
 ),
 axes AS (
     SELECT
         a.*,
-        TRY_CAST(json_extract(a.wanted, '$[0]') AS DOUBLE) AS low,
-        TRY_CAST(json_extract(a.wanted, '$[1]') AS DOUBLE) AS high
+        CASE WHEN a.calendar
+            THEN date_diff('day', DATE '1970-01-01', TRY_CAST(a.wanted ->> '$[0]' AS DATE))
+            ELSE TRY_CAST(json_extract(a.wanted, '$[0]') AS DOUBLE)
+        END AS low,
+        CASE WHEN a.calendar
+            THEN date_diff('day', DATE '1970-01-01', TRY_CAST(a.wanted ->> '$[1]' AS DATE))
+            ELSE TRY_CAST(json_extract(a.wanted, '$[1]') AS DOUBLE)
+        END AS high
     FROM (
         SELECT d.*, json_extract(asked.box, '$."' || d.axis || '"') AS wanted
-        FROM (SELECT DISTINCT bins.grid, bins.axis, bins.stride, bins.size, bins.binned FROM bins) AS d, asked
+        FROM (
+            SELECT DISTINCT bins.grid, bins.axis, bins.level_of, bins.stride, bins.size, bins.binned, bins.calendar
+            FROM bins
+        ) AS d, asked
     ) AS a
 ),
 wishes AS (
@@ -51,13 +70,16 @@ wishes AS (
     WHERE axes.wanted IS NOT NULL AND NOT axes.binned
 ),
 ends AS (
-    SELECT axes.grid, axes.axis, unnest([axes.low, axes.high]) AS bound
+    SELECT
+        axes.grid, axes.axis,
+        unnest([axes.low, axes.high]) AS bound,
+        unnest([axes.wanted ->> '$[0]', axes.wanted ->> '$[1]']) AS written
     FROM axes
     WHERE axes.wanted IS NOT NULL AND axes.binned
 ),
--- Of every axis that is asked, which positions are wanted.
-positions AS (
-    SELECT bins.grid, bins.axis, bins.stride, bins.size, bins.position, coalesce(
+-- Of every axis or level that is asked, which positions are wanted.
+asked_positions AS (
+    SELECT bins.grid, bins.level_of, bins.stride, bins.size, bins.position, coalesce(
         CASE
             WHEN axes.binned THEN bins.bin_lower >= coalesce(axes.low, '-inf')
                 AND bins.bin_upper <= coalesce(axes.high, 'inf')
@@ -70,6 +92,12 @@ positions AS (
         ON wishes.grid = bins.grid AND wishes.axis = bins.axis
             AND wishes.category IS NOT DISTINCT FROM bins.category
     WHERE axes.wanted IS NOT NULL
+),
+-- Of every axis, the positions that it and its levels all want.
+positions AS (
+    SELECT p.grid, p.level_of AS axis, p.stride, p.size, p.position, bool_and(p.is_wanted) AS is_wanted
+    FROM asked_positions AS p
+    GROUP BY p.grid, p.level_of, p.stride, p.size, p.position
 ),
 -- Per axis that is asked, from where to where positions are wanted, and where some between are not, a bit for each.
 allowed AS (
@@ -99,13 +127,14 @@ problems AS (
     UNION ALL
     SELECT 'there is no axis ' || unknown.axis || ' in period ' || chosen.period || '; the axes are '
         || (
-            SELECT string_agg(axes.axis, ', ' ORDER BY axes.stride DESC, axes.axis)
+            SELECT string_agg(axes.axis, ', ' ORDER BY axes.stride DESC, axes.axis <> axes.level_of, axes.axis)
             FROM axes WHERE axes.grid = chosen.grid
         )
     FROM chosen, (SELECT unnest(json_keys(asked.box)) AS axis FROM asked) AS unknown
     WHERE NOT EXISTS (FROM axes WHERE axes.grid = chosen.grid AND axes.axis = unknown.axis)
     UNION ALL
-    SELECT 'axis ' || axes.axis || ' takes a range as [low, high], half-open, low below high, null for an open end'
+    SELECT 'axis ' || axes.axis || ' takes a range as [low, high]' || if(axes.calendar, ' of days as 2026-03-02', '')
+        || ', half-open, low below high, null for an open end'
     FROM axes
     WHERE axes.binned AND (
         json_type(axes.wanted) <> 'ARRAY' OR json_array_length(axes.wanted) <> 2
@@ -114,10 +143,10 @@ problems AS (
         OR axes.low >= axes.high OR isnan(axes.high)
     )
     UNION ALL
-    SELECT 'axis ' || ends.axis || ': ' || ends.bound || ' is not an edge; the nearest are ' || concat_ws(
+    SELECT 'axis ' || ends.axis || ': ' || any_value(ends.written) || ' is not an edge; the nearest are ' || concat_ws(
         ' and ',
-        max(bins.bin_lower) FILTER (isfinite(bins.bin_lower) AND bins.bin_lower < ends.bound),
-        min(bins.bin_upper) FILTER (isfinite(bins.bin_upper) AND bins.bin_upper > ends.bound)
+        max_by(bins.lower_end, bins.bin_lower) FILTER (isfinite(bins.bin_lower) AND bins.bin_lower < ends.bound),
+        min_by(bins.upper_end, bins.bin_upper) FILTER (isfinite(bins.bin_upper) AND bins.bin_upper > ends.bound)
     )
     FROM ends JOIN bins ON bins.grid = ends.grid AND bins.axis = ends.axis
     WHERE isfinite(ends.bound)
@@ -139,7 +168,9 @@ problems AS (
                 AND bins.category IS NOT DISTINCT FROM wishes.category
         ORDER BY wishes.grid, wishes.axis, wishes.category
     ) AS unknown
-    JOIN bins ON bins.grid = unknown.grid AND bins.axis = unknown.axis
+    JOIN (
+        SELECT b.grid, b.axis, b.category, min(b.position) AS position FROM bins AS b GROUP BY b.grid, b.axis, b.category
+    ) AS bins ON bins.grid = unknown.grid AND bins.axis = unknown.axis
     GROUP BY unknown.grid, unknown.axis
     UNION ALL
     -- The first in the alphabet is told; this one comes after those that explain it.

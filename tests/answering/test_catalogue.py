@@ -185,8 +185,8 @@ def test_it_answers_however_it_is_opened(
 
 REFUSED = {
     "{'wrad': 'surgery'}": "there is no axis wrad in period 2026-03-02; the axes are age, ward",
-    "{'age': [20, 65]}": "axis age: 20.0 is not an edge; the nearest are 18.0 and 65.0",
-    "{'age': [18, 66]}": "axis age: 66.0 is not an edge; the nearest are 65.0",
+    "{'age': [20, 65]}": "axis age: 20 is not an edge; the nearest are 18.0 and 65.0",
+    "{'age': [18, 66]}": "axis age: 66 is not an edge; the nearest are 65.0",
     '\'{"age": [18, "NaN"]}\'': "axis age takes a range as [low, high]",
     "{'age': [18]}": "axis age takes a range as [low, high]",
     "{'age': [18, 18]}": "axis age takes a range as [low, high], half-open, low below high, null for an open end",

@@ -91,10 +91,18 @@ def test_a_replay_mends_a_catalogue_that_is_gone_or_garbage_and_leaves_a_good_on
     good = catalogue.stat().st_ino
     assert copy.release(WEEKS[0]).replayed
     assert catalogue.stat().st_ino == good
-    for spoil in (catalogue.unlink, lambda: catalogue.write_bytes(b"garbage"), lambda: catalogue.write_bytes(b"")):
+
+    def age() -> None:
+        with duckdb.connect(str(catalogue)) as connection:
+            connection.execute("UPDATE dph_version SET version = 'of an older version'")
+            connection.execute("DROP MACRO TABLE dph_total")
+
+    for spoil in (catalogue.unlink, lambda: catalogue.write_bytes(b"garbage"), lambda: catalogue.write_bytes(b""), age):
         spoil()
         assert copy.release(WEEKS[0]).replayed
         assert periods(catalogue, NAME) == [WEEKS[0]]
+    with duckdb.connect(str(catalogue), read_only=True) as connection:
+        assert connection.execute(f"FROM dph_total('{NAME}')").fetchall()
 
 
 def test_whoever_was_killed_while_writing_to_the_old_one_does_not_spoil_the_new_one(tmp_path: Path) -> None:
@@ -256,8 +264,11 @@ def test_it_says_what_every_cell_number_means(tmp_path: Path) -> None:
         rows = connection.execute("SELECT * EXCLUDE (grid) FROM dph_bins ORDER BY stride DESC, position").fetchall()
     ages = [(-np.inf, 0.0), (0.0, 18.0), (18.0, 65.0), (65.0, np.inf), (None, None)]
     assert rows == [
-        *[("age", 3, 5, position, True, *ends, None) for position, ends in enumerate(ages)],
-        *[("ward", 1, 3, n, False, None, None, ward) for n, ward in enumerate(["surgery", "medicine", None])],
+        *[("age", "age", 3, 5, position, True, False, *ends, None) for position, ends in enumerate(ages)],
+        *[
+            ("ward", "ward", 1, 3, n, False, False, None, None, ward)
+            for n, ward in enumerate(["surgery", "medicine", None])
+        ],
     ]
 
 

@@ -171,7 +171,7 @@ def test_what_polars_says_is_in_no_exception_either(watched: Watched, monkeypatc
 
 
 def test_what_duckdb_says_is_in_no_exception_either(watched: Watched, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(positions, "_number", lambda column: f"CAST({column} AS DOUBLE)")
+    monkeypatch.setattr(positions, "_value", lambda axis: f"CAST({axis.column} AS DOUBLE)")
     with pytest.raises(duckdb.Error, match=canary.UNPARSABLE):
         duckdb.sql(f"SELECT CAST(age_text AS DOUBLE) FROM '{watched.office.folder}/data/admissions.parquet'").fetchall()
     assert watched.leaks(code=1) == []

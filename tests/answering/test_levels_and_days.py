@@ -1,0 +1,151 @@
+"""Roll-ups along a hierarchy and ranges of days: the same from an estimate, from published files and in SQL."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from itertools import pairwise
+
+import by_hand
+import duckdb
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from by_hand import WARD
+
+from dphist_pipeline.answering.boxes import QuestionRefused
+from dphist_pipeline.answering.catalogue import build_catalogue
+from dphist_pipeline.answering.grammar import parse_where
+from dphist_pipeline.publishing.plot import release_svg
+
+COUNTY = {
+    "column": "county",
+    "values": ["01", "02", "03", "04"],
+    "levels": {"state": ["A", "B", "A", "C"], "region": ["S", "S", "S", "N"]},
+    "labels": ["Autauga", "", "Mobile", "Kodiak"],
+    "other": True,
+}
+DAY = {"column": "day", "calendar": "week", "start": "2026-01-05", "stop": "2026-02-02", "other": True}
+AXES = [COUNTY, DAY, WARD]
+# A box, and the same box cell by cell: positions along county and along day.
+BOXES = [
+    ({"state": "A"}, [0, 2], range(5)),
+    ({"state": ["A", "C"]}, [0, 2, 3], range(5)),
+    ({"region": "S", "county": ["02", "03", "04"]}, [1, 2], range(5)),
+    ({"region": "S", "state": "B"}, [1], range(5)),
+    ({"state": None}, [4], range(5)),
+    ({"day": ("2026-01-12", "2026-01-26")}, range(5), [1, 2]),
+    ({"day": (None, "2026-01-12"), "state": "C"}, [3], [0]),
+    ({"day": ("2026-01-26", None)}, range(5), [3]),
+]
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    public = tmp_path_factory.mktemp("public")
+    made = by_hand.estimate(AXES)
+    return made, by_hand.publish(public, made, AXES), build_catalogue(public, tmp_path_factory.mktemp("scratch"))
+
+
+def asked(catalogue, box):
+    as_json = json.dumps({axis: list(wanted) if isinstance(wanted, tuple) else wanted for axis, wanted in box.items()})
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{catalogue}' AS r (READ_ONLY)")
+        return connection.execute("FROM r.dph_box('r.weekly', $box)", {"box": as_json}).fetchone()
+
+
+@pytest.mark.parametrize(("box", "counties", "weeks"), BOXES, ids=str)
+def test_all_three_ways_sum_the_same_cells(published, box, counties, weeks):
+    made, release, catalogue = published
+    inside = made.values[np.ix_(list(counties), list(weeks), range(3))]
+    answer = made.box(**box)
+    assert answer.estimate == pytest.approx(inside.sum())
+    assert answer.cells == inside.size
+    assert release.answer(**box) == answer
+    _, _, estimate, _, lower, upper, basis, cells = asked(catalogue, box)
+    assert (estimate, cells, basis) == (pytest.approx(inside.sum()), inside.size, "unbiased")
+    assert lower <= answer.lower and upper >= answer.upper
+
+
+def test_days_may_be_dates(published):
+    made, _, _ = published
+    assert made.box(day=(date(2026, 1, 12), None)) == made.box(day=("2026-01-12", None))
+
+
+@pytest.mark.parametrize(
+    ("box", "says"),
+    [
+        ({"day": ("2026-01-13", None)}, "2026-01-13"),
+        ({"day": (3, 9)}, "days"),
+        ({"day": ("2026-02-31", None)}, "2026-0"),
+        ({"state": "Z"}, "state"),
+        ({"district": "A"}, "district"),
+        ({"region": "N", "state": "A"}, "county"),
+    ],
+    ids=str,
+)
+def test_a_question_that_the_grid_cannot_answer_is_refused_both_ways(published, box, says):
+    made, _, catalogue = published
+    with pytest.raises(QuestionRefused, match=says):
+        made.box(**box)
+    with pytest.raises(duckdb.Error, match=says):
+        asked(catalogue, box)
+
+
+def test_an_end_that_cuts_a_week_names_the_nearest_days(published):
+    made, _, catalogue = published
+    with pytest.raises(QuestionRefused, match="from 2026-01-12 to 2026-01-19"):
+        made.box(day=("2026-01-13", None))
+    with pytest.raises(duckdb.Error, match="2026-01-13 is not an edge; the nearest are 2026-01-12 and 2026-01-19"):
+        asked(catalogue, {"day": ("2026-01-13", None)})
+
+
+def test_an_unknown_axis_is_told_the_levels_too(published):
+    _, _, catalogue = published
+    with pytest.raises(duckdb.Error, match="the axes are county, region, state, day, ward"):
+        asked(catalogue, {"town": "A"})
+
+
+def test_days_and_levels_are_asked_on_the_command_line():
+    assert parse_where("day in [2026-01-12, 2026-01-26) and state = 'A'") == {
+        "day": ("2026-01-12", "2026-01-26"),
+        "state": "A",
+    }
+    assert parse_where("day >= 2026-01-12") == {"day": ("2026-01-12", None)}
+
+
+def test_the_published_table_has_a_column_for_each_level_and_for_labels(published):
+    _, release, _ = published
+    rows = pq.read_table(release.path / "histogram.parquet").to_pylist()[:: 5 * 3]
+    seen = [tuple(row[name] for name in ("county", "county_label", "state", "region")) for row in rows]
+    assert seen == [
+        ("01", "Autauga", "A", "S"),
+        ("02", None, "B", "S"),
+        ("03", "Mobile", "A", "S"),
+        ("04", "Kodiak", "C", "N"),
+        (None, None, None, None),
+    ]
+
+
+def test_days_are_published_as_text(published):
+    _, release, _ = published
+    rows = pq.read_table(release.path / "histogram.parquet").to_pylist()[: 5 * 3 : 3]
+    ends = ["2026-01-05", "2026-01-12", "2026-01-19", "2026-01-26", "2026-02-02"]
+    assert [(row["day_lower"], row["day_upper"]) for row in rows] == [
+        *pairwise(ends),
+        (None, None),
+    ]
+
+
+def test_a_catalogue_can_be_grouped_by_a_level(published):
+    made, _, catalogue = published
+    with duckdb.connect(str(catalogue), read_only=True) as connection:
+        rows = connection.execute("SELECT state, sum(estimate) FROM weekly GROUP BY state ORDER BY state").fetchall()
+    by_state = {"A": made.values[[0, 2]].sum(), "B": made.values[1].sum(), "C": made.values[3].sum()}
+    assert dict(rows) == {**by_state, None: pytest.approx(made.values[4].sum())}
+
+
+def test_a_picture_of_weeks_names_their_days(tmp_path):
+    made = by_hand.estimate([DAY])
+    release = by_hand.publish(tmp_path, made, [DAY])
+    assert "2026-01-12" in release_svg(release.path)

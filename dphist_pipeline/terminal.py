@@ -49,6 +49,23 @@ def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
         yield step
 
 
+@contextmanager
+def progress_bar(total: int, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Shows how many of the steps are done and which is under way, on standard error; a script sees none."""
+    from rich.progress import Progress
+
+    with Progress(console=err, transient=True, disable=quiet or not err.is_terminal) as bar:
+        task = bar.add_task("", total=total)
+        begun = 0
+
+        def step(name: str) -> None:
+            nonlocal begun
+            bar.update(task, completed=begun, description=escape(name))
+            begun += 1
+
+        yield step
+
+
 def print_release(audit: dict[str, Any], replayed: bool, path: Path, statement: Statement) -> None:
     period = "" if audit["period"] == "all" else f", period {audit['period']}"
     done = "Already published" if replayed else "Published"

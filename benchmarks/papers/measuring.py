@@ -1,0 +1,98 @@
+"""Repeated releases of public counts by mechanisms of the package and by printed forms, measured alike."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from math import hypot, isfinite
+
+import numpy as np
+from printed import Printed
+from rich.console import Console
+from rich.progress import track
+
+from dphist_pipeline import sanitize
+from dphist_pipeline.domain import Domain
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.evaluation.asking import Workload
+from dphist_pipeline.evaluation.comparing import Score, measure, summed_up
+
+Contestant = Callable[[np.ndarray, Fraction, np.random.Generator], Estimate]
+SEED = 1099
+NOTHING: tuple[Workload, ...] = ()
+
+
+def private(mechanism: str, sensitivity: int = 1, **settings: object) -> Contestant:
+    """A mechanism of the package."""
+
+    def release(exact: np.ndarray, epsilon: Fraction, random: np.random.Generator) -> Estimate:
+        return sanitize(exact, mechanism=mechanism, epsilon=epsilon, sensitivity=sensitivity, **settings)
+
+    return release
+
+
+def as_printed(algorithm: Callable[[np.ndarray, float, np.random.Generator], Printed]) -> Contestant:
+    """A printed form, not private. What it really spends stands in the place of its charge."""
+
+    def release(exact: np.ndarray, epsilon: Fraction, random: np.random.Generator) -> Estimate:
+        made = algorithm(exact, float(epsilon), random)
+        return Estimate(Domain.from_shape(exact.shape), made.values, (("printed", made.spent),), groups=made.groups)
+
+    return release
+
+
+def scores(
+    name: str,
+    exact: np.ndarray,
+    contestants: dict[str, Contestant],
+    epsilons: Sequence[str],
+    repeat: int,
+    workloads: Sequence[Workload] = NOTHING,
+) -> list[Score]:
+    """Scores of all contestants; one that does not serve these counts has none. `spent` is the real epsilon."""
+    random, found, absent = np.random.default_rng(SEED), list[Score](), dict[str, str]()
+    truths = [workload.answers(exact) for workload in workloads]
+    todo = [(who, epsilon) for who in contestants for epsilon in map(Fraction, epsilons)]
+    for who, epsilon in track(todo, name, console=Console(stderr=True), transient=True):
+        runs = []
+        try:
+            contestants[who](np.ones((4,) * exact.ndim, dtype=np.int64), epsilon, random)  # compiles
+            for _ in range(repeat):
+                start = time.perf_counter()
+                made = contestants[who](exact, epsilon, random)
+                seconds = time.perf_counter() - start
+                spent = float(sum(charge for _, charge in made.charges))
+                runs.append({("seconds", ""): seconds, **measure(exact, made, workloads, truths)})
+                if isfinite(spent):
+                    runs[-1]["spent", ""] = spent
+        except DphistError as error:
+            absent[who] = str(error)
+        found += summed_up(who, epsilon, runs)
+    for who, why in absent.items():
+        print(f"  {name}: {who} takes no part: {why}")
+    return found
+
+
+class Board:
+    """Scores by who, epsilon, measure and place."""
+
+    def __init__(self, found: Sequence[Score]) -> None:
+        self.found = {(one.mechanism, one.epsilon, one.measure, one.at): one for one in found}
+
+    def get(self, who: str, epsilon: str, measure: str, at: str = "") -> Score | None:
+        """One score, or None for who took no part."""
+        return self.found.get((who, Fraction(epsilon), measure, at))
+
+    def places(self, measure: str) -> list[str]:
+        """Where a measure was taken, without the whole."""
+        return list(dict.fromkeys(at for _, _, kind, at in self.found if kind == measure and at))
+
+
+def smaller(one: Score | None, other: Score | None) -> bool | None:
+    """Whether one error is below another by more than two standard errors of both; None where nobody can say."""
+    if one is None or other is None:
+        return None
+    noise = 2 * hypot(one.standard_error or 0.0, other.standard_error or 0.0)
+    return None if abs(one.mean - other.mean) <= noise else one.mean < other.mean

@@ -1,0 +1,145 @@
+"""NOT PRIVATE. Algorithms as their papers print them, where that breaks the privacy which the papers declare.
+
+They live here alone, to measure what a paper's figures owe to the break. No spec names them, the package does not ship
+or import them, and their noise is NumPy's ordinary generator. The sound forms are mechanisms of the package.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dphist_pipeline.solvers.closest_neighbours import closest_neighbours
+from dphist_pipeline.solvers.relative_groups import relative_groups
+from dphist_pipeline.solvers.segmentation import bucket_means
+from dphist_pipeline.solvers.sorted_groups import groups_by_value
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What a printed algorithm publishes, and what it really costs.
+
+    Attributes:
+        values: one per cell.
+        groups: group number of every cell, where there are groups.
+        spent: the epsilon that its draws add up to; infinite where no finite one covers it.
+    """
+
+    values: np.ndarray
+    groups: np.ndarray | None
+    spent: float
+
+
+def sreb_gca(exact: np.ndarray, epsilon: float, random: np.random.Generator, least: float = -np.inf) -> Printed:
+    """Chen et al. 2024, algorithm 1, an even split: each bin of a group C has a draw of Lap(λ₂)/|C| of its own.
+
+    The mean of a group is published |C| times with noise of scale λ₂/|C|, which costs |C|·ε₂; averaged over the group,
+    next to nothing is left of the noise.
+
+    Args:
+        exact: exact counts, one axis.
+        epsilon: as declared.
+        random: ordinary noise.
+        least: noisy counts below count as this when they are grouped. The paper's equations hold for counts of at
+            least 1 and do not say what becomes of others.
+    """
+    scale = 2 / epsilon
+    noisy = np.maximum(exact + random.laplace(0, scale, exact.size), least)
+    groups = groups_by_value(noisy, lambda line: relative_groups(line, scale))
+    sizes = np.bincount(groups)
+    means = np.bincount(groups, weights=exact) / sizes
+    values = means[groups] + random.laplace(0, scale, exact.size) / sizes[groups]
+    return Printed(values, groups, epsilon / 2 * (1 + float(sizes.max())))
+
+
+def dphr(exact: np.ndarray, epsilon: float, random: np.random.Generator) -> Printed:
+    """Tao et al. 2023, algorithms 1 to 3: a walk over exact counts, grouped by exact counts, a draw a group.
+
+    Each of the n selections of the walk spends all of ε₁; the candidates of a selection are read from exact counts, and
+    so are the groups. No finite epsilon covers that.
+    """
+    first = second = epsilon / 2
+    order = approximate_sort(exact, first, random)
+    groups = np.empty(exact.size, dtype=np.int64)
+    groups[order] = cheapest_groups(exact[order].astype(float), 2 / second**2)
+    sizes = np.bincount(groups)
+    noisy = np.bincount(groups, weights=exact) / sizes + random.laplace(0, 1 / second, sizes.size) / sizes
+    return Printed(noisy[groups], groups, float("inf"))
+
+
+def dphr_example(exact: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """As the example behind table 3 of Tao et al. 2023: sorted by exact counts, and Lap(1/2) for every bin.
+
+    At ε = 1 the algorithm's own noise is Lap(2) divided by the size of the group; the example draws with a quarter of
+    that scale.
+    """
+    order = np.argsort(exact, kind="stable")
+    groups = np.empty(exact.size, dtype=np.int64)
+    groups[order] = cheapest_groups(exact[order].astype(float), 2.0)
+    means = np.bincount(groups, weights=exact) / np.bincount(groups)
+    return means[groups] + random.laplace(0, 0.5, exact.size)
+
+
+def sreb_gca_at_least_one(exact: np.ndarray, epsilon: float, random: np.random.Generator) -> Printed:
+    """The same where every count that is grouped is at least 1, which makes one large group of the small ones."""
+    return sreb_gca(exact, epsilon, random, least=1.0)
+
+
+def cnfg(exact: np.ndarray, epsilon: float, random: np.random.Generator) -> Printed:
+    """Sun et al., algorithm 1: noise of scale 1/ε, although a substituted record moves two counts."""
+    noisy = exact + random.laplace(0, 1 / epsilon, exact.size)
+    buckets = closest_neighbours(noisy, 2 / epsilon**2)
+    return Printed(bucket_means(noisy, buckets), buckets, 2 * epsilon)
+
+
+def laplace(exact: np.ndarray, epsilon: float, random: np.random.Generator) -> Printed:
+    """Dwork's mechanism as the CNFG paper runs it: noise of scale 1/ε, half of what substitution needs."""
+    return Printed(exact + random.laplace(0, 1 / epsilon, exact.size), None, 2 * epsilon)
+
+
+def approximate_sort(exact: np.ndarray, epsilon: float, random: np.random.Generator) -> np.ndarray:
+    """Tao et al. 2023, algorithm 2: from each bin to one with a near count and a near place, drawn exponentially.
+
+    Candidates lie within the distances of the counts that are left, summed and divided by n as in the paper's example;
+    where that leaves none, which the paper does not provide for, the nearest count is taken. O(n²).
+
+    Returns:
+        Cell numbers in the order of the walk, shape (n,).
+    """
+    left, counts = np.arange(1, exact.size), exact[1:].astype(float)
+    order = np.zeros(exact.size, dtype=np.int64)
+    here, count = 0, float(exact[0])
+    for step in range(1, exact.size):
+        apart = np.abs(counts - count)
+        near = np.flatnonzero(apart <= apart.sum() / exact.size)
+        if near.size == 0:
+            near = np.array([int(np.argmin(apart))])
+        score = -(apart[near] + np.abs(left[near] - here))
+        chosen = int(near[np.argmax(epsilon * score / 2 + random.gumbel(size=near.size))])
+        here, count = int(left[chosen]), float(counts[chosen])
+        order[step] = here
+        left[chosen], counts[chosen] = left[-1], counts[-1]
+        left, counts = left[:-1], counts[:-1]
+    return order
+
+
+def cheapest_groups(line: np.ndarray, price: float) -> np.ndarray:
+    """Tao et al. 2023, algorithm 3, for every number of groups at once: least sum of SSE + price/size. O(n²).
+
+    The line need not be sorted, so the fast solver of the package does not serve.
+    """
+    n = line.size
+    sums, squares = (np.concatenate(([0.0], np.cumsum(part))) for part in (line, line**2))
+    best, start = np.zeros(n + 1), np.zeros(n + 1, dtype=np.int64)
+    for end in range(1, n + 1):
+        size = np.arange(end, 0, -1)
+        inside = sums[end] - sums[:end]
+        cost = best[:end] + squares[end] - squares[:end] - inside**2 / size + price / size
+        start[end] = int(np.argmin(cost))
+        best[end] = cost[start[end]]
+    first, end = np.zeros(n, dtype=np.int64), n
+    while end > 0:
+        end = int(start[end])
+        first[end] = 1
+    return np.cumsum(first) - 1

@@ -1,0 +1,57 @@
+"""Which published figures hold once the algorithm is private?
+
+Measures four papers: each as printed, where that is not private, beside the private form of the package. Writes
+benchmarks/results/papers.md, a report, and papers.json, every number.
+
+    python benchmarks/papers/reproduce.py [--quick] [sreb_gca] [cnfg] [dphr] [dpcube]
+
+Data: stand-ins with the printed statistics, and $DPHIST_DATA, else ../shared/data beside the checkout; what needs data
+that are not there is left out. All data are public or synthetic. `--quick` takes about a minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+
+import cnfg
+import dpcube
+import dphr
+import sreb_gca
+from public_data import PROJECT
+
+STUDIES = {"sreb_gca": sreb_gca.study, "cnfg": cnfg.study, "dphr": dphr.study, "dpcube": dpcube.study}
+HEAD = """# Which published figures hold once the algorithm is private
+
+Made by `benchmarks/papers/reproduce.py{options}`. A claim is checked in several settings (data set, ε, length or size);
+a setting is open where two means lie within two standard errors of each other. **The printed forms are not private**;
+they are here to show what a figure owes to that.
+"""
+
+
+def main() -> None:
+    """Measures, and writes report and numbers."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("papers", nargs="*", metavar="PAPER", help=f"of {', '.join(STUDIES)}; all when left out")
+    parser.add_argument("--quick", action="store_true", help="few releases")
+    asked = parser.parse_args()
+    if unknown := [name for name in asked.papers if name not in STUDIES]:
+        parser.error(f"no study of {unknown[0]}; there are {', '.join(STUDIES)}")
+    sections, start = [], time.perf_counter()
+    for name in asked.papers or STUDIES:
+        sections.append(STUDIES[name](asked.quick))
+        print(sections[-1].markdown())
+    folder = PROJECT / "benchmarks" / "results"
+    folder.mkdir(exist_ok=True)
+    stem = "_".join(["papers", *asked.papers])
+    options = " --quick" if asked.quick else ""
+    report = [HEAD.format(options=options), *(section.markdown() for section in sections)]
+    (folder / f"{stem}.md").write_text("\n".join(report), encoding="utf-8")
+    facts = {"quick": asked.quick, "papers": [section.facts() for section in sections]}
+    (folder / f"{stem}.json").write_text(json.dumps(facts, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    print(f"{time.perf_counter() - start:.0f} s; report: benchmarks/results/{stem}.md, numbers: {stem}.json")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""The command `dphist compare`: mechanisms side by side on counts that may be seen."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from typer.core import TyperCommand
+
+from dphist_pipeline.spec.epsilon import parse_epsilon
+from dphist_pipeline.terminal import err, out, print_json, print_table, progress_bar
+
+EPSILON = "--epsilon"
+NUMBER = re.compile(r"[0-9.][0-9./eE+-]*")
+FIRST_LINE = "Compares with exact counts: public or synthetic data only. Nothing is charged."
+MOST_REPEATS = 100_000
+SHAPE = re.compile(r"[1-9][0-9]{0,8}([x,][1-9][0-9]{0,8})*")
+
+
+class SeveralEpsilons(TyperCommand):
+    """Reads `--epsilon 1 0.1 0.01` as `--epsilon 1 --epsilon 0.1 --epsilon 0.01`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As any command, once each further number has the option's name before it."""
+        return super().parse_args(ctx, spread(args))
+
+
+def spread(words: list[str]) -> list[str]:
+    """The same words, each number that follows an epsilon with an `--epsilon` of its own."""
+    named, in_list = list[str](), False
+    for word in words:
+        given = bool(named) and named[-1] == EPSILON
+        if in_list and not given and NUMBER.fullmatch(word):
+            named.append(EPSILON)
+        else:
+            in_list = given or word == EPSILON or word.startswith(f"{EPSILON}=")
+        named.append(word)
+    return named
+
+
+def compare(
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA",
+            help="Public counts as Parquet or CSV: a row a cell, its position along every axis from 0, and `count`; "
+            "or synthetic:NAME with waitakere, search_log, net_trace or social_network.",
+        ),
+    ],
+    epsilon: Annotated[
+        list[str] | None,
+        typer.Option(EPSILON, metavar="NUMBERS", help="One or several, as in 1 0.1 1/3. Default: 1 0.1 0.01."),
+    ] = None,
+    mechanism: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Also NAME:SETTING=VALUE. Repeat for more. Default: all that serve."),
+    ] = None,
+    repeat: Annotated[int, typer.Option(min=1, max=MOST_REPEATS, help="Releases of each.")] = 20,
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="`ranges` or `ranges:1,50` (one axis), `boxes` or `boxes:1000`. Repeat for both."
+        ),
+    ] = None,
+    sensitivity: Annotated[int, typer.Option(min=1, help="The most that one privacy unit moves the counts.")] = 1,
+    shape: Annotated[
+        str | None, typer.Option(metavar="SIDES", help="Cells along each axis, as in 256x256. Default: as needed.")
+    ] = None,
+    json_file: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write JSON; - prints it.")] = None,
+    plots: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Draw pictures there; needs the extra `plots`.")
+    ] = None,
+) -> None:
+    """Compares mechanisms on public counts, by many releases of each.
+
+    Shows errors over cells and over ranges or boxes, with standard
+    errors. It looks at exact counts: never use it on records that are
+    not public.
+    """
+    quiet = json_file == "-"
+    sides = _sides(shape)
+    _check_places(json_file, plots)
+    from dphist_pipeline.evaluation.study import prepare
+
+    epsilons = [parse_epsilon(text) for text in epsilon or ["1", "0.1", "0.01"]]
+    study = prepare(data, epsilons, mechanism or [], workload or [], repeat, sensitivity, sides)
+    (err if quiet else out).print(FIRST_LINE)
+    if not quiet:
+        out.print(escape(study.about()))
+    with progress_bar(study.releases, quiet) as step:
+        found = study.run(step)
+    if json_file is not None and not quiet:
+        Path(json_file).write_text(json.dumps(found.facts(), indent=2) + "\n", encoding="utf-8")
+    drawn = found.draw(plots) if plots is not None else []
+    if quiet:
+        print_json(found.facts())
+        return
+    for title, header, rows in found.tables():
+        out.print(f"\n[bold]{title}[/]")
+        print_table(header, rows)
+    out.print(f"\n{escape(found.notes())}")
+    for path in drawn:
+        out.print(f"  drawn: {escape(str(path))}")
+
+
+def _sides(shape: str | None) -> tuple[int, ...] | None:
+    if shape is None:
+        return None
+    if not SHAPE.fullmatch(shape):
+        raise typer.BadParameter("must be whole numbers with an x between them, as in 256x256", param_hint="--shape")
+    return tuple(map(int, re.split("[x,]", shape)))
+
+
+def _check_places(json_file: str | None, plots: Path | None) -> None:
+    """Refuses, before any work, places that cannot be written."""
+    if json_file not in (None, "-") and (Path(json_file).is_dir() or not Path(json_file).parent.is_dir()):
+        raise typer.BadParameter("must be a file in a folder that exists, or -", param_hint="--json")
+    if plots is not None:
+        if plots.exists() and not plots.is_dir():
+            raise typer.BadParameter("must be a folder", param_hint="--plots")
+        from dphist_pipeline.evaluation.plots import check_can_draw
+
+        check_can_draw()

@@ -1,0 +1,155 @@
+"""Scores drawn as the papers draw them: errors against epsilon, against the length of a range, by size of cell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.evaluation.comparing import Score
+
+if TYPE_CHECKING:
+    import altair as alt
+
+OVER_CELLS = {"mse": "mean squared error of a cell", "mre": "mean relative error of a cell", "kl": "KL divergence"}
+OVER_RANGES = {"range_mse": "mean squared error", "range_mre": "mean relative error", "range_mae": "mean |error|"}
+OVER_BOXES = {"box_mse": "mean squared error", "box_mre": "mean relative error", "box_mae": "mean |error|"}
+WIDTH, HEIGHT = 300, 240
+# Told apart on white; with the shapes, over a hundred lines are.
+COLOURS = (
+    *("#1b6ca8", "#d1495b", "#2e933c", "#e08e0b", "#6a4c93", "#17a398", "#8d5524", "#c2498f", "#7a9e1f", "#3b3bc4"),
+    *("#ff7b54", "#5b7a99", "#b39c00", "#a4161a", "#0f7173", "#444444"),
+)
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
+
+
+class PlotsNeedLibraries(DphistError):
+    """The libraries that draw are not installed."""
+
+    def __init__(self) -> None:
+        super().__init__("plots need two more libraries: pip install 'dphist-pipeline[plots]'")
+
+
+def check_can_draw() -> None:
+    """Refuses before any work where the libraries are missing."""
+    if find_spec("altair") is None or find_spec("vl_convert") is None:
+        raise PlotsNeedLibraries
+
+
+def draw(scores: Sequence[Score], title: str, folder: Path) -> list[Path]:
+    """Writes every picture for which there are scores, each as SVG and PNG.
+
+    Args:
+        scores: of `compare`.
+        title: what was compared, above each picture.
+        folder: made where it is missing.
+
+    Returns:
+        What was written.
+    """
+    check_can_draw()
+    charts = {
+        "errors_by_epsilon": _lines(scores, OVER_CELLS, title, "all cells", along="epsilon"),
+        "errors_by_range_length": _lines(scores, OVER_RANGES, title, "all ranges of a length", along="length"),
+        "errors_of_boxes_by_epsilon": _lines(scores, OVER_BOXES, title, "random boxes", along="epsilon"),
+        "relative_error_by_size": _by_size(scores, title),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, chart in charts.items():
+        for ending in ("svg", "png") if chart is not None else ():
+            path = folder / f"{name}.{ending}"
+            chart.save(str(path), scale_factor=2 if ending == "png" else 1)
+            written.append(path)
+    return written
+
+
+def _lines(scores: Sequence[Score], kinds: dict[str, str], title: str, about: str, along: str) -> Any:
+    """One line a mechanism on log axes: a picture a measure beside each other, and below each other per epsilon."""
+    import altair as alt
+
+    by_length = along == "length"
+    rows = [_row(score) for score in scores if score.measure in kinds and bool(score.at) == by_length]
+    rows = [row for row in rows if row["mean"] > 0]
+    if not rows or len({row["at"] if by_length else row["epsilon"] for row in rows}) < 2:
+        return None
+    names, epsilons = _names(scores), sorted({row["epsilon"] for row in rows}, reverse=True)
+    marks = alt.Axis(values=[1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000], format="~g")
+    x = alt.X("length:Q", title="cells in a range", scale=alt.Scale(type="log", nice=False), axis=marks)
+    if not by_length:
+        x = alt.X("epsilon:Q", title="ε", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(values=epsilons))
+    shown = []
+    for epsilon in epsilons if by_length else [None]:
+        beside = []
+        for kind, head in kinds.items():
+            part = [row for row in rows if row["measure"] == kind and epsilon in (None, row["epsilon"])]
+            above = head if epsilon is None else f"{head}, ε = {epsilon:g}"
+            if part:
+                beside.append(_panel(part, x, above, names))
+        shown.append(alt.hconcat(*beside))
+    return _whole(alt.vconcat(*shown), f"{title}: {about}")
+
+
+def _by_size(scores: Sequence[Score], title: str) -> Any:
+    """Mean relative error against the true size of cells: a picture an epsilon."""
+    import altair as alt
+
+    rows = [_row(score) for score in scores if score.measure == "mre" and score.at and score.mean > 0]
+    if not rows:
+        return None
+    names = _names(scores)
+    sizes = sorted({row["at"] for row in rows}, key=lambda size: int(size.partition("-")[0]))
+    x = alt.X("at:O", title="true count of a cell", sort=sizes, axis=alt.Axis(labelAngle=-60))
+    beside = [
+        _panel([row for row in rows if row["epsilon"] == epsilon], x, f"mean relative error, ε = {epsilon:g}", names)
+        for epsilon in sorted({row["epsilon"] for row in rows}, reverse=True)
+    ]
+    return _whole(alt.hconcat(*beside), f"{title}: by size of cell")
+
+
+def _panel(rows: list[dict[str, Any]], x: alt.X, title: str, names: list[str]) -> Any:
+    import altair as alt
+
+    base = alt.Chart(alt.InlineData(values=rows), title=title, width=WIDTH, height=HEIGHT)
+    colours, shapes = ([kinds[place % len(kinds)] for place in range(len(names))] for kinds in (COLOURS, SHAPES))
+    colour = alt.Color("mechanism:N", sort=names, scale=alt.Scale(domain=names, range=colours), title=None)
+    ticks = alt.Axis(values=_ticks(rows), format="~g")
+    y = alt.Y("mean:Q", title=None, scale=alt.Scale(type="log", nice=False), axis=ticks)
+    bars = base.mark_rule(opacity=0.5).encode(x=x, y=alt.Y("low:Q", title=None), y2="high:Q", color=colour)
+    shape = alt.Shape("mechanism:N", sort=names, scale=alt.Scale(domain=names, range=shapes), title=None)
+    lines = base.mark_line(strokeWidth=1.5).encode(x=x, y=y, color=colour)
+    points = base.mark_point(filled=True, size=40, opacity=0.9).encode(x=x, y=y, color=colour, shape=shape)
+    return bars + lines + points
+
+
+def _ticks(rows: list[dict[str, Any]]) -> list[float]:
+    """Powers of ten; their double and half as well where the values span little."""
+    low, high = (round(math.log10(end(row["mean"] for row in rows))) for end in (min, max))
+    steps = (1, 2, 5) if high - low < 3 else (1,)
+    return [step * 10.0**power for power in range(low - 1, high + 2) for step in steps]
+
+
+def _whole(chart: Any, title: str) -> Any:
+    return chart.properties(title=title).configure_view(stroke="#dddddd").configure_legend(symbolLimit=0)
+
+
+def _names(scores: Sequence[Score]) -> list[str]:
+    return list(dict.fromkeys(score.mechanism for score in scores))
+
+
+def _row(score: Score) -> dict[str, Any]:
+    """One point; its bar is one standard error either way, kept above 0 for the log axis."""
+    error = score.standard_error or 0.0
+    return {
+        "mechanism": score.mechanism,
+        "epsilon": float(score.epsilon),
+        "measure": score.measure,
+        "at": score.at,
+        "length": int(score.at) if score.at.isdecimal() else None,
+        "mean": score.mean,
+        "low": max(score.mean - error, score.mean / 10),
+        "high": score.mean + error,
+    }

@@ -1,0 +1,124 @@
+"""Synthetic counts with the size, mean, variance and range of data sets that the papers use and that are not at hand.
+
+Chen et al. 2024 (Algorithms 17(7), 293), table 1, prints them for four sets, and says in its figure 3 and section 6.1
+that small bins prevail in all. What stands in for a set is the rounded quantiles of a Weibull law that is cut off at
+the largest count, with the printed extremes, moved by single records until total and sum of squares are the printed
+ones. Nothing but these figures is the set's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.errors import DphistError, did_you_mean
+
+Numbers = NDArray[np.int64]
+SEED = 293
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """What a paper prints of a set, and a law that comes near it.
+
+    Attributes:
+        cells, variance, smallest, largest: as printed; the variance over all cells.
+        total: records; the printed mean times the cells.
+        scale, power: of the law whose quantiles are scale · (-ln(1 - u))^power, solved for total and variance.
+        alike: over how many neighbours the order is averaged; 1 for an order without meaning.
+    """
+
+    cells: int
+    total: int
+    variance: float
+    smallest: int
+    largest: int
+    scale: float
+    power: float
+    alike: int = 1
+
+
+SETS = {
+    # Means 24.13, 10.25, 0.39 and 59.49. 186,411 people are what the census of 2006 counted in Waitakere; the paper's
+    # text says 186,471, which its mean does not.
+    "waitakere": StandIn(7_725, 186_411, 4764.57, 0, 467, 3.85314, 6.27061),
+    # Queries in intervals of 90 minutes: neighbours are alike over about two days.
+    "search_log": StandIn(32_768, 335_872, 577.31, 0, 496, 5.13188, 2.04627, alike=32),
+    "net_trace": StandIn(65_536, 25_559, 91.01, 0, 1_423, 3.0588e-4, 6.39747),
+    "social_network": StandIn(11_342, 674_736, 2995.0, 1, 1_678, 61.3548, 0.894067),
+}
+
+
+class UnknownStandIn(DphistError):
+    """No synthetic set has this name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"there is no synthetic data set {name[:60]!r}. {did_you_mean(name, SETS)}")
+
+
+def stand_in(name: str) -> Numbers:
+    """The counts of a synthetic set, int64, shape (cells,); the same ones every time."""
+    if name not in SETS:
+        raise UnknownStandIn(name)
+    wanted = SETS[name]
+    values = _skewed_values(wanted)
+    body = values[1:-1]  # sorted; the extremes stay
+    _add_records(body, wanted.total - int(values.sum()), wanted)
+    squares = round(wanted.cells * wanted.variance + wanted.total**2 / wanted.cells)
+    _spread(body, squares - int((values**2).sum()), wanted)
+    return values[_order(wanted)]
+
+
+def _skewed_values(wanted: StandIn) -> Numbers:
+    """Sorted whole numbers of about the wanted mean and sum of squares, with exactly the wanted extremes."""
+    places = (np.arange(wanted.cells) + 0.5) / wanted.cells
+    reach = wanted.largest - wanted.smallest + 1
+    inside = -np.expm1(-((reach / wanted.scale) ** (1 / wanted.power)))
+    drawn = wanted.scale * (-np.log1p(-places * inside)) ** wanted.power
+    whole = np.rint(drawn + wanted.smallest - 0.5).clip(wanted.smallest, wanted.largest)
+    values: Numbers = whole.astype(np.int64)
+    values[0], values[-1] = wanted.smallest, wanted.largest
+    return values
+
+
+def _add_records(body: Numbers, missing: int, wanted: StandIn) -> None:
+    """Adds (or takes away) single records, spread evenly over the sorted values that have room; in place."""
+    step = 1 if missing > 0 else -1
+    while missing:
+        room = np.flatnonzero((body + step >= wanted.smallest) & (body + step <= wanted.largest))
+        chosen = room[np.linspace(0, room.size - 1, min(abs(missing), room.size)).astype(np.int64)]
+        body[chosen] += step
+        missing -= step * chosen.size
+    body.sort()
+
+
+def _spread(body: Numbers, missing: int, wanted: StandIn) -> None:
+    """Moves single records between values until the sum of squares has grown by `missing`, to within 1; in place.
+
+    Giving a record to a value that is `apart` above the giver's adds 2·apart + 2; taking it back takes 2·apart - 2.
+    """
+    while abs(missing) > 1:
+        half = abs(missing) // 2
+        if missing > 0:
+            giver = int(np.searchsorted(body, wanted.smallest, side="right"))
+            taker = int(np.searchsorted(body, min(body[giver] + half - 1, wanted.largest - 1), side="right")) - 1
+        else:
+            taker = int(np.searchsorted(body, wanted.smallest, side="left"))
+            giver = int(np.searchsorted(body, body[taker] + half + 1, side="right")) - 1
+        before = int(body[giver]) ** 2 + int(body[taker]) ** 2
+        body[giver] -= 1
+        body[taker] += 1
+        missing -= int(body[giver]) ** 2 + int(body[taker]) ** 2 - before
+        body.sort()
+
+
+def _order(wanted: StandIn) -> Numbers:
+    """Which sorted value each cell gets: by the ranks of random numbers, averaged over neighbours that are alike."""
+    draws = np.random.Generator(np.random.PCG64(SEED)).random(wanted.cells + wanted.alike - 1)
+    level = np.convolve(draws, np.ones(wanted.alike), mode="valid")
+    ranks = np.empty(wanted.cells, dtype=np.int64)
+    ranks[np.argsort(level, kind="stable")] = np.arange(wanted.cells)
+    return ranks

@@ -1,0 +1,80 @@
+"""Scores as rows of text: what `dphist compare` shows, 80 columns wide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+from dphist_pipeline.evaluation.asking import Workload
+from dphist_pipeline.evaluation.comparing import Score
+
+CELLS = {"mse": "MSE", "sse": "SSE", "mre": "MRE", "kl": "KL", "seconds": "ms"}
+ERRORS = {"mse": "MSE", "mae": "mean |error|", "mre": "MRE"}
+BEST = "*"
+LONGEST_NAME = 18
+
+Table = tuple[str, list[str], list[tuple[str, ...]]]
+
+
+def tables(scores: Sequence[Score], workloads: Sequence[Workload]) -> list[Table]:
+    """For each epsilon, largest first: a table of errors over cells, and one for each workload; as (title, head, rows).
+
+    The best of a column has a star. Its standard error stands behind a mean, in per cent of it; that of SSE, which is
+    the MSE times the cells, is the one of MSE.
+    """
+    made: list[Table] = []
+    for epsilon in sorted({score.epsilon for score in scores}, reverse=True):
+        here = [score for score in scores if score.epsilon == epsilon]
+        shown = f"epsilon {written_epsilon(epsilon)}"
+        made.append((f"{shown}: all cells", *_table(here, {(name, ""): head for name, head in CELLS.items()})))
+        for workload in workloads:
+            columns = {(f"{workload.name}_{kind}", ""): head for kind, head in ERRORS.items()}
+            longest = workload.parts[-1][0]
+            if len(workload.parts) > 1:
+                columns[f"{workload.name}_mre", longest] = f"MRE of {longest}"
+            made.append((f"{shown}: {workload.about}", *_table(here, columns)))
+    return made
+
+
+def written_epsilon(epsilon: Fraction) -> str:
+    """As people write it: 0.1, or 1/3 where the decimals have no end."""
+    decimal = f"{float(epsilon):.10g}"
+    return decimal if Fraction(decimal) == epsilon else str(epsilon)
+
+
+def _table(scores: Iterable[Score], columns: dict[tuple[str, str], str]) -> tuple[list[str], list[tuple[str, ...]]]:
+    found = {(score.mechanism, score.measure, score.at): score for score in scores}
+    names = list(dict.fromkeys(mechanism for mechanism, _, _ in found))
+    best = {key: min(found[name, *key].mean for name in names) for key in columns}
+    cells = {key: [_cell(found[name, *key], best[key]) for name in names] for key in columns}
+    widths = {key: max(map(len, [*texts, columns[key]])) for key, texts in cells.items()}
+    head = ["mechanism", *(title.rjust(widths[key]) for key, title in columns.items())]
+    rows = [(_folded(name), *(cells[key][row].rjust(widths[key]) for key in columns)) for row, name in enumerate(names)]
+    return head, rows
+
+
+def _folded(name: str) -> str:
+    """A long name with a line for each setting, so that the numbers have room."""
+    return name if len(name) <= LONGEST_NAME else name.replace(":", ":\n  ").replace(",", ",\n  ")
+
+
+def _cell(score: Score, best: float) -> str:
+    star = BEST if score.mean == best else ""
+    mean = _short(score.mean * (1000 if score.measure == "seconds" else 1))
+    if score.standard_error is None or score.mean == 0 or score.measure == "sse":
+        return f"{star}{mean}"
+    return f"{star}{mean}±{_per_cent(100 * score.standard_error / score.mean)}"
+
+
+def _short(number: float) -> str:
+    """Three digits: 0.0123, 1.23, 1,230, 1.23e7."""
+    if number == 0:
+        return "0"
+    if 1e-3 <= number < 99_950:
+        return f"{float(f'{number:.3g}'):,.6f}".rstrip("0").rstrip(".")
+    mantissa, _, exponent = f"{number:.2e}".partition("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def _per_cent(share: float) -> str:
+    return f"{share:.0f}%" if share >= 1 else f"{share:.1f}%"

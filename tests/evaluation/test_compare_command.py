@@ -1,0 +1,154 @@
+"""`dphist compare` as people type it: one line in, tables out, one message for whatever is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from office import Office
+from refusing import check_changes_nothing
+
+from dphist_pipeline.cli_compare import FIRST_LINE, spread
+from dphist_pipeline.evaluation import plots
+
+CSV = "bin,count\n" + "".join(f"{place},{place % 5 * 100}\n" for place in range(70))
+
+
+@pytest.fixture
+def counts(office: Office) -> str:
+    (office.folder / "counts.csv").write_text(CSV)
+    return "counts.csv"
+
+
+def test_the_line_of_the_readme_works(office: Office, counts: str) -> None:
+    ran = office.run("compare", counts, "--epsilon", "1", "0.1", "0.01", "--repeat", "2")
+    assert (ran.code, ran.err) == (0, "")
+    lines = ran.out.splitlines()
+    assert lines[0] == FIRST_LINE and "public or synthetic" in FIRST_LINE and "Nothing is charged" in FIRST_LINE
+    assert lines[1] == "counts.csv: 70 cells, 14,000 records; sensitivity 1"
+    titles = [line for line in lines if line.startswith("epsilon")]
+    assert titles == [
+        title
+        for epsilon in ("1", "0.1", "0.01")
+        for title in (f"epsilon {epsilon}: all cells", f"epsilon {epsilon}: all ranges of 1, 50 cells")
+    ]
+    assert max(map(len, lines)) <= 80
+    for heading in ("MSE", "SSE", "MRE", "KL", "ms", "mean |error|", "MRE of 50"):
+        assert re.search(rf"^mechanism.* {re.escape(heading)}( |$)", ran.out, re.MULTILINE), heading
+    assert len(re.findall(r"^geometric .*±\d", ran.out, re.MULTILINE)) == 6
+
+
+@pytest.mark.parametrize(
+    ("words", "read"),
+    [
+        ("d --epsilon 1 0.1 0.01 --repeat 2", "d --epsilon 1 --epsilon 0.1 --epsilon 0.01 --repeat 2"),
+        ("d --epsilon 1 --epsilon 0.1", "d --epsilon 1 --epsilon 0.1"),
+        ("--epsilon 1 1/3 1e-2 d 5", "--epsilon 1 --epsilon 1/3 --epsilon 1e-2 d 5"),
+        ("--epsilon=1 .5 d", "--epsilon=1 --epsilon .5 d"),
+        ("--epsilon d --repeat 5 6", "--epsilon d --repeat 5 6"),
+        ("d --repeat 5 --epsilon", "d --repeat 5 --epsilon"),
+    ],
+)
+def test_numbers_after_an_epsilon_are_epsilons(words: str, read: str) -> None:
+    assert spread(words.split()) == read.split()
+
+
+def test_every_spelling_gives_the_same_epsilons(office: Office, counts: str) -> None:
+    for words in (["--epsilon", "1", "1/3"], ["--epsilon", "1", "--epsilon", "1/3"], ["--epsilon=1", "1/3"]):
+        ran = office.run("compare", counts, "--mechanism", "geometric", "--repeat", "1", "--json", "-", *words)
+        assert {score["epsilon_exact"] for score in ran.json["scores"]} == {"1", "1/3"}
+    assert office.run("compare", "--epsilon", "2", counts, "--repeat", "1", "--json", "-").code == 0
+
+
+def test_json_is_all_that_a_script_reads_and_people_are_told_beside_it(office: Office, counts: str) -> None:
+    asked = ("compare", counts, "--epsilon", "1", "--mechanism", "geometric", "--repeat", "2", "--json")
+    ran = office.run(*asked, "-")
+    assert (ran.code, ran.err) == (0, f"{FIRST_LINE}\n")
+    assert ran.json["mechanisms"] == [{"name": "geometric", "mechanism": "geometric", "settings": {}}]
+    assert "public or synthetic" in ran.json["note"]
+    assert office.run(*asked, "found.json").out.startswith(FIRST_LINE)
+    assert set(json.loads((office.folder / "found.json").read_text())) == set(ran.json)
+
+
+def test_names_with_settings_stay_apart_and_within_the_line(office: Office, counts: str) -> None:
+    names = [f"noise_first:penalty={kind}" for kind in ("paper", "bic")] + ["dpcube:structure_share=1/3,max_depth=5"]
+    words = [word for name in names for word in ("--mechanism", name)]
+    ran = office.run("compare", counts, "--epsilon", "0.1", "--repeat", "2", *words)
+    assert ran.code == 0 and max(map(len, ran.out.splitlines())) <= 80
+    assert "penalty=paper" in ran.out and "max_depth=5" in ran.out
+
+
+def test_a_cube_is_asked_boxes_and_those_left_out_are_named(office: Office) -> None:
+    (office.folder / "cube.csv").write_text("x,y,count\n0,3,40\n4,1,2\n")
+    ran = office.run("compare", "cube.csv", "--shape", "6x5", "--repeat", "1", "--workload", "boxes:100")
+    assert "30 cells (6 × 5), 42 records" in ran.out and "epsilon 0.01: 100 random boxes" in ran.out
+    assert "Left out: mechanism 'noise_first' serves one axis" in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 80
+    assert "±" not in ran.out.partition("One release each")[0]
+
+
+def test_synthetic_data_have_names(office: Office) -> None:
+    ran = office.run("compare", "synthetic:social_network", "--repeat", "1", "--mechanism", "geometric")
+    assert "11,342 cells, 674,736 records" in ran.out
+
+
+def test_pictures_are_named(office: Office, counts: str) -> None:
+    pytest.importorskip("altair", reason="the extra `plots` is not installed")
+    words = ("--mechanism", "geometric", "--repeat", "1", "--plots", "made/plots")
+    ran = office.run("compare", counts, "--epsilon", "1", "0.1", *words)
+    assert (office.folder / "made" / "plots" / "errors_by_epsilon.png").is_file()
+    assert "drawn: made/plots/errors_by_epsilon.svg" in ran.out
+    office.run("compare", counts, "--epsilon", "1", *words[:-1], "quiet", "--json", "-")
+    assert (office.folder / "quiet" / "relative_error_by_size.svg").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["missing.parquet"], "missing.parquet: there is no such file"),
+        (["negative.csv"], "negative.csv: column 'count' holds numbers below 0"),
+        (["fractions.csv"], "column 'count' must hold whole numbers"),
+        (["columns.csv"], "needs a column `count`"),
+        (["huge.csv"], "cells are too many"),
+        (["counts.csv", "--shape", "9999999x9999"], "has 1 axes (bin); --shape names 2"),
+        (["counts.csv", "--shape", "999999999"], "cells are too many"),
+        (["counts.csv", "--shape", "0"], "must be whole numbers with an x between them"),
+        (["synthetic:waitakeri"], "Did you mean 'waitakere'?"),
+        (["counts.csv", "--mechanism", "geometrik"], "there is no mechanism 'geometrik'. Did you mean 'geometric'?"),
+        (["counts.csv", "--mechanism", "noise_first:penalty=large"], "setting 'penalty'"),
+        (["counts.csv", "--mechanism", "noise_first:penalty"], "a setting without a value"),
+        (["counts.csv", "--epsilon", "much"], "epsilon must be a number"),
+        (["counts.csv", "--epsilon", "1", "0"], "epsilon must lie between"),
+        (["counts.csv", "--epsilon", "1", "-1"], "no such option: -1"),
+        (["counts.csv", "--sensitivity", "100000000"], "10^7"),
+        (["counts.csv", "--workload", "circles"], "workload 'circles'"),
+        (["counts.csv", "--workload", "ranges:71"], "the counts have 70 cells"),
+        (["counts.csv", "--repeat", "0"], "--repeat"),
+        (["counts.csv", "--json", "no/such/folder.json"], "--json"),
+        (["counts.csv", "--json", "data"], "--json"),
+        (["counts.csv", "--plots", "counts.csv"], "--plots"),
+        ([], "DATA"),
+    ],
+    ids=str,
+)
+def test_whatever_is_wrong_is_one_message_and_changes_nothing(
+    office: Office, counts: str, words: list[str], says: str
+) -> None:
+    for name, text in {
+        "negative": "bin,count\n0,-5\n",
+        "fractions": "bin,count\n0,0.5\n",
+        "columns": "bin,number\n0,5\n",
+        "huge": "x,y,count\n99999,99999,1\n",
+    }.items():
+        (office.folder / f"{name}.csv").write_text(text)
+    check_changes_nothing(office, lambda: office.run("compare", *words), says)
+
+
+def test_missing_libraries_are_named_before_any_work(
+    office: Office, counts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plots, "find_spec", lambda name: None)
+    ran = office.run("compare", counts, "--plots", "plots")
+    assert ran.code == 1 and "pip install 'dphist-pipeline[plots]'" in ran.err
+    assert not (office.folder / "plots").exists()

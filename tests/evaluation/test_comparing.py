@@ -1,0 +1,178 @@
+"""Comparisons: who takes part, what is measured, and how it is shown."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dphist_pipeline import mechanisms
+from dphist_pipeline.domain import Domain
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.evaluation import comparing, study, tables
+from dphist_pipeline.evaluation.asking import parse_workloads
+from dphist_pipeline.evaluation.comparing import Score, compare, measure, summed_up
+from dphist_pipeline.evaluation.contenders import BadContender, all_contenders, parse_contender
+from dphist_pipeline.evaluation.study import NobodyServes, prepare
+
+ONE = Fraction(1)
+COUNTS = np.arange(60).reshape(6, 10)
+
+
+@pytest.fixture
+def line(tmp_path):
+    path = tmp_path / "line.csv"
+    path.write_text("bin,count\n" + "".join(f"{place},{place * place % 37}\n" for place in range(60)))
+    return str(path)
+
+
+def test_a_contender_is_written_as_a_name_with_settings():
+    written = parse_contender("noise_first:penalty=bic")
+    assert (written.mechanism, written.settings) == ("noise_first", (("penalty", "bic"),))
+    several = parse_contender("dpcube: structure_share = 1/3, max_depth=5")
+    assert dict(several.settings) == {"structure_share": "1/3", "max_depth": "5"}
+    several.check(Domain.from_shape((4, 4)), 1, [ONE])
+
+
+@pytest.mark.parametrize("written", ["dphr:", "dphr:order_share", "dphr:=1/2", "dphr:a=1,a=2", "dphr:a=1,"])
+def test_settings_that_cannot_be_read_are_refused(written):
+    with pytest.raises(BadContender, match="NAME:SETTING=VALUE"):
+        parse_contender(written)
+
+
+@pytest.mark.parametrize("written", ["geometrik", "geometric:colour=red", "dpcube:max_depth=many", "noise_first"])
+def test_a_contender_that_does_not_exist_or_serve_is_refused(written):
+    with pytest.raises(DphistError):
+        parse_contender(written).check(Domain.from_shape((4, 4)), 1, [ONE])
+
+
+def test_without_names_all_that_serve_take_part_and_the_others_say_why():
+    serving, refused = all_contenders(Domain.from_shape((4, 4)), 1, [ONE])
+    assert sorted([one.mechanism for one in serving] + list(refused)) == mechanisms.names()
+    assert {"geometric", "dpcube"} <= {one.mechanism for one in serving}
+    assert "serves one axis" in refused["noise_first"]
+
+
+def test_where_nobody_serves_the_study_is_refused(line, monkeypatch):
+    monkeypatch.setattr(study, "all_contenders", lambda *asked: ([], {"one": "it rests"}))
+    with pytest.raises(NobodyServes, match="it rests"):
+        prepare(line, [ONE])
+
+
+def test_every_contender_is_scored_at_every_epsilon(line):
+    told: list[str] = []
+    prepared = prepare(line, [ONE, Fraction(1, 10), ONE], ["geometric", "noise_first:penalty=bic"], repeat=3)
+    assert prepared.epsilons == (ONE, Fraction(1, 10)) and prepared.releases == 12
+    found = prepared.run(told.append)
+    assert len(told) == 12 and told[-1] == "noise_first:penalty=bic, epsilon 0.1"
+    groups = {(score.mechanism, score.epsilon) for score in found.scores}
+    assert len(groups) == 4 and all(score.repeats == 3 for score in found.scores)
+    measured = {score.measure for score in found.scores if score.mechanism == "geometric"}
+    over = {"mse", "sse", "mae", "mre", "kl", "seconds", "range_mse", "range_mre", "range_mae"}
+    assert measured == over
+    grouped = {score.measure for score in found.scores if score.mechanism != "geometric"}
+    assert grouped == over | {"weighted_variance", "reconstruction_sse"}
+
+
+def test_settings_reach_the_mechanism():
+    made = comparing.released(COUNTS, parse_contender("dpcube:max_depth=1,threshold=0"), Fraction(50))
+    assert made.groups is not None and made.groups.max() == 1
+
+
+def test_noise_is_fresh_for_every_release(line):
+    found = prepare(line, [ONE], ["geometric"], repeat=8).run()
+    (mse,) = [score for score in found.scores if score.measure == "mse"]
+    # The same draws again would have no spread; 60 cells have the same squares with probability below 10^-9.
+    assert mse.standard_error is not None and mse.standard_error > 0
+    # The law's mean is 1.84; the mean of 480 squares, each of variance 24 or so, lies within 10 standard errors.
+    assert abs(mse.mean - 1.84) < 10 * (26 / 480) ** 0.5
+
+
+def test_sensitivity_scales_the_noise(line):
+    wide, narrow = (prepare(line, [ONE], ["geometric"], repeat=10, sensitivity=by).run() for by in (30, 1))
+    errors = [next(score.mean for score in found.scores if score.measure == "mae") for found in (wide, narrow)]
+    assert errors[0] > 10 * errors[1]
+
+
+def test_measures_are_those_of_the_estimate():
+    groups = np.repeat(np.arange(6), 10).reshape(6, 10)
+    means = COUNTS.mean(axis=1, keepdims=True) + np.zeros(10)
+    made = Estimate(Domain.from_shape(COUNTS.shape), means, (("counts", ONE),), groups=groups)
+    workloads = parse_workloads(["boxes:20"], COUNTS.shape)
+    found = measure(COUNTS, made, workloads, [workload.answers(COUNTS) for workload in workloads])
+    assert found["mse", ""] == 8.25 and found["sse", ""] == found["reconstruction_sse", ""] == 495
+    assert found["weighted_variance", ""] == pytest.approx(8.25 * COUNTS.sum())
+    assert ("mre", "0") in found and ("mre", "51-100") in found and ("box_mae", "") in found
+
+
+def test_scores_are_means_with_their_standard_errors():
+    (score,) = summed_up("m", ONE, [{("mse", ""): value} for value in (1.0, 2.0, 6.0)])
+    assert (score.mean, score.repeats) == (3, 3) and score.standard_error == pytest.approx(np.sqrt(7 / 3))
+    (alone,) = summed_up("m", ONE, [{("mse", ""): 5.0}])
+    assert (alone.mean, alone.standard_error) == (5, None)
+
+
+def test_compilation_is_not_timed(monkeypatch):
+    shapes: list[tuple[int, ...]] = []
+
+    def released(exact, *others):
+        shapes.append(exact.shape)
+        return Estimate(Domain.from_shape(exact.shape), exact.astype(float), (("counts", ONE),))
+
+    monkeypatch.setattr(comparing, "released", released)
+    compare(COUNTS, [parse_contender("geometric")], [ONE], 2, [])
+    assert shapes == [(4, 4), (6, 10), (6, 10)]
+
+
+def test_facts_are_plain_json_and_name_every_score(line):
+    found = prepare(line, [Fraction(1, 3)], ["geometric"], ["ranges:1,5", "boxes:30"], repeat=2).run()
+    facts = json.loads(json.dumps(found.facts(), allow_nan=False))
+    assert (facts["shape"], facts["repeats"], facts["left_out"]) == ([60], 2, {})
+    assert facts["workloads"] == ["all ranges of 1, 5 cells", "30 random boxes"]
+    fields = {"mechanism", "epsilon", "epsilon_exact", "measure", "at", "mean", "standard_error", "repeats"}
+    assert all(set(score) == fields and score["epsilon_exact"] == "1/3" for score in facts["scores"])
+    assert {score["at"] for score in facts["scores"] if score["measure"] == "range_mre"} == {"", "1", "5"}
+
+
+def scored(mechanism: str, mean: float, error: float | None = 0.1, measure: str = "mse", at: str = "") -> Score:
+    return Score(mechanism, ONE, measure, at, mean, error, 2)
+
+
+def test_the_best_of_a_column_has_the_star():
+    scores = [scored(name, mean, measure=kind) for kind in tables.CELLS for name, mean in (("a", 2), ("b", 0.5))]
+    ((title, head, rows),) = tables.tables(scores, [])
+    assert title == "epsilon 1: all cells" and [name.strip() for name in head] == ["mechanism", *tables.CELLS.values()]
+    assert [name.strip() for name in rows[0]] == ["a", "2±5%", "2", "2±5%", "2±5%", "2,000±5%"]
+    assert [name.strip() for name in rows[1]] == ["b", "*0.5±20%", "*0.5", "*0.5±20%", "*0.5±20%", "*500±20%"]
+
+
+def test_a_long_name_has_a_line_for_each_setting():
+    long = "dpcube:threshold=5,max_depth=3"
+    scores = [scored(name, 1, measure=kind) for kind in tables.CELLS for name in ("dpcube:max_depth=3", long)]
+    ((_, _, rows),) = tables.tables(scores, [])
+    assert [row[0] for row in rows] == ["dpcube:max_depth=3", "dpcube:\n  threshold=5,\n  max_depth=3"]
+
+
+@pytest.mark.parametrize(
+    ("mean", "error", "shown"),
+    [
+        (1234.5, 2.0, "*1,230±0.2%"),
+        (99_949, 1e5, "*99,900±100%"),
+        (99_951, None, "*1.00e5"),
+        (2.29e9, 1e6, "*2.29e9±0.0%"),
+        (0.0012345, 1e-4, "*0.00123±8%"),
+        (0.00012345, 1e-6, "*1.23e-4±0.8%"),
+        (0.0, 0.0, "*0"),
+    ],
+)
+def test_numbers_have_three_digits(mean, error, shown):
+    scores = [scored("a", mean, error, measure=kind) for kind in tables.CELLS]
+    assert tables.tables(scores, [])[0][2][0][1].strip() == shown
+
+
+def test_epsilon_is_shown_as_people_write_it():
+    written = [tables.written_epsilon(Fraction(text)) for text in ("1", "0.01", "1/3", "0.0000010")]
+    assert written == ["1", "0.01", "1/3", "1e-06"]

@@ -1,0 +1,65 @@
+"""Pictures of comparisons: what is drawn, and from which scores."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from fractions import Fraction
+
+import pytest
+
+from dphist_pipeline.evaluation import plots
+from dphist_pipeline.evaluation.comparing import Score
+from dphist_pipeline.evaluation.plots import PlotsNeedLibraries, draw
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def scores(mean: float = 3.0) -> list[Score]:
+    at = [("mse", ""), ("mre", ""), ("kl", ""), ("mre", "0"), ("mre", "2-5"), ("range_mre", "1"), ("range_mre", "50")]
+    return [
+        Score(name, Fraction(epsilon), measure, where, mean, 1.0, 5)
+        for name in ("geometric", "<dpcube> & co")
+        for epsilon in ("1", "1/10")
+        for measure, where in at
+    ]
+
+
+@pytest.fixture(autouse=True)
+def needs_libraries():
+    for name in ("altair", "vl_convert"):
+        pytest.importorskip(name, reason="the extra `plots` is not installed")
+
+
+def test_draws_what_there_are_scores_for_as_svg_and_png(tmp_path):
+    written = draw(scores(), "wards & co", tmp_path / "new" / "plots")
+    names = ["errors_by_epsilon", "errors_by_range_length", "relative_error_by_size"]
+    assert [path.name for path in written] == [f"{name}.{ending}" for name in names for ending in ("svg", "png")]
+    for path in written:
+        if path.suffix == ".png":
+            assert path.read_bytes().startswith(PNG)
+        else:
+            words = "".join(ElementTree.fromstring(path.read_text()).itertext())
+            assert "wards & co" in words and "geometric" in words and "<dpcube> & co" in words
+
+
+def test_one_epsilon_makes_no_line_along_epsilon(tmp_path):
+    alone = [score for score in scores() if score.epsilon == 1]
+    assert [path.stem for path in draw(alone, "wards", tmp_path)][::2] == [
+        "errors_by_range_length",
+        "relative_error_by_size",
+    ]
+
+
+def test_what_a_log_axis_cannot_show_is_left_out(tmp_path):
+    assert draw(scores(mean=0.0), "wards", tmp_path) == []
+
+
+def test_many_mechanisms_stay_apart():
+    looks = {(plots.COLOURS[place % 16], plots.SHAPES[place % 7]) for place in range(112)}
+    assert len(looks) == 112 and len(set(plots.COLOURS)) == 16
+
+
+def test_without_the_libraries_it_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setattr(plots, "find_spec", lambda name: None)
+    with pytest.raises(PlotsNeedLibraries, match=r"dphist-pipeline\[plots\]"):
+        draw(scores(), "wards", tmp_path)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline import mechanisms
+from dphist_pipeline.approvals import approval, refuse_withdrawn
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimate import Estimate
 from dphist_pipeline.mechanisms import Mechanism
@@ -151,7 +152,10 @@ def begin(
 
 def replayed(attempt: Attempt) -> Release | None:
     """The release as it was published, after checking its files against the ledger; None when it is not there."""
-    if attempt.charge is None or not attempt.path.exists():
+    if attempt.charge is None:
+        return None
+    refuse_withdrawn(attempt.ledger, attempt.charge, attempt.key)
+    if not attempt.path.exists():
         return None
     audit = read_audit(attempt.path)
     recorded = attempt.ledger.published_digest(attempt.charge)
@@ -214,11 +218,17 @@ def estimate(attempt: Attempt, load: Load, scratch: Path) -> Paid:
 
 
 def publish(attempt: Attempt, paid: Paid, scratch: Path) -> Release:
-    """Writes all files and moves them into place; who finds them there already gives back those."""
+    """Writes all files and moves them into place; who finds them there already gives back those.
+
+    Raises:
+        AwaitsApproval: `publish: manual`, and nobody approved yet.
+    """
+    approved = approval(attempt.spec, attempt.ledger, paid.charge, attempt.key)
     attempt.progress("publishing")
     staging = scratch / "published"
     staging.mkdir()
-    write_release(paid.estimate, paid.scales, _facts(attempt.spec, attempt.period, attempt.key, paid.charge), staging)
+    facts = _facts(attempt.spec, attempt.period, attempt.key, paid.charge) | approved
+    write_release(paid.estimate, paid.scales, facts, staging)
     # Recorded before anybody can read it: whatever gets lost after that, what was read is never drawn again.
     attempt.ledger.record_published(paid.charge, values_digest(paid.estimate))
     move_into_place(staging, attempt.path)
@@ -322,6 +332,7 @@ def _facts(spec: ReleaseSpec, period: Period, key: Key, charge: Charge) -> dict[
         "max_rows_per_unit": spec.max_rows_per_unit,
         "neighbours": spec.neighbours,
         "sensitivity": spec.sensitivity,
+        **({"trusted_sql": True} if spec.trusted_sql else {}),
         "mechanism": spec.mechanism,
         "settings": mechanisms.settings_of(spec.build_mechanism()),
         "cells": spec.domain.cells,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC
 from itertools import zip_longest
 from pathlib import Path
@@ -11,17 +12,30 @@ from typing import Any
 
 import duckdb
 
+from dphist_pipeline.counting import databases
+from dphist_pipeline.counting.derived import select_rows, with_decimal_points
 from dphist_pipeline.counting.positions import Positions, positions
-from dphist_pipeline.counting.source import NUMBERS, TIMES, ZONED_TIMES, Source, find_files, open_source, withheld
-from dphist_pipeline.domain import BinnedAxis, CalendarAxis
+from dphist_pipeline.counting.source import (
+    ALWAYS,
+    NUMBERS,
+    TIMES,
+    ZONED_TIMES,
+    ColumnRefused,
+    Source,
+    SourceRefused,
+    withheld,
+)
+from dphist_pipeline.counting.source_files import find_files, open_source
+from dphist_pipeline.counting.units import UNITS, unit_of
+from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.sql_files import identifier, literal, statement
 
 CATEGORIES = (*NUMBERS, "BOOLEAN", "DATE", "UUID")
-UNITS = (*NUMBERS, "UUID")
-UNITS_THAT_FIT_INT64 = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 DATES_AND_TIMES = "dates, time stamps in micro- or nanoseconds, or text of those"
+# Else a file's statistics, and so other people's rows, decide how an expression treats a row.
+DISABLED = "statistics_propagation"
 MEMORY = "4GB"
 SPILL = "40GB"
 
@@ -40,13 +54,21 @@ def stage_rows(spec: ReleaseSpec, period: Period, folder: Path) -> Path:
     Raises:
         SourceRefused, ColumnRefused: for the files as files; never for what a row holds.
     """
-    files = find_files(spec.source_pattern)
+    server = spec.source_format == "postgres"
+    files = () if server else find_files(spec.source_pattern)
     staged = folder / "rows.parquet"
-    with _connection(files, folder, spec.time_zone) as connection:
-        source = open_source(connection, files, spec.csv_delimiter, spec.csv_quote)
+    with _connection(files, folder, spec.time_zone, lambda made: _prepare(spec, files, made)) as connection:
+        source = _opened(spec, files, connection)
+        if spec.source_sql is not None:
+            query = spec.source_sql.query
+            source = select_rows(connection, source, query, spec.source_sql, spec.privacy_unit.columns)
         _check_types(spec, source)
-        axes = [positions(axis, number) for number, axis in enumerate(spec.domain.axes)]
-        query = _stage_statement(spec, source, axes, staged)
+        source, numbers = with_decimal_points(source, _numbers(spec) if spec.decimal_comma else ())
+        axes = [
+            positions(replace(axis, column=numbers.get(axis.column, axis.column)) if _is_number(axis) else axis, number)
+            for number, axis in enumerate(spec.domain.axes)
+        ]
+        staging = _stage_statement(spec, source, axes, staged)
         parameters = {**source.parameters, **_ends(spec, source, period)}
 
         def stage() -> None:
@@ -55,22 +77,58 @@ def stage_rows(spec: ReleaseSpec, period: Period, folder: Path) -> Path:
                     connection.execute(axis.table, dict(axis.parameters))
                 else:
                     parameters.update(axis.parameters)
-            connection.execute(query, parameters)
+            connection.execute(staging, parameters)
 
-        withheld(spec.source, "could not be read to its end: a damaged file, or no memory or disk left", stage)
+        trusted = ", or a row on which the trusted query fails" if spec.trusted_sql else ""
+        withheld(
+            spec.source, f"could not be read to its end: a damaged file, or no memory or disk left{trusted}", stage
+        )
     return staged
 
 
+def _prepare(spec: ReleaseSpec, files: tuple[Path, ...], connection: duckdb.DuckDBPyConnection) -> None:
+    """Attaches the database that a spec names, if it names one."""
+    if spec.source_sql is not None:
+        # DuckDB would move what two expressions share out of the TRY around each.
+        connection.execute(f"SET disabled_optimizers = '{DISABLED},common_subexpressions'")
+    if spec.source_format == "postgres":
+        databases.attach_server(connection, spec.source_address, spec.source)
+    elif spec.source_format == "duckdb":
+        if len(files) > 1:
+            raise SourceRefused(spec.source, "finds several databases; name one")
+        databases.attach_file(connection, str(files[0]), spec.source)
+
+
+def _opened(spec: ReleaseSpec, files: tuple[Path, ...], connection: duckdb.DuckDBPyConnection) -> Source:
+    table = str(spec.source_table)
+    if spec.source_format == "postgres":
+        return databases.open_server_table(connection, table, spec.source)
+    if spec.source_format == "duckdb":
+        return databases.open_file_table(connection, table, spec.source)
+    return open_source(connection, files, spec.csv_delimiter, spec.csv_quote, spec.hive)
+
+
 @contextmanager
-def _connection(files: tuple[Path, ...], folder: Path, time_zone: str) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB that can reach the source and the run's folder and nothing else, and whose settings are final."""
+def _connection(
+    files: tuple[Path, ...],
+    folder: Path,
+    time_zone: str,
+    prepare: Callable[[duckdb.DuckDBPyConnection], None] = lambda made: None,
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A DuckDB that can reach the source and the run's folder and nothing else, and whose settings are final.
+
+    Args:
+        files: of the source.
+        folder: of the run.
+        time_zone: of the session.
+        prepare: what is to be done before the doors to everything else close.
+    """
     settings: dict[str, Any] = {
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
         "allow_community_extensions": False,
         "enable_external_file_cache": False,
-        # Else a file's statistics, and so other people's rows, decide how an expression treats a row.
-        "disabled_optimizers": "statistics_propagation",
+        "disabled_optimizers": DISABLED,
         "preserve_insertion_order": False,
         "memory_limit": MEMORY,
         "max_temp_directory_size": SPILL,
@@ -84,6 +142,7 @@ def _connection(files: tuple[Path, ...], folder: Path, time_zone: str) -> Iterat
             "is a time zone that DuckDB does not know; use its common name",
             lambda: connection.execute(f"SET TimeZone = {literal(time_zone)}"),
         )
+        prepare(connection)
         connection.execute(f"SET allowed_directories = [{', '.join(literal(f'{path}/') for path in allowed)}]")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
@@ -102,16 +161,28 @@ def _check_types(spec: ReleaseSpec, source: Source) -> None:
         else:
             source.type_of(axis.column, CATEGORIES, "a categorical axis, which takes text, whole numbers and the like")
     if spec.privacy_unit != "row":
-        source.type_of(spec.privacy_unit, UNITS, "a privacy unit, which takes text, whole numbers or UUIDs")
+        for column in spec.privacy_unit.columns:
+            source.type_of(column, UNITS, "a privacy unit, which takes text, whole numbers or UUIDs")
     if spec.period_column is not None:
-        source.type_of(spec.period_column, TIMES, f"a period column, which takes {DATES_AND_TIMES}")
+        kind = source.type_of(spec.period_column, TIMES, f"a period column, which takes {DATES_AND_TIMES}")
+        if spec.period_format and kind not in ALWAYS:
+            raise ColumnRefused(spec.period_column, f"has type {kind}, which needs no `period_format`; remove that")
+
+
+def _is_number(axis: Axis) -> bool:
+    return isinstance(axis, BinnedAxis) and not isinstance(axis, CalendarAxis)
+
+
+def _numbers(spec: ReleaseSpec) -> tuple[str, ...]:
+    """The columns that are read as numbers."""
+    return tuple(axis.column for axis in spec.domain.axes if _is_number(axis))
 
 
 def _stage_statement(spec: ReleaseSpec, source: Source, axes: list[Positions], staged: Path) -> str:
     """Nested projections: values, places by join, places by search, the cell number."""
     unit = [] if spec.privacy_unit == "row" else ["unit"]
     values = [f"{axis.value} AS value_{number}" for number, axis in enumerate(axes)]
-    values += [f"{_unit(spec.privacy_unit, source)} AS unit" for _ in unit]
+    values += [f"{unit_of(spec.privacy_unit.columns, spec.unit_normalise, source)} AS unit" for _ in unit]
     rows = f"SELECT {', '.join(values)} FROM ({source.relation}) WHERE {_in_period(spec, source)}"
     places = ", ".join(f"{axis.place} AS place_{number}" for number, axis in enumerate(axes))
     rows = f"SELECT staged.*, {places} FROM ({rows}) AS staged {' '.join(axis.join for axis in axes)}"
@@ -129,23 +200,10 @@ def _stage_statement(spec: ReleaseSpec, source: Source, axes: list[Positions], s
     )
 
 
-def _unit(column: str, source: Source) -> str:
-    """The unit of a row, null where it cannot be told: such rows are dropped, else they would share one unit."""
-    name, kind = identifier(column), source.types[column]
-    if kind in UNITS_THAT_FIT_INT64:
-        return f"CAST({name} AS BIGINT)"
-    text = f"TRY_CAST({name} AS VARCHAR)"
-    if kind in ("FLOAT", "DOUBLE"):
-        return f"CASE WHEN isnan({name}) THEN NULL WHEN {name} = 0 THEN '0.0' ELSE {text} END"
-    if kind in ("VARCHAR", "ENUM") and not source.is_csv:
-        # Bytes that are not UTF-8 are read as '?'. Two people whose names differ in such bytes alone would become
-        # one unit, and bounding them together would make the kept rows of one depend on the other.
-        return f"CASE WHEN contains({text}, '?') THEN NULL ELSE {text} END"
-    return text
-
-
 def _moment_type(spec: ReleaseSpec, source: Source) -> str:
     """What the period column is compared as: text may name an offset, and without one is in the spec's zone."""
+    if spec.period_format:
+        return "TIMESTAMP"
     kind = source.types[str(spec.period_column)]
     zoned = kind in (*ZONED_TIMES, "VARCHAR", "ENUM")
     return "TIMESTAMP WITH TIME ZONE" if zoned else "TIMESTAMP"
@@ -156,6 +214,9 @@ def _in_period(spec: ReleaseSpec, source: Source) -> str:
         return "true"
     kind = _moment_type(spec, source)
     moment = f"TRY_CAST({identifier(spec.period_column)} AS {kind})"
+    if spec.period_format:
+        text = f"TRY_CAST({identifier(spec.period_column)} AS VARCHAR)"
+        moment = f"try_strptime({text}, {literal(spec.period_format)})"
     return f"{moment} >= CAST($period_start AS {kind}) AND {moment} < CAST($period_end AS {kind})"
 
 

@@ -19,13 +19,12 @@ from dphist_pipeline.mechanisms import build, names
 from dphist_pipeline.privacy.budget import LARGEST_EPSILON, LARGEST_SCALE
 from dphist_pipeline.spec.epsilon import checked_epsilon
 from dphist_pipeline.spec.fields import whole
-from dphist_pipeline.spec.refusals import FromEnvironment, Location, MistakesError, as_key, shown
+from dphist_pipeline.spec.refusals import Location, MistakesError, as_key, shown
 from dphist_pipeline.spec.sensitivity import l1_sensitivity
+from dphist_pipeline.spec.sources import EVERY_ROW
 from dphist_pipeline.spec.words import text
 
-EVERY_ROW = "row"
 LARGEST_BOUND = int(LARGEST_SCALE * LARGEST_EPSILON)
-LONGEST_SOURCE = 4000
 
 _OWNER = re.compile(r"team:[A-Za-z0-9_.-]+|[^@\s]+@[^@\s]+\.[^@\s]+")
 _CRON_FIELD = re.compile(r"[0-9A-Za-z*/,#?-]+", re.ASCII)
@@ -40,57 +39,9 @@ class Sized(Protocol):
         """Number of cells along the axis."""
 
 
-class Source(str):
-    """A source as written, with `{{ env.X }}` in it; `resolved` is what it stands for and is never shown."""
-
-    resolved: str
-
-    def __new__(cls, written: str, resolved: str = "") -> Source:
-        source = super().__new__(cls, written)
-        source.resolved = resolved
-        return source
-
-
 def title(value: object) -> str:
     """A title for people: any text, or none."""
     return "" if value == "" else text(value)
-
-
-def source(value: object) -> str:
-    """Files of one kind, by name or glob; where it holds `{{ env.X }}`, as written.
-
-    Raises:
-        ValueError: for other kinds of files and for addresses.
-    """
-    if not isinstance(value, str):
-        raise ValueError(f"must be text, the name or glob of Parquet or CSV files, not {shown(value)}")
-    if len(value) > LONGEST_SOURCE:
-        raise ValueError(f"is longer than {LONGEST_SOURCE} characters; shorten it")
-    if value:
-        for start in range(0, len(value), 200):
-            text(f"x{value[start : start + 199]}")
-    if "://" in value:
-        raise ValueError("is an address; only files of this machine are supported yet")
-    ending = value.casefold()
-    if ending.endswith((".csv.gz", ".csv.zst", ".csv.bz2")):
-        raise ValueError("is compressed CSV, which is not supported yet; unpack it, or better, use Parquet")
-    if not ending.endswith((".parquet", ".csv")):
-        raise ValueError(f"must end in .parquet or .csv, not {shown(value)}; name files, not a folder")
-    return Source(value.written, str(value)) if isinstance(value, FromEnvironment) else value
-
-
-def csv_delimiter(value: object) -> str:
-    """One sign between the fields of a CSV file."""
-    if not isinstance(value, str) or len(value) != 1 or not (value == "\t" or _is_sign(value)) or value in "\"'\\":
-        raise ValueError(f'must be one sign such as "," or ";" or "\\t", not {shown(value)}')
-    return value
-
-
-def csv_quote(value: object) -> str:
-    """The sign around quoted fields of a CSV file, or nothing where fields are never quoted."""
-    if value not in ("", '"', "'"):
-        raise ValueError(f'must be \'"\', "\'" or "" (no quoting), not {shown(value)}')
-    return str(value)
 
 
 def max_rows_per_unit(value: object, info: ValidationInfo) -> int:
@@ -221,7 +172,3 @@ def owners(value: object) -> tuple[str, ...]:
     if found:
         raise MistakesError(found)
     return tuple(value)
-
-
-def _is_sign(value: str) -> bool:
-    return value.isascii() and value.isprintable() and not value.isalnum()

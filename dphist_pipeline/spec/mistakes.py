@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec.axes import KINDS
-from dphist_pipeline.spec.refusals import NOT_YET, Location, MistakesError, not_yet
+from dphist_pipeline.spec.refusals import COUNTS_ONLY, NOT_YET, WEIGHTS_AND_SUMS, Location, MistakesError, not_yet
 
 _OTHER_SPELLINGS = {"neighbors": "neighbours"}
 _REQUIRED = {
@@ -55,6 +55,8 @@ def _unknown(raw: tuple[str | int, ...], fields: Mapping[str, object]) -> str:
     field = str(raw[-1])
     if field in NOT_YET:
         return not_yet(field)
+    if field in WEIGHTS_AND_SUMS:
+        return COUNTS_ONLY
     if field in _OTHER_SPELLINGS and len(raw) == 1:
         return f"is another spelling of `{_OTHER_SPELLINGS[field]}`, which is given too; keep one"
     known = KINDS[str(raw[2])].model_fields if len(raw) > 3 and raw[2] in KINDS else fields

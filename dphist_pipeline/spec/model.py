@@ -10,7 +10,7 @@ from datetime import datetime
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import (
     AliasChoices,
@@ -27,14 +27,14 @@ from pydantic import (
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.mechanisms import Mechanism, build, settings_of
-from dphist_pipeline.spec import checks, words
+from dphist_pipeline.spec import checks, sources, words
 from dphist_pipeline.spec.axes import MOST_CELLS, AxisSpec, check_axes
-from dphist_pipeline.spec.checks import Source
-from dphist_pipeline.spec.fields import one_of, whole
+from dphist_pipeline.spec.fields import Flag, one_of, whole
 from dphist_pipeline.spec.mistakes import located
 from dphist_pipeline.spec.periods import MONTHS, Length, Period, PeriodRule, WeekStart
 from dphist_pipeline.spec.refusals import SpecError, as_key, place, shown
 from dphist_pipeline.spec.sensitivity import Neighbours, l1_sensitivity
+from dphist_pipeline.spec.sources import PrivacyUnit, SqlFile
 
 LONGEST_DELAY = 36_500
 
@@ -58,10 +58,24 @@ class ReleaseSpec(BaseModel):
 
     release: Annotated[str, PlainValidator(words.release_name)] = declared(digest=True)
     title: Annotated[str, PlainValidator(checks.title)] = declared(digest=False, default="")
-    source: Annotated[str, PlainValidator(checks.source)] = declared(digest=True)
-    csv_delimiter: Annotated[str, PlainValidator(checks.csv_delimiter)] = declared(digest=True, default=",")
-    csv_quote: Annotated[str, PlainValidator(checks.csv_quote)] = declared(digest=True, default="")
-    privacy_unit: Annotated[str, PlainValidator(words.text)] = declared(digest=True)
+    source: Annotated[str, PlainValidator(sources.source)] = declared(digest=True)
+    csv_delimiter: Annotated[str, PlainValidator(sources.csv_delimiter)] = declared(digest=True, default=",")
+    csv_quote: Annotated[str, PlainValidator(sources.csv_quote)] = declared(digest=True, default="")
+    source_table: Annotated[str | None, PlainValidator(sources.source_table)] = declared(
+        digest=True, later=True, default=None
+    )
+    hive: Flag = declared(digest=True, later=True, default=False)
+    decimal_comma: Annotated[bool, PlainValidator(sources.decimal_comma)] = declared(
+        digest=True, later=True, default=False
+    )
+    trusted_sql: Flag = declared(digest=True, later=True, default=False)
+    source_sql: Annotated[SqlFile | None, PlainValidator(sources.source_sql)] = declared(
+        digest=True, later=True, default=None
+    )
+    privacy_unit: Annotated[PrivacyUnit, PlainValidator(sources.privacy_unit)] = declared(digest=True)
+    unit_normalise: Annotated[tuple[str, ...], PlainValidator(sources.unit_normalise)] = declared(
+        digest=True, later=True, default=()
+    )
     max_rows_per_unit: Annotated[int, PlainValidator(checks.max_rows_per_unit)] = declared(digest=True, default=None)
     neighbours: Annotated[
         Neighbours,
@@ -83,6 +97,9 @@ class ReleaseSpec(BaseModel):
         digest=True, default="none"
     )
     period_column: Annotated[str | None, PlainValidator(checks.period_column)] = declared(digest=True, default=None)
+    period_format: Annotated[str | None, PlainValidator(sources.period_format)] = declared(
+        digest=True, later=True, default=None
+    )
     week_starts: Annotated[WeekStart, one_of("monday", "sunday")] = declared(digest=True, default="monday")
     quarter_starts: Annotated[str, one_of(*MONTHS)] = declared(digest=True, later=True, default="january")
     time_zone: Annotated[str, PlainValidator(checks.time_zone)] = declared(digest=True, default="UTC")
@@ -91,6 +108,7 @@ class ReleaseSpec(BaseModel):
     )
     first_period: Annotated[str | None, PlainValidator(checks.first_period)] = declared(digest=False, default=None)
     schedule: Annotated[str | None, PlainValidator(checks.schedule)] = declared(digest=False, default=None)
+    publish: Annotated[str, one_of("automatic", "manual")] = declared(digest=False, default="automatic")
     owners: Annotated[tuple[str, ...], PlainValidator(checks.owners)] = declared(digest=False, default=())
 
     _base: Path | None = PrivateAttr(default=None)
@@ -156,14 +174,24 @@ class ReleaseSpec(BaseModel):
 
     @property
     def source_pattern(self) -> str:
-        """The source as an absolute glob; signs in the base folder's name are escaped by `glob.escape`."""
-        resolved = self.source.resolved if isinstance(self.source, Source) else self.source
+        """The source as an absolute glob; signs in the base folder's name are escaped by `glob.escape`.
+
+        Of a server, which has no files, what is written, and never its address.
+        """
+        if self.source_format == "postgres":
+            return str(self.source)
+        resolved = sources.resolved(self.source)
         return resolved if Path(resolved).is_absolute() else str(Path(glob.escape(str(self.base))) / resolved)
 
     @property
-    def source_format(self) -> Literal["parquet", "csv"]:
-        """What the files of the source are, by the end of its name."""
-        return "csv" if self.source_pattern.casefold().endswith(".csv") else "parquet"
+    def source_format(self) -> sources.Format:
+        """What the source is, by its name."""
+        return sources.format_of(self.source)
+
+    @property
+    def source_address(self) -> str:
+        """Where the server of the source is, password and all: never to be shown or kept."""
+        return sources.resolved(self.source)
 
     def build_mechanism(self) -> Mechanism:
         """The mechanism with its settings."""
@@ -176,7 +204,11 @@ class ReleaseSpec(BaseModel):
             "settings": settings_of(self.build_mechanism()),
             "axes": [axis.normalised() for axis in self.axes],
             "owners": list(map(str, self.owners)),
+            # A file may move, but what the query says may not change unnoticed.
+            "source_sql": self.source_sql and f"sha256:{self.source_sql.query.sha256}",
         }
+        if len(self.privacy_unit.columns) > 1:
+            special["privacy_unit"] = list(self.privacy_unit.columns)
         plain = {field: getattr(self, field) for field in type(self).model_fields if field not in special}
         return {field: str(value) if isinstance(value, str) else value for field, value in plain.items()} | special
 

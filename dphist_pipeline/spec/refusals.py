@@ -15,11 +15,29 @@ Location = tuple[str | int, ...]
 
 # Fields of the design that are not built yet, and what to do until they are.
 NOT_YET = {
-    "publish": "remove it",
-    "source_sql": "name Parquet or CSV files under `source`",
-    "trusted_sql": "name Parquet or CSV files under `source`",
     "renews": "the account is set up with `dphist ledger open`",
 }
+
+
+# What people look for in a spec and is out of scope, whatever it is called.
+WEIGHTS_AND_SUMS = frozenset(
+    {
+        "weight",
+        "weights",
+        "weight_column",
+        "sum",
+        "sums",
+        "sum_column",
+        "measure",
+        "measures",
+        "aggregate",
+        "value_column",
+    }
+)
+COUNTS_ONLY = (
+    "only rows are counted: a weight or an amount has no bound of its own, and one unit could move a cell at will. "
+    "Make the amount an axis with declared bins, and add up bin midpoints times estimates after the release"
+)
 
 
 class SpecError(DphistError):

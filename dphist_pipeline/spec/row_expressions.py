@@ -1,12 +1,12 @@
 """Expressions of a row query, judged on DuckDB's own parse: accepted node by node, and refused whatever is unknown.
 
-Every accepted expression has one kind, and operands have the same one: what is left to DuckDB is never a cast that could
-raise, and with it show the value. Columns enter by TRY_CAST alone, because their types are known only with the files.
+Every accepted expression has one kind, and operands have the same one: no cast is left to DuckDB that could raise, and
+with it show the value. Columns enter by TRY_CAST alone, because their types are known only with the files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -14,8 +14,7 @@ from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec import row_functions as known
 from dphist_pipeline.spec.refusals import shown
 from dphist_pipeline.spec.row_functions import FUNCTIONS, KINDS, Constant, Function, Kind
-
-Node = dict[str, Any]
+from dphist_pipeline.spec.row_nodes import Node, call_of, cast_to, constant, nodes_of, offset_of, within_calendar
 
 MOST_NODES = 2000
 MOST_LEVELS = 100
@@ -56,9 +55,7 @@ class NotByRow(ValueError):
     """
 
     def __init__(self, problem: str, node: Mapping[str, Any] | None = None, trusted: bool = True) -> None:
-        self.problem, self.trusted = problem, trusted
-        offset = (node or {}).get("query_location", -1)
-        self.offset = offset if isinstance(offset, int) and offset < 1 << 63 else -1
+        self.problem, self.trusted, self.offset = problem, trusted, offset_of(node or {})
         super().__init__(problem)
 
 
@@ -97,13 +94,19 @@ def judge_expression(node: Node, seen: list[int] | None = None, level: int = 0) 
     counted = [0] if seen is None else seen
     counted[0] += 1
     if counted[0] > MOST_NODES or level > MOST_LEVELS:
-        raise NotByRow(f"it is longer than {MOST_NODES:,} parts or deeper than {MOST_LEVELS}; write less", trusted=False)
+        raise NotByRow(f"it has more than {MOST_NODES:,} parts or {MOST_LEVELS} levels; write less", trusted=False)
     if level and node.get("alias"):
         raise NotByRow("a name stands only after a whole item", node)
     judge = _JUDGES.get(node.get("class", ""))
     if judge is None:
         raise NotByRow(_REFUSED.get(node.get("class", ""), f"{_named(node)} is not known to work row by row"), node)
-    return judge(node, lambda below: judge_expression(below, counted, level + 1))
+    try:
+        return judge(node, lambda below: judge_expression(below, counted, level + 1))
+    except NotByRow as error:
+        # What was rebuilt has no place in the file: its nearest surroundings that have one tell the line.
+        if error.offset < 0:
+            error.offset = offset_of(node)
+        raise
 
 
 Walk = Callable[[Node], Judged]
@@ -115,7 +118,7 @@ def as_kind(judged: Judged, kind: Kind, where: str) -> Judged:
         return judged
     fits = {NOTHING: KINDS, WHOLE: ("BIGINT", "DOUBLE"), DECIMAL: ("DOUBLE",)}.get(judged.kind, ())
     if kind in fits:
-        return replace(judged, node=_cast(judged.node, kind), kind=kind)
+        return replace(judged, node=cast_to(judged.node, kind), kind=kind)
     raise NotByRow(f"{where} takes {kind}, not {_described(judged, kind)}", judged.node)
 
 
@@ -154,34 +157,14 @@ def _as_known(kind: str) -> Kind:
 
 
 def _described(judged: Judged, kind: str) -> str:
-    return f"a column as it is: write {_mend(judged, kind)}" if judged.kind == COLUMN else judged.kind
+    if judged.kind == COLUMN:
+        return f"a column as it is: write {_mend(judged, kind)}"
+    return f"{judged.kind}; write TRY_CAST(… AS {kind})"
 
 
 def _mend(judged: Judged, kind: str = "") -> str:
     column = shown(judged.node["column_names"][-1])[1:-1]
     return f'TRY_CAST("{column}" AS {kind or "…"}), since a column may hold anything'
-
-
-def _cast(child: Node, kind: Kind) -> Node:
-    type_expr = {"class": "TYPE", "type": "TYPE", "type_name": kind}
-    return {
-        **{"class": "CAST", "type": "OPERATOR_CAST", "child": child, "try_cast": True, "type_expr": type_expr},
-        "query_location": child.get("query_location", -1),
-    }
-
-
-def _call(name: str, arguments: Iterable[Node]) -> Node:
-    return {
-        **{"class": "FUNCTION", "type": "FUNCTION", "function_name": name},
-        "order_bys": {"type": "ORDER_MODIFIER", "orders": []},
-        "is_operator": not name[0].isalpha(),
-        "arguments": [{"name": "", "expression": argument} for argument in arguments],
-    }
-
-
-def tried(node: Node) -> Node:
-    """The expression with null for each row where it would raise."""
-    return {"class": "OPERATOR", "type": "OPERATOR_TRY", "children": [node]}
 
 
 def _judge_column(node: Node, walk: Walk) -> Judged:
@@ -212,16 +195,19 @@ def _judge_constant(node: Node, walk: Walk) -> Judged:
 
 def _judge_cast(node: Node, walk: Walk) -> Judged:
     check_plain(node, "child", "try_cast", "type_expr")
-    check_plain(node["type_expr"], "type_name")
     name = str(node["type_expr"].get("type_name", "")).upper()
     kind = _SPELLINGS.get(name, name)
     if kind not in KINDS:
         raise NotByRow(f"casts to {shown(name)} are not known; cast to one of {ALLOWED_CASTS}", node)
+    check_plain(node["type_expr"], "type_name")
     child = walk(node["child"])
     constant = child.node["class"] == "CONSTANT"
     if not node.get("try_cast") and not constant and child.kind != kind:
         raise NotByRow("CAST and :: raise where a value does not parse; write TRY_CAST", node)
-    return Judged(_cast(child.node, _as_known(kind)), kind, child.columns)
+    cast = cast_to(child.node, _as_known(kind))
+    if offset_of(node) >= 0:
+        cast["query_location"] = offset_of(node)
+    return Judged(cast, kind, child.columns)
 
 
 def _judge_comparison(node: Node, walk: Walk) -> Judged:
@@ -276,9 +262,7 @@ def _judge_case(node: Node, walk: Walk) -> Judged:
     whens = [as_kind(walk(check["when_expr"]), "BOOLEAN", "WHEN") for check in node["case_checks"]]
     thens = [walk(check["then_expr"]) for check in node["case_checks"]]
     *thens, otherwise = _alike([*thens, walk(node["else_expr"])], "CASE")
-    checks = [
-        {"when_expr": when.node, "then_expr": then.node} for when, then in zip(whens, thens, strict=True)
-    ]
+    checks = [{"when_expr": when.node, "then_expr": then.node} for when, then in zip(whens, thens, strict=True)]
     columns = otherwise.columns.union(*(part.columns for part in (*whens, *thens)))
     return Judged({**node, "case_checks": checks, "else_expr": otherwise.node}, otherwise.kind, columns)
 
@@ -292,23 +276,27 @@ def _judge_function(node: Node, walk: Walk) -> Judged:
     parts = [walk(argument["expression"]) for argument in arguments]
     columns = frozenset[str]().union(*(part.columns for part in parts))
     if name in known.JOINING and parts:
-        return Judged(_call(name, [_cut(part, name) for part in parts]), "VARCHAR", columns, joins=True)
+        return Judged(call_of(name, [_cut(part, name) for part in parts]), "VARCHAR", columns, joins=True)
     if name in known.ALIKE and len(parts) >= 2:
         alike = _alike(parts, name)
-        return Judged(_call(name, [part.node for part in alike]), alike[0].kind, columns)
+        return Judged(call_of(name, [part.node for part in alike]), alike[0].kind, columns)
     function = known.TRUNCATION if name == known.TRUNCATING else FUNCTIONS.get(name)
     if function is None:
         raise NotByRow(_unknown(name), node)
-    called = _call(name, _arguments(name, function, parts, node))
+    called = call_of(name, _arguments(name, function, parts, node))
+    if function.raises:
+        if any(below.get("function_name") in known.RAISING for below in nodes_of(parts[-1].node)):
+            raise NotByRow(f"{', '.join(known.RAISING)} do not stand inside each other", node)
+        called = within_calendar(called, parts[-1].node, _as_known(parts[-1].kind))
     gives = parts[1].kind if name == known.TRUNCATING and parts[1].kind == "TIMESTAMPTZ" else function.gives
-    return Judged(tried(called) if function.raises else called, gives, columns)
+    return Judged(called, gives, columns)
 
 
 def _unknown(name: str) -> str:
     if name in known.CHANGING:
         return f"{name}() gives something else every time"
     return f"the function {shown(name)} is not known to work row by row without raising. " + did_you_mean(
-        name[:60], [*FUNCTIONS, *known.ALIKE, "concat", known.TRUNCATING, "coalesce"]
+        name[:60], [*filter(str.isidentifier, FUNCTIONS), *known.ALIKE, "concat", known.TRUNCATING, "coalesce"]
     )
 
 
@@ -316,8 +304,8 @@ def _cut(part: Judged, name: str) -> Node:
     text = as_kind(part, "VARCHAR", name)
     if text.joins or text.node["class"] == "CONSTANT":
         return text.node
-    longest = {"class": "CONSTANT", "type": "VALUE_CONSTANT", "literal": {"kind": "INTEGER", "text": str(LONGEST_PART)}}
-    return _call("left", [text.node, longest])
+    longest = constant("INTEGER", str(LONGEST_PART))
+    return call_of("left", [text.node, longest])
 
 
 def _arguments(name: str, function: Function, parts: list[Judged], node: Node) -> list[Node]:
@@ -328,8 +316,6 @@ def _arguments(name: str, function: Function, parts: list[Judged], node: Node) -
     found = [_argument(name, part, takes, node) for part, takes in zip(parts, function.takes, strict=False)]
     if name == "replace" and len(_text(parts[2]).encode()) > len(_text(parts[1]).encode()):
         raise NotByRow("replace may not make a text longer: give it at most as many characters as it takes away", node)
-    if function.gives == "DOUBLE" and not any(part.kind == "DOUBLE" for part in parts):
-        raise NotByRow(f"{name} works on DOUBLE, since whole numbers overflow: write TRY_CAST(… AS DOUBLE)", node)
     return found
 
 

@@ -1,8 +1,8 @@
 """The functions that a row query may call: none of them raises, on any value, and none looks beyond its row.
 
 Kinds are DuckDB's types. Arguments have exactly the kinds named here, so that no cast is left to DuckDB, whose implicit
-casts raise. Functions that are missing here are missing for a reason: `repeat` and `lpad` grow without bound, `abs` of a
-whole number overflows, `last_day` raises near the ends of the calendar, `now` and `random` are no functions of the row.
+casts raise. Functions that are missing here are missing for a reason: `repeat` and `lpad` grow without bound, `abs` of
+a whole number overflows, `last_day` raises near the ends of the calendar, `now` and `random` are no functions of a row.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ LARGEST_PLACE = 10_000
 
 PARTS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 MORE_PARTS = (*PARTS, "isoyear", "isodow", "dayofweek", "dayofyear")
-# Two directives more would give a time with an offset, another kind.
-_DIRECTIVE = re.compile(r"%-?(.|$)", re.DOTALL)
-_DIRECTIVES = frozenset("YymdHIMSfpbBjaA%")
+# Not %z and %Z: they give a time with an offset, which is another kind.
+_DIRECTIVE = re.compile(r"%(?:-[dmHIMSyj]|[YymdHIMSfpbBjaA%])")
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Function:
         gives: the kind of its result.
         takes: for each argument the kinds that it may have, or the constant.
         optional: how many of the last arguments may be left out.
-        raises: whether it must be kept from raising by TRY, which gives null for the row instead.
+        raises: whether it raises near the ends of the calendar, so that it is asked within the years 1 to 9999 only.
     """
 
     gives: Kind
@@ -59,8 +58,8 @@ class Function:
 
 def is_time_format(text: str) -> bool:
     """Whether `try_strptime` takes a text as a format of dates or times without an offset."""
-    found = _DIRECTIVE.findall(text)
-    return 0 < len(text) <= LONGEST_PATTERN and bool(found) and all(sign in _DIRECTIVES for sign in found)
+    plain, directives = _DIRECTIVE.subn("", text)
+    return directives > 0 and "%" not in plain and len(text) <= LONGEST_PATTERN
 
 
 def _is_pattern(text: str) -> bool:
@@ -71,7 +70,8 @@ def _is_place(text: str) -> bool:
     return len(text) <= 12 and abs(int(text)) <= LARGEST_PLACE
 
 
-_TEXT, _NUMBER = ("VARCHAR",), ("DOUBLE",)
+_TEXT: tuple[Kind, ...] = ("VARCHAR",)
+_NUMBER: tuple[Kind, ...] = ("DOUBLE",)
 _PLACE = Constant("BIGINT", f"a whole number between -{LARGEST_PLACE:,} and {LARGEST_PLACE:,}", _is_place)
 _DIGITS = Constant("BIGINT", "a whole number between 0 and 15", lambda text: text.isdigit() and int(text) <= 15)
 _PATTERN = Constant("VARCHAR", f"a text of at most {LONGEST_PATTERN} characters", _is_pattern)
@@ -95,7 +95,7 @@ FUNCTIONS: Mapping[str, Function] = {
     **{name: Function("DOUBLE", (_NUMBER,)) for name in ("abs", "floor", "ceil", "ceiling", "trunc")},
     "round": Function("DOUBLE", (_NUMBER, _DIGITS), optional=1),
     **{name: Function("BOOLEAN", (_NUMBER,)) for name in ("isnan", "isfinite")},
-    **{name: Function("BIGINT", (TIMES,), raises=True) for name in MORE_PARTS},
+    **{name: Function("BIGINT", (TIMES,), raises=name in ("week", "isoyear")) for name in MORE_PARTS},
     "date_part": Function("BIGINT", (_ANY_PART, TIMES), raises=True),
     "try_strptime": Function("TIMESTAMP", (_TEXT, _FORMAT)),
 }
@@ -104,6 +104,7 @@ ALIKE = ("greatest", "least", "nullif")
 JOINING = ("concat", "||")
 TRUNCATING = "date_trunc"
 TRUNCATION = Function("TIMESTAMP", (_PART, TIMES), raises=True)
+RAISING = (*(name for name, function in FUNCTIONS.items() if function.raises), TRUNCATING)
 # Refused with a reason of their own.
 CHANGING = ("random", "uuid", "gen_random_uuid", "now", "get_current_timestamp", "today", "current_date", "nextval")
 SQL_VALUES = frozenset(

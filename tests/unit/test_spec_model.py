@@ -79,13 +79,19 @@ def test_unknown_words_get_a_did_you_mean() -> None:
     assert "Did you mean 'Europe/Brussels'" in refusal(time_zone="Europe/Brusels")["time_zone"]
 
 
-@pytest.mark.parametrize("field", ["source_sql", "trusted_sql", "renews", "publish"])
+@pytest.mark.parametrize("field", ["weight", "weight_column", "sum", "measure"])
+def test_weights_and_sums_are_refused_with_what_to_do_instead(field: str) -> None:
+    assert "Make the amount an axis" in refusal(**{field: "hours"})[field]
+    assert "Make the amount an axis" in refusal(axes=[{**AGE, field: "hours"}])[f"axes[0].{field}"]
+
+
+@pytest.mark.parametrize("field", ["renews"])
 def test_fields_of_the_design_that_are_not_built_yet_say_so(field: str) -> None:
     assert "not supported yet" in refusal(**{field: "x"})[field]
 
 
-def test_a_missing_source_is_not_reported_beside_the_unsupported_one() -> None:
-    assert set(refusal(source=..., source_sql="x.sql")) == {"source_sql"}
+def test_a_query_over_the_source_does_not_replace_it() -> None:
+    assert set(refusal(source=..., source_sql="x.sql")) == {"source", "source_sql"}
 
 
 @pytest.mark.parametrize(
@@ -142,7 +148,7 @@ def test_long_values_are_cut_and_control_characters_escaped_in_messages() -> Non
 
 
 @pytest.mark.parametrize(
-    "source", ["data/x.csv.gz", "data/", "s3://b/x.parquet", "x.parq", "", "a\nb.csv", 5, None, "\ud800.csv"]
+    "source", ["data/x.csv.bz2", "data/", "s3://b/x.parquet", "x.parq", "", "a\nb.csv", 5, None, "\ud800.csv"]
 )
 def test_sources_that_cannot_be_read_are_refused(source: object) -> None:
     assert set(refusal(source=source)) == {"source"}
@@ -223,7 +229,7 @@ def test_attributes_that_are_no_mapping_are_refused() -> None:
 def test_every_field_is_marked_as_part_of_the_digest_or_not() -> None:
     marked = {field: in_digest(field) for field in ReleaseSpec.model_fields}
     out = {field for field, inside in marked.items() if not inside}
-    assert out == {"title", "owners", "schedule", "first_period", "release_delay_days"}
+    assert out == {"title", "owners", "schedule", "first_period", "release_delay_days", "publish"}
     assert set(spec().normalised()) == set(marked)
 
 

@@ -1,0 +1,115 @@
+"""Tables of databases as sources: attached read-only, and nothing is ever installed or downloaded for it.
+
+PostgreSQL gives every column as text, made by the server: its own types hold values that DuckDB's have no place for (a
+number that is NaN, a day in the year 100,000), on which a reader would fail. Such text is parsed row by row, as CSV is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+
+from dphist_pipeline.counting.source import Source, SourceRefused, withheld
+from dphist_pipeline.errors import did_you_mean
+from dphist_pipeline.sql_files import identifier, literal, statement
+
+OFFICE = "office"
+EXTENSION = "postgres_scanner"
+# Kinds of tables that hold rows: views are queries, and nobody has judged those.
+_HOLD_ROWS = {"r", "p", "m"}
+_TIMES = {"date", "timestamp", "timestamptz"}
+_READ_AS_TEXT = {
+    *("bool", "int2", "int4", "int8", "numeric", "float4", "float8"),
+    *("text", "varchar", "bpchar", "uuid", "enum"),
+}
+
+
+def attach_file(connection: duckdb.DuckDBPyConnection, path: str, written: str) -> None:
+    """Attaches a DuckDB file, to be read only."""
+    withheld(
+        written,
+        "cannot be opened as a DuckDB database: damaged, of another version, or open for writing elsewhere",
+        lambda: connection.execute(f"ATTACH {literal(path)} AS {OFFICE} (READ_ONLY)"),
+    )
+
+
+def attach_server(connection: duckdb.DuckDBPyConnection, address: str, written: str) -> None:
+    """Attaches a PostgreSQL database, to be read only; its address is never shown."""
+    withheld(
+        written,
+        f"needs DuckDB's extension {EXTENSION} for version {duckdb.__version__}, which is not installed on this "
+        "machine. Install it once, as DuckDB's manual says; a release never downloads anything.",
+        lambda: connection.execute(f"LOAD {EXTENSION}"),
+    )
+    withheld(
+        written,
+        "cannot be reached. Check the address in the environment, the password, and whether the server runs.",
+        lambda: connection.execute(f"ATTACH {literal(address)} AS {OFFICE} (TYPE postgres, READ_ONLY)"),
+    )
+
+
+def open_file_table(connection: duckdb.DuckDBPyConnection, table: str, written: str) -> Source:
+    """The columns of a table in the attached DuckDB file."""
+    schema, name = _parts(table, "main")
+    listed = "SELECT table_name, sql FROM duckdb_tables() WHERE database_name = $office AND schema_name = $schema"
+    found = withheld(
+        written,
+        "has no readable list of tables",
+        lambda: connection.execute(listed, {"office": OFFICE, "schema": schema}).fetchall(),
+    )
+    made = dict(found)
+    if name not in made:
+        raise SourceRefused(written, f"has no table {table!r}; views do not serve. {did_you_mean(name, made)}")
+    if "GENERATED ALWAYS" in str(made[name]).upper():
+        raise SourceRefused(written, f"has computed columns in {table!r}, which may fail on a row; copy the table")
+    relation = f"SELECT * FROM {OFFICE}.{identifier(schema)}.{identifier(name)}"
+    described = withheld(written, "cannot be read", lambda: connection.execute(f"DESCRIBE {relation}").fetchall())
+    return Source({column: kind.strip('"').partition("(")[0] for column, kind, *_ in described}, relation, {})
+
+
+def open_server_table(connection: duckdb.DuckDBPyConnection, table: str, written: str) -> Source:
+    """The columns of a table in the attached PostgreSQL database."""
+    schema, name = _parts(table, "public")
+
+    def asked(query: str) -> list[Any]:
+        def ask() -> list[Any]:
+            return connection.execute(f"SELECT * FROM postgres_query({literal(OFFICE)}, {literal(query)})").fetchall()
+
+        return withheld(written, "does not answer", ask)
+
+    columns = asked(statement("ingest/postgres_columns", schema=literal(schema), table=literal(name)))
+    if not columns:
+        raise SourceRefused(written, f"has no table {table!r}, or none that its user may see. Check `source_table`.")
+    kind, encoding = columns[0][0], columns[0][1]
+    if kind not in _HOLD_ROWS:
+        raise SourceRefused(written, f"has {table!r} as a view or the like; name a table, or make the view a table")
+    if encoding != "UTF8":
+        raise SourceRefused(written, "is not encoded in UTF-8, so that a row may fail; copy the table elsewhere")
+    types = {column: _kind(type_name, generated) for _, _, column, type_name, generated in columns}
+    texts = ", ".join(
+        _as_text(column, type_name) for _, _, column, type_name, _ in columns if types[column] == "VARCHAR"
+    )
+    if not texts:
+        raise SourceRefused(written, f"has no column in {table!r} that can be read as text")
+    rows = f"SELECT {texts} FROM {identifier(schema)}.{identifier(name)}"
+    return Source(types, f"SELECT * FROM postgres_query({literal(OFFICE)}, {literal(rows)})", {})
+
+
+def _kind(type_name: str, generated: str) -> str:
+    """What the column is read as: text, or its own kind, which serves for nothing."""
+    if generated == "v":
+        return "GENERATED"
+    return "VARCHAR" if type_name in _READ_AS_TEXT | _TIMES else type_name.upper()
+
+
+def _as_text(column: str, type_name: str) -> str:
+    """The server's own text of a column; of times the one that no setting of the server changes."""
+    name = identifier(column)
+    text = f"to_json({name}) #>> '{{}}'" if type_name in _TIMES else f"{name}::text"
+    return f"{text} AS {name}"
+
+
+def _parts(table: str, schema: str) -> tuple[str, str]:
+    before, dot, name = table.rpartition(".")
+    return (before, name) if dot else (schema, table)

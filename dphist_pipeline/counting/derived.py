@@ -1,0 +1,113 @@
+"""Columns made of a source's own, row by row: by the spec's query, or numbers from text with a decimal comma."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import duckdb
+
+from dphist_pipeline.counting.source import ALWAYS, NUMBERS, TIMES, ColumnRefused, Source, SourceRefused, withheld
+from dphist_pipeline.errors import did_you_mean
+from dphist_pipeline.spec.row_queries import RowQuery
+from dphist_pipeline.sql_files import identifier
+
+READ_BY_QUERIES = (*NUMBERS, *TIMES, *ALWAYS, "BOOLEAN", "UUID")
+TEXT = ("VARCHAR", "ENUM")
+
+
+def select_rows(
+    connection: duckdb.DuckDBPyConnection, source: Source, query: RowQuery, written: str, unit: tuple[str, ...]
+) -> Source:
+    """What the query of a spec gives, checked against the columns that the source has; no record is read.
+
+    Args:
+        connection: can reach the source.
+        source: opened.
+        query: judged.
+        written: its file's name, for messages.
+        unit: the columns that name a privacy unit.
+    """
+    by_name = {name.lower(): name for name in source.types}
+    for column in sorted(query.columns):
+        _check_readable(source, column, by_name, written)
+    made_of = [query.outputs.get(column, ()) for column in unit]
+    guarded = {by_name[column.lower()] for columns in made_of for column in columns}
+    relation = (
+        f"WITH source AS NOT MATERIALIZED ({_without_bad_text(source, guarded)}) SELECT * FROM ({query.text}) AS given"
+    )
+    described = withheld(
+        written,
+        "does not fit the columns of the source, or gives two columns of one name",
+        lambda: connection.execute(f"DESCRIBE {relation}", dict(source.parameters)).fetchall(),
+    )
+    types = {name: kind.strip('"').partition("(")[0] for name, kind, *_ in described}
+    _check_names(source, query, types, written)
+    return replace(source, types={**types, **_as_in_source(source, query, by_name, types)}, relation=relation)
+
+
+def _check_readable(source: Source, column: str, by_name: dict[str, str], written: str) -> None:
+    name = by_name.get(column.lower())
+    if name is None:
+        hint = "Check the header line." if source.is_csv else did_you_mean(column, source.types)
+        raise ColumnRefused(column, f"is read by {written} and is not in the source. {hint}")
+    kind = source.types[name]
+    if kind not in READ_BY_QUERIES:
+        raise ColumnRefused(column, f"has type {kind}, which a query cannot read row by row without failing")
+
+
+def _without_bad_text(source: Source, columns: set[str]) -> str:
+    """The source, without text that a unit is made of and that was not UTF-8.
+
+    Such bytes are read as '?', so that a unit made of them may be that of somebody else; what the query makes of the
+    text would hide it.
+    """
+    texts = [identifier(name) for name in sorted(columns) if source.types[name] in TEXT]
+    if not source.replaces_bytes or not texts:
+        return source.relation
+    plain = ", ".join(
+        f"CASE WHEN contains(TRY_CAST({name} AS VARCHAR), '?') THEN NULL ELSE {name} END AS {name}" for name in texts
+    )
+    return f"SELECT * REPLACE ({plain}) FROM ({source.relation})"
+
+
+def _check_names(source: Source, query: RowQuery, types: dict[str, str], written: str) -> None:
+    """Refuses a name that `*` and an item both give: DuckDB would rename one of them."""
+    if "*" in query.outputs:
+        left_out = {name.lower() for name in query.excluded}
+        starred = {name.lower() for name in source.types} - left_out
+        twice = sorted(starred & {name.lower() for name in query.outputs})
+        if twice:
+            raise SourceRefused(written, f"gives the column {twice[0]!r} twice; write `* EXCLUDE ({twice[0]})`")
+
+
+def _as_in_source(source: Source, query: RowQuery, by_name: dict[str, str], types: dict[str, str]) -> dict[str, str]:
+    """Types of columns that are given as they are: as the source has them, so that what serves for nothing there
+    serves for nothing here."""
+    if query.trusted:
+        return {name: source.types[name] for name in types if source.types.get(name) not in (None, *READ_BY_QUERIES)}
+    starred = {name: source.types[name] for name in types if "*" in query.outputs and name in source.types}
+    return starred | {name: source.types[by_name[column.lower()]] for name, column in query.bare.items()}
+
+
+def with_decimal_points(source: Source, columns: tuple[str, ...]) -> tuple[Source, dict[str, str]]:
+    """The source with a column of numbers for each of `columns` that is text with decimal commas.
+
+    A text with a point is no number then, since nobody knows what the point parts.
+
+    Returns:
+        The source, and under which name each of those columns has its numbers.
+    """
+    texts = [column for column in dict.fromkeys(columns) if source.types[column] in TEXT]
+    if not texts:
+        return source, {}
+    taken = {name.lower() for name in source.types}
+    fresh = (name for number in range(len(taken) + len(texts)) if (name := f"number_{number}") not in taken)
+    names = dict(zip(texts, fresh, strict=False))
+    numbers = ", ".join(
+        f"CASE WHEN contains({text}, '.') THEN NULL ELSE replace({text}, ',', '.') END AS {identifier(name)}"
+        for column, name in names.items()
+        for text in [f"TRY_CAST({identifier(column)} AS VARCHAR)"]
+    )
+    types = {**source.types, **dict.fromkeys(names.values(), "VARCHAR")}
+    relation = f"SELECT *, {numbers} FROM ({source.relation})"
+    return replace(source, types=types, relation=relation), names

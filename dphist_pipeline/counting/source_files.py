@@ -1,0 +1,115 @@
+"""Opening the files of a source: which they are, and what columns they have; no record is read."""
+
+from __future__ import annotations
+
+import glob
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from dphist_pipeline.counting.csv_files import open_csv
+from dphist_pipeline.counting.source import WHOLE_NUMBERS, Source, SourceRefused, withheld
+from dphist_pipeline.spec.sources import ending_of
+
+
+def find_files(pattern: str) -> tuple[Path, ...]:
+    """The files that a source names, sorted; refuses a pattern without files, and what is not a file."""
+    found = sorted(map(Path, glob.glob(pattern, recursive=True)))  # noqa: PTH207 - patterns are absolute
+    if not found:
+        raise SourceRefused(pattern, "no such file. Check `source`, which starts at the project's folder.")
+    for path in found:
+        if not str(path).isprintable():
+            raise SourceRefused(pattern, "finds a file whose name cannot be printed; rename the file")
+        if not path.is_file():
+            raise SourceRefused(str(path), "is not a file; name files, as in `data/*.parquet`")
+        if glob.has_magic(str(path)):
+            raise SourceRefused(str(path), "has one of the characters * ? [ in its name; rename the file")
+    return tuple(found)
+
+
+def open_source(
+    connection: duckdb.DuckDBPyConnection, files: tuple[Path, ...], delimiter: str, quote: str, hive: bool = False
+) -> Source:
+    """Reads the columns of files, and nothing else.
+
+    Args:
+        connection: can reach the files.
+        files: sorted.
+        delimiter: between the fields of a CSV file.
+        quote: around some of them, or nothing.
+        hive: whether folders called `column=value` give columns of text.
+    """
+    endings = {ending_of(path.name) or path.suffix.lower() for path in files}
+    if len(endings) > 1:
+        raise SourceRefused(str(files[0].parent), f"mixes {' and '.join(sorted(endings))} files; name one kind")
+    folders = _folder_columns(files) if hive else ()
+    if endings == {".parquet"}:
+        return _parquet(connection, files, folders)
+    return open_csv(files, delimiter, quote, folders)
+
+
+def _folder_columns(files: tuple[Path, ...]) -> tuple[str, ...]:
+    """The columns that folders called `column=value` give, the same for all files."""
+    found = {tuple(part.partition("=")[0] for part in path.parts[:-1] if part.find("=") > 0) for path in files}
+    if len(found) > 1 or not all(found):
+        raise SourceRefused(
+            str(files[0].parent), "is read with `hive: true`, and not all files lie in folders called `column=value`"
+        )
+    (names,) = found
+    return names
+
+
+def _parquet(connection: duckdb.DuckDBPyConnection, files: tuple[Path, ...], folders: tuple[str, ...]) -> Source:
+    # By default DuckDB raises on bad bytes in text, with the value in its message (so they become '?'), takes a column
+    # for free of NaN where the file's statistics, which leave NaN out, show numbers, and lets a folder `patient=5` take
+    # the place of the column `patient`.
+    reading = (
+        "SELECT * FROM read_parquet($files, union_by_name = true, utf8_validation = 'replace', "
+        "can_have_nan = true, hive_types_autocast = false, hive_partitioning = "
+    )
+    by_file = [_types(connection, f"{reading}false)", path) for path in files]
+    if {name.lower() for types in by_file for name in types} & {name.lower() for name in folders}:
+        raise SourceRefused(str(files[0].parent), "has folders that are called as a column of its files; rename one")
+    relation = f"{reading}{str(bool(folders)).lower()})"
+    parameters = {"files": [str(path) for path in files]}
+    withheld(
+        str(files[0].parent),
+        "has files whose columns do not fit together. Give them the same types.",
+        lambda: connection.execute(f"DESCRIBE {relation}", parameters).fetchall(),
+    )
+    names = dict.fromkeys(name for types in by_file for name in types)
+    types = {name: _type_in_all({types.get(name, "nothing") for types in by_file}) for name in names}
+    return Source(types | dict.fromkeys(folders, "VARCHAR"), relation, parameters, replaces_bytes=True)
+
+
+def _types(connection: duckdb.DuckDBPyConnection, relation: str, path: Path) -> dict[str, str]:
+    """DuckDB types of a file's columns, with parameters.
+
+    Time stamps in milliseconds are told apart, because reading one beyond the year 294247 raises, whatever the query.
+    """
+
+    def columns_and_milliseconds() -> tuple[list[Any], list[Any]]:
+        columns = connection.execute(f"DESCRIBE {relation}", {"files": [str(path)]}).fetchall()
+        in_milliseconds = (
+            "SELECT name FROM parquet_schema($file) "
+            "WHERE converted_type = 'TIMESTAMP_MILLIS' OR contains(logical_type, 'MILLIS=MilliSeconds')"
+        )
+        return columns, connection.execute(in_milliseconds, {"file": str(path)}).fetchall()
+
+    damaged = "is not a readable Parquet file, or is cut off. Write it anew."
+    columns, in_milliseconds = withheld(str(path), damaged, columns_and_milliseconds)
+    types = {name: kind.strip('"') for name, kind, *_ in columns}
+    return types | {name: "TIMESTAMP_MS" for (name,) in in_milliseconds if types.get(name, "").startswith("TIMESTAMP")}
+
+
+def _type_in_all(types: set[str]) -> str:
+    """The one type of a column, given its types in all files.
+
+    Only whole numbers of several widths are read as one: other mixtures would be cast to a common type, which may
+    raise, or merge two units into one.
+    """
+    known = types - {"NULL"} or types
+    if len(known) == 1:
+        return known.pop().partition("(")[0]
+    return "HUGEINT" if known <= {*WHOLE_NUMBERS} else f"{' in some files and '.join(sorted(known))} in others"

@@ -1,0 +1,68 @@
+"""Parts of a query as DuckDB parses and writes them, made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from dphist_pipeline.spec.row_functions import Kind
+
+Node = dict[str, Any]
+
+YEARS = ("0001-01-01", "9999-12-31")
+
+
+def cast_to(child: Node, kind: Kind) -> Node:
+    """TRY_CAST of a part."""
+    type_expr = {"class": "TYPE", "type": "TYPE", "type_name": kind}
+    cast = {"class": "CAST", "type": "OPERATOR_CAST", "child": child, "try_cast": True, "type_expr": type_expr}
+    return cast if offset_of(child) < 0 else {**cast, "query_location": offset_of(child)}
+
+
+def call_of(name: str, arguments: Iterable[Node]) -> Node:
+    """A call of a function or operator."""
+    return {
+        **{"class": "FUNCTION", "type": "FUNCTION", "function_name": name},
+        "order_bys": {"type": "ORDER_MODIFIER", "orders": []},
+        "is_operator": not name[0].isalpha(),
+        "arguments": [{"name": "", "expression": argument} for argument in arguments],
+    }
+
+
+def within_calendar(called: Node, moment: Node, kind: Kind) -> Node:
+    """The call where its moment lies in the years 1 to 9999, else null: near the ends of what fits it would raise.
+
+    Not by TRY: DuckDB moves what several expressions share out of it, but never out of a CASE.
+    """
+    lower, upper = (cast_to(constant("STRING", end), kind) for end in YEARS)
+    within = {"class": "BETWEEN", "type": "COMPARE_BETWEEN", "input": moment, "lower": lower, "upper": upper}
+    check = {"when_expr": within, "then_expr": called}
+    otherwise = {"class": "CONSTANT", "type": "VALUE_CONSTANT", "literal": {"kind": "NULL_LITERAL"}}
+    return {"class": "CASE", "type": "CASE_EXPR", "case_checks": [check], "else_expr": otherwise}
+
+
+def constant(kind: str, text: str) -> Node:
+    """A constant."""
+    return {"class": "CONSTANT", "type": "VALUE_CONSTANT", "literal": {"kind": kind, "text": text}}
+
+
+def tried(node: Node) -> Node:
+    """The expression with null for each row where it would raise."""
+    return {"class": "OPERATOR", "type": "OPERATOR_TRY", "children": [node]}
+
+
+def nodes_of(node: Any) -> Iterator[Node]:
+    """The node and all below it."""
+    if isinstance(node, Mapping):
+        yield dict(node)
+        for value in node.values():
+            yield from nodes_of(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from nodes_of(value)
+
+
+def offset_of(node: Mapping[str, Any]) -> int:
+    """Where a part stands in the text of its query, in bytes; -1 where unknown."""
+    offset = node.get("query_location", -1)
+    return offset if isinstance(offset, int) and offset < 1 << 63 else -1

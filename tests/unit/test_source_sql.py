@@ -1,0 +1,203 @@
+"""A query over the source: what it gives is counted, whatever the records hold, and nothing of them is shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from office import Office
+from source_scenario import AGE, SECRET, WARD, counted, refused, spec, written
+
+from dphist_pipeline.counting.source import ColumnRefused, SourceRefused
+from dphist_pipeline.spec.refusals import FromEnvironment, SpecError
+
+PEOPLE = pa.table({"person": ["a", "b", "b"], "years": ["5", "15", "x"], "ward": ["SURGERY ", None, "medicine"]})
+CLEANED = b"""
+SELECT person, TRY_CAST(years AS DOUBLE) AS age, lower(trim(TRY_CAST(ward AS VARCHAR))) AS ward
+FROM source
+WHERE person IS NOT NULL
+"""
+ALL_OF_IT = b"SELECT * FROM source"
+
+
+def by_query(table: pa.Table | bytes, sql: bytes, **changes: Any) -> list[int]:
+    files = {"people.csv" if isinstance(table, bytes) else "people.parquet": table, "people.sql": sql}
+    source = {"source": "people.csv"} if isinstance(table, bytes) else {}
+    return counted(files, source_sql="people.sql", **{**source, **changes})
+
+
+def refused_query(table: pa.Table | bytes, sql: bytes, error: Any, **changes: Any) -> str:
+    files = {"people.csv" if isinstance(table, bytes) else "people.parquet": table, "people.sql": sql}
+    source = {"source": "people.csv"} if isinstance(table, bytes) else {}
+    return refused(files, error, source_sql="people.sql", **{**source, **changes})
+
+
+def test_what_a_query_gives_is_counted():
+    axes = [{"column": "age", "edges": [0, 10, 20], "other": True}, WARD]
+    assert by_query(PEOPLE, CLEANED, axes=axes) == [1, 0, 0, 0, 0, 1, 0, 1, 0]
+    assert by_query(b"person,years,ward\na,5,SURGERY \nb,15,\nb,x,medicine\n", CLEANED, axes=axes) == [
+        *[1, 0, 0, 0, 0, 1, 0, 1, 0]
+    ]
+
+
+def test_a_query_may_leave_rows_out_and_name_units_and_periods():
+    sql = b"""
+        SELECT TRY_CAST(person AS VARCHAR) AS unit, TRY_CAST(years AS DOUBLE) AS age,
+            try_strptime(TRY_CAST(day AS VARCHAR), '%d.%m.%Y') AS at
+        FROM source WHERE TRY_CAST(years AS DOUBLE) < 20
+    """
+    table = pa.table({"person": [1, 1, 2], "years": [5, 25, 15], "day": ["02.03.2026", "02.03.2026", "31.02.2026"]})
+    periods = {"period": "week", "period_column": "at", "at": "2026-03-02"}
+    assert by_query(table, sql, privacy_unit="unit", **periods) == [1, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [],
+        [None],
+        ["", "x", "\0", "1e999", "-0", SECRET * 1000, "infinity", "9" * 99, "2026-02-30", "é" * 70_000],
+        [float("nan"), float("inf"), -0.0, 5e-324, 1e308],
+        [2**63 - 1, -(2**63)],
+    ],
+    ids=["none", "null", "text", "numbers", "whole numbers"],
+)
+def test_no_record_makes_a_query_fail(values: list[Any]):
+    sql = b"""
+        SELECT person, TRY_CAST(years AS DOUBLE) * 1e308 / 0 AS age, TRY_CAST(years AS VARCHAR) || 'x' AS ward,
+            date_trunc('month', TRY_CAST(years AS TIMESTAMP)) AS at
+        FROM source WHERE length(TRY_CAST(years AS VARCHAR)) >= 0 OR years IS NULL
+    """
+    table = pa.table({"person": range(len(values)), "years": values})
+    assert sum(by_query(table, sql, axes=[AGE, WARD])) == len(values)
+    yearly = {"period": "year", "period_column": "at", "at": "2026-01-01"}
+    assert sum(by_query(table, sql, axes=[AGE, WARD], **yearly)) == 0
+
+
+def test_a_query_that_does_not_fit_the_columns_is_refused_before_a_row_is_read():
+    assert "'yeers' is read by people.sql and is not in the source. Did you mean 'years'" in refused_query(
+        PEOPLE, b"SELECT person, TRY_CAST(yeers AS DOUBLE) AS age FROM source", ColumnRefused
+    )
+    message = refused_query(
+        b"Zacharias,61\n", b"SELECT person, TRY_CAST(years AS DOUBLE) AS age FROM source", ColumnRefused
+    )
+    assert "Check the header line." in message and "61" not in message
+    assert "does not fit" in refused_query(PEOPLE, b"SELECT * EXCLUDE (nobody) FROM source", SourceRefused)
+    assert "gives the column 'years' twice; write `* EXCLUDE (years)`" in refused_query(
+        PEOPLE, b"SELECT *, TRY_CAST(years AS DOUBLE) AS Years FROM source", SourceRefused
+    )
+    assert "column 'age' is not in the source" in refused_query(PEOPLE, b"SELECT person FROM source", ColumnRefused)
+
+
+def test_a_name_made_by_an_item_is_no_column_for_another():
+    sql = b"SELECT person, TRY_CAST(years AS VARCHAR) AS text, TRY_CAST(text AS DOUBLE) AS age FROM source"
+    assert "'text' is read by people.sql and is not in the source" in refused_query(PEOPLE, sql, ColumnRefused)
+
+
+@pytest.mark.parametrize("name", ["source", "current_date", "a b", 'a"b', "TRY", "select", "é"])
+def test_columns_of_any_name_are_read_where_they_can_be(name: str):
+    quoted = '"' + name.replace('"', '""') + '"'
+    sql = f"SELECT person, TRY_CAST({quoted} AS DOUBLE) AS age FROM source".encode()
+    table = pa.table({"person": [1, 2], name: ["5", "15"]})
+    if name == "current_date":
+        assert "is no column of a record" in refused_query(table, sql, SpecError)
+    else:
+        assert by_query(table, sql) == [1, 1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.struct({"a": pa.int64()}), pa.binary(), pa.timestamp("ms")])
+def test_types_that_may_fail_in_a_query_are_refused_where_it_reads_them(kind: pa.DataType):
+    table = pa.table({"person": [SECRET], "age": [5], "odd": pa.nulls(1, kind)})
+    assert "cannot read row by row without failing" in refused_query(
+        table, b"SELECT person, age FROM source WHERE odd IS NOT NULL", ColumnRefused
+    )
+    assert by_query(table, ALL_OF_IT) == [1, 0, 0, 0, 0]
+    axes = [{**WARD, "column": "odd", "name": "oddly"}]
+    assert "which cannot serve as a categorical axis" in refused_query(table, ALL_OF_IT, ColumnRefused, axes=axes)
+    assert "cannot read row by row" in refused_query(table, b"SELECT person, odd FROM source", ColumnRefused, axes=axes)
+
+
+def test_time_stamps_that_may_fail_the_reader_are_refused_through_any_query():
+    table = pa.table({"person": [1], "age": [5], "at": pa.array([2**63 - 1], pa.int64()).view(pa.timestamp("ms"))})
+    periods = {"period": "week", "period_column": "at", "at": "2026-03-02"}
+    for trusted in (False, True):
+        message = refused_query(table, ALL_OF_IT, ColumnRefused, trusted_sql=trusted, **periods)
+        assert "TIMESTAMP_MS, which cannot serve as a period column" in message
+
+
+def undecodable(*values: bytes) -> pa.Array:
+    offsets = pa.array(np.cumsum([0, *map(len, values)]), pa.int32()).buffers()[1]
+    return pa.Array.from_buffers(pa.string(), len(values), [None, offsets, pa.py_buffer(b"".join(values))])
+
+
+@pytest.mark.parametrize(
+    "made", ["person", "replace(TRY_CAST(person AS VARCHAR), '?', '')", "right(TRY_CAST(person AS VARCHAR), 4)"]
+)
+def test_units_that_differ_in_bytes_alone_never_share_a_bound_whatever_a_query_makes_of_them(made: str):
+    sql = f"SELECT {made} AS unit, age FROM source".encode()
+    counts = [
+        sum(by_query(pa.table({"person": undecodable(*people), "age": [5] * len(people)}), sql, **UNIT))
+        for people in ([b"a\xff-123"], [b"a\xff-123", b"b\xfe-123"], [b"a\xff-123", b"b\xfe-123", b"c--123"])
+    ]
+    assert counts == [0, 0, 1]
+
+
+UNIT = {"privacy_unit": "unit", "max_rows_per_unit": 1}
+
+
+def test_a_trusted_query_may_put_rows_together():
+    sql = b"SELECT person, count(*) AS age FROM source GROUP BY person"
+    assert by_query(PEOPLE, sql, trusted_sql=True, axes=[{"column": "age", "edges": [1, 2, 3]}]) == [1, 1]
+
+
+def test_a_trusted_query_reaches_no_other_file(tmp_path: Path):
+    (tmp_path / "other.csv").write_text("x\n1\n")
+    for reading in (f"'{tmp_path}/other.csv'", f"read_csv('{tmp_path}/other.csv')"):
+        sql = f"SELECT person, x AS age FROM source, {reading}".encode()
+        assert "source" in refused_query(PEOPLE, sql, SpecError, trusted_sql=True)
+
+
+def test_a_trusted_query_that_fails_shows_nothing_of_the_records():
+    table = pa.table({"person": [SECRET], "age": [SECRET]})
+    sql = b"SELECT person, CAST(age AS INTEGER) AS age FROM source"
+    assert "or a row on which the trusted query fails" in refused_query(table, sql, SourceRefused, trusted_sql=True)
+
+
+def test_what_the_query_says_is_part_of_the_digest_and_where_it_lies_is_not(tmp_path: Path):
+    written(tmp_path, {"a.sql": CLEANED, "b.sql": CLEANED, "c.sql": CLEANED + b"-- so", "d.sql": ALL_OF_IT})
+    plain = spec(tmp_path)
+    digests = {name: spec(tmp_path, source_sql=f"{name}.sql").digest for name in "abcd"}
+    assert digests["a"] == digests["b"] and len({plain.digest, *digests.values()}) == 4
+    assert spec(tmp_path, source_sql="d.sql", trusted_sql=True).digest not in {plain.digest, *digests.values()}
+
+
+def test_trust_without_a_query_is_refused(tmp_path: Path):
+    with pytest.raises(SpecError, match="source_sql: is required with `trusted_sql: true`"):
+        spec(tmp_path, trusted_sql=True)
+
+
+def test_a_file_named_by_the_environment_is_read_and_not_shown(tmp_path: Path):
+    written(tmp_path, {"secret/a.sql": ALL_OF_IT})
+    there = FromEnvironment(str(tmp_path / "secret" / "a.sql"), "{{ env.DIR }}/a.sql")
+    assert spec(tmp_path, source_sql=there).source_sql == "{{ env.DIR }}/a.sql"
+    with pytest.raises(SpecError) as caught:
+        spec(tmp_path, source_sql=FromEnvironment("secret/b.sql", "{{ env.DIR }}/b.sql"))
+    assert "secret" not in str(caught.value) and "{{ env.DIR }}/b.sql there is no such file" in str(caught.value)
+
+
+def test_a_release_by_query_says_in_its_audit_whether_it_was_trusted(office: Office):
+    office.opened()
+    (office.folder / "q.sql").write_text("SELECT * FROM source")
+    for trusted, release in ((False, "wards"), (True, "trusted_wards")):
+        more = {"trusted_sql": True} if trusted else {}
+        office.write_spec(release=release, source_sql="q.sql", **more)
+        office.released()
+        audit = json.loads((office.published(release) / "audit.json").read_bytes())
+        assert audit.get("trusted_sql") == (True if trusted else None)
+    (office.folder / "q.sql").write_text("SELECT * FROM source -- changed")
+    ran = office.release()
+    assert ran.code == 1 and "--revise" in ran.err

@@ -16,6 +16,9 @@ import typer
 from rich.markup import escape
 
 from dphist_pipeline import mechanisms as registry
+from dphist_pipeline.cli_compare import SeveralEpsilons, compare
+from dphist_pipeline.cli_decide import print_waiting, publish, withdraw
+from dphist_pipeline.cli_plan import forecast, new, rehearse
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.privacy.ledger import Account, as_text
 from dphist_pipeline.spec.loading import load_spec, project_folder
@@ -48,6 +51,12 @@ ledger_app = typer.Typer(
     help="Accounts of epsilon: open one, raise it, see what was spent, verify.", no_args_is_help=True
 )
 app.add_typer(ledger_app, name="ledger")
+app.command()(publish)
+app.command()(withdraw)
+app.command()(new)
+app.command()(rehearse)
+app.command(cls=SeveralEpsilons)(forecast)
+app.command(cls=SeveralEpsilons)(compare)
 
 StoreOption = Annotated[
     Path | None,
@@ -74,9 +83,26 @@ def init(store: StoreOption = None, as_json: JsonOption = False) -> None:
 
 
 @app.command()
-def check(spec: SpecArgument, as_json: JsonOption = False) -> None:
+def check(
+    spec: SpecArgument,
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="Show the declared grid, the published columns and what the account leaves."),
+    ] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Checks a spec without opening any data, and says what a release of it would be."""
     checked = load_spec(spec)
+    if explain:
+        from dphist_pipeline.explaining import explained, print_explained
+
+        told = explained(checked, store)
+        if as_json:
+            print_json(told)
+        else:
+            print_explained(checked, told)
+        return
     facts = {
         "release": checked.release,
         "mechanism": checked.mechanism,
@@ -133,9 +159,14 @@ def release(
     checked = load_spec(spec)
     opened = Store.open(store_folder(store, checked.base))
     from dphist_pipeline import pipeline
+    from dphist_pipeline.approvals import AwaitsApproval
 
-    with progress(as_json) as step:
-        made = pipeline.release(checked, opened, period, reason=reason.strip(), progress=step)
+    try:
+        with progress(as_json) as step:
+            made = pipeline.release(checked, opened, period, reason=reason.strip(), progress=step)
+    except AwaitsApproval as waiting:
+        print_waiting(waiting, as_json)
+        return
     statement = opened.ledger().statement(checked.account)
     if as_json:
         print_json(

@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline import mechanisms, stages
+from dphist_pipeline import approvals, mechanisms, stages
+from dphist_pipeline.approvals import NothingToApprove
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimate import Estimate
 from dphist_pipeline.privacy.private_counts import PrivateCounts
 from dphist_pipeline.releases import Release
 from dphist_pipeline.spec.epsilon import parse_epsilon
 from dphist_pipeline.spec.model import ReleaseSpec
-from dphist_pipeline.store import Store
+from dphist_pipeline.store import Key, Store
 
 
 def release(
@@ -55,6 +56,49 @@ def release(
             made = stages.publish(attempt, paid, folder)
     stages.refresh_catalogue(attempt)
     return made
+
+
+def publish(
+    spec: ReleaseSpec,
+    store: Store | Path | str,
+    approved_by: str,
+    period: str | None = None,
+    *,
+    now: datetime | None = None,
+    progress: stages.Progress = lambda step: None,
+) -> Release:
+    """Publishes what a release of `publish: manual` holds back; the ledger and the audit say who approved it.
+
+    Args:
+        spec: as released.
+        store: that holds its answers.
+        approved_by: a name; everybody can read it.
+        period: as for `release`.
+        now: as for `release`.
+        progress: as for `release`.
+
+    Raises:
+        NothingToApprove: it was never drawn, or publishes by itself.
+    """
+    store = store if isinstance(store, Store) else Store.open(Path(store))
+    attempt = stages.begin(spec, store, period, now or datetime.now(UTC), "", progress)
+    if spec.publish == "automatic":
+        raise NothingToApprove(attempt.key, "it publishes by itself; `publish: manual` in its spec would hold it back")
+    if attempt.charge is None:
+        raise NothingToApprove(attempt.key, "it was not drawn yet; run `dphist release` first")
+    attempt.ledger.note(attempt.charge, "approved", approved_by)
+    return release(spec, store, attempt.key.period, now=now, progress=progress)
+
+
+def withdraw(store: Store | Path | str, name: str, period: str, reason: str) -> list[Path]:
+    """Takes back all publications of a release's period: see `approvals.withdraw`; the catalogue no longer has them."""
+    from dphist_pipeline.answering.building import build_apart
+
+    store = store if isinstance(store, Store) else Store.open(Path(store))
+    folders = approvals.withdraw(store, name, period, reason)
+    with store.run(Key(name, period, 1)) as scratch, store.building():
+        build_apart(store.public, scratch)
+    return folders
 
 
 def sanitize(

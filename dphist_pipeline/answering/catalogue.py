@@ -81,14 +81,17 @@ def _version() -> str:
 
 
 def published(public: Path) -> list[tuple[Path, dict[str, Any]]]:
-    """Every publication with its audit, by release, period and revision; folders that were moved away do not count."""
+    """Every publication with its audit, by release, period and revision.
+
+    Folders that were moved away do not count, and publications that were withdrawn do not, either.
+    """
     folders = [path.parent for path in public.glob("*/period=*/revision=*/audit.json")]
     found = []
     for folder in folders:
         if folder.name.removeprefix("revision=").isdecimal():
             audit = read_audit(folder)
             key = Key(audit["release"], audit["period"], audit["revision"])
-            if folder == public / key.public_place:
+            if folder == public / key.public_place and "withdrawn" not in audit:
                 found.append((folder, audit))
     return sorted(found, key=lambda publication: [publication[1][name] for name in ("release", "period", "revision")])
 

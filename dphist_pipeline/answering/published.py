@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -22,13 +23,27 @@ class NotPublished(DphistError):
         super().__init__(f"no {what} {name[:60]!r} is published in this store. {hint}")
 
 
+class TakenBack(DphistError):
+    """A publication that its office has withdrawn."""
+
+    def __init__(self, audit: Mapping[str, Any]) -> None:
+        self.reason = str(audit["withdrawn"]["reason"])
+        super().__init__(
+            f"release '{audit['release']}', period {audit['period']}, revision {audit['revision']} was withdrawn on "
+            f"{audit['withdrawn']['at'][:10]}: {self.reason}. Nothing answers from it; name another period."
+        )
+
+
 def answer_published(folder: Path, box: Mapping[str, Wanted]) -> Answer:
     """Answers from one published folder; see `boxes.answer_box`.
 
     Raises:
         PublishedFilesDamaged: a published file is missing or altered.
+        TakenBack: it was withdrawn.
     """
     audit = read_audit(folder)
+    if "withdrawn" in audit:
+        raise TakenBack(audit)
     domain = domain_of(audit["axes"])
     rows = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
     values, unbiased = (column.to_numpy().reshape(domain.shape) for column in rows.columns)

@@ -22,6 +22,7 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.integrations.dagster_views import columns_of, published_metadata
 from dphist_pipeline.spec.loading import project_folder, spec_from_attributes
 from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.periods import MONTHS
 from dphist_pipeline.store import Store, store_folder
 
 T = TypeVar("T")
@@ -31,7 +32,8 @@ WITHHELD = (
     "that nothing has been paid for yet."
 )
 FIRST_PERIOD = "2020-01-01"
-CRON = {"month": "0 0 1 * *", "quarter": "0 0 1 1,4,7,10 *", "year": "0 0 1 1 *"}
+STEPS = ("records", "cube", "sanitized", "published")
+MONTHS_BETWEEN = {"month": 1, "quarter": 3, "year": 12}
 
 _REQUIRED = [name for name, field in ReleaseSpec.model_fields.items() if field.is_required()]
 
@@ -105,7 +107,7 @@ def release_definitions(spec: ReleaseSpec, change: Any = lambda asset: asset) ->
     ]
     job = dg.define_asset_job(
         name=f"{spec.release}_job",
-        selection=dg.AssetSelection.assets(*(asset.key for asset in specs.values())),
+        selection=dg.AssetSelection.assets(*(asset.key for name, asset in specs.items() if name in _steps(spec))),
         description=f"Releases {spec.release}: charged once, whatever happens.",
         # A component cannot set a project's executor; in one process a release takes a second instead of half a minute.
         executor_def=dg.in_process_executor,
@@ -114,15 +116,28 @@ def release_definitions(spec: ReleaseSpec, change: Any = lambda asset: asset) ->
     return dg.Definitions(assets=assets, jobs=[job], schedules=schedules)
 
 
+def _steps(spec: ReleaseSpec) -> tuple[str, ...]:
+    """What the job runs: with `publish: manual`, all but the last step, which waits for `dphist publish`."""
+    return STEPS if spec.publish == "automatic" else STEPS[:-1]
+
+
 def partitions_of(spec: ReleaseSpec) -> dg.TimeWindowPartitionsDefinition | None:
     """The periods as Dagster partitions, keyed by their first day; None for `period: none`."""
     if spec.period == "none":
         return None
-    cron = CRON.get(spec.period, f"0 0 * * {0 if spec.week_starts == 'sunday' else 1}")
     start = spec.first_period or FIRST_PERIOD
     return dg.TimeWindowPartitionsDefinition(
-        start=start, fmt="%Y-%m-%d", cron_schedule=cron, timezone=str(spec.time_zone)
+        start=start, fmt="%Y-%m-%d", cron_schedule=_cron(spec), timezone=str(spec.time_zone)
     )
+
+
+def _cron(spec: ReleaseSpec) -> str:
+    """When periods start, at local midnight."""
+    if spec.period == "week":
+        return f"0 0 * * {0 if spec.week_starts == 'sunday' else 1}"
+    first = MONTHS.index(spec.quarter_starts)
+    months = sorted((first + passed) % 12 + 1 for passed in range(0, 12, MONTHS_BETWEEN[spec.period]))
+    return f"0 0 1 {'*' if len(months) == 12 else ','.join(map(str, months))} *"
 
 
 def _asset_specs(spec: ReleaseSpec) -> dict[str, dg.AssetSpec]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import sqlalchemy as sa
 
@@ -25,6 +25,7 @@ from dphist_pipeline.privacy.ledger_entries import (
     Charge,
     ChargeRequest,
     Entry,
+    Note,
     Statement,
     as_text,
     canonical,
@@ -46,6 +47,7 @@ from dphist_pipeline.privacy.ledger_errors import (
     LedgerReadOnly,
     LedgerUnusable,
     LedgerUrlRefused,
+    NotedOtherwise,
     NotRecordable,
     Overspend,
     PublishedDiffers,
@@ -83,6 +85,8 @@ __all__ = [
     "LedgerUnusable",
     "LedgerUrlRefused",
     "NotRecordable",
+    "Note",
+    "NotedOtherwise",
     "Overspend",
     "PublishedDiffers",
     "ReasonMissing",
@@ -216,6 +220,22 @@ class Ledger:
             books = gather(self._file.where, _some(connection, _of_period(charge.release, charge.period)))
         self._refuse_unknown_charge(books, charge)
         return books.published.get(charge.number)
+
+    def note(self, charge: Charge, kind: Literal["approved", "withdrawn"], text: str) -> None:
+        """Writes down who approves a charge's publication, or why it is withdrawn; the same again does nothing."""
+        with self._file.transaction("write") as connection:
+            books = self._books(connection, charge.account, charge.release, charge.period)
+            self._refuse_unknown_charge(books, charge)
+            if not books.judge_note(charge, kind, text):
+                facts = {"charge": charge.number, "text": text}
+                _append(connection, books, utc_now(), kind, facts, charge.account, charge)
+
+    def notes(self, charge: Charge) -> dict[str, Note]:
+        """What was said about a charge after it, by kind."""
+        with self._file.transaction("read") as connection:
+            books = gather(self._file.where, _some(connection, _of_period(charge.release, charge.period)))
+        self._refuse_unknown_charge(books, charge)
+        return books.notes.get(charge.number, {})
 
     def entries(self) -> list[Entry]:
         """Every entry, in order, as it is; `verify` tells whether they hold together."""

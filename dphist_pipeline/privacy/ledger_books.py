@@ -16,6 +16,7 @@ from dphist_pipeline.privacy.ledger_entries import (
     Charge,
     ChargeRequest,
     Entry,
+    Note,
     Statement,
     as_text,
     charge_of,
@@ -25,6 +26,7 @@ from dphist_pipeline.privacy.ledger_errors import (
     AccountDisagrees,
     AccountExists,
     AlreadyCharged,
+    NotedOtherwise,
     Overspend,
     PublishedDiffers,
     RevisionSkipped,
@@ -52,6 +54,7 @@ class Books:
     accounts: dict[str, Account] = field(default_factory=dict)
     charges: dict[_Key, dict[int, Charge]] = field(default_factory=dict)
     published: dict[int, str] = field(default_factory=dict)
+    notes: dict[int, dict[str, Note]] = field(default_factory=dict)
     spenders: dict[str, list[tuple[int, Charge]]] = field(default_factory=dict)
     _spent: dict[tuple[str, int | None], Fraction] = field(default_factory=dict)
 
@@ -124,6 +127,14 @@ class Books:
             raise PublishedDiffers(charge, there, digest)
         return there is not None
 
+    def judge_note(self, charge: Charge, kind: str, text: str) -> bool:
+        """Whether a charge carries this very note already; another one of its kind is refused."""
+        refuse_no_reason(f"{key_text(charge)}: that it is {kind}", text)
+        there = self.notes.get(charge.number, {}).get(kind)
+        if there is not None and there.text != text:
+            raise NotedOtherwise(charge, there)
+        return there is not None
+
     def _refuse_overspend(self, account: Account, request: ChargeRequest, year: int) -> None:
         left = account.total - self.spent(account, year)
         if request.epsilon > left:
@@ -153,6 +164,11 @@ class Books:
     def _post_published(self, entry: Entry, facts: Mapping[str, Any]) -> None:
         self.published[facts["charge"]] = facts["digest"]
 
+    def _post_note(self, entry: Entry, facts: Mapping[str, Any]) -> None:
+        kind: Any = entry.kind
+        note = Note(kind, facts["text"], entry.made_at, entry.number)
+        self.notes.setdefault(facts["charge"], {})[entry.kind] = note
+
 
 _POST: dict[str, Callable[[Books, Entry, Mapping[str, Any]], None]] = {
     "created": Books._post_created,
@@ -160,6 +176,8 @@ _POST: dict[str, Callable[[Books, Entry, Mapping[str, Any]], None]] = {
     "raised": Books._post_raised,
     "charged": Books._post_charged,
     "published": Books._post_published,
+    "approved": Books._post_note,
+    "withdrawn": Books._post_note,
 }
 
 

@@ -75,6 +75,23 @@ class Statement:
 
 
 @dataclass(frozen=True)
+class Note:
+    """What was said about a charge after it: that somebody approves its publication, or that it is withdrawn.
+
+    Attributes:
+        kind: of its entry.
+        text: who approves, or why it is withdrawn.
+        made_at: when.
+        number: of its entry.
+    """
+
+    kind: Literal["approved", "withdrawn"]
+    text: str
+    made_at: str
+    number: int
+
+
+@dataclass(frozen=True)
 class Entry:
     """One row of the ledger. `hash` seals all the other fields, the previous entry's hash among them.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from dphist_pipeline.errors import DphistError, did_you_mean
-from dphist_pipeline.privacy.ledger_entries import Account, Charge, ChargeRequest, as_text
+from dphist_pipeline.privacy.ledger_entries import Account, Charge, ChargeRequest, Note, as_text
 
 _SPENDERS_SHOWN = 5
 
@@ -209,6 +209,17 @@ class PublishedDiffers(LedgerError):
             f"{key_text(charge)} was published already with values {there[:16]}, not {asked[:16]}. "
             "One charge pays for one set of values. Keep the published files; were the journal's answers "
             "lost or changed, charge a new revision: --revise --reason '...'."
+        )
+
+
+class NotedOtherwise(LedgerError):
+    """A publication was approved, or withdrawn, already, in other words."""
+
+    def __init__(self, charge: Charge, note: Note) -> None:
+        self.charge, self.note = charge, note
+        super().__init__(
+            f"{key_text(charge)} was {note.kind} already, on {note.made_at[:10]}: '{note.text}'. It stands once, and "
+            "stays as it is."
         )
 
 

@@ -10,6 +10,7 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.privacy.ledger_books import Books, account_of
 from dphist_pipeline.privacy.ledger_entries import (
     SCHEMA_VERSION,
+    Charge,
     ChargeRequest,
     Entry,
     canonical,
@@ -27,6 +28,8 @@ _FACTS = {
     "raised": {"total", "reason", "year"},
     "charged": {"epsilon", "digest", "reason", "year"},
     "published": {"charge", "digest", "year"},
+    "approved": {"charge", "text", "year"},
+    "withdrawn": {"charge", "text", "year"},
 }
 
 
@@ -124,10 +127,20 @@ def _rejudge_charged(books: Books, entry: Entry, facts: Mapping[str, Any]) -> No
         raise _BrokenRuleError(f"{key_text(charge)} is charged a second time")
 
 
-def _rejudge_published(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
+def _charge_meant(books: Books, entry: Entry, facts: Mapping[str, Any]) -> Charge:
     there = books.charges.get((str(entry.release), str(entry.period)), {}).get(entry.revision or 0)
     if there is None or (there.number, there.account) != (facts["charge"], entry.account):
-        raise _BrokenRuleError("it publishes what was not charged")
+        raise _BrokenRuleError("it is about what was not charged")
+    return there
+
+
+def _rejudge_note(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
+    if books.judge_note(_charge_meant(books, entry, facts), entry.kind, facts["text"]):
+        raise _BrokenRuleError(f"it is {entry.kind} a second time")
+
+
+def _rejudge_published(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
+    there = _charge_meant(books, entry, facts)
     refuse_bad_digest(facts["digest"])
     if books.judge_published(there, facts["digest"]):
         raise _BrokenRuleError("it is published a second time")
@@ -139,6 +152,8 @@ _JUDGE: dict[str, Callable[[Books, Entry, Mapping[str, Any]], None]] = {
     "raised": _rejudge_raised,
     "charged": _rejudge_charged,
     "published": _rejudge_published,
+    "approved": _rejudge_note,
+    "withdrawn": _rejudge_note,
 }
 
 

@@ -73,7 +73,7 @@ def write_release(estimate: Estimate, scales: Mapping[str, Fraction], facts: dic
             **{name: version(name) for name in VERSIONS},
         },
     }
-    audit["audit_digest"] = _audit_digest(audit)
+    audit["audit_digest"] = audit_digest(audit)
     (staging / "audit.json").write_text(json.dumps(audit, indent=2) + "\n", encoding="utf-8")
     for name in FILES:
         (staging / name).chmod(0o644)
@@ -143,7 +143,7 @@ def read_audit(published: Path) -> dict[str, Any]:
     try:
         audit: dict[str, Any] = json.loads((published / "audit.json").read_bytes())
         expected = dict(audit["files"])
-        if audit["audit_digest"] != _audit_digest(audit):
+        if audit["audit_digest"] != audit_digest(audit):
             damaged = "audit.json"
     except (OSError, ValueError, KeyError, TypeError):
         damaged = "audit.json"
@@ -154,7 +154,7 @@ def read_audit(published: Path) -> dict[str, Any]:
     return audit
 
 
-def _audit_digest(audit: dict[str, Any]) -> str:
+def audit_digest(audit: dict[str, Any]) -> str:
     """SHA-256 of an audit's facts, its own digest left out, whatever their layout in the file."""
     facts = {name: fact for name, fact in audit.items() if name != "audit_digest"}
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

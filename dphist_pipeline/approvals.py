@@ -1,0 +1,120 @@
+"""What people decide about a publication: that it may go out (`publish: manual`), and that it is taken back.
+
+Both are entries of the ledger, which says who or why, and when; neither gives any budget back. What is taken back keeps
+its files, with the mark in its audit, for whoever has copies of them; it leaves the catalogue, and nothing answers from
+it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from dphist_pipeline.answering.published import NotPublished
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.files import sync_folder
+from dphist_pipeline.privacy.ledger import Charge, Ledger, Note
+from dphist_pipeline.publishing.release_files import audit_digest, read_audit
+from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.store import Key, Store
+
+
+class AwaitsApproval(DphistError):
+    """A release of `publish: manual` that is charged and drawn, and that nobody has approved yet."""
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+        period = "" if key.period == "all" else f" --period {key.period}"
+        super().__init__(
+            f"release '{key.release}', period {key.period}, revision {key.revision} is charged and drawn, and waits "
+            f"for approval: its spec says `publish: manual`. Publish it, for nothing more: "
+            f"dphist publish SPEC{period} --approved-by NAME"
+        )
+
+
+class NothingToApprove(DphistError):
+    """An approval of what was never drawn, or of what publishes by itself."""
+
+    def __init__(self, key: Key, problem: str) -> None:
+        self.key = key
+        super().__init__(f"release '{key.release}', period {key.period}: {problem}. Nothing was changed.")
+
+
+class Withdrawn(DphistError):
+    """A publication that was taken back."""
+
+    def __init__(self, key: Key, note: Note) -> None:
+        self.key, self.note = key, note
+        super().__init__(
+            f"release '{key.release}', period {key.period}, revision {key.revision} was withdrawn on "
+            f"{note.made_at[:10]}: {note.text}. What it spent stays spent. To publish that period anew, at its price: "
+            "dphist release with --revise --reason TEXT."
+        )
+
+
+def refuse_withdrawn(ledger: Ledger, charge: Charge, key: Key) -> None:
+    """Raises Withdrawn where the ledger says so."""
+    note = ledger.notes(charge).get("withdrawn")
+    if note is not None:
+        raise Withdrawn(key, note)
+
+
+def approval(spec: ReleaseSpec, ledger: Ledger, charge: Charge, key: Key) -> dict[str, Any]:
+    """What the audit says of the approval; nothing where a release publishes by itself.
+
+    Raises:
+        AwaitsApproval: nobody approved yet.
+    """
+    if spec.publish == "automatic":
+        return {}
+    note = ledger.notes(charge).get("approved")
+    if note is None:
+        raise AwaitsApproval(key)
+    return {"approved": {"by": note.text, "at": note.made_at, "entry": note.number}}
+
+
+def withdraw(store: Store, release: str, period: str, reason: str) -> list[Path]:
+    """Takes back all publications of a release's period; the same again changes nothing.
+
+    Args:
+        store: that holds them.
+        release: its name.
+        period: its key, the first day or `all`.
+        reason: why; everybody can read it.
+
+    Returns:
+        The folders that are marked now. Who calls builds the catalogue anew.
+
+    Raises:
+        NotPublished: there is no such publication.
+        LedgerError: no reason, or it was withdrawn for another one.
+    """
+    ledger = store.ledger()
+    marked = []
+    for charge in ledger.charges(release, period):
+        if ledger.published_digest(charge) is not None:
+            ledger.note(charge, "withdrawn", reason)
+            folder = store.published(Key(release, period, charge.revision))
+            if folder.exists():
+                _mark(folder, ledger.notes(charge)["withdrawn"])
+                marked.append(folder)
+    if not marked:
+        raise NotPublished(f"period of '{release}'", period, [])
+    return marked
+
+
+def _mark(folder: Path, note: Note) -> None:
+    """Writes the withdrawal into a publication's audit, at once and for good."""
+    audit = read_audit(folder)
+    audit["withdrawn"] = {"reason": note.text, "at": note.made_at, "entry": note.number}
+    audit["audit_digest"] = audit_digest(audit)
+    draft = folder / ".audit.json.new"
+    with draft.open("w", encoding="utf-8") as file:
+        file.write(json.dumps(audit, indent=2) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    draft.chmod(0o644)
+    draft.replace(folder / "audit.json")
+    sync_folder(folder)

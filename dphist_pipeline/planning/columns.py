@@ -1,0 +1,172 @@
+"""The names and types of a file's columns: a Parquet file's schema, or a CSV file's header line. No value is read."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import re
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.spec.refusals import shortened
+from dphist_pipeline.spec.sources import FORMATS, ending_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Kind = Literal["number", "date", "text", "boolean", "useless"]
+
+LONGEST_HEADER = 1 << 20
+DELIMITERS = (",", ";", "\t", "|")
+COMPRESSIONS = {".csv.gz": "gzip", ".csv.zst": "zstd"}
+# What a header line does not hold: numbers, dates and times. Then it is a record, and its values are nobody's to write.
+_VALUE = re.compile(
+    r"[+-]?[\d.,]*\d[\d.,]*([eE][+-]?\d+)?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?|\d\d:\d\d.*", re.ASCII
+)
+
+
+class ColumnsUnknown(DphistError):
+    """A file whose columns cannot be told."""
+
+    def __init__(self, file: str, problem: str) -> None:
+        self.file, self.problem = file, problem
+        super().__init__(f"{shortened(file, 300)}: {problem}")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as the file declares it.
+
+    Attributes:
+        name: as it stands in the file.
+        kind: what it can serve as; `useless` for none.
+        type: in the file's own words; nothing for CSV, where all is text.
+    """
+
+    name: str
+    kind: Kind
+    type: str = ""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of a file, and how a CSV file parts its fields.
+
+    Attributes:
+        file: whose columns were read.
+        columns: in the file's order.
+        delimiter, quote: of CSV; empty for Parquet.
+    """
+
+    file: Path
+    columns: tuple[Column, ...]
+    delimiter: str = ""
+    quote: str = ""
+
+
+def layout_of(named: str) -> Layout:
+    """The columns of a file, or of the first file of a glob.
+
+    Raises:
+        ColumnsUnknown: for what is no file, no table, or has no header line.
+    """
+    file = _first_file(named)
+    return _parquet(file) if ending_of(file.name) == ".parquet" else _csv(file)
+
+
+def _first_file(named: str) -> Path:
+    path = Path(named)
+    try:
+        found = [path] if path.exists() else sorted(map(Path, glob.glob(named, recursive=True)))  # noqa: PTH207
+        regular = bool(found) and found[0].is_file()
+    except (OSError, ValueError):
+        found, regular = [], False
+    if not found:
+        raise ColumnsUnknown(named, "there is no such file")
+    if not regular:
+        raise ColumnsUnknown(
+            named, "is not a regular file; name a Parquet or CSV file, or several as in data/*.parquet"
+        )
+    if FORMATS.get(ending_of(found[0].name) or "") not in ("parquet", "csv"):
+        raise ColumnsUnknown(named, "must end in .parquet, .csv, .csv.gz or .csv.zst; for others leave out --from")
+    if glob.has_magic(str(found[0])):
+        raise ColumnsUnknown(
+            named, "has one of the characters * ? [ in its name, which no release reads; rename the file"
+        )
+    return found[0]
+
+
+def _parquet(file: Path) -> Layout:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    schema = None
+    try:
+        schema = parquet.read_schema(file)
+    except OSError as error:
+        problem = error.strerror or "is cut off"
+    except (pa.ArrowException, ValueError):
+        problem = "is not a readable Parquet file"
+    if schema is None:
+        raise ColumnsUnknown(str(file), f"cannot be read: {problem}")
+    return Layout(file, tuple(Column(field.name, _kind(field.type), str(field.type)) for field in schema))
+
+
+def _kind(kind: pa.DataType) -> Kind:
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        return _kind(kind.value_type)
+    if types.is_boolean(kind):
+        return "boolean"
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return "number"
+    if types.is_date(kind) or (types.is_timestamp(kind) and kind.unit in ("us", "ns")):
+        return "date"
+    texts = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    return "text" if texts or types.is_null(kind) or str(kind) == "extension<arrow.uuid>" else "useless"
+
+
+def _csv(file: Path) -> Layout:
+    line = _header_line(file)
+    delimiter = max(DELIMITERS, key=line.count)
+    quote = '"' if '"' in line else ""
+    quoting: dict[str, Any] = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
+    names = next(csv.reader([line], delimiter=delimiter, **quoting), [])
+    if not names or not all(name.strip() for name in names) or len({name.lower() for name in names}) < len(names):
+        raise ColumnsUnknown(str(file), "its first line must name every column once, in UTF-8")
+    if any(_VALUE.fullmatch(name.strip()) for name in names):
+        raise ColumnsUnknown(str(file), "its first line holds numbers or dates, so it is a record; add a header line")
+    return Layout(file, tuple(Column(name, "text") for name in names), delimiter, quote)
+
+
+def _header_line(file: Path) -> str:
+    """The first line alone: without a buffer, not a byte behind it is read of a file that is not compressed."""
+    problem = "its first line is no header line in UTF-8"
+    try:
+        with closing(_opened(file)) as stream:
+            line = stream.readline(LONGEST_HEADER)
+        text = line.decode("utf-8-sig").rstrip("\r\n")
+        if text and "\0" not in text and len(line) < LONGEST_HEADER:
+            return text
+    except UnicodeDecodeError:
+        pass
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror or 'is no archive of its kind'}"
+    raise ColumnsUnknown(str(file), problem)
+
+
+def _opened(file: Path) -> IO[bytes]:
+    compression = COMPRESSIONS.get(ending_of(file.name) or "")
+    if compression is None:
+        stream: IO[bytes] = file.open("rb", buffering=0)
+        return stream
+    import io
+
+    import pyarrow as pa
+
+    unpacked: IO[bytes] = io.BufferedReader(pa.input_stream(str(file), compression=compression))
+    return unpacked

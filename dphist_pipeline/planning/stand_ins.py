@@ -1,0 +1,100 @@
+"""Counts that may be seen, of the shape of a release: public ones, an earlier publication, or declared shapes."""
+
+from __future__ import annotations
+
+import glob
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.evaluation.public_counts import SYNTHETIC, read_counts
+from dphist_pipeline.spec.axes import domain_of
+from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.refusals import shortened
+from dphist_pipeline.spec.sources import ending_of
+
+Numbers = NDArray[np.int64]
+SEED = 20_100_708
+STEEPNESS = 3.0
+FILLED_SHARE = 0.05
+
+
+class StandInRefused(DphistError):
+    """What cannot stand in for the records of a release."""
+
+    def __init__(self, named: str, problem: str) -> None:
+        self.named, self.problem = named, problem
+        super().__init__(f"stand-in {shortened(named, 300)}: {problem}")
+
+
+def declared_shapes(shape: tuple[int, ...], records: int) -> dict[str, Numbers]:
+    """Three tables of so many records: all cells alike; falling along every axis; nearly all in few scattered cells."""
+    cells = int(np.prod(shape))
+    falling = np.ones(shape)
+    for axis, side in enumerate(shape):
+        along = np.exp(-STEEPNESS * np.arange(side) / max(1, side - 1))
+        falling *= along.reshape([-1 if at == axis else 1 for at in range(len(shape))])
+    scattered = np.zeros(cells)
+    filled = max(1, round(cells * FILLED_SHARE))
+    places = np.random.Generator(np.random.PCG64(SEED)).permutation(cells)[:filled]
+    scattered[places] = 1 / np.arange(1, filled + 1)
+    shapes = {"flat": np.ones(cells), "skewed": falling.ravel(), "sparse": scattered}
+    return {name: _whole(weights, records).reshape(shape) for name, weights in shapes.items()}
+
+
+def read_stand_in(named: str, spec: ReleaseSpec, public: Path | None) -> tuple[str, Numbers]:
+    """What stands in, in words, and its counts.
+
+    Args:
+        named: a Parquet or CSV file of counts as `dphist compare` takes it, `synthetic:NAME`, or a published release.
+        spec: whose grid must have the same shape.
+        public: the store's public folder, if there is a store.
+
+    Raises:
+        StandInRefused, CountsRefused: for other shapes, and for the release's own source.
+    """
+    shape = spec.domain.shape
+    if named.startswith(SYNTHETIC) or ending_of(named) is not None:
+        _refuse_source(named, spec)
+        return f"public counts of {named}", read_counts(named, shape)
+    return _published(named, shape, public)
+
+
+def _whole(weights: NDArray[np.float64], records: int) -> Numbers:
+    """Whole numbers as the weights say, that sum to `records`; what is left goes to the largest remainders."""
+    wanted = weights * (records / weights.sum())
+    whole: Numbers = np.floor(wanted).astype(np.int64)
+    left = records - int(whole.sum())
+    whole[np.argsort(whole - wanted, kind="stable")[:left]] += 1
+    return whole
+
+
+def _refuse_source(named: str, spec: ReleaseSpec) -> None:
+    """Refuses the files of the source by their names; none is opened."""
+    own = glob.glob(spec.source_pattern, recursive=True)  # noqa: PTH207 - the pattern is absolute
+    if any(Path(named).exists() and Path(path).exists() and Path(path).samefile(named) for path in own):
+        raise StandInRefused(named, "is the source of the release itself; name counts that are public")
+
+
+def _published(named: str, shape: tuple[int, ...], public: Path | None) -> tuple[str, Numbers]:
+    """The estimates of a release's latest publication, rounded and cut off at 0."""
+    from dphist_pipeline.answering.published import latest_revision
+
+    if public is None:
+        raise StandInRefused(named, "is no file ending in .parquet or .csv, and there is no store with releases")
+    folder = latest_revision(public, named, None)
+    audit: Mapping[str, Any] = json.loads((folder / "audit.json").read_bytes())
+    found = domain_of(audit["axes"]).shape
+    if found != shape:
+        sides, wanted = (" × ".join(map(str, sides)) for sides in (found, shape))
+        raise StandInRefused(named, f"has a grid of {sides} cells, and the spec one of {wanted}")
+    import pyarrow.parquet as pq
+
+    estimates = pq.ParquetFile(folder / "histogram.parquet").read(["estimate"]).column(0).to_numpy()
+    counts = np.rint(estimates.clip(0, 2**40)).astype(np.int64).reshape(shape)
+    return f"{named}, period {audit['period']}, as published (its own noise is in it)", counts

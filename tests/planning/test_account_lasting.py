@@ -1,0 +1,124 @@
+"""How long an account lasts: the releases that are left, and until when."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from office import Office
+
+from dphist_pipeline.planning.lasting import Lasting, _lasting
+from dphist_pipeline.privacy.ledger import Account, Charge, Statement
+from dphist_pipeline.spec.loading import load_spec
+from dphist_pipeline.spec.model import ReleaseSpec
+
+NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
+WEEKLY = {"period": "week", "period_column": "admitted", "release_delay_days": 7}
+
+
+def spec_of(office: Office, **changes: Any) -> ReleaseSpec:
+    office.write_spec(**{**WEEKLY, "epsilon": "1/2", **changes})
+    return load_spec("spec.yaml")
+
+
+def charge(period: str, release: str = "wards", revision: int = 1) -> Charge:
+    return Charge(1, "h", "health", release, period, revision, Fraction(1, 2), "d", "", "2026-03-01T00:00:00Z")
+
+
+def told(spec: ReleaseSpec, total: str, *charges: Charge, yearly: bool = False) -> Lasting:
+    renews = "yearly" if yearly else None
+    account = Account("health", "patient", "add_remove", Fraction(total), renews, "s")  # type: ignore[arg-type]
+    spent = sum((one.epsilon for one in charges), Fraction(0))
+    return _lasting(spec, Statement(account, 2026, account.total, spent, spent, account.total - spent, [*charges]), NOW)
+
+
+def test_weeks_are_paid_one_after_the_other_from_the_latest_finished_one(office: Office) -> None:
+    # On 20 March the latest week that ended a week ago or earlier is that of 2 March.
+    found = told(spec_of(office), "1.9")
+    assert (found.releases, found.last, found.until) == (3, "2026-03-16", "2026-03-30")
+    assert "1.9 of 1.9 left: 3 more releases, the last of the week 2026-03-16, due on 2026-03-30" in found.says
+    assert found.says.endswith("if nothing else is charged to it")
+
+
+def test_the_next_week_follows_the_last_that_was_charged(office: Office) -> None:
+    found = told(spec_of(office), "2", charge("2026-02-23"), charge("2026-03-02"), charge("2026-03-02", revision=2))
+    assert (found.releases, found.last) == (1, "2026-03-09")
+
+
+def test_the_first_period_of_the_spec_begins_where_nothing_was_charged(office: Office) -> None:
+    found = told(spec_of(office, first_period="2026-01-05"), "1")
+    assert (found.releases, found.last, found.until) == (2, "2026-01-12", "2026-01-26")
+
+
+@pytest.mark.parametrize(
+    ("changes", "last"),
+    [
+        ({"period": "month"}, "2026-02-01"),
+        ({"period": "quarter"}, "2025-10-01"),
+        ({"period": "year"}, "2025-01-01"),
+        ({"period": "quarter", "quarter_starts": "february"}, "2025-11-01"),
+        ({"week_starts": "sunday"}, "2026-03-01"),
+    ],
+)
+def test_every_period_has_a_last_one(office: Office, changes: dict[str, str], last: str) -> None:
+    found = told(spec_of(office, **changes), "1/2")
+    assert (found.releases, found.last) == (1, last)
+
+
+def test_too_little_for_one_release_is_said(office: Office) -> None:
+    found = told(spec_of(office), "0.4")
+    assert (found.releases, found.last) == (0, None) and "not enough for one release" in found.says
+
+
+def test_a_table_without_periods_has_releases_left_and_no_date(office: Office) -> None:
+    found = told(spec_of(office, period="none", period_column=...), "26")
+    assert (found.releases, found.last, found.until) == (52, None, None)
+
+
+def test_a_yearly_total_is_used_up_until_january(office: Office) -> None:
+    found = told(spec_of(office), "2", yearly=True)
+    assert (found.releases, found.last) == (4, "2026-03-23")
+    assert "left this year" in found.says and "then used up until 1 January 2027" in found.says
+
+
+def test_a_yearly_total_counts_what_is_late_in_the_year_it_is_charged_in(office: Office) -> None:
+    # Of the weeks of 2026 those that end after 24 December are due in 2027.
+    enough, short = (told(spec_of(office), total, yearly=True) for total in ("26.5", "26"))
+    assert enough.releases is None and "lasts for good, 53 releases a year take at most 26.5 of 26.5" in enough.says
+    assert short.releases is not None and "used up until 1 January" in short.says
+
+
+def test_a_yearly_total_pays_this_year_for_what_is_late_from_the_last(office: Office) -> None:
+    found = told(spec_of(office, first_period="2025-12-01"), "1", yearly=True)
+    assert (found.releases, found.last) == (2, "2025-12-08") and "used up until 1 January 2027" in found.says
+
+
+def test_an_account_beyond_all_periods_is_not_walked_through(office: Office) -> None:
+    found = told(spec_of(office), "1000000")
+    assert found.releases is None and "lasts for centuries" in found.says
+
+
+def test_who_else_spends_is_named(office: Office) -> None:
+    found = told(spec_of(office), "9", charge("2026-03-02", release="other"))
+    assert "it also pays for other, whose coming charges are not taken off here" in found.says
+
+
+def test_charges_under_other_periods_do_not_matter(office: Office) -> None:
+    assert told(spec_of(office, period="month"), "1", charge("2026-03-09")).last == "2026-02-01"
+
+
+def test_no_store_and_no_account_are_said(office: Office) -> None:
+    office.write_spec()
+    words = ["forecast", "spec.yaml", "--mechanism", "geometric", "--json"]
+    assert "not known: there is no store" in office.run(*words).json["account"]["says"]
+    office.opened()
+    office.write_spec(account="nobodys")
+    told_of = office.run(*words).json["account"]
+    assert (told_of["known"], told_of["releases"]) == (False, None) and "nobodys" in told_of["says"]
+    office.write_spec(neighbours="substitute")
+    assert "it protects patient (add_remove)" in office.run(*words).json["account"]["says"]
+    office.write_spec()
+    office.released()
+    assert office.run(*words).json["account"]["releases"] == 19

@@ -1,0 +1,249 @@
+"""`dphist new`: a spec from column names and types, refused until a person has decided what is theirs to decide."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from office import Office
+from refusing import check_changes_nothing
+
+from dphist_pipeline.planning.columns import layout_of
+from dphist_pipeline.spec.loading import load_spec
+from dphist_pipeline.spec.yaml_rules import read_yaml
+
+HEADER = "patient,age,ward,admitted on\n"
+DECIDED = [
+    *(("privacy_unit: \\[\\]", "privacy_unit: patient_id"), ("max_rows_per_unit: TO_DECIDE", "max_rows_per_unit: 3")),
+    *(("neighbours: TO_DECIDE", "neighbours: add_remove"), ("epsilon: TO_DECIDE", "epsilon: 1")),
+    *(("account: TO_DECIDE", "account: health"), ("start: TO_DECIDE", "start: 0"), ("stop: TO_DECIDE", "stop: 100")),
+    *(
+        ("width: TO_DECIDE", "width: 5"),
+        ("values: TO_DECIDE", "values: [surgery]"),
+        ("period: TO_DECIDE", "period: week"),
+    ),
+]
+
+
+def write_parquet(name: str = "people.parquet", **columns: pa.DataType) -> None:
+    names = columns or {
+        **{"patient_id": pa.int64(), "age": pa.int32(), "ward": pa.dictionary(pa.int8(), pa.string())},
+        **{
+            "urgent": pa.bool_(),
+            "admitted": pa.date32(),
+            "left": pa.timestamp("us", "UTC"),
+            "cost": pa.decimal128(9, 2),
+        },
+    }
+    pq.write_table(pa.table({column: pa.array([], kind) for column, kind in names.items()}), name)
+
+
+def attributes(file: str) -> dict[str, Any]:
+    content = read_yaml(Path(file).read_text(encoding="utf-8"))
+    assert isinstance(content, dict)
+    found: dict[str, Any] = content["attributes"]
+    return found
+
+
+def test_types_become_axes_and_periods(office: Office) -> None:
+    write_parquet()
+    ran = office.run("new", "weekly", "--from", "people.parquet")
+    assert (ran.code, ran.err) == (0, "") and "dphist check weekly.yaml" in ran.out
+    told = attributes("weekly.yaml")
+    assert [axis["column"] for axis in told["axes"]] == ["age", "ward", "urgent", "cost"]
+    numbers, texts, flags, _ = told["axes"]
+    assert {"start", "stop", "width"} <= set(numbers) and texts["values"] == "TO_DECIDE"
+    assert flags["values"] == ["false", "true"]
+    assert (told["period"], told["period_column"]) == ("TO_DECIDE", "admitted")
+    text = Path("weekly.yaml").read_text()
+    assert "perhaps patient_id" in text and "also left" in text and "calendar: month" in text
+
+
+def test_check_refuses_the_draft_until_a_person_has_decided_and_names_every_place(office: Office) -> None:
+    write_parquet()
+    places = office.run("new", "weekly", "--from", "people.parquet", "--json").json["to_decide"]
+    refused = office.run("check", "weekly.yaml").err
+    assert len(places) == 13 and all(f"attributes.{place}: " in refused for place in places)
+    text = Path("weekly.yaml").read_text()
+    for written, decided in DECIDED:
+        assert office.run("check", "weekly.yaml").code == 1
+        text = re.sub(written, decided, text)
+        Path("weekly.yaml").write_text(text)
+    assert office.run("check", "weekly.yaml").code == 0
+    assert str(load_spec("weekly.yaml").source) == "people.parquet"
+
+
+def test_without_a_file_all_is_left_to_a_person(office: Office) -> None:
+    places = office.run("new", "bare", "--json").json["to_decide"]
+    assert {"source", "privacy_unit", "neighbours", "epsilon", "account", "axes"} <= set(places)
+
+
+def test_a_csv_file_gives_its_header_line_and_its_delimiter(office: Office) -> None:
+    Path("people.csv").write_text(
+        '"patient";"age";"Ward, old";"admitted on"\n7;1;secret;2026-01-01\n', encoding="utf-8"
+    )
+    assert office.run("new", "wards", "--from", "people.csv").code == 0
+    told = attributes("wards.yaml")
+    assert (told["csv_delimiter"], told["csv_quote"], told["period_column"]) == (";", '"', "admitted on")
+    assert told["axes"][1] == {"column": "Ward, old", "name": "ward_old", "values": "TO_DECIDE", "other": True}
+    assert "secret" not in Path("wards.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("7,34,surgery", "it is a record; add a header line"),
+        ("ann,2026-01-05", "it is a record; add a header line"),
+        ("ann,12:30:01", "it is a record; add a header line"),
+        ("a,,b", "must name every column once"),
+        ("a,A", "must name every column once"),
+        ("", "is no header line"),
+        ("a\0b", "is no header line"),
+    ],
+)
+def test_a_file_without_a_header_line_is_refused_and_none_of_it_repeated(office: Office, line: str, says: str) -> None:
+    Path("people.csv").write_text(f"{line}\nann,1\n")
+    asked = ["new", "wards", "--from", "people.csv"]
+    check_changes_nothing(office, lambda: office.run(*asked), says)
+    assert not any(word in office.run(*asked).err for word in ("surgery", "ann", "2026"))
+
+
+@pytest.mark.parametrize("ending", [".gz", ".zst"])
+def test_archives_give_their_header_line_too(office: Office, ending: str) -> None:
+    name = f"people.csv{ending}"
+    with pa.output_stream(name, compression="gzip" if ending == ".gz" else "zstd") as file:
+        file.write(HEADER.encode() + b"1,2,3,4\n" * 1000)
+    assert [column.name for column in layout_of(name).columns] == ["patient", "age", "ward", "admitted on"]
+    Path(name).write_bytes(b"no archive")
+    check_changes_nothing(office, lambda: office.run("new", "w", "--from", name), "cannot be read")
+
+
+HOSTILE = [
+    *("a\nrelease: other", "{{ env.HOME }}", 'x: "y" # z', "- {column: b}", "'", '"', "\\", "null", "yes", "1", "~"),
+    *(
+        "\u202egnp.exe",
+        "\ufeffid",
+        "\U0001f600",
+        "é",
+        "a" * 300,
+        "select",
+        "estimate",
+        "a,b",
+        "*",
+        "&a",
+        "!!python",
+        "%",
+    ),
+    *("\x7f", "\x85", "\ufffe", " blank ", "age_lower", "# c", "@", "`", "?", ": ", "a]"),
+]
+
+
+def test_hostile_column_names_change_nothing_but_their_own_place(office: Office) -> None:
+    for name in HOSTILE:
+        write_parquet(**{name: pa.string(), "fine": pa.string()})
+        ran = office.run("new", "wards", "--from", "people.parquet", "--json")
+        assert (ran.code, ran.err) == (0, ""), name
+        told = attributes("wards.yaml")
+        assert told["release"] == "wards" and {"column": "fine"}.items() <= told["axes"][-1].items()
+        assert [axis["column"] for axis in told["axes"]] in ([name, "fine"], ["fine"])
+        # Each name that a spec can hold is read back as it is, and only those that it cannot are left out.
+        text = Path("wards.yaml").read_text(encoding="utf-8")
+        assert ("# Left out:" in text) == (len(told["axes"]) == 1)
+        assert all(letter.isprintable() for line in text.splitlines() for letter in line)
+        Path("wards.yaml").unlink()
+
+
+def test_hundreds_of_columns_make_a_draft_that_a_person_can_read(office: Office) -> None:
+    write_parquet(**{f"column_{number}": pa.int64() for number in range(400)})
+    assert office.run("new", "wide", "--from", "people.parquet").code == 0
+    assert len(attributes("wide.yaml")["axes"]) == 4
+    assert "columns after the first 200" in Path("wide.yaml").read_text()
+
+
+def test_types_that_no_axis_takes_are_left_out_with_the_reason(office: Office) -> None:
+    kinds = {"a": pa.list_(pa.int64()), "b": pa.binary(), "c": pa.timestamp("ms"), "d": pa.duration("s")}
+    write_parquet(**kinds, e=pa.uint8())
+    assert office.run("new", "odd", "--from", "people.parquet").code == 0
+    assert [axis["column"] for axis in attributes("odd.yaml")["axes"]] == ["e"]
+    text = Path("odd.yaml").read_text()
+    assert text.count("no axis and no period takes") == 4 and "write micro- or nanoseconds" in text
+
+
+def test_no_file_is_ever_overwritten(office: Office) -> None:
+    Path("wards.yaml").write_text("precious")
+    check_changes_nothing(office, lambda: office.run("new", "wards"), "is there already, and is left as it is")
+    Path("linked.yaml").symlink_to("nowhere.yaml")
+    check_changes_nothing(office, lambda: office.run("new", "wards", "--output", "linked.yaml"), "is there already")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["Wards"], "is not a plain name"),
+        (["select"], "is an SQL word"),
+        (["../wards"], "is not a plain name"),
+        (["catalog"], "every store uses itself"),
+        (["wards", "--from", "nothing.csv"], "there is no such file"),
+        (["wards", "--from", "data"], "is not a regular file"),
+        (["wards", "--from", "notes.txt"], "must end in .parquet"),
+        (["wards", "--from", "office.DUCKDB"], "for others leave out --from"),
+        (["wards", "--from", "broken.parquet"], "is not a readable Parquet file"),
+        (["wards", "--from", "a\0b.csv"], "there is no such file"),
+        (["wards", "--from", "{{ x }}.csv"], "holds a template sign"),
+        (["wards", "--output", "no/such.yaml"], "its folder does not exist"),
+        (["wards", "--output", "data"], "is there already"),
+    ],
+)
+def test_what_cannot_be_drafted_is_refused_in_one_message(office: Office, words: list[str], says: str) -> None:
+    Path("notes.txt").touch()
+    Path("office.DUCKDB").touch()
+    Path("broken.parquet").write_bytes(b"PAR1 no PAR1")
+    Path("{{ x }}.csv").write_text(HEADER)
+    check_changes_nothing(office, lambda: office.run("new", *words), says)
+
+
+def test_odd_file_names_are_named_so_that_a_release_finds_them(office: Office) -> None:
+    for name in ("data/it's: #1.csv", "data/é.csv", "data/- ok.csv"):
+        Path(name).write_text(HEADER)
+        assert office.run("new", "wards", "--from", name).code == 0
+        assert attributes("wards.yaml")["source"] == name
+        Path("wards.yaml").unlink()
+    Path("data/a[1].csv").write_text(HEADER)
+    check_changes_nothing(office, lambda: office.run("new", "w", "--from", "data/a[1].csv"), "rename the file")
+    Path("data/a[1].csv").unlink()
+    assert office.run("new", "wards", "--from", str(office.folder / "data" / "*.csv")).code == 0
+    assert attributes("wards.yaml")["source"] == "data/*.csv"
+
+
+def test_a_source_is_named_from_where_the_spec_will_lie(office: Office) -> None:
+    write_parquet("data/people.parquet")
+    Path("specs").mkdir()
+    assert office.run("new", "wards", "--from", "data/people.parquet", "--output", "specs/wards.yaml").code == 0
+    assert attributes("specs/wards.yaml")["source"] == "data/people.parquet"
+    elsewhere = office.folder.parent / "elsewhere"
+    elsewhere.mkdir()
+    assert office.run("new", "wards", "--from", "data/people.parquet", "--output", elsewhere / "w.yaml").code == 0
+    assert attributes(str(elsewhere / "w.yaml"))["source"] == str(office.folder / "data" / "people.parquet")
+
+
+def test_of_a_csv_file_only_the_header_line_is_read(tmp_path: Path) -> None:
+    counters = Path("/proc/self/io")
+    if not counters.exists():
+        pytest.skip("the system does not count what is read")
+    file = tmp_path / "people.csv"
+    file.write_text(HEADER + "1,2,3,2026-01-01\n" * 100_000)
+    layout_of(str(file))
+
+    def read_so_far() -> int:
+        found = re.search(r"rchar: (\d+)", counters.read_text())
+        assert found is not None
+        return int(found[1])
+
+    before = read_so_far()
+    layout_of(str(file))
+    # Reading the counters is counted, too.
+    assert read_so_far() - before < 10_000

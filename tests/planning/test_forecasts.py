@@ -1,0 +1,262 @@
+"""`dphist forecast`: errors by law or by simulation, what a target costs, from the spec alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from office import Office
+from planned import LINE
+from refusing import check_changes_nothing
+
+from dphist_pipeline import mechanisms
+from dphist_pipeline.answering.intervals import half_width_of_sum
+from dphist_pipeline.domain import Domain
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.evaluation.comparing import released
+from dphist_pipeline.evaluation.contenders import Contender
+from dphist_pipeline.planning.forecast import CELL, Forecaster, has_law
+from dphist_pipeline.planning.inverting import epsilon_at, needed, smallest, step_of
+from dphist_pipeline.planning.questions import questions
+from dphist_pipeline.planning.stand_ins import declared_shapes
+from dphist_pipeline.planning.study import short
+from dphist_pipeline.privacy import noise
+from dphist_pipeline.privacy.noisy import NoisyCells
+
+QUICK = ["--mechanism", "geometric", "--epsilon", "1"]
+LAWFUL = ["geometric", "boost"]
+
+
+def forecaster(shape: tuple[int, ...], sensitivity: int = 1, repeat: int = 1, records: int = 5000) -> Forecaster:
+    return Forecaster(shape, sensitivity, questions(shape), declared_shapes(shape, records), repeat)
+
+
+def rmse(ran: Any, mechanism: str, shape: str = "any") -> dict[str, float]:
+    found: dict[str, float] = next(one for one in ran.json["expected"] if one["mechanism"] == mechanism)["rmse"][shape]
+    return found
+
+
+def test_plain_noise_is_forecast_by_its_law(office: Office) -> None:
+    office.write_spec()
+    ran = office.run("forecast", "spec.yaml", "--json", *QUICK)
+    assert (ran.code, ran.err) == (0, "")
+    variance = noise.variance(Fraction(2))
+    assert rmse(ran, "geometric") == pytest.approx({str(n): math.sqrt(n * variance) for n in (1, 2, 10, 21)})
+    (one,) = ran.json["expected"]
+    assert (one["basis"], one["interval_half_width"]) == ("law", noise.half_width(Fraction(2), Fraction(95, 100)))
+    assert one["box_interval_half_width"]["21"] == half_width_of_sum(Fraction(2), 21)
+
+
+@pytest.mark.parametrize("shape", [(300,), (40, 30)])
+def test_a_law_is_what_releases_show(shape: tuple[int, ...]) -> None:
+    many = forecaster(shape, sensitivity=2, repeat=20)
+    for name in LAWFUL:
+        told = many.expected(Contender(name, name), Fraction(1))
+        assert told.by_law
+        seen = many._simulated(Contender(name, name), Fraction(1), many.counts["sparse"], many.asked)
+        assert seen[CELL] == pytest.approx(told.errors["any"][CELL], rel=0.12)
+        # Boxes overlap, so that fewer of them than there are tell something of their own.
+        for cells in told.errors["any"]:
+            assert seen[cells] < 3 * told.errors["any"][cells] and told.errors["any"][cells] < 4 * seen[cells]
+
+
+@pytest.mark.parametrize("name", mechanisms.names())
+def test_whether_a_mechanism_has_a_law_does_not_depend_on_the_counts(name: str) -> None:
+    contender, shape = Contender(name, name), (64,)
+    shapes = {"nothing": np.zeros(shape, dtype=np.int64), **declared_shapes(shape, 3000)}
+    lawful = {has_law(released(counts, contender, Fraction(1))) for counts in shapes.values()}
+    assert len(lawful) == 1
+    assert name not in LAWFUL or lawful == {True}
+
+
+def test_groups_are_no_law_even_where_each_holds_one_cell() -> None:
+    noisy = NoisyCells(np.zeros(3), Fraction(1))
+    alone = Estimate(Domain.from_shape((3,)), noisy.values, (), unbiased=noisy, groups=np.arange(3))
+    assert has_law(replace(alone, groups=None)) and not has_law(alone)
+
+
+def test_mechanisms_that_look_at_counts_are_simulated_on_shapes_and_shown_as_a_range(office: Office) -> None:
+    office.write_spec(axes=[LINE])
+    words = ["forecast", "spec.yaml", "--epsilon", "0.1", "--mechanism", "dpcube", "--mechanism", "geometric"]
+    ran = office.run(*words, "--records", "200", "--json")
+    dpcube, geometric = ran.json["expected"]
+    assert (dpcube["basis"], geometric["basis"]) == ("simulated", "law")
+    assert set(dpcube["rmse"]) == {"flat", "skewed", "sparse"}
+    assert "200 records" in ran.json["simulated_on"]
+    shown = office.run(*words).out
+    assert "simulated on flat, skewed and sparse counts of 100,000 records" in shown
+    row = next(line for line in shown.splitlines() if line.startswith("dpcube"))
+    assert "–" in row and " sim " in row
+
+
+def test_every_mechanism_that_serves_is_forecast_the_specs_own_first(office: Office) -> None:
+    office.write_spec(mechanism="dpcube", settings={"structure_share": "1/3"}, epsilon=1)
+    ran = office.run("forecast", "spec.yaml", "--repeat", "1", "--json")
+    names = [one["mechanism"] for one in ran.json["expected"]]
+    assert names[0] == "dpcube:structure_share=1/3" and {"geometric", "boost", "dpcube"} <= set(names)
+    assert "noise_first" in ran.json["left_out"]
+    assert {one["epsilon_exact"] for one in ran.json["expected"]} == {"2", "1", "1/2"}
+
+
+def test_tables_fit_the_terminal_and_say_what_they_are(office: Office) -> None:
+    office.write_spec()
+    ran = office.run("forecast", "spec.yaml", "--repeat", "1", "--target-error", "10")
+    assert ran.code == 0
+    rows = [line for line in ran.out.splitlines() if " law " in line or " sim " in line]
+    assert len(rows) > 15 and max(map(len, rows)) <= 80
+    for words in ("no record was opened and nothing was charged", "root mean squared", "(the spec's)", "all cells"):
+        assert words in ran.out
+    assert "the least epsilon for a root mean squared error of at most 10 in a cell" in ran.out
+    assert "Do not serve this release: cnfg, ihp" in ran.out
+
+
+def test_several_epsilons_may_follow_one_option(office: Office) -> None:
+    office.write_spec()
+    ran = office.run("forecast", "spec.yaml", "--epsilon", "0.1", "1/3", "--mechanism", "geometric", "--json")
+    assert [one["epsilon_exact"] for one in ran.json["expected"]] == ["1/3", "1/10"]
+
+
+def test_public_counts_may_stand_in(office: Office) -> None:
+    office.write_spec(axes=[LINE])
+    pq.write_table(pa.table({"age": range(64), "count": [1000] * 64}), "public.parquet")
+    words = ["forecast", "spec.yaml", "--mechanism", "noise_first", "--epsilon", "0.1", "--stand-in"]
+    ran = office.run(*words, "public.parquet", "--json")
+    assert ran.json["simulated_on"] == "public counts of public.parquet"
+    assert list(ran.json["expected"][0]["rmse"]) == ["stand-in"]
+    assert "–" not in next(line for line in office.run(*words, "public.parquet").out.splitlines() if " sim " in line)
+
+
+def test_what_was_published_may_stand_in(office: Office) -> None:
+    office.opened().released()
+    before = office.state()
+    asked = ["forecast", "spec.yaml", "--stand-in", "wards", "--mechanism", "dpcube", "--repeat", "1"]
+    ran = office.run(*asked, "--json")
+    assert "wards, period all, as published (its own noise is in it)" in ran.json["simulated_on"]
+    office.write_spec(axes=[LINE])
+    assert "has a grid of 7 × 3 cells, and the spec one of 64" in office.run(*asked).err
+    office.write_spec()
+    assert office.state() == before
+
+
+def test_the_source_itself_cannot_stand_in_under_any_name(office: Office) -> None:
+    office.opened()
+    Path("linked.parquet").symlink_to("data/admissions.parquet")
+    for named in ("data/admissions.parquet", "linked.parquet"):
+        asked = ["forecast", "spec.yaml", "--stand-in", named, "--json"]
+        check_changes_nothing(office, lambda asked=asked: office.run(*asked), "is the source of the release itself")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--stand-in", "nothing.parquet"], "there is no such file"),
+        (["--stand-in", "nothing"], "there is no store with releases"),
+        (["--stand-in", "synthetic:waitakere"], "7725 cells"),
+        (["--mechanism", "nothing"], "there is no mechanism 'nothing'"),
+        (["--mechanism", "noise_first"], "serves one axis"),
+        (["--epsilon", "0"], "epsilon must lie between"),
+        (["--target-error", "0"], "--target-error takes a number of records above 0"),
+        (["--target-error", "nan"], "--target-error takes a number of records above 0"),
+        (["--records", "0"], "--records"),
+    ],
+)
+def test_what_cannot_be_forecast_is_refused_in_one_message(office: Office, words: list[str], says: str) -> None:
+    office.write_spec()
+    check_changes_nothing(office, lambda: office.run("forecast", "spec.yaml", "--json", *words), says)
+
+
+@pytest.mark.parametrize("sensitivity", [1, 3])
+@pytest.mark.parametrize("target", [0.4, 3.0, 170.0])
+def test_the_least_epsilon_for_plain_noise_is_the_least_of_two_digits(sensitivity: int, target: float) -> None:
+    (found,) = needed(forecaster((50,), sensitivity), Contender("geometric", "geometric"), target).epsilons.values()
+    assert found is not None
+    below = epsilon_at(step_of(found) - 1)
+    errors = [math.sqrt(noise.variance(sensitivity / epsilon)) for epsilon in (found, below)]
+    assert errors[0] <= target < errors[1]
+
+
+def test_the_least_epsilon_of_a_simulation_is_about_that_of_the_law() -> None:
+    many, plain = forecaster((60, 50), repeat=3), Contender("geometric", "geometric")
+    (exact,) = needed(many, plain, 5.0).epsilons.values()
+    assert exact is not None
+    for name in many.counts:
+        found = smallest(partial(many.cell_error, plain, name), 5.0, step_of(exact) + 60, exactly=False)
+        assert found is not None and 0.85 < float(found / exact) < 1.25
+    assert set(needed(many, Contender("dpcube", "dpcube"), 5.0).epsilons) == {"flat", "skewed", "sparse"}
+
+
+@pytest.mark.parametrize("first", [-540, -90, 0, 130])
+def test_the_search_ends_where_errors_are_odd(first: int) -> None:
+    always, never = (lambda epsilon: 0.0), (lambda epsilon: math.inf)
+    assert smallest(always, 1.0, first, exactly=True) == Fraction(1, 10**6)
+    assert smallest(never, 1.0, first, exactly=True) is None
+    for wanted in (-540, -539, -91, 0, 77, 130):
+        steep = partial(_steep, wanted)
+        assert smallest(steep, 1.0, first, exactly=True) == epsilon_at(wanted)
+
+
+def _steep(wanted: int, epsilon: Fraction) -> float:
+    return 0.0 if step_of(epsilon) >= wanted else math.inf
+
+
+def test_a_target_that_is_never_reached_is_said(office: Office) -> None:
+    office.write_spec()
+    ran = office.run("forecast", "spec.yaml", *QUICK, "--target-error", "1e-30")
+    assert "none up to 50" in ran.out
+    ran = office.run("forecast", "spec.yaml", *QUICK, "--target-error", "1e-30", "--json")
+    assert ran.json["needed"] == [{"mechanism": "geometric", "basis": "law", "epsilon": {"any": None}}]
+
+
+def test_steps_are_numbers_of_two_digits_in_order() -> None:
+    numbers = [epsilon_at(step) for step in range(-540, 131)]
+    assert (numbers[0], numbers[-1]) == (Fraction(1, 10**6), Fraction(50))
+    assert numbers == sorted(set(numbers)) and Fraction(99, 1000) in numbers and Fraction(11, 100) in numbers
+    assert [step_of(number) for number in numbers] == list(range(-540, 131))
+
+
+def test_declared_shapes_hold_the_records_that_were_asked_for() -> None:
+    for shape in ((1,), (7, 3), (1000,), (2, 3, 4, 5)):
+        for records in (1, 10, 12_345):
+            shapes = declared_shapes(shape, records)
+            assert {counts.shape for counts in shapes.values()} == {shape}
+            assert {int(counts.sum()) for counts in shapes.values()} == {records}
+            assert min(int(counts.min()) for counts in shapes.values()) >= 0
+    assert (declared_shapes((1000,), 10_000)["sparse"] > 0).sum() <= 50
+
+
+def test_questions_lie_inside_the_grid_and_have_the_cells_they_say() -> None:
+    for shape in ((1,), (2,), (100,), (7, 3), (20, 6, 22)):
+        domain = Domain.from_shape(shape)
+        for question in questions(shape):
+            assert (question.boxes.low >= 0).all() and (question.boxes.high <= domain.shape).all()
+            assert (question.boxes.cells == question.cells).all()
+    assert [question.cells for question in questions((100,))] == [10, 50, 100]
+
+
+def test_a_mechanism_that_does_not_serve_a_small_epsilon_is_infinitely_wrong_there() -> None:
+    found = forecaster((10,), sensitivity=1000).cell_error(
+        Contender("geometric", "geometric"), "any", Fraction(1, 10**6)
+    )
+    assert found == math.inf
+    with pytest.raises(DphistError):
+        forecaster((10,), sensitivity=1000).expected(Contender("geometric", "geometric"), Fraction(1, 10**6))
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        *((0, "0"), (0.0123, "0.012"), (0.99, "0.99"), (0.999, "1"), (12.34, "12"), (123.4, "120"), (999.9, "1k")),
+        *((1234, "1.2k"), (99_600, "100k"), (1.26e6, "1.3M"), (1e9, "1.0e9"), (5.5e12, "5.5e12")),
+    ],
+)
+def test_numbers_are_shown_with_two_digits(number: float, shown: str) -> None:
+    assert short(number) == shown

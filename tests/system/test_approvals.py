@@ -1,0 +1,144 @@
+"""What people decide: a release that waits for approval, and a publication that is taken back."""
+
+from __future__ import annotations
+
+import json
+
+import duckdb
+import pytest
+from office import Office
+
+
+@pytest.fixture
+def office(tmp_path):
+    return Office(tmp_path / "office").opened()
+
+
+def run(office, *words):
+    ran = office.run(*words, "--store", office.store)
+    assert ran.code == 0, ran.err
+    return ran
+
+
+def spent(office):
+    return run(office, "ledger", "show", "health", "--json").json[0]["spent"]
+
+
+def periods(office):
+    with duckdb.connect(str(office.store / "public" / "catalog.duckdb"), read_only=True) as connection:
+        return connection.execute("SELECT release, revision FROM dph_releases").fetchall()
+
+
+def test_a_manual_release_is_drawn_and_waits(office):
+    office.write_spec(publish="manual")
+    waiting = run(office, "release", office.folder / "spec.yaml", "--json").json
+    assert waiting == {"release": "wards", "period": "all", "revision": 1, "awaits_approval": True}
+    assert spent(office) == "1/2"
+    assert not office.published().exists()
+    assert not list(office.store.glob("confidential/**/*.npy"))
+    again = run(office, "release", office.folder / "spec.yaml")
+    assert "dphist publish SPEC --approved-by NAME" in again.out
+    assert spent(office) == "1/2"
+
+
+def test_an_approval_publishes_without_reading_a_record(office):
+    office.write_spec(publish="manual")
+    run(office, "release", office.folder / "spec.yaml")
+    (office.folder / "data" / "admissions.parquet").unlink()
+    done = run(office, "publish", office.folder / "spec.yaml", "--approved-by", "Ada <ada@office>", "--json").json
+    assert done["approved"]["by"] == "Ada <ada@office>"
+    audit = json.loads((office.published() / "audit.json").read_bytes())
+    assert audit["approved"] == done["approved"]
+    assert spent(office) == "1/2"
+    assert periods(office) == [("wards", 1)]
+    run(office, "publish", office.folder / "spec.yaml", "--approved-by", "Ada <ada@office>")
+    run(office, "release", office.folder / "spec.yaml")
+    run(office, "ledger", "verify")
+
+
+def test_an_approval_needs_something_to_approve(office):
+    early = office.run("publish", office.folder / "spec.yaml", "--approved-by", "Ada", "--store", office.store)
+    assert (early.code, "publishes by itself" in early.err) == (1, True)
+    office.write_spec(publish="manual")
+    early = office.run("publish", office.folder / "spec.yaml", "--approved-by", "Ada", "--store", office.store)
+    assert (early.code, "run `dphist release` first" in early.err) == (1, True)
+    run(office, "release", office.folder / "spec.yaml")
+    nameless = office.run("publish", office.folder / "spec.yaml", "--approved-by", "", "--store", office.store)
+    assert nameless.code == 1
+    assert not office.published().exists()
+
+
+def test_a_second_approval_in_another_name_is_refused(office):
+    office.write_spec(publish="manual")
+    run(office, "release", office.folder / "spec.yaml")
+    run(office, "publish", office.folder / "spec.yaml", "--approved-by", "Ada")
+    other = office.run("publish", office.folder / "spec.yaml", "--approved-by", "Bob", "--store", office.store)
+    assert (other.code, "'Ada'" in other.err) == (1, True)
+
+
+def test_a_withdrawn_publication_leaves_the_catalogue_and_stays_spent(office):
+    run(office, "release", office.folder / "spec.yaml")
+    assert periods(office) == [("wards", 1)]
+    run(office, "withdraw", "wards", "all", "--reason", "wrong ward codes")
+    assert periods(office) == []
+    assert spent(office) == "1/2"
+    audit = json.loads((office.published() / "audit.json").read_bytes())
+    assert audit["withdrawn"]["reason"] == "wrong ward codes"
+    run(office, "ledger", "verify")
+    before = office.state()
+    run(office, "withdraw", "wards", "all", "--reason", "wrong ward codes")
+    assert {path: content for path, content in office.state().items() if "audit" in path} == {
+        path: content for path, content in before.items() if "audit" in path
+    }
+
+
+def test_nothing_answers_from_what_was_withdrawn(office):
+    run(office, "release", office.folder / "spec.yaml")
+    run(office, "withdraw", "wards", "all", "--reason", "wrong ward codes")
+    for words in (["release", office.folder / "spec.yaml"], ["answer", "wards"]):
+        refused = office.run(*words, "--store", office.store)
+        assert refused.code == 1
+        assert "withdrawn" in refused.err and "wrong ward codes" in refused.err
+
+
+def test_a_revision_takes_the_place_of_what_was_withdrawn(office):
+    run(office, "release", office.folder / "spec.yaml")
+    run(office, "withdraw", "wards", "all", "--reason", "wrong ward codes")
+    run(office, "release", office.folder / "spec.yaml", "--revise", "--reason", "right ward codes")
+    assert spent(office) == "1"
+    assert periods(office) == [("wards", 2)]
+    assert "records, estimated" in run(office, "answer", "wards").out
+    run(office, "ledger", "verify")
+
+
+def test_files_made_anew_from_the_journal_stay_withdrawn(office):
+    run(office, "release", office.folder / "spec.yaml")
+    run(office, "withdraw", "wards", "all", "--reason", "wrong ward codes")
+    office.published().rename(office.folder / "moved-away")
+    refused = office.run("release", office.folder / "spec.yaml", "--store", office.store)
+    assert (refused.code, "was withdrawn" in refused.err) == (1, True)
+    assert not office.published().exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["wards", "2026-01-05", "--reason", "x"], "2026-01-05"),
+        (["nowhere", "all", "--reason", "x"], "nowhere"),
+        (["wards", "all", "--reason", ""], "reason"),
+    ],
+)
+def test_what_cannot_be_withdrawn_is_refused_with_nothing_changed(office, words, says):
+    run(office, "release", office.folder / "spec.yaml")
+    before = office.entries()
+    refused = office.run("withdraw", *words, "--store", office.store)
+    assert (refused.code, says in refused.err) == (1, True), refused.err
+    assert office.entries() == before
+    assert periods(office) == [("wards", 1)]
+
+
+def test_another_reason_is_refused(office):
+    run(office, "release", office.folder / "spec.yaml")
+    run(office, "withdraw", "wards", "all", "--reason", "wrong ward codes")
+    refused = office.run("withdraw", "wards", "all", "--reason", "never mind", "--store", office.store)
+    assert (refused.code, "wrong ward codes" in refused.err) == (1, True)

@@ -74,7 +74,12 @@ class CalendarAxis(BinnedAxis):
     """Days, weeks, months or years as half-open bins of local days.
 
     Its edges are numbers of days since 1970-01-01, and `first_days` says them as dates.
+
+    Attributes:
+        format: how dates are written in a source that holds them as text; None for ISO dates.
     """
+
+    format: str | None = None
 
     @property
     def first_days(self) -> tuple[date, ...]:

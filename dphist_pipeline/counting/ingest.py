@@ -155,7 +155,8 @@ def _check_types(spec: ReleaseSpec, source: Source) -> None:
     """Refuses columns that are missing or cannot serve, before any row is read."""
     for axis in spec.domain.axes:
         if isinstance(axis, CalendarAxis):
-            source.type_of(axis.column, TIMES, f"a calendar axis, which takes {DATES_AND_TIMES}")
+            kind = source.type_of(axis.column, TIMES, f"a calendar axis, which takes {DATES_AND_TIMES}")
+            _refuse_needless_format(axis.column, kind, axis.format, "format")
         elif isinstance(axis, BinnedAxis):
             source.type_of(axis.column, NUMBERS, "a binned axis, which takes numbers or text that holds numbers")
         else:
@@ -165,8 +166,13 @@ def _check_types(spec: ReleaseSpec, source: Source) -> None:
             source.type_of(column, UNITS, "a privacy unit, which takes text, whole numbers or UUIDs")
     if spec.period_column is not None:
         kind = source.type_of(spec.period_column, TIMES, f"a period column, which takes {DATES_AND_TIMES}")
-        if spec.period_format and kind not in ALWAYS:
-            raise ColumnRefused(spec.period_column, f"has type {kind}, which needs no `period_format`; remove that")
+        _refuse_needless_format(spec.period_column, kind, spec.period_format, "period_format")
+
+
+def _refuse_needless_format(column: str, kind: str, declared: str | None, field: str) -> None:
+    """Only text is written in some format."""
+    if declared and kind not in ALWAYS:
+        raise ColumnRefused(column, f"has type {kind}, which needs no `{field}`; remove that")
 
 
 def _is_number(axis: Axis) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis
-from dphist_pipeline.sql_files import identifier, statement
+from dphist_pipeline.sql_files import identifier, literal, statement
 
 LONGEST_SEARCH = 4096
 
@@ -114,6 +114,8 @@ def _value(axis: BinnedAxis) -> str:
     if isinstance(axis, CalendarAxis):
         # The local day: text and times with an offset are moments, all else is in the session's zone already.
         local = f"TRY_CAST(TRY_CAST({column} AS TIMESTAMP WITH TIME ZONE) AS DATE)"
+        if axis.format is not None:
+            local = f"TRY_CAST(try_strptime(TRY_CAST({column} AS VARCHAR), {literal(axis.format)}) AS DATE)"
         return f"CAST(date_diff('day', DATE '1970-01-01', {local}) AS DOUBLE)"
     cast = f"TRY_CAST({column} AS DOUBLE)"
     return f"CASE WHEN isnan({cast}) THEN NULL ELSE {cast} END"

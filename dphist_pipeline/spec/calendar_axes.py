@@ -13,6 +13,7 @@ from dphist_pipeline.domain import Axis, CalendarAxis, number_of_day
 from dphist_pipeline.spec.axis_names import NamedAxis
 from dphist_pipeline.spec.fields import one_of
 from dphist_pipeline.spec.refusals import shown
+from dphist_pipeline.spec.sources import date_format
 
 Unit = Literal["day", "week", "month", "quarter", "year"]
 FIRST_YEAR, LAST_YEAR = 1000, 9000
@@ -72,11 +73,12 @@ def _first_days(start: date, unit: str) -> Iterator[date]:
 
 
 class CalendarAxisSpec(NamedAxis):
-    """Bins of local days in the spec's time zone, from `start` up to but without `stop`."""
+    """Bins of local days in the spec's time zone, from `start` up to but without `stop`; `format` is that of text."""
 
     calendar: Annotated[Unit, one_of("day", "week", "month", "quarter", "year")]
     start: Annotated[date, PlainValidator(_start)]
     stop: Annotated[date, PlainValidator(_stop)]
+    format: Annotated[str | None, PlainValidator(lambda value: None if value is None else date_format(value))] = None
 
     @property
     def size(self) -> int:
@@ -91,12 +93,13 @@ class CalendarAxisSpec(NamedAxis):
     @cached_property
     def axis(self) -> Axis:
         """The axis, its edges as numbers of days since 1970-01-01."""
-        return CalendarAxis(str(self.name), str(self.column), self._edges, other=self.other)
+        return CalendarAxis(str(self.name), str(self.column), self._edges, other=self.other, format=self.format)
 
     def normalised(self) -> dict[str, object]:
         """All fields as JSON values, defaults filled in."""
         spans = {"calendar": self.calendar, "start": self.start.isoformat(), "stop": self.stop.isoformat()}
-        return {"column": str(self.column), "name": str(self.name), "other": self.other, **spans}
+        written = {"format": self.format} if self.format is not None else {}
+        return {"column": str(self.column), "name": str(self.name), "other": self.other, **spans, **written}
 
     @cached_property
     def _edges(self) -> tuple[float, ...]:

@@ -210,11 +210,16 @@ def unit_normalise(value: object, info: ValidationInfo) -> tuple[str, ...]:
 
 
 def period_format(value: object, info: ValidationInfo) -> str | None:
-    """How dates are written in a period column that is text, as `try_strptime` takes it."""
+    """How dates are written in a period column that is text."""
     if value is None:
         return None
     if info.data.get("period_column", "") is None:
         raise ValueError("has no use without `period_column`; remove it")
+    return date_format(value)
+
+
+def date_format(value: object) -> str:
+    """How dates are written, as `try_strptime` takes it."""
     pattern = text(value)
     if not is_time_format(pattern) or not any(year in pattern for year in ("%Y", "%y", "%-y")):
         raise ValueError(

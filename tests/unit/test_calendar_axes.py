@@ -92,6 +92,18 @@ def test_a_row_counts_on_its_local_day(tmp_path, column, counts):
     assert counted(tmp_path, column, "Europe/Paris", **DAYS) == counts
 
 
+def test_text_may_be_written_as_declared(tmp_path):
+    column = pa.array(["28/03/2026", "29.03.2026", "2026-03-28", "31/02/2026", None])
+    assert counted(tmp_path, column, **DAYS, format="%d/%m/%Y") == [1, 0, 0, 4]
+
+
+def test_a_format_for_what_is_no_text_is_refused(tmp_path):
+    from dphist_pipeline.counting.source import ColumnRefused
+
+    with pytest.raises(ColumnRefused, match="needs no `format`"):
+        counted(tmp_path, pa.array([date(2026, 3, 28)]), **DAYS, format="%d/%m/%Y")
+
+
 @pytest.mark.parametrize("zone", ["America/Sao_Paulo", "Asia/Beirut", "Pacific/Apia", "UTC"])
 def test_every_hour_of_a_real_clock_counts_once(tmp_path, zone):
     # Clocks here skip midnight, or a whole day, somewhere in these years.

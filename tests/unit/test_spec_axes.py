@@ -111,6 +111,8 @@ def test_bins_that_doubles_cannot_tell_apart_are_refused() -> None:
         ({"calendar": "month", "start": "2026-01-01", "stop": "2026-02-02"}, "stop"),
         ({"calendar": "year", "start": "2026-04-01", "stop": "2027-01-01"}, "stop"),
         ({"calendar": "day", "start": "2026-01-01", "stop": "2027-01-01", "width": 7}, "width"),
+        ({"calendar": "day", "start": "2026-01-01", "stop": "2027-01-01", "format": "%d/%m"}, "format"),
+        ({"calendar": "day", "start": "2026-01-01", "stop": "2027-01-01", "format": "'; DROP"}, "format"),
         ({"values": ["a"], "column": None}, "column"),
         ({"values": ["a"], "column": "a\nb", "name": "a"}, "column"),
         ({"values": ["a"], "name": "select"}, "name"),

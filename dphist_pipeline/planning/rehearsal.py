@@ -158,7 +158,7 @@ def _without_foreign_ledger() -> Iterator[None]:
 def _over(spec: ReleaseSpec, records: Path) -> ReleaseSpec:
     """The same spec over invented records, which have the columns that its query gives."""
     elsewhere = {"source_sql": None, "trusted_sql": False, "source_table": None, "hive": False}
-    changed = spec.model_copy(update={"source": records.name, **elsewhere})
+    changed = spec.model_copy(update={"source": records.name, **elsewhere, "publish": "automatic"})
     changed._base = records.parent
     return changed
 
@@ -206,6 +206,8 @@ def _remarks(spec: ReleaseSpec) -> Iterator[str]:
             yield f"Odd: {axis.name} reads text only as in 2026-03-02, and `period_format` names another form"
     if spec.source_sql is not None:
         yield f"Not rehearsed: the query in {spec.source_sql}; records were invented with the columns that it gives"
+    if spec.publish == "manual":
+        yield "Not rehearsed: waiting for an approval; the release was published at once"
     if spec.source_format not in ("parquet", "csv"):
         yield "Not rehearsed: reading a database; the records lay in a Parquet file"
     if spec.source_pattern.lower().endswith((".gz", ".zst")) or spec.hive:

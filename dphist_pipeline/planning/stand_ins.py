@@ -89,6 +89,8 @@ def _published(named: str, shape: tuple[int, ...], public: Path | None) -> tuple
         raise StandInRefused(named, "is no file ending in .parquet or .csv, and there is no store with releases")
     folder = latest_revision(public, named, None)
     audit: Mapping[str, Any] = json.loads((folder / "audit.json").read_bytes())
+    if "withdrawn" in audit:
+        raise StandInRefused(named, f"its latest publication, period {audit['period']}, was withdrawn")
     found = domain_of(audit["axes"]).shape
     if found != shape:
         sides, wanted = (" × ".join(map(str, sides)) for sides in (found, shape))

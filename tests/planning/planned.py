@@ -42,6 +42,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "parquet with dates as text": {**BY_MONTH, "period_format": "%d.%m.%y %H:%M"},
     "folders": {"source": "data/*/*.parquet", "hive": True},
     "database": {"source": "office.duckdb", "source_table": "main.admissions"},
+    "published by hand": {"publish": "manual"},
     "server": {"source": "postgres:{{ env.OFFICE }}", "source_table": "admissions"},
     "query": {"source_sql": "rows.sql", "axes": [{"column": "town", "values": ["a", "b"]}, AGE]},
 }

@@ -124,7 +124,8 @@ def spec_with(office: Office, **changes: Any) -> ReleaseSpec:
 @pytest.mark.parametrize(
     "cut",
     [{"period": "week"}, {"period": "week", "week_starts": "sunday"}]
-    + [{"period": length} for length in ("month", "quarter", "year")],
+    + [{"period": length} for length in ("month", "quarter", "year")]
+    + [{"period": length, "quarter_starts": "march"} for length in ("quarter", "year")],
 )
 def test_partitions_are_the_periods_of_the_spec(office: Office, zone: str, cut: dict[str, str]) -> None:
     spec = spec_with(office, **PERIODS | cut, time_zone=zone)

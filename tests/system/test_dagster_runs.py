@@ -86,6 +86,23 @@ def test_what_dagster_published_is_replayed_by_all_without_a_record(
     assert (office.entries(), public_files(office)) == before and charges(office) == 1
 
 
+def test_a_manual_release_is_drawn_by_dagster_and_published_by_a_person(
+    office: Office, instance: dg.DagsterInstance
+) -> None:
+    definitions = defined(office.opened(), publish="manual")
+    job = definitions.resolve_job_def("wards_job")
+    assert {node.name for node in job.nodes} == {"wards_count", "wards_sanitize"}
+    assert job.execute_in_process(instance=instance).success
+    assert charges(office) == 1 and not office.published().exists()
+    early = materialized(definitions, instance, "published")
+    assert not early.success and "dphist publish" in said(early)
+    ran = office.run("publish", office.folder / "spec.yaml", "--approved-by", "Ada")
+    assert ran.code == 0, ran.err
+    late = materialized(definitions, instance, "published")
+    assert late.success and shown(late, "published")["replayed"] is True
+    assert charges(office) == 1
+
+
 def test_what_the_command_line_published_is_replayed_by_dagster(office: Office, instance: dg.DagsterInstance) -> None:
     office.opened().released()
     source(office).unlink()

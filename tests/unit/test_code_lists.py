@@ -148,3 +148,18 @@ def test_a_message_never_lists_a_long_list_of_codes(tmp_path):
     with pytest.raises(QuestionRefused) as caught:
         chosen_cells(made.domain, {"c": "nowhere"})
     assert len(str(caught.value)) < 400
+
+
+def test_a_list_that_is_too_long_or_too_large_is_refused_before_it_is_held(tmp_path, monkeypatch):
+    from dphist_pipeline.spec import code_lists
+
+    monkeypatch.setattr(code_lists, "MOST_CODES", 2)
+    assert "more than 2 codes" in refused(tmp_path, COUNTIES)
+    monkeypatch.setattr(code_lists, "LARGEST_FILE", 10)
+    assert "too large" in refused(tmp_path, COUNTIES)
+
+
+def test_a_folder_in_place_of_a_list_is_refused(tmp_path):
+    (tmp_path / "codes.csv").mkdir()
+    with pytest.raises(SpecError, match="no file"):
+        ReleaseSpec.from_attributes({**VALID, "axes": [AXIS]}, tmp_path)

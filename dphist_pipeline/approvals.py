@@ -16,7 +16,7 @@ from dphist_pipeline.answering.published import NotPublished
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import sync_folder
 from dphist_pipeline.privacy.ledger import Charge, Ledger, Note
-from dphist_pipeline.publishing.release_files import audit_digest, read_audit
+from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, audit_digest, read_audit
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.store import Key, Store
 
@@ -76,7 +76,7 @@ def approval(spec: ReleaseSpec, ledger: Ledger, charge: Charge, key: Key) -> dic
 
 
 def withdraw(store: Store, release: str, period: str, reason: str) -> list[Path]:
-    """Takes back all publications of a release's period; the same again changes nothing.
+    """Takes back all publications of a release's period that still stand; the same again changes nothing.
 
     Args:
         store: that holds them.
@@ -85,32 +85,50 @@ def withdraw(store: Store, release: str, period: str, reason: str) -> list[Path]
         reason: why; everybody can read it.
 
     Returns:
-        The folders that are marked now. Who calls builds the catalogue anew.
+        The folders of all its publications that are withdrawn, and there. Who calls builds the catalogue anew.
 
     Raises:
         NotPublished: there is no such publication.
-        LedgerError: no reason, or it was withdrawn for another one.
+        LedgerError: no reason, or all of it was withdrawn for other ones.
     """
     ledger = store.ledger()
-    marked = []
-    for charge in ledger.charges(release, period):
-        if ledger.published_digest(charge) is not None:
-            ledger.note(charge, "withdrawn", reason)
-            folder = store.published(Key(release, period, charge.revision))
-            if folder.exists():
-                _mark(folder, ledger.notes(charge)["withdrawn"])
-                marked.append(folder)
-    if not marked:
+    charges = [charge for charge in ledger.charges(release, period) if ledger.published_digest(charge) is not None]
+    if not charges:
         raise NotPublished(f"period of '{release}'", period, [])
-    return marked
+    standing = [charge for charge in charges if "withdrawn" not in ledger.notes(charge)]
+    # All are noted before one is marked: from then on a crash leaves nothing that `finish_withdrawals` does not mend.
+    for charge in standing or charges[-1:]:
+        ledger.note(charge, "withdrawn", reason)
+    finish_withdrawals(store, ledger)
+    folders = [store.published(Key(release, period, charge.revision)) for charge in charges]
+    return [folder for folder in folders if folder.exists()]
 
 
-def _mark(folder: Path, note: Note) -> None:
+def finish_withdrawals(store: Store, ledger: Ledger) -> None:
+    """Marks what the ledger says is withdrawn and whose audit does not say so yet: somebody was killed in between.
+
+    Raises:
+        PublishedFilesDamaged: of one that is damaged, after all the others are marked.
+    """
+    damaged = None
+    for key, note in ledger.withdrawals():
+        folder = store.published(Key(*key))
+        try:
+            if folder.exists() and "withdrawn" not in read_audit(folder):
+                with store.building(), store.run(Key(*key)) as scratch:
+                    _mark(folder, note, scratch)
+        except PublishedFilesDamaged as error:
+            damaged = error
+    if damaged is not None:
+        raise damaged
+
+
+def _mark(folder: Path, note: Note, scratch: Path) -> None:
     """Writes the withdrawal into a publication's audit, at once and for good."""
     audit = read_audit(folder)
     audit["withdrawn"] = {"reason": note.text, "at": note.made_at, "entry": note.number}
     audit["audit_digest"] = audit_digest(audit)
-    draft = folder / ".audit.json.new"
+    draft = scratch / "audit.json"
     with draft.open("w", encoding="utf-8") as file:
         file.write(json.dumps(audit, indent=2) + "\n")
         file.flush()

@@ -84,8 +84,13 @@ def publish(
     attempt = stages.begin(spec, store, period, now or datetime.now(UTC), "", progress)
     if spec.publish == "automatic":
         raise NothingToApprove(attempt.key, "it publishes by itself; `publish: manual` in its spec would hold it back")
-    if attempt.charge is None:
-        raise NothingToApprove(attempt.key, "it was not drawn yet; run `dphist release` first")
+    with store.run(attempt.key) as folder:
+        drawn = stages.answered(attempt, folder) is not None
+    if attempt.charge is None or not drawn:
+        raise NothingToApprove(attempt.key, "it was not drawn yet, or not to its end; run `dphist release` first")
+    published = attempt.ledger.published_digest(attempt.charge) is not None
+    if published and "approved" not in attempt.ledger.notes(attempt.charge):
+        raise NothingToApprove(attempt.key, "it was published before its spec said `publish: manual`")
     attempt.ledger.note(attempt.charge, "approved", approved_by)
     return release(spec, store, attempt.key.period, now=now, progress=progress)
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline import mechanisms
-from dphist_pipeline.approvals import approval, refuse_withdrawn
+from dphist_pipeline.approvals import approval, finish_withdrawals, refuse_withdrawn
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimate import Estimate
 from dphist_pipeline.mechanisms import Mechanism
@@ -145,6 +145,7 @@ def begin(
     period = _chosen_period(spec, named, now)
     store.sweep()
     ledger = store.ledger()
+    finish_withdrawals(store, ledger)
     charge, request = _charge_or_request(spec, store, ledger, period, reason)
     key = Key(spec.release, period.key, request.revision)
     return Attempt(spec, store, ledger, period, key, charge, request, progress)
@@ -232,6 +233,9 @@ def publish(attempt: Attempt, paid: Paid, scratch: Path) -> Release:
     # Recorded before anybody can read it: whatever gets lost after that, what was read is never drawn again.
     attempt.ledger.record_published(paid.charge, values_digest(paid.estimate))
     move_into_place(staging, attempt.path)
+    # Whoever withdrew it before it was in place found nothing to mark.
+    finish_withdrawals(attempt.store, attempt.ledger)
+    refuse_withdrawn(attempt.ledger, paid.charge, attempt.key)
     return Release(attempt.path, read_audit(attempt.path), replayed=paid.published)
 
 

@@ -170,6 +170,8 @@ class Store:
                     audit = read_audit(self.published(key))
                     if (audit["values_digest"], audit["ledger"]["hash"]) != (recorded, charge.hash):
                         raise PublishedFilesDamaged(self.published(key), "is not what the ledger recorded")
+                    if ("withdrawn" in audit) != ("withdrawn" in ledger.notes(charge)):
+                        raise PublishedFilesDamaged(self.published(key), "is withdrawn, and its audit does not say so")
                     whole += 1
         return entries, whole, missing
 

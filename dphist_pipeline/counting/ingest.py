@@ -12,7 +12,7 @@ from typing import Any
 
 import duckdb
 
-from dphist_pipeline.counting import databases
+from dphist_pipeline.counting import databases, object_stores
 from dphist_pipeline.counting.derived import select_rows, with_decimal_points
 from dphist_pipeline.counting.positions import Positions, positions
 from dphist_pipeline.counting.source import (
@@ -30,6 +30,7 @@ from dphist_pipeline.counting.units import UNITS, unit_of
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
+from dphist_pipeline.spec.sources import in_store, resolved
 from dphist_pipeline.sql_files import identifier, literal, statement
 
 CATEGORIES = (*NUMBERS, "BOOLEAN", "DATE", "UUID")
@@ -54,11 +55,11 @@ def stage_rows(spec: ReleaseSpec, period: Period, folder: Path) -> Path:
     Raises:
         SourceRefused, ColumnRefused: for the files as files; never for what a row holds.
     """
-    server = spec.source_format == "postgres"
-    files = () if server else find_files(spec.source_pattern)
+    objects = object_stores.find_objects(spec.source) if in_store(spec.source) else ()
+    files = () if objects or spec.source_format == "postgres" else _files(spec)
     staged = folder / "rows.parquet"
-    with _connection(files, folder, spec.time_zone, lambda made: _prepare(spec, files, made)) as connection:
-        source = _opened(spec, files, connection)
+    with _connection(files, folder, spec.time_zone, lambda made: _prepare(spec, files, made), objects) as connection:
+        source = _opened(spec, files, objects, connection)
         if spec.source_sql is not None:
             query = spec.source_sql.query
             source = select_rows(connection, source, query, spec.source_sql, spec.privacy_unit.columns)
@@ -80,18 +81,28 @@ def stage_rows(spec: ReleaseSpec, period: Period, folder: Path) -> Path:
             connection.execute(staging, parameters)
 
         trusted = ", or a row on which the trusted query fails" if spec.trusted_sql else ""
+        store = ", a store that gave no answer or whose files changed" if objects else ""
         withheld(
-            spec.source, f"could not be read to its end: a damaged file, or no memory or disk left{trusted}", stage
+            spec.source,
+            f"could not be read to its end: a damaged file{store}, or no memory or disk left{trusted}",
+            stage,
         )
     return staged
 
 
+def _files(spec: ReleaseSpec) -> tuple[Path, ...]:
+    written = str(spec.source) if str(spec.source) != resolved(spec.source) else None
+    return find_files(spec.source_pattern, written)
+
+
 def _prepare(spec: ReleaseSpec, files: tuple[Path, ...], connection: duckdb.DuckDBPyConnection) -> None:
-    """Attaches the database that a spec names, if it names one."""
+    """Attaches the database, or reaches the object store, that a spec names, if it names one."""
     if spec.source_sql is not None:
         # DuckDB would move what two expressions share out of the TRY around each.
         connection.execute(f"SET disabled_optimizers = '{DISABLED},common_subexpressions'")
-    if spec.source_format == "postgres":
+    if in_store(spec.source):
+        object_stores.reach(connection, spec.source)
+    elif spec.source_format == "postgres":
         databases.attach_server(connection, spec.source_address, spec.source)
     elif spec.source_format == "duckdb":
         if len(files) > 1:
@@ -99,12 +110,16 @@ def _prepare(spec: ReleaseSpec, files: tuple[Path, ...], connection: duckdb.Duck
         databases.attach_file(connection, str(files[0]), spec.source)
 
 
-def _opened(spec: ReleaseSpec, files: tuple[Path, ...], connection: duckdb.DuckDBPyConnection) -> Source:
+def _opened(
+    spec: ReleaseSpec, files: tuple[Path, ...], objects: tuple[str, ...], connection: duckdb.DuckDBPyConnection
+) -> Source:
     table = str(spec.source_table)
     if spec.source_format == "postgres":
         return databases.open_server_table(connection, table, spec.source)
     if spec.source_format == "duckdb":
         return databases.open_file_table(connection, table, spec.source)
+    if objects:
+        return object_stores.open_objects(connection, objects, spec.source, spec.hive)
     return open_source(connection, files, spec.csv_delimiter, spec.csv_quote, spec.hive)
 
 
@@ -114,14 +129,16 @@ def _connection(
     folder: Path,
     time_zone: str,
     prepare: Callable[[duckdb.DuckDBPyConnection], None] = lambda made: None,
+    objects: tuple[str, ...] = (),
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A DuckDB that can reach the source and the run's folder and nothing else, and whose settings are final.
 
     Args:
-        files: of the source.
+        files: of the source, here.
         folder: of the run.
         time_zone: of the session.
         prepare: what is to be done before the doors to everything else close.
+        objects: addresses of the source's files in an object store.
     """
     settings: dict[str, Any] = {
         "autoinstall_known_extensions": False,
@@ -144,6 +161,8 @@ def _connection(
         )
         prepare(connection)
         connection.execute(f"SET allowed_directories = [{', '.join(literal(f'{path}/') for path in allowed)}]")
+        if objects:
+            connection.execute(f"SET allowed_paths = [{', '.join(map(literal, objects))}]")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
         yield connection

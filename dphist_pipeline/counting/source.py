@@ -25,7 +25,8 @@ class SourceRefused(DphistError):
     """The source, as files, cannot be read: nothing was charged."""
 
     def __init__(self, where: str, problem: str) -> None:
-        self.where, self.problem = where, problem
+        # As plain text: a source of the spec carries what the environment gave, and errors travel between processes.
+        self.where, self.problem = str(where), problem
         super().__init__(f"source {where}: {problem}")
 
 

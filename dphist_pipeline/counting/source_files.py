@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import glob
-from pathlib import Path
+from collections.abc import Mapping
+from pathlib import Path, PurePath
 from typing import Any
 
 import duckdb
@@ -12,15 +13,22 @@ from dphist_pipeline.counting.csv_files import open_csv
 from dphist_pipeline.counting.source import WHOLE_NUMBERS, Source, SourceRefused, withheld
 from dphist_pipeline.spec.sources import ending_of
 
+DAMAGED = "is not a readable Parquet file, or is cut off. Write it anew."
 
-def find_files(pattern: str) -> tuple[Path, ...]:
-    """The files that a source names, sorted; refuses a pattern without files, and what is not a file."""
+
+def find_files(pattern: str, written: str | None = None) -> tuple[Path, ...]:
+    """The files that a source names, sorted; refuses a pattern without files, and what is not a file.
+
+    Args:
+        pattern: absolute.
+        written: what messages call it, where the environment gave a part of it.
+    """
     found = sorted(map(Path, glob.glob(pattern, recursive=True)))  # noqa: PTH207 - patterns are absolute
     if not found:
-        raise SourceRefused(pattern, "no such file. Check `source`, which starts at the project's folder.")
+        raise SourceRefused(written or pattern, "no such file. Check `source`, which starts at the project's folder.")
     for path in found:
         if not str(path).isprintable():
-            raise SourceRefused(pattern, "finds a file whose name cannot be printed; rename the file")
+            raise SourceRefused(written or pattern, "finds a file whose name cannot be printed; rename the file")
         if not path.is_file():
             raise SourceRefused(str(path), "is not a file; name files, as in `data/*.parquet`")
         if glob.has_magic(str(path)):
@@ -43,24 +51,37 @@ def open_source(
     endings = {ending_of(path.name) or path.suffix.lower() for path in files}
     if len(endings) > 1:
         raise SourceRefused(str(files[0].parent), f"mixes {' and '.join(sorted(endings))} files; name one kind")
-    folders = _folder_columns(files) if hive else ()
+    folders = folder_columns(files, str(files[0].parent)) if hive else ()
     if endings == {".parquet"}:
-        return _parquet(connection, files, folders)
+        return open_parquet(connection, {str(path): str(path) for path in files}, str(files[0].parent), folders)
     return open_csv(files, delimiter, quote, folders)
 
 
-def _folder_columns(files: tuple[Path, ...]) -> tuple[str, ...]:
-    """The columns that folders called `column=value` give, the same for all files."""
+def folder_columns(files: tuple[PurePath, ...], where: str) -> tuple[str, ...]:
+    """The columns that folders called `column=value` give, the same for all files; `where` is for messages."""
     found = {tuple(part.partition("=")[0] for part in path.parts[:-1] if part.find("=") > 0) for path in files}
     if len(found) > 1 or not all(found):
-        raise SourceRefused(
-            str(files[0].parent), "is read with `hive: true`, and not all files lie in folders called `column=value`"
-        )
+        raise SourceRefused(where, "is read with `hive: true`, and not all files lie in folders called `column=value`")
     (names,) = found
     return names
 
 
-def _parquet(connection: duckdb.DuckDBPyConnection, files: tuple[Path, ...], folders: tuple[str, ...]) -> Source:
+def open_parquet(
+    connection: duckdb.DuckDBPyConnection,
+    files: Mapping[str, str],
+    where: str,
+    folders: tuple[str, ...],
+    problem: str = DAMAGED,
+) -> Source:
+    """Reads the columns of Parquet files, and nothing else.
+
+    Args:
+        connection: can reach the files.
+        files: what messages call each file, by its address, in order.
+        where: what messages call them together.
+        folders: columns that the folders' names give.
+        problem: what to say of a file that cannot be opened.
+    """
     # By default DuckDB raises on bad bytes in text, with the value in its message (so they become '?'), takes a column
     # for free of NaN where the file's statistics, which leave NaN out, show numbers, and lets a folder `patient=5` take
     # the place of the column `patient`.
@@ -68,13 +89,13 @@ def _parquet(connection: duckdb.DuckDBPyConnection, files: tuple[Path, ...], fol
         "SELECT * FROM read_parquet($files, union_by_name = true, utf8_validation = 'replace', "
         "can_have_nan = true, hive_types_autocast = false, hive_partitioning = "
     )
-    by_file = [_types(connection, f"{reading}false)", path) for path in files]
+    by_file = [_types(connection, f"{reading}false)", file, called, problem) for file, called in files.items()]
     if {name.lower() for types in by_file for name in types} & {name.lower() for name in folders}:
-        raise SourceRefused(str(files[0].parent), "has folders that are called as a column of its files; rename one")
+        raise SourceRefused(where, "has folders that are called as a column of its files; rename one")
     relation = f"{reading}{str(bool(folders)).lower()})"
-    parameters = {"files": [str(path) for path in files]}
+    parameters = {"files": list(files)}
     withheld(
-        str(files[0].parent),
+        where,
         "has files whose columns do not fit together. Give them the same types.",
         lambda: connection.execute(f"DESCRIBE {relation}", parameters).fetchall(),
     )
@@ -83,22 +104,23 @@ def _parquet(connection: duckdb.DuckDBPyConnection, files: tuple[Path, ...], fol
     return Source(types | dict.fromkeys(folders, "VARCHAR"), relation, parameters, replaces_bytes=True)
 
 
-def _types(connection: duckdb.DuckDBPyConnection, relation: str, path: Path) -> dict[str, str]:
+def _types(
+    connection: duckdb.DuckDBPyConnection, relation: str, file: str, called: str, problem: str
+) -> dict[str, str]:
     """DuckDB types of a file's columns, with parameters.
 
     Time stamps in milliseconds are told apart, because reading one beyond the year 294247 raises, whatever the query.
     """
 
     def columns_and_milliseconds() -> tuple[list[Any], list[Any]]:
-        columns = connection.execute(f"DESCRIBE {relation}", {"files": [str(path)]}).fetchall()
+        columns = connection.execute(f"DESCRIBE {relation}", {"files": [file]}).fetchall()
         in_milliseconds = (
             "SELECT name FROM parquet_schema($file) "
             "WHERE converted_type = 'TIMESTAMP_MILLIS' OR contains(logical_type, 'MILLIS=MilliSeconds')"
         )
-        return columns, connection.execute(in_milliseconds, {"file": str(path)}).fetchall()
+        return columns, connection.execute(in_milliseconds, {"file": file}).fetchall()
 
-    damaged = "is not a readable Parquet file, or is cut off. Write it anew."
-    columns, in_milliseconds = withheld(str(path), damaged, columns_and_milliseconds)
+    columns, in_milliseconds = withheld(called, problem, columns_and_milliseconds)
     types = {name: kind.strip('"') for name, kind, *_ in columns}
     return types | {name: "TIMESTAMP_MS" for (name,) in in_milliseconds if types.get(name, "").startswith("TIMESTAMP")}
 

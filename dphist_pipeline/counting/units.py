@@ -54,5 +54,6 @@ def _normal(text: str, forms: tuple[str, ...]) -> str:
             case "lower":
                 text = f"lower({text})"
             case "nfc":
-                text = f"nfc_normalize({text})"
+                # DuckDB's cuts text off at a NUL, which would make two names one.
+                text = f"CASE WHEN contains({text}, chr(0)) THEN NULL ELSE nfc_normalize({text}) END"
     return text

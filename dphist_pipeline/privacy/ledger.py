@@ -237,6 +237,18 @@ class Ledger:
         self._refuse_unknown_charge(books, charge)
         return books.notes.get(charge.number, {})
 
+    def withdrawals(self) -> list[tuple[tuple[str, str, int], Note]]:
+        """Every publication that was withdrawn, as (release, period, revision), and what was said."""
+        with self._file.transaction("read") as connection:
+            found = [entry for entry in _some(connection, _columns.kind == "withdrawn") if entry.kind == "withdrawn"]
+        return [
+            (
+                (str(entry.release), str(entry.period), int(entry.revision or 0)),
+                Note("withdrawn", entry.facts["text"], entry.made_at, entry.number),
+            )
+            for entry in found
+        ]
+
     def entries(self) -> list[Entry]:
         """Every entry, in order, as it is; `verify` tells whether they hold together."""
         with self._file.transaction("read") as connection:

@@ -48,7 +48,8 @@ def _decidable(value: object, info: ValidationInfo) -> object:
     if "calendar" not in value:
         _check_keys(value)
     if "values_from" in value:
-        return from_code_list(value, (info.context or {}).get("base"))
+        context = info.context or {}
+        return from_code_list(value, context.get("base"), context.get("source"))
     return dict(value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +14,7 @@ from dphist_pipeline.domain import Axis, CategoricalAxis
 from dphist_pipeline.spec import words
 from dphist_pipeline.spec.axis_names import NamedAxis, published_name
 from dphist_pipeline.spec.code_lists import MOST_LEVELS, Asked, read_code_list
-from dphist_pipeline.spec.refusals import Location, MistakesError, shown
+from dphist_pipeline.spec.refusals import FromEnvironment, Location, MistakesError, shown
 
 LIST_KEYS = ("values_column", "label_column", "parent_column")
 
@@ -69,17 +70,21 @@ class CategoricalAxisSpec(NamedAxis):
         return plain | {field: value for field, value in more.items() if value}
 
 
-def from_code_list(axis: Mapping[str, object], base: Path | None) -> dict[str, object]:
+def from_code_list(axis: Mapping[str, object], base: Path | None, source: object = None) -> dict[str, object]:
     """The axis with its categories, levels and labels in place of the code list that it names.
 
     Args:
         axis: the fields as written, with `values_from`.
         base: the folder that relative paths start from.
+        source: of the release, as written: its records are no code list.
 
     Raises:
         MistakesError: by field.
     """
     asked = _asked(axis, base)
+    if isinstance(source, str) and _is_of(asked.file, source, base):
+        what = "is the source of the records; categories are declared, and never read from what is to be protected"
+        raise MistakesError([(("values_from",), what)])
     try:
         found = read_code_list(asked)
     except MistakesError as mistakes:
@@ -107,14 +112,23 @@ def _asked(axis: Mapping[str, object], base: Path | None) -> Asked:
     found += _level_mistakes(levels)
     if found or not isinstance(levels, list | tuple):
         raise MistakesError(found)
-    file = Path(str(written["values_from"]))
+    named = written["values_from"] or ""
+    file = Path(str(named))
     return Asked(
         file if base is None else base / file,
+        named.written if isinstance(named, FromEnvironment) else str(file),
         written["values_column"] or str(axis.get("column", "")),
-        tuple(map(str, levels)),
+        tuple(levels),
         written["label_column"],
         written["parent_column"],
     )
+
+
+def _is_of(file: Path, source: str, base: Path | None) -> bool:
+    """Whether a file is one of a source's, by any name; none is opened."""
+    pattern = source if base is None or Path(source).is_absolute() else str(Path(glob.escape(str(base))) / source)
+    own = glob.glob(pattern, recursive=True)  # noqa: PTH207 - the pattern is absolute
+    return any(Path(path).exists() and file.exists() and Path(path).samefile(file) for path in own)
 
 
 def _level_mistakes(levels: object) -> list[tuple[Location, str]]:

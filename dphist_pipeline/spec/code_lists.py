@@ -8,13 +8,13 @@ gives names to their parents, grandparents and so on. What the list says is part
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec import words
 from dphist_pipeline.spec.refusals import Location, MistakesError, shortened, shown
 
@@ -42,9 +42,10 @@ class CodeList:
 
 @dataclass(frozen=True)
 class Asked:
-    """What an axis says of its code list: where it is, and which columns hold what."""
+    """What an axis says of its code list: where it is (and what messages call it), and which columns hold what."""
 
     file: Path
+    shown: str
     values_column: str
     levels: tuple[str, ...] = ()
     label_column: str | None = None
@@ -60,7 +61,7 @@ def read_code_list(asked: Asked) -> CodeList:
     """
     columns = [asked.values_column, asked.label_column, asked.parent_column]
     columns += [] if asked.parent_column else list(asked.levels)
-    rows = _rows(asked.file, [column for column in columns if column])
+    rows = _rows(asked, [column for column in columns if column])
     _check_codes(rows, asked.values_column)
     if asked.parent_column:
         leaves, levels = _from_parents(rows, asked)
@@ -71,9 +72,9 @@ def read_code_list(asked: Asked) -> CodeList:
     return CodeList(values, levels, labels)
 
 
-def _rows(file: Path, columns: list[str]) -> list[Row]:
+def _rows(asked: Asked, columns: list[str]) -> list[Row]:
     """Line numbers and the wanted columns of every row, as text without blanks around it."""
-    name = shortened(str(file), 300)
+    file, name = asked.file, shortened(asked.shown, 300)
     if not file.is_file():
         raise _refused(f"there is no file {name}; a code list is a CSV or Parquet file, relative to the project")
     if file.stat().st_size > LARGEST_FILE:
@@ -96,9 +97,10 @@ def _csv_rows(file: Path, columns: list[str]) -> Iterator[Row]:
     text = file.read_bytes().decode("utf-8-sig")
     if "\0" in text:
         return
-    reader = csv.reader(text.splitlines(), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     header = next(reader, [])
-    _check_header(header, columns)
+    # What stands in the first line of a file without a header is nobody's business.
+    _check_header(header, columns, "Check its header line.")
     places = {column: header.index(column) for column in columns}
     for fields in reader:
         if fields:
@@ -114,7 +116,10 @@ def _parquet_rows(file: Path, columns: list[str]) -> Iterator[Row]:
 
     try:
         table = parquet.ParquetFile(file)
-        _check_header(table.schema_arrow.names, columns)
+        names = table.schema_arrow.names
+        _check_header(names, columns, f"It has {', '.join(map(shown, names[:20]))}.")
+        if table.metadata.num_rows > MOST_CODES:
+            raise _refused(f"it has more than {MOST_CODES:,} codes")
         held = table.read(columns=columns)
     except pa.ArrowException:
         return
@@ -122,11 +127,11 @@ def _parquet_rows(file: Path, columns: list[str]) -> Iterator[Row]:
         yield number, {name: "" if value is None else str(value).strip() for name, value in row.items()}
 
 
-def _check_header(header: list[str], columns: Iterable[str]) -> None:
+def _check_header(header: list[str], columns: Iterable[str], hint: str) -> None:
     for column in columns:
         if header.count(column) != 1:
             problem = "is there twice" if column in header else "is not there"
-            raise _refused(f"its column {shown(column)} {problem}. {did_you_mean(column, header)}")
+            raise _refused(f"its column {shown(column)} {problem}. {hint}")
 
 
 def _check_codes(rows: list[Row], column: str) -> None:

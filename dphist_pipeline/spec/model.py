@@ -127,9 +127,8 @@ class ReleaseSpec(BaseModel):
         if not isinstance(attributes, Mapping):
             raise SpecError([(where, f"must be a mapping with the fields of the release, not {shown(attributes)}")])
         try:
-            spec = cls.model_validate(
-                {as_key(key): value for key, value in attributes.items()}, context={"base": Path(base).resolve()}
-            )
+            context = {"base": Path(base).resolve(), "source": attributes.get("source")}
+            spec = cls.model_validate({as_key(key): value for key, value in attributes.items()}, context=context)
         except ValidationError as error:
             problems = [(place(where, at), what) for at, what in located(error, cls.model_fields)]
         else:
@@ -178,7 +177,7 @@ class ReleaseSpec(BaseModel):
 
         Of a server, which has no files, what is written, and never its address.
         """
-        if self.source_format == "postgres":
+        if self.source_format == "postgres" or sources.in_store(self.source):
             return str(self.source)
         resolved = sources.resolved(self.source)
         return resolved if Path(resolved).is_absolute() else str(Path(glob.escape(str(self.base))) / resolved)

@@ -20,7 +20,7 @@ MOST_NODES = 2000
 MOST_LEVELS = 100
 MOST_DIGITS = 18
 # A text that is joined with others is cut to this many characters, so that no row grows without bound.
-LONGEST_PART = 10_000
+LONGEST_PART = 1_000
 ALLOWED_CASTS = ", ".join(KINDS)
 
 _SPELLINGS = {"TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ", "TEXT": "VARCHAR"}

@@ -58,6 +58,7 @@ class Function:
 
 def is_time_format(text: str) -> bool:
     """Whether `try_strptime` takes a text as a format of dates or times without an offset."""
+    text = text.replace("%%", "")
     plain, directives = _DIRECTIVE.subn("", text)
     return directives > 0 and "%" not in plain and len(text) <= LONGEST_PATTERN
 

@@ -18,7 +18,7 @@ from dphist_pipeline.spec.refusals import shortened, shown
 from dphist_pipeline.spec.row_expressions import Judged, NotByRow, as_kind, check_plain, judge_expression, settled
 from dphist_pipeline.spec.row_nodes import Node, nodes_of, tried
 
-LARGEST_FILE = 1 << 18
+LARGEST_FILE = 1 << 15  # joined texts grow with it, some 30 bytes a part
 SOURCE = "source"
 
 _WAY_OUT = (

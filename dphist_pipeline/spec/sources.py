@@ -24,8 +24,10 @@ FORMATS: Mapping[str, Format] = {
     ".duckdb": "duckdb",
 }
 SERVER = "postgres:"
+STORE = "s3://"
 NORMAL_FORMS = ("trim", "lower", "nfc")
 
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
 _SERVER = re.compile(r"postgres:\s*\{\{\s*env\.[A-Za-z_][A-Za-z0-9_]*\s*\}\}\s*", re.ASCII)
 
 
@@ -61,7 +63,7 @@ class PrivacyUnit(str):
 
 
 def source(value: object) -> str:
-    """Files of one kind, by name or glob, or a server; where it holds `{{ env.X }}`, as written.
+    """Files of one kind, here or in an object store, by name or glob, or a server; with `{{ env.X }}`, as written.
 
     Raises:
         ValueError: for other kinds of files, and for addresses that are not left to the environment.
@@ -76,16 +78,48 @@ def source(value: object) -> str:
         for start in range(0, len(value), 200):
             text(f"x{value[start : start + 199]}")
     if "://" in value:
-        raise ValueError(
-            "is an address; only files of this machine are read, and PostgreSQL as `postgres:{{ env.NAME }}`: copy the "
-            "files here first, or mount their store"
-        )
+        _check_address(value)
     if value.casefold().endswith(".csv.bz2"):
         raise ValueError("is compressed by bzip2, which is not read; use .csv.gz or .csv.zst, or better, Parquet")
     if ending_of(value) is None:
         endings = ", ".join(ending for ending, kind in FORMATS.items() if kind in ("parquet", "csv"))
         raise ValueError(f"must end in .parquet or .csv, not {shown(value)}; name files ({endings}), not a folder")
     return Source(value.written, str(value)) if isinstance(value, FromEnvironment) else value
+
+
+def _check_address(value: str) -> None:
+    """Refuses addresses other than of Parquet files in an object store; keys never stand in one."""
+    if not value.startswith(STORE):
+        raise ValueError(
+            "is an address; only files of this machine are read, Parquet files in an object store, as "
+            "`s3://bucket/path/*.parquet`, and PostgreSQL, as `postgres:{{ env.NAME }}`: copy the files here first, or "
+            "mount their store"
+        )
+    if not is_object(value):
+        raise ValueError(
+            "must be Parquet files in an object store, as `s3://bucket/path/*.parquet`: the bucket's whole name, then "
+            "a path without ? and \\ and without empty parts or dots alone; keys come from the environment"
+        )
+
+
+def is_object(address: str) -> bool:
+    """Whether an address, or a glob of some, is of Parquet files in an object store, and nothing else is said in it.
+
+    DuckDB takes what follows a question mark for settings, keys among them.
+    """
+    bucket, _, path = address.removeprefix(STORE).partition("/")
+    return (
+        address.startswith(STORE)
+        and _BUCKET.fullmatch(bucket) is not None
+        and not {"", ".", ".."} & {*path.split("/")}
+        and not {"?", "\\"} & {*path}
+        and ending_of(path) == ".parquet"
+    )
+
+
+def in_store(given: str) -> bool:
+    """Whether a checked source is of files in an object store."""
+    return resolved(given).startswith(STORE)
 
 
 def _server(value: str) -> Source:
@@ -221,7 +255,7 @@ def period_format(value: object, info: ValidationInfo) -> str | None:
 def date_format(value: object) -> str:
     """How dates are written, as `try_strptime` takes it."""
     pattern = text(value)
-    if not is_time_format(pattern) or not any(year in pattern for year in ("%Y", "%y", "%-y")):
+    if not is_time_format(pattern) or not any(year in pattern.replace("%%", "") for year in ("%Y", "%y", "%-y")):
         raise ValueError(
             'must say how a date is written, as "%d/%m/%Y", of %Y %y %m %d %H %I %M %S %f %p %b %B %j %a %A and other '
             f"signs, with a year; not {shown(value)}"

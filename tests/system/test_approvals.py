@@ -8,6 +8,8 @@ import duckdb
 import pytest
 from office import Office
 
+from dphist_pipeline import approvals
+
 
 @pytest.fixture
 def office(tmp_path):
@@ -109,6 +111,74 @@ def test_a_revision_takes_the_place_of_what_was_withdrawn(office):
     assert periods(office) == [("wards", 2)]
     assert "records, estimated" in run(office, "answer", "wards").out
     run(office, "ledger", "verify")
+
+
+def test_each_revision_is_withdrawn_for_its_own_reason(office):
+    run(office, "release", office.folder / "spec.yaml")
+    run(office, "withdraw", "wards", "all", "--reason", "wrong ward codes")
+    run(office, "release", office.folder / "spec.yaml", "--revise", "--reason", "right ward codes")
+    run(office, "withdraw", "wards", "all", "--reason", "wrong ages")
+    assert periods(office) == []
+    said = [json.loads((office.published(revision=n) / "audit.json").read_bytes())["withdrawn"] for n in (1, 2)]
+    assert [note["reason"] for note in said] == ["wrong ward codes", "wrong ages"]
+    run(office, "ledger", "verify")
+
+
+def test_a_withdrawal_that_was_killed_halfway_is_finished_by_the_next_command(office, monkeypatch):
+    run(office, "release", office.folder / "spec.yaml")
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(approvals, "_mark", killed)
+        assert office.run("withdraw", "wards", "all", "--reason", "wrong ward codes", "--store", office.store).code != 0
+    torn = office.run("ledger", "verify", "--store", office.store)
+    assert (torn.code, "withdrawn" in torn.err) == (1, True)
+    office.write_spec(release="others")
+    run(office, "release", office.folder / "spec.yaml")
+    assert periods(office) == [("others", 1)]
+    run(office, "ledger", "verify")
+
+
+def test_what_is_withdrawn_while_it_is_published_never_answers(office, monkeypatch):
+    from dphist_pipeline import stages
+
+    move = stages.move_into_place
+
+    def withdrawn_first(staging, published):
+        ran = office.run("withdraw", "wards", "all", "--reason", "wrong ward codes", "--store", office.store)
+        assert ran.code == 0, ran.err
+        return move(staging, published)
+
+    monkeypatch.setattr(stages, "move_into_place", withdrawn_first)
+    refused = office.run("release", office.folder / "spec.yaml", "--store", office.store)
+    assert (refused.code, "was withdrawn" in refused.err) == (1, True)
+    assert office.run("answer", "wards", "--store", office.store).code == 1
+    run(office, "ledger", "verify")
+
+
+def test_an_approval_after_a_crash_reads_no_record(office, monkeypatch):
+    from dphist_pipeline.privacy.private_counts import PrivateCounts
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    office.write_spec(publish="manual")
+    with monkeypatch.context() as broken:
+        broken.setattr(PrivateCounts, "noisy_cells", killed)
+        assert office.run("release", office.folder / "spec.yaml", "--store", office.store).code != 0
+    assert spent(office) == "1/2"
+    (office.folder / "data" / "admissions.parquet").rename(office.folder / "away")
+    early = office.run("publish", office.folder / "spec.yaml", "--approved-by", "Ada", "--store", office.store)
+    assert (early.code, "not to its end" in early.err) == (1, True)
+
+
+def test_what_was_published_by_itself_is_not_approved_afterwards(office):
+    run(office, "release", office.folder / "spec.yaml")
+    office.write_spec(publish="manual")
+    late = office.run("publish", office.folder / "spec.yaml", "--approved-by", "Ada", "--store", office.store)
+    assert (late.code, "was published before" in late.err) == (1, True)
 
 
 def test_files_made_anew_from_the_journal_stay_withdrawn(office):

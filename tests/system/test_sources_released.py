@@ -78,7 +78,7 @@ def test_a_header_that_cannot_be_read_is_refused_by_its_file(office: Office, hea
         ({"q.sql": b"SELECT ages FROM source"}, {"source_sql": "q.sql"}, "column 'ages' is read by q.sql"),
         ({}, {"trusted_sql": True}, "attributes.source_sql: is required with `trusted_sql: true`"),
         ({}, {"source": "postgres:host=db"}, "write `postgres:{{ env.NAME }}`"),
-        ({}, {"source": "s3://bucket/x.parquet"}, "copy the files here first"),
+        ({}, {"source": "gs://bucket/x.parquet"}, "copy the files here first"),
     ],
 )
 def test_sources_that_cannot_be_are_refused(

@@ -159,6 +159,34 @@ def test_a_list_that_is_too_long_or_too_large_is_refused_before_it_is_held(tmp_p
     assert "too large" in refused(tmp_path, COUNTIES)
 
 
+def test_the_records_are_no_code_list(tmp_path):
+    (tmp_path / "rows.csv").write_text(COUNTIES)
+    (tmp_path / "other.csv").symlink_to(tmp_path / "rows.csv")
+    for name in ("rows.csv", "other.csv", "../" + tmp_path.name + "/rows.csv"):
+        with pytest.raises(SpecError, match="source of the records"):
+            ReleaseSpec.from_attributes(
+                {**VALID, "source": "rows.*", "axes": [{**AXIS, "values_from": name}]}, tmp_path
+            )
+
+
+def test_a_first_line_that_is_no_header_is_never_shown(tmp_path):
+    assert "Alabama" not in refused(tmp_path, COUNTIES.partition("\n")[2])
+
+
+def test_what_the_environment_gave_is_shown_as_it_was_written(tmp_path, monkeypatch):
+    from dphist_pipeline.spec.loading import spec_from_attributes
+
+    monkeypatch.setenv("CODES", "secret-folder/codes.csv")
+    with pytest.raises(SpecError) as caught:
+        spec_from_attributes({**VALID, "axes": [{**AXIS, "values_from": "{{ env.CODES }}"}]}, tmp_path)
+    assert "secret" not in str(caught.value) and "env.CODES" in str(caught.value)
+
+
+def test_signs_that_python_takes_for_line_ends_are_part_of_a_label(tmp_path):
+    listed = "code,county,state,region\n01,a\u2009b\u0085c,Alabama,South\n02,b,Alaska,West\n"
+    assert spec(tmp_path, listed).domain.axes[0].values == ("01", "02")
+
+
 def test_a_folder_in_place_of_a_list_is_refused(tmp_path):
     (tmp_path / "codes.csv").mkdir()
     with pytest.raises(SpecError, match="no file"):

@@ -222,7 +222,7 @@ def test_what_may_not_work_row_by_row_is_refused_with_the_way_out(read: Callable
         (b"SELECT '\xff' AS x FROM source", "is not valid UTF-8"),
         ("SELECT age FROM source".encode("utf-16"), "is not valid UTF-8"),
         ("SELECT age\0 FROM source", "holds a NUL byte"),
-        ("-" * (LARGEST_FILE + 1), "is larger than 256 kB"),
+        ("-" * (LARGEST_FILE + 1), "is larger than 32 kB"),
     ],
 )
 def test_what_no_trust_mends_is_refused_without_that_way_out(
@@ -264,7 +264,7 @@ def test_texts_are_cut_before_they_are_joined_so_that_no_row_grows_without_bound
     query = read(f"SELECT {' || '.join([WARD] * 8)} AS x, concat({WARD}, {WARD}) AS y FROM source")
     people = "SELECT repeat('é', 1000000) AS ward"
     (row,) = duckdb.sql(f"WITH source AS ({people}) {query.text}").fetchall()
-    assert [len(text) for text in row] == [80_000, 20_000]
+    assert [len(text) for text in row] == [8_000, 2_000]
 
 
 @pytest.mark.parametrize(

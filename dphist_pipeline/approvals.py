@@ -7,16 +7,13 @@ it.
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.answering.published import NotPublished
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.files import sync_folder
 from dphist_pipeline.privacy.ledger import Charge, Ledger, Note
-from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, audit_digest, read_audit
+from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, is_marked, mark_withdrawn
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.store import Key, Store
 
@@ -114,25 +111,11 @@ def finish_withdrawals(store: Store, ledger: Ledger) -> None:
     for key, note in ledger.withdrawals():
         folder = store.published(Key(*key))
         try:
-            if folder.exists() and "withdrawn" not in read_audit(folder):
+            if folder.exists() and not is_marked(folder):
+                said = {"reason": note.text, "at": note.made_at, "entry": note.number}
                 with store.building(), store.run(Key(*key)) as scratch:
-                    _mark(folder, note, scratch)
+                    mark_withdrawn(folder, said, scratch)
         except PublishedFilesDamaged as error:
             damaged = error
     if damaged is not None:
         raise damaged
-
-
-def _mark(folder: Path, note: Note, scratch: Path) -> None:
-    """Writes the withdrawal into a publication's audit, at once and for good."""
-    audit = read_audit(folder)
-    audit["withdrawn"] = {"reason": note.text, "at": note.made_at, "entry": note.number}
-    audit["audit_digest"] = audit_digest(audit)
-    draft = scratch / "audit.json"
-    with draft.open("w", encoding="utf-8") as file:
-        file.write(json.dumps(audit, indent=2) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    draft.chmod(0o644)
-    draft.replace(folder / "audit.json")
-    sync_folder(folder)

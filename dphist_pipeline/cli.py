@@ -16,9 +16,11 @@ import typer
 from rich.markup import escape
 
 from dphist_pipeline import mechanisms as registry
+from dphist_pipeline.cli_answer import answer
 from dphist_pipeline.cli_compare import SeveralEpsilons, compare
 from dphist_pipeline.cli_decide import print_waiting, publish, withdraw
 from dphist_pipeline.cli_plan import forecast, new, rehearse
+from dphist_pipeline.cli_plot import plot
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.privacy.ledger import Account, as_text
 from dphist_pipeline.spec.loading import load_spec, project_folder
@@ -51,10 +53,12 @@ ledger_app = typer.Typer(
     help="Accounts of epsilon: open one, raise it, see what was spent, verify.", no_args_is_help=True
 )
 app.add_typer(ledger_app, name="ledger")
+app.command()(answer)
 app.command()(publish)
 app.command()(withdraw)
 app.command()(new)
 app.command()(rehearse)
+app.command()(plot)
 app.command(cls=SeveralEpsilons)(forecast)
 app.command(cls=SeveralEpsilons)(compare)
 
@@ -182,46 +186,6 @@ def release(
         )
         return
     print_release(made.audit, made.replayed, made.path, statement)
-
-
-@app.command()
-def answer(
-    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The name of a published release.")],
-    where: Annotated[
-        str,
-        typer.Option(
-            metavar="TEXT",
-            help="Conditions on axes, joined by `and`: \"age in [60, 80) and ward = 'surgery'\". All cells without it.",
-        ),
-    ] = "",
-    period: Annotated[str | None, typer.Option(metavar="DAY", help="Its first day. Default: the latest.")] = None,
-    store: StoreOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Estimates a count from what was published, with its error bar. Spends nothing."""
-    from dphist_pipeline.answering.grammar import parse_where
-    from dphist_pipeline.answering.published import answer_published, latest_revision
-
-    box = parse_where(where) if where.strip() else {}
-    folder = latest_revision(_open_store(store).public, release, period)
-    found = answer_published(folder, box)
-    bars = None if found.basis == "noise_only" else (found.lower, found.upper)
-    if as_json:
-        facts = {"release": release, "period": folder.parent.name.removeprefix("period="), "where": where}
-        ends = {"lower": bars and bars[0], "upper": bars and bars[1]}
-        print_json({**facts, "estimate": found.estimate, **ends, "basis": found.basis, "cells": found.cells})
-        return
-    cells = "1 cell" if found.cells == 1 else f"{found.cells:,} cells"
-    out.print(f"[bold]{found.estimate:,.0f}[/] records, estimated over {cells}")
-    if bars:
-        out.print(f"  95 % interval of the true (bounded) count: {bars[0]:,.0f} to {bars[1]:,.0f}")
-        if not bars[0] <= found.estimate <= bars[1]:
-            out.print(
-                "  The estimate lies outside: the interval is that of the noisy cells alone, cut off at 0, and the"
-            )
-            out.print("  mechanism smooths them, or its noise is below 0.")
-    else:
-        out.print("  no interval: this mechanism paid for no noisy cells")
 
 
 @app.command(name="mechanisms")

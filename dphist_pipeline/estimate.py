@@ -60,7 +60,7 @@ class Estimate:
         """What all steps cost together."""
         return sum((epsilon for _, epsilon in self.charges), Fraction(0))
 
-    def box(self, **axes: Wanted) -> Answer:
+    def box(self, /, **axes: Wanted) -> Answer:
         """The estimated count in a box of cells, with its error bar; see `answering.boxes.answer_box`."""
         from dphist_pipeline.answering.boxes import answer_box
 

@@ -326,6 +326,7 @@ def _facts(spec: ReleaseSpec, period: Period, key: Key, charge: Charge) -> dict[
     return {
         "format": 1,
         "release": spec.release,
+        **({"title": str(spec.title)} if spec.title else {}),
         "period": key.period,
         "period_start": period.start.isoformat() if period.start else None,
         "period_end": period.end.isoformat() if period.end else None,

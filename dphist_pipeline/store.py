@@ -156,7 +156,7 @@ class Store:
         Raises:
             LedgerError, PublishedFilesDamaged: what does not agree.
         """
-        from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, read_audit
+        from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, is_marked, read_audit
 
         ledger = self.ledger()
         entries, whole, missing = ledger.verify(), 0, []
@@ -170,7 +170,7 @@ class Store:
                     audit = read_audit(self.published(key))
                     if (audit["values_digest"], audit["ledger"]["hash"]) != (recorded, charge.hash):
                         raise PublishedFilesDamaged(self.published(key), "is not what the ledger recorded")
-                    if ("withdrawn" in audit) != ("withdrawn" in ledger.notes(charge)):
+                    if is_marked(self.published(key)) != ("withdrawn" in ledger.notes(charge)):
                         raise PublishedFilesDamaged(self.published(key), "is withdrawn, and its audit does not say so")
                     whole += 1
         return entries, whole, missing

@@ -37,7 +37,7 @@ RECORDS: dict[str, list[Any]] = {
     "age": [3.0, 30.0, 99.5, 120.0],
     "ward": ["surgery", "medicine", "surgery", None],
 }
-FILES = ["audit.json", "audit.parquet", "groups.parquet", "histogram.parquet"]
+FILES = ["audit.json", "audit.parquet", "card.html", "deployment.yaml", "groups.parquet", "histogram.parquet"]
 OPEN_HEALTH = ["open", "health", "--privacy-unit", "patient", "--neighbours", "add_remove", "--total", "10"]
 
 

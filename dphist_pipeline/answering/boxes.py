@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.answering.chosen_cells import QuestionRefused, Wanted, chosen_cells
 from dphist_pipeline.answering.intervals import half_width_of_box
+from dphist_pipeline.answering.notes import NO_INTERVAL, note_of
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells
 
@@ -33,6 +34,8 @@ class Answer:
         basis: `unbiased`: the interval comes from noisy cells by the exact law of their noise; `linear`: from linear
             estimates by the exact variance of the box, times a calibrated factor; `noise_only`: there is none.
         cells: how many cells were summed.
+        noise_error: standard deviation of the noise alone, records; nan where no noisy cells were paid for.
+        note: why the estimate lies outside of its interval, or has none; empty where there is nothing to say.
     """
 
     estimate: float
@@ -40,6 +43,8 @@ class Answer:
     upper: float
     basis: Basis
     cells: int
+    noise_error: float = math.nan
+    note: str = ""
 
 
 def answer_box(
@@ -58,11 +63,37 @@ def answer_box(
     Raises:
         QuestionRefused: an unknown axis or category, an end that cuts a bin, or a box without cells.
     """
-    positions = chosen_cells(domain, box)
-    chosen = np.ix_(*positions)
-    inside = values[chosen]
+    return answer_positions(values, unbiased, chosen_cells(domain, box))
+
+
+def answer_positions(
+    values: Reals, unbiased: NoisyCells | NestedCells | None, positions: Sequence[NDArray[np.int64]]
+) -> Answer:
+    """Sums the cells at all combinations of positions; see `answer_box`. There may be none."""
+    inside = sum_of(values, positions)
+    cells = math.prod(len(along) for along in positions)
     if unbiased is None:
-        return Answer(float(inside.sum()), math.nan, math.nan, "noise_only", inside.size)
-    centre, reach = float(unbiased.values[chosen].sum()), half_width_of_box(unbiased, positions)
-    basis: Basis = "unbiased" if isinstance(unbiased, NoisyCells) else "linear"
-    return Answer(float(inside.sum()), max(0.0, centre - reach), max(0.0, centre + reach), basis, inside.size)
+        return Answer(inside, math.nan, math.nan, "noise_only", cells, note=NO_INTERVAL)
+    centre, reach = sum_of(unbiased.values, positions), half_width_of_box(unbiased, positions)
+    error = math.sqrt(variance_of(unbiased, positions))
+    note = note_of(inside, centre, reach)
+    return Answer(inside, max(0.0, centre - reach), max(0.0, centre + reach), basis_of(unbiased), cells, error, note)
+
+
+def sum_of(values: Reals, positions: Sequence[NDArray[np.int64]]) -> float:
+    """The sum of the cells at all combinations of positions."""
+    return float(values[np.ix_(*positions)].sum())
+
+
+def variance_of(unbiased: NoisyCells | NestedCells, positions: Sequence[NDArray[np.int64]]) -> float:
+    """Variance of the noise in that sum, in records squared."""
+    if isinstance(unbiased, NoisyCells):
+        return math.prod(len(along) for along in positions) * unbiased.variance
+    return unbiased.variance_of_sum(positions) if all(len(along) for along in positions) else 0.0
+
+
+def basis_of(unbiased: NoisyCells | NestedCells | None) -> Basis:
+    """What an interval comes from."""
+    if unbiased is None:
+        return "noise_only"
+    return "unbiased" if isinstance(unbiased, NoisyCells) else "linear"

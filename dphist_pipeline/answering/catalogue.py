@@ -6,7 +6,8 @@ number of each cell) it holds
     dph_releases       a row a publication: what was promised, and the scale and variance of a draw of its noise
     dph_bins           a row a position along an axis of a grid: its bin or category; levels of a hierarchy stand beside
                        the axis that they are levels of
-    dph_half_widths    per noise scale, how far the noise in a sum of so many cells reaches (95 %)
+    dph_half_widths    per noise scale, how far the noise in a sum of so many cells reaches (95 %; `_of_two`: 97.5 %, so
+                       that two such intervals hold together)
     dph_covariance     of linear estimates: two cells have as their covariance the sum of the coefficients of the levels
                        on which they share a node, which is `width` cells wide along each axis
     dph_version        one row: which macros and tables these are
@@ -28,16 +29,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dphist_pipeline.answering.intervals import half_width_grid, linear_reach_grid
+from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO, half_width_grid, linear_reach_grid
+from dphist_pipeline.answering.macros import MACROS, macro
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.privacy import noise
 from dphist_pipeline.publishing.release_files import read_audit
 from dphist_pipeline.spec.axes import domain_of
-from dphist_pipeline.sql_files import identifier, literal, statement
+from dphist_pipeline.sql_files import identifier, literal
 from dphist_pipeline.store import Key
 
 NAME = "catalog.duckdb"
-MACROS = ("dph_total", "dph_box")
 
 
 def build_catalogue(public: Path, scratch: Path) -> Path:
@@ -52,7 +53,7 @@ def build_catalogue(public: Path, scratch: Path) -> Path:
     """
     draft, catalogue = scratch / NAME, public / NAME
     with duckdb.connect(str(draft)) as connection:
-        _fill(connection, published(public))
+        fill(connection, published(public))
     draft.chmod(0o644)
     # Left by somebody who opened the old catalogue to write, and was killed: with it, DuckDB would refuse the new one.
     catalogue.with_name(f"{NAME}.wal").unlink(missing_ok=True)
@@ -76,7 +77,7 @@ def holds(public: Path, folder: Path) -> bool:
 def _version() -> str:
     """Changes whenever tables or macros do, so that a catalogue that an older version made is built anew."""
     tables = [str(schema) for schema in (_RELEASES, _BINS, _HALF_WIDTHS, _COVARIANCE, _LINEAR_WIDTHS)]
-    macros = [statement(f"answering/{macro}") for macro in MACROS]
+    macros = [macro(name) for name in MACROS]
     return hashlib.sha256("\n".join([*tables, *macros]).encode()).hexdigest()[:16]
 
 
@@ -96,25 +97,27 @@ def published(public: Path) -> list[tuple[Path, dict[str, Any]]]:
     return sorted(found, key=lambda publication: [publication[1][name] for name in ("release", "period", "revision")])
 
 
-def _fill(connection: duckdb.DuckDBPyConnection, found: list[tuple[Path, dict[str, Any]]]) -> None:
+def fill(
+    connection: duckdb.DuckDBPyConnection, found: list[tuple[Path, dict[str, Any]]], schema: str | None = None
+) -> None:
+    """Makes all tables and macros, in a schema that is there and empty or where the connection is."""
+    within = "" if schema is None else f"{identifier(schema)}."
     by_release: dict[str, list[tuple[Path, dict[str, Any]]]] = {}
     for folder, audit in found:
         by_release.setdefault(audit["release"], []).append((folder, audit))
     for release, publications in by_release.items():
-        _table(connection, release, publications)
+        _table(connection, f"{within}{identifier(release)}", publications)
     for name, rows in _described(found).items():
         connection.register("dph_rows", rows)  # a name that no release can have
-        connection.execute(f"CREATE TABLE {name} AS SELECT * FROM dph_rows")
+        connection.execute(f"CREATE TABLE {within}{name} AS SELECT * FROM dph_rows")
         connection.unregister("dph_rows")
-    connection.execute("CREATE TABLE dph_version AS SELECT $version AS version", {"version": _version()})
-    for macro in MACROS:
-        connection.execute(statement(f"answering/{macro}"))
+    connection.execute(f"CREATE TABLE {within}dph_version AS SELECT $version AS version", {"version": _version()})
+    for name in MACROS:
+        connection.execute(macro(name, schema))
 
 
-def _table(
-    connection: duckdb.DuckDBPyConnection, release: str, publications: list[tuple[Path, dict[str, Any]]]
-) -> None:
-    """One table of all periods and revisions; `cell_number` counts from 0 in declared order."""
+def _table(connection: duckdb.DuckDBPyConnection, table: str, publications: list[tuple[Path, dict[str, Any]]]) -> None:
+    """One table of all periods and revisions of a release; `cell_number` counts from 0 in declared order."""
     columns = {"period": pa.string(), "revision": pa.int64(), "cell_number": pa.int64()}
     for folder, _ in publications:  # a revision may have other axes
         for field in pq.read_schema(folder / "histogram.parquet"):
@@ -122,13 +125,13 @@ def _table(
                 columns[field.name] = pa.string()
     empty = pa.schema(list(columns.items())).empty_table()
     connection.register("dph_rows", empty)
-    connection.execute(f"CREATE TABLE {identifier(release)} AS SELECT * FROM dph_rows")
+    connection.execute(f"CREATE TABLE {table} AS SELECT * FROM dph_rows")
     for folder, audit in publications:
         # The file by itself: the folders' names would be read as columns.
         rows = pq.ParquetFile(folder / "histogram.parquet").read()
         rows = rows.append_column("cell_number", pa.array(np.arange(rows.num_rows)))
         connection.register("dph_rows", rows)
-        insert = f"INSERT INTO {identifier(release)} BY NAME SELECT *, $period AS period, $revision AS revision"
+        insert = f"INSERT INTO {table} BY NAME SELECT *, $period AS period, $revision AS revision"
         key = {"period": audit["period"], "revision": audit["revision"]}
         connection.execute(f"{insert} FROM dph_rows", key)
     connection.unregister("dph_rows")
@@ -148,16 +151,8 @@ def _described(found: list[tuple[Path, dict[str, Any]]]) -> dict[str, Any]:
             most[scale] = max(most.get(scale, 1), audit["cells"])
         releases.append(_release_row(audit, grid, scale))
         covariance += _covariance_rows(audit, domain)
-    widths = [
-        {"noise_scale": scale, "cells": cells, "half_width": width}
-        for scale, most in most_cells[False].items()
-        for cells, width in half_width_grid(Fraction(scale), most)
-    ]
-    linear_widths = [
-        {"noise_scale": scale, "draws": draws, "deviations": deviations}
-        for scale, most in most_cells[True].items()
-        for draws, deviations in linear_reach_grid(Fraction(scale), most)
-    ]
+    widths = [row for scale, most in most_cells[False].items() for row in _half_width_rows(scale, most)]
+    linear_widths = [row for scale, most in most_cells[True].items() for row in _linear_width_rows(scale, most)]
     bins = [
         rows
         for grid, domain in grids.items()
@@ -171,6 +166,24 @@ def _described(found: list[tuple[Path, dict[str, Any]]]) -> dict[str, Any]:
         "dph_covariance": pa.Table.from_pylist(covariance, _COVARIANCE),
         "dph_linear_widths": pa.Table.from_pylist(linear_widths, _LINEAR_WIDTHS),
     }
+
+
+def _half_width_rows(scale: str, most: int) -> list[dict[str, Any]]:
+    """The rows of `dph_half_widths` for a scale, up to the cells of two periods together."""
+    once, twice = (half_width_grid(Fraction(scale), 2 * most, level) for level in (LEVEL, LEVEL_OF_TWO))
+    return [
+        {"noise_scale": scale, "cells": cells, "half_width": width, "half_width_of_two": width_of_two}
+        for (cells, width), (_, width_of_two) in zip(once, twice, strict=True)
+    ]
+
+
+def _linear_width_rows(scale: str, most: int) -> list[dict[str, Any]]:
+    """The rows of `dph_linear_widths` for a scale, up to the variance of so many draws."""
+    once, twice = (linear_reach_grid(Fraction(scale), most, level) for level in (LEVEL, LEVEL_OF_TWO))
+    return [
+        {"noise_scale": scale, "draws": draws, "deviations": reach, "deviations_of_two": reach_of_two}
+        for (draws, reach), (_, reach_of_two) in zip(once, twice, strict=True)
+    ]
 
 
 def _covariance_rows(audit: dict[str, Any], domain: Domain) -> list[dict[str, Any]]:
@@ -234,7 +247,9 @@ _BINS = pa.schema(
         ("category", pa.string()),
     ]
 )
-_HALF_WIDTHS = pa.schema([("noise_scale", pa.string()), ("cells", pa.int64()), ("half_width", pa.int64())])
+_HALF_WIDTHS = pa.schema(
+    [("noise_scale", pa.string()), *[(name, pa.int64()) for name in ("cells", "half_width", "half_width_of_two")]]
+)
 _COVARIANCE = pa.schema(
     [
         *[(name, pa.string()) for name in ("release", "period")],
@@ -244,4 +259,9 @@ _COVARIANCE = pa.schema(
         ("coefficient", pa.float64()),
     ]
 )
-_LINEAR_WIDTHS = pa.schema([("noise_scale", pa.string()), ("draws", pa.int64()), ("deviations", pa.float64())])
+_LINEAR_WIDTHS = pa.schema(
+    [
+        *[("noise_scale", pa.string()), ("draws", pa.int64())],
+        *[(name, pa.float64()) for name in ("deviations", "deviations_of_two")],
+    ]
+)

@@ -61,10 +61,15 @@ def _of_ends(axis: BinnedAxis, wanted: Wanted) -> NDArray[np.int64]:
         units = "as dates" if isinstance(axis, CalendarAxis) else "in axis units"
         raise QuestionRefused(axis.name, f"takes a range (low, high) {units}, half-open, None for an open end")
     low, high = wanted
-    return _of_range(axis, _end(axis, low, -math.inf), _end(axis, high, math.inf))
+    return _of_range(axis, end_of(axis, low, -math.inf), end_of(axis, high, math.inf))
 
 
-def _end(axis: BinnedAxis, end: object, open_end: float) -> float:
+def end_of(axis: BinnedAxis, end: object, open_end: float) -> float:
+    """One end of a range in axis units, or in days since 1970-01-01; `open_end` for None.
+
+    Raises:
+        QuestionRefused: not a number, or not a day.
+    """
     if end is None:
         return open_end
     if isinstance(axis, CalendarAxis):

@@ -11,7 +11,7 @@ such sums the one of the fewest draws has the heaviest tails, and where V is r t
 least r. So the sum is taken to reach as many of its own standard deviations as r equal draws do, with one record more
 for what whole numbers hide: half_width(r) + 1, times the root of V over r variances. Chebyshev's inequality, which
 holds for every law, is taken where it asks for less. Calibrated, not proven: thousands of weighted sums, with scales
-from 0.1 to 100, were covered with a probability of 0.95 at least, worked out exactly.
+from 0.1 to 100, were covered with a probability of 0.95 (or 0.975) at least, worked out exactly.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from dphist_pipeline.privacy import noise
 from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells
 
 LEVEL = Fraction(95, 100)
+LEVEL_OF_TWO = Fraction(975, 1000)  # of each of two intervals that hold together with LEVEL, whatever ties them
 SLACK = 1e-9
 GRID_RATIO = 1.05
 
@@ -57,25 +58,30 @@ def half_width_of_sum(scale: Fraction, cells: int, level: Fraction = LEVEL) -> i
     return high
 
 
-def half_width_grid(scale: Fraction, cells: int) -> list[tuple[int, int]]:
+def half_width_grid(scale: Fraction, cells: int, level: Fraction = LEVEL) -> list[tuple[int, int]]:
     """(number of cells, half width) on a grid up to `cells`, for SQL: take the first entry that is large enough.
 
     A sum of more draws is spread more widely (they are symmetric and unimodal), so the next larger entry is
     never too narrow; it is at most about 2.5 % too wide.
     """
-    return [(number, half_width_of_sum(scale, number)) for number in sorted({*_grid(cells), cells})]
+    return [(number, half_width_of_sum(scale, number, level)) for number in sorted({*_grid(cells), cells})]
 
 
-def half_width_of_box(unbiased: NoisyCells | NestedCells, chosen: Sequence[NDArray[np.int64]]) -> float:
-    """How far the noise in a box of cells reaches (95 %).
+def half_width_of_box(
+    unbiased: NoisyCells | NestedCells, chosen: Sequence[NDArray[np.int64]], level: Fraction = LEVEL
+) -> float:
+    """How far the noise in a box of cells reaches.
 
     Args:
         unbiased: the cells.
         chosen: the positions of the box along each axis.
+        level: how probably it reaches no farther.
     """
     if isinstance(unbiased, NoisyCells):
-        return half_width_of_sum(unbiased.scale, math.prod(len(positions) for positions in chosen))
-    return half_width_of_linear(unbiased.scale, unbiased.variance_of_sum(chosen))
+        cells = math.prod(len(positions) for positions in chosen)
+        return half_width_of_sum(unbiased.scale, cells, level) if cells else 0
+    empty = any(len(positions) == 0 for positions in chosen)
+    return 0 if empty else half_width_of_linear(unbiased.scale, unbiased.variance_of_sum(chosen), level)
 
 
 def half_width_of_cell(unbiased: NoisyCells | NestedCells) -> float:
@@ -83,30 +89,31 @@ def half_width_of_cell(unbiased: NoisyCells | NestedCells) -> float:
     return half_width_of_box(unbiased, [np.zeros(1, dtype=np.int64)] * unbiased.values.ndim)
 
 
-def half_width_of_linear(scale: Fraction, variance: float) -> float:
+def half_width_of_linear(scale: Fraction, variance: float, level: Fraction = LEVEL) -> float:
     """How far a linear estimate reaches: a weighted sum of draws, none with a weight above 1.
 
     Args:
         scale: of the discrete Laplace noise in each draw.
         variance: of the sum, in records squared.
+        level: how probably it reaches no farther.
     """
     # A rounding error must not decide whether a whole number of draws is reached: SQL adds in another order.
     draws = max(1.0, variance / noise.variance(scale) * (1 + 1e-9))
     number = 1
     while (next_number := _next_on_grid(number)) <= draws:
         number = next_number
-    return linear_reach(scale, number) * math.sqrt(variance)
+    return linear_reach(scale, number, level) * math.sqrt(variance)
 
 
-def linear_reach(scale: Fraction, draws: int) -> float:
-    """How many standard deviations a linear estimate reaches that has at least the variance of so many draws (95 %)."""
-    calibrated = (half_width_of_sum(scale, draws) + 1) / math.sqrt(draws * noise.variance(scale))
-    return min(calibrated, math.sqrt(1 / (1 - LEVEL)))
+def linear_reach(scale: Fraction, draws: int, level: Fraction = LEVEL) -> float:
+    """How many standard deviations a linear estimate reaches that has at least the variance of so many draws."""
+    calibrated = (half_width_of_sum(scale, draws, level) + 1) / math.sqrt(draws * noise.variance(scale))
+    return min(calibrated, math.sqrt(1 / (1 - level)))
 
 
-def linear_reach_grid(scale: Fraction, cells: int) -> list[tuple[int, float]]:
+def linear_reach_grid(scale: Fraction, cells: int, level: Fraction = LEVEL) -> list[tuple[int, float]]:
     """(draws, standard deviations) up to a variance of `cells` draws, for SQL: take the last entry that is reached."""
-    return [(number, linear_reach(scale, number)) for number in _grid(cells)]
+    return [(number, linear_reach(scale, number, level)) for number in _grid(cells)]
 
 
 def _next_on_grid(number: int) -> int:

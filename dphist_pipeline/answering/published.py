@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from dphist_pipeline.answering.boxes import Answer, Wanted, answer_box
+from dphist_pipeline.answering.cells import Cells
 from dphist_pipeline.errors import DphistError, did_you_mean
 from dphist_pipeline.publishing.release_files import published_unbiased, read_audit
 from dphist_pipeline.spec.axes import domain_of
@@ -34,8 +35,8 @@ class TakenBack(DphistError):
         )
 
 
-def answer_published(folder: Path, box: Mapping[str, Wanted]) -> Answer:
-    """Answers from one published folder; see `boxes.answer_box`.
+def read_cells(folder: Path) -> Cells:
+    """The cells of a published folder, with the law of their noise.
 
     Raises:
         PublishedFilesDamaged: a published file is missing or altered.
@@ -47,7 +48,17 @@ def answer_published(folder: Path, box: Mapping[str, Wanted]) -> Answer:
     domain = domain_of(audit["axes"])
     rows = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
     values, unbiased = (column.to_numpy().reshape(domain.shape) for column in rows.columns)
-    return answer_box(domain, values, published_unbiased(audit, unbiased), box)
+    return Cells(domain, values, published_unbiased(audit, unbiased))
+
+
+def answer_published(folder: Path, box: Mapping[str, Wanted]) -> Answer:
+    """Answers from one published folder; see `boxes.answer_box`.
+
+    Raises:
+        PublishedFilesDamaged: a published file is missing or altered.
+    """
+    cells = read_cells(folder)
+    return answer_box(cells.domain, cells.values, cells.unbiased, box)
 
 
 def latest_revision(public: Path, release: str, period: str | None) -> Path:

@@ -43,12 +43,13 @@ def _meaning(axis: Axis, column: str) -> str:
 
 
 def published_metadata(made: Release) -> dict[str, Any]:
-    """Epsilon, the audit as a table, where the files are, and a picture."""
+    """Epsilon, the audit as a table, where the files and their card are, and the picture that the card shows, too."""
     audit = made.audit
     charges = [
         dg.TableRecord({"step": row["step"], "epsilon": row["epsilon"], "noise_scale": row["noise_scale"]})
         for row in audit["charges"]
     ]
+    card = made.path / "card.html"
     picture = base64.b64encode(release_svg(made.path).encode()).decode()
     return {
         "epsilon": dg.MetadataValue.text(audit["epsilon"]),
@@ -58,5 +59,6 @@ def published_metadata(made: Release) -> dict[str, Any]:
         ),
         "audit": dg.MetadataValue.table(records=charges),
         "files": dg.MetadataValue.path(str(made.path)),
+        **({"card": dg.MetadataValue.path(str(card))} if card.exists() else {}),
         "picture": dg.MetadataValue.md(f"![{audit['release']}](data:image/svg+xml;base64,{picture})"),
     }

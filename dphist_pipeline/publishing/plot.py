@@ -1,112 +1,104 @@
-"""A picture of a published release from its public files: counts along the first axis, with error bars, as SVG."""
+"""Pictures of a published release from its public files: which ones, of what, and in which format."""
 
 from __future__ import annotations
 
 import json
-import math
-import re
-from html import escape
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
-from dphist_pipeline.answering.chosen_cells import written_end
-from dphist_pipeline.answering.intervals import half_width_of_box
-from dphist_pipeline.domain import Axis, BinnedAxis
-from dphist_pipeline.publishing.release_files import published_unbiased
+from dphist_pipeline.answering.chosen_cells import Wanted, chosen_cells
+from dphist_pipeline.answering.published import TakenBack
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.publishing.plots import main_picture
+from dphist_pipeline.publishing.plots_drawing import alone
+from dphist_pipeline.publishing.plots_page import figure_page
+from dphist_pipeline.publishing.plots_sums import Grid
+from dphist_pipeline.publishing.release_files import published_unbiased, read_audit
 from dphist_pipeline.spec.axes import domain_of
 
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 640, 280, 64, 56, 34
-MOST_BARS = 60
+ENDINGS = (".svg", ".png", ".html")
+SHARPNESS = 2.0
 
-Reals = NDArray[np.float64]
+
+class PictureRefused(DphistError):
+    """A picture in a format that is not known, or that needs a library that is not there."""
+
+    def __init__(self, file: Path, problem: str) -> None:
+        self.file = file
+        super().__init__(f"--output {str(file)[:200]!r}: {problem}")
+
+
+@dataclass(frozen=True, eq=False)
+class Pictured:
+    """What is drawn of a publication: its cells and what stands above them."""
+
+    grid: Grid
+    title: str
 
 
 def release_svg(folder: Path) -> str:
-    """Bars of the estimates summed over all axes but the first, with 95 % intervals where unbiased ones are known."""
+    """The picture of a whole publication, as Dagster's page and `dphist plot` show it."""
     audit = json.loads((folder / "audit.json").read_bytes())
+    shown = pictured(folder, audit, {})
+    return alone(main_picture(shown.grid).drawing, shown.title)
+
+
+def write_picture(folder: Path, box: Mapping[str, Wanted], where: str, file: Path) -> Path:
+    """Draws a publication, or a box of it, as SVG, PNG or a page with the numbers beside the picture.
+
+    Args:
+        folder: of the publication.
+        box: see `answering.boxes.answer_box`.
+        where: the same as it was asked.
+        file: its ending says the format.
+
+    Raises:
+        PictureRefused: another ending, or PNG without the library that it needs.
+        TakenBack, PublishedFilesDamaged, QuestionRefused: see `answer_published`.
+    """
+    check_format(file)
+    audit = read_audit(folder)
+    if "withdrawn" in audit:
+        raise TakenBack(audit)
+    shown = pictured(folder, audit, box, where)
+    picture = main_picture(shown.grid)
+    if file.suffix.lower() == ".html":
+        content = figure_page(picture, shown.title).encode()
+    elif file.suffix.lower() == ".svg":
+        content = alone(picture.drawing, shown.title).encode()
+    else:
+        import vl_convert
+
+        content = vl_convert.svg_to_png(alone(picture.drawing, shown.title, dark=False), scale=SHARPNESS)
+    try:
+        file.write_bytes(content)
+    except OSError as error:
+        problem = f"cannot be written: {error.strerror}"
+    else:
+        return file
+    raise PictureRefused(file, problem)
+
+
+def check_format(file: Path) -> None:
+    """Refuses before any work what cannot be drawn."""
+    if file.suffix.lower() not in ENDINGS:
+        raise PictureRefused(file, "must end in .svg, .png or .html")
+    if file.suffix.lower() == ".png" and find_spec("vl_convert") is None:
+        raise PictureRefused(file, "PNG needs one more library: pip install 'dphist-pipeline[plots]', or use .svg")
+
+
+def pictured(folder: Path, audit: Mapping[str, Any], box: Mapping[str, Wanted], where: str = "") -> Pictured:
+    """The cells of a publication that a box holds; all of them for an empty one."""
     domain = domain_of(audit["axes"])
     rows = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
-    others = tuple(range(1, len(domain.shape)))
-    values, noisy = (column.to_numpy().reshape(domain.shape) for column in rows.columns)
-    bars = low = high = values.sum(axis=others)
-    unbiased = published_unbiased(audit, noisy)
-    if unbiased is not None:
-        # The same for every bar: each lies in one box of every level.
-        reach = half_width_of_box(unbiased, [np.zeros(1, dtype=np.int64), *map(np.arange, domain.shape[1:])])
-        centre = noisy.sum(axis=others)
-        low, high = np.maximum(centre - reach, 0), np.maximum(centre + reach, 0)
-    labels = cell_labels(domain.axes[0])
-    title = f"{audit['release']} {'' if audit['period'] == 'all' else audit['period']}".strip()
-    if bars.size > MOST_BARS:  # the picture stays readable; the table has every cell
-        bars, low, high, labels = bars[:MOST_BARS], low[:MOST_BARS], high[:MOST_BARS], labels[:MOST_BARS]
-        title += f", first {MOST_BARS} of {domain.shape[0]} cells"
-    return _svg(f"{title}, by {domain.axes[0].name}", labels, bars, low, high)
-
-
-def cell_labels(axis: Axis) -> list[str]:
-    """A short name of every cell along an axis."""
-    if not isinstance(axis, BinnedAxis):
-        return [*axis.values, *["other"] * axis.other]
-    labels = []
-    for lower, upper in zip(*(ends.tolist() for ends in axis.bounds), strict=True):
-        if math.isnan(lower):
-            labels.append("other")
-        elif math.isinf(lower):
-            labels.append(f"below {written_end(axis, upper)}")
-        else:
-            labels.append(
-                f"{written_end(axis, lower)}+"
-                if math.isinf(upper)
-                else f"{written_end(axis, lower)}–{written_end(axis, upper)}"
-            )
-    return labels
-
-
-def _svg(title: str, labels: list[str], bars: Reals, low: Reals, high: Reals) -> str:
-    top = max(float(high.max(initial=0)), float(bars.max(initial=0)), 1.0)
-    step = (WIDTH - LEFT - 8) / bars.size
-
-    def y(value: float) -> float:
-        return TOP + (HEIGHT - TOP - BOTTOM) * (1 - max(0.0, value) / top)
-
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
-        'font-family="sans-serif" font-size="11" role="img">',
-        f'<title>{_in_xml(title)}</title><rect width="100%" height="100%" fill="#ffffff"/>',
-        f'<text x="8" y="18" font-size="13" fill="#222222">{_in_xml(title)}</text>',
-    ]
-    for tick in (0.0, top / 2, top):
-        parts.append(
-            f'<line x1="{LEFT}" x2="{WIDTH - 8}" y1="{y(tick):.1f}" y2="{y(tick):.1f}" stroke="#dddddd"/>'
-            f'<text x="{LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end" fill="#555555">{_tick(tick)}</text>'
-        )
-    every = math.ceil(bars.size / 12)
-    for place, label in enumerate(labels):
-        x, middle = LEFT + place * step, LEFT + (place + 0.5) * step
-        parts.append(
-            f'<rect x="{x + step * 0.12:.1f}" y="{y(bars[place]):.1f}" width="{step * 0.76:.1f}" '
-            f'height="{y(0) - y(bars[place]):.1f}" fill="#4a7ebb"/>'
-            f'<line x1="{middle:.1f}" x2="{middle:.1f}" y1="{y(low[place]):.1f}" y2="{y(high[place]):.1f}" '
-            'stroke="#222222"/>'
-        )
-        if place % every == 0:
-            parts.append(
-                f'<text x="{middle:.1f}" y="{HEIGHT - BOTTOM + 14}" text-anchor="end" fill="#555555" '
-                f'transform="rotate(-35 {middle:.1f} {HEIGHT - BOTTOM + 14})">{_in_xml(label[:18])}</text>'
-            )
-    note = "bars: estimates; lines: 95 % intervals of the noise"
-    parts.append(f'<text x="{WIDTH - 8}" y="18" text-anchor="end" fill="#777777">{note}</text></svg>')
-    return "".join(parts)
-
-
-def _tick(value: float) -> str:
-    """A number that fits beside the picture."""
-    return f"{value:,.1f}".removesuffix(".0") if value < 1e8 else f"{value:.3g}"
-
-
-def _in_xml(text: str) -> str:
-    """Text as XML takes it: two characters that a category may hold are in none."""
-    return escape(re.sub("[\ufffe\uffff]", "?", text))
+    values, noisy = (np.asarray(column.to_numpy()).reshape(domain.shape) for column in rows.columns)
+    grid = Grid(domain, values, published_unbiased(audit, noisy), tuple(chosen_cells(domain, box)))
+    period = "" if audit["period"] == "all" else f", {audit['period']}"
+    asked = f", where {where.strip()}" if where.strip() else ""
+    return Pictured(grid, f"{audit.get('title') or audit['release']}{period}{asked}")

@@ -20,6 +20,9 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimate import Estimate
 from dphist_pipeline.files import make_folder, sync_folder
 from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells, SharedNoise
+from dphist_pipeline.publishing import withdrawal
+from dphist_pipeline.publishing.card import release_card, smoothed
+from dphist_pipeline.publishing.deployment import deployment_yaml
 from dphist_pipeline.publishing.tables import (
     Charged,
     rounded_up,
@@ -28,7 +31,9 @@ from dphist_pipeline.publishing.tables import (
     write_histogram,
 )
 
-FILES = ("histogram.parquet", "groups.parquet", "audit.parquet", "audit.json")
+TABLES = ("histogram.parquet", "groups.parquet", "audit.parquet")
+PAGES = ("card.html", "deployment.yaml")  # publications of older versions have none
+FILES = (*TABLES, *PAGES, "audit.json")
 VERSIONS = ("dphist-pipeline", "numpy", "cryptography", "pyarrow", "polars", "duckdb")
 
 
@@ -67,12 +72,12 @@ def write_release(estimate: Estimate, scales: Mapping[str, Fraction], facts: dic
             for charged in charges
         ],
         "values_digest": values_digest(estimate),
-        "files": {name: _digest(staging / name) for name in FILES[:-1]},
-        "versions": {
-            "python": ".".join(map(str, sys.version_info[:3])),
-            **{name: version(name) for name in VERSIONS},
-        },
     }
+    versions = {"python": ".".join(map(str, sys.version_info[:3])), **{name: version(name) for name in VERSIONS}}
+    known = {**audit, "versions": versions}
+    (staging / "card.html").write_text(release_card(estimate, known), encoding="utf-8")
+    (staging / "deployment.yaml").write_text(deployment_yaml(known, smoothed(estimate)), encoding="utf-8")
+    audit |= {"files": {name: _digest(staging / name) for name in FILES[:-1]}, "versions": versions}
     audit["audit_digest"] = audit_digest(audit)
     (staging / "audit.json").write_text(json.dumps(audit, indent=2) + "\n", encoding="utf-8")
     for name in FILES:
@@ -148,10 +153,51 @@ def read_audit(published: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError):
         damaged = "audit.json"
     if damaged is None:
-        damaged = next((name for name in FILES[:-1] if _digest(published / name) != expected.get(name)), None)
+        # A page that the audit does not name must not be there: nothing vouches for it.
+        damaged = next((name for name in FILES[:-1] if _found(published, name, audit) != expected.get(name)), None)
     if damaged:
         raise PublishedFilesDamaged(published, f"has a missing or altered {damaged}")
     return audit
+
+
+def mark_withdrawn(published: Path, note: Mapping[str, Any], scratch: Path) -> None:
+    """Marks a publication as withdrawn, in its audit and then on its card; each file changes at once.
+
+    Args:
+        published: its folder.
+        note: reason, time (`at`) and ledger `entry`.
+        scratch: a private folder on the same file system.
+    """
+    audit = {**read_audit(published), "withdrawn": dict(note)}
+    audit["audit_digest"] = audit_digest(audit)
+    contents = {"audit.json": json.dumps(audit, indent=2) + "\n"}
+    card = published / "card.html"
+    if card.is_file():  # publications of older versions have none
+        contents["card.html"] = withdrawal.marked(card.read_text(encoding="utf-8"), audit)
+    for name, content in contents.items():
+        draft = scratch / name
+        draft.write_text(content, encoding="utf-8")
+        draft.chmod(0o644)
+        _sync(draft)
+        draft.replace(published / name)
+    sync_folder(published)
+
+
+def is_marked(published: Path) -> bool:
+    """Whether a publication says that it is withdrawn, on its card too."""
+    audit, card = read_audit(published), published / "card.html"
+    if "withdrawn" not in audit:
+        return False
+    return not card.is_file() or (text := card.read_text(encoding="utf-8")) == withdrawal.marked(text, audit)
+
+
+def _found(published: Path, name: str, audit: Mapping[str, Any]) -> str | None:
+    """The digest of a file as it was published: without the mark of a withdrawal, where there is one."""
+    path = published / name
+    if name != "card.html" or "withdrawn" not in audit or not path.is_file():
+        return _digest(path)
+    card = path.read_bytes().decode("utf-8", errors="replace")
+    return hashlib.sha256(withdrawal.unmarked(card, audit).encode()).hexdigest()
 
 
 def audit_digest(audit: dict[str, Any]) -> str:

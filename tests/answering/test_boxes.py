@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.answering.boxes import Answer, QuestionRefused, Wanted, answer_box
 from dphist_pipeline.answering.intervals import half_width_of_sum
+from dphist_pipeline.answering.notes import NO_INTERVAL
 from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimate import Estimate
 from dphist_pipeline.privacy.noisy import NoisyCells
@@ -121,7 +122,7 @@ def test_an_interval_is_cut_off_at_zero() -> None:
 
 def test_without_noisy_cells_there_is_an_estimate_and_no_interval() -> None:
     found = by_hand.estimate([WARD], np.array([1.0, 2, 4]), scale=None, off=0).box(ward=["surgery", None])
-    assert same(found, Answer(5.0, math.nan, math.nan, "noise_only", 2))
+    assert same(found, Answer(5.0, math.nan, math.nan, "noise_only", 2, note=NO_INTERVAL))
 
 
 def test_a_range_is_a_box_of_the_only_axis() -> None:

@@ -39,7 +39,7 @@ from dphist_pipeline.store import Key, Store
 NAME, ACCOUNT, EPSILON = "small_release", "health", Fraction(1, 10)
 WEEKS = [(date(2024, 1, 1) + timedelta(weeks=week)).isoformat() for week in range(20)]
 WEEK = WEEKS[0]
-FILES = {"histogram.parquet", "groups.parquet", "audit.parquet", "audit.json"}
+FILES = {"histogram.parquet", "groups.parquet", "audit.parquet", "card.html", "deployment.yaml", "audit.json"}
 SPEC: dict[str, Any] = {
     "release": NAME,
     "source": "patients.parquet",

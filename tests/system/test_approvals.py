@@ -86,6 +86,7 @@ def test_a_withdrawn_publication_leaves_the_catalogue_and_stays_spent(office):
     assert spent(office) == "1/2"
     audit = json.loads((office.published() / "audit.json").read_bytes())
     assert audit["withdrawn"]["reason"] == "wrong ward codes"
+    assert "Withdrawn: do not use" in (office.published() / "card.html").read_text()
     run(office, "ledger", "verify")
     before = office.state()
     run(office, "withdraw", "wards", "all", "--reason", "wrong ward codes")
@@ -131,7 +132,7 @@ def test_a_withdrawal_that_was_killed_halfway_is_finished_by_the_next_command(of
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr(approvals, "_mark", killed)
+        broken.setattr(approvals, "mark_withdrawn", killed)
         assert office.run("withdraw", "wards", "all", "--reason", "wrong ward codes", "--store", office.store).code != 0
     torn = office.run("ledger", "verify", "--store", office.store)
     assert (torn.code, "withdrawn" in torn.err) == (1, True)
@@ -139,6 +140,21 @@ def test_a_withdrawal_that_was_killed_halfway_is_finished_by_the_next_command(of
     run(office, "release", office.folder / "spec.yaml")
     assert periods(office) == [("others", 1)]
     run(office, "ledger", "verify")
+
+
+def test_a_withdrawal_that_was_killed_before_the_card_is_finished_too(office, monkeypatch):
+    from dphist_pipeline.publishing import release_files, withdrawal
+
+    run(office, "release", office.folder / "spec.yaml")
+    with monkeypatch.context() as broken:
+        broken.setattr(withdrawal, "marked", lambda card, audit: card)
+        run(office, "withdraw", "wards", "all", "--reason", "wrong <b>ward</b> codes")
+    assert not release_files.is_marked(office.published())
+    run(office, "withdraw", "wards", "all", "--reason", "wrong <b>ward</b> codes")
+    card = (office.published() / "card.html").read_text()
+    assert card.count("wrong &lt;b&gt;ward&lt;/b&gt; codes") == 1
+    (office.published() / "card.html").write_text(card.replace("taken back", "given back"))
+    assert office.run("ledger", "verify", "--store", office.store).code == 1
 
 
 def test_what_is_withdrawn_while_it_is_published_never_answers(office, monkeypatch):

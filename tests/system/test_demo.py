@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from system.small_release import Project
+from system.small_release import FILES, Project
 
 PROJECT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(sys.executable).parent
@@ -72,7 +72,7 @@ def test_done_again_the_demo_replays_without_a_record_and_shows_the_same(tmp_pat
     assert first.returncode == 0, first.stdout + first.stderr
     assert "Replayed" not in first.stdout and "9/9" in first.stdout
     before, entries = published(project), Project(project / "demo").ledger().entries()
-    assert len(before) == 4 * 9
+    assert len(before) == len(FILES) * 9
     for records in (project / "demo" / "data").iterdir():
         records.write_bytes(b"no record is read")
 

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from system.small_release import EPSILON, WEEK, Project, assert_whole, charges, start
+from system.small_release import EPSILON, FILES, WEEK, Project, assert_whole, charges, start
 
 REASON = "the source was corrected"
 MUST_BE_CROSSED = {
@@ -64,7 +64,7 @@ def finish(project: Project, revision: int, reason: str) -> None:
     now = project.files("confidential/journal")
     assert len(now) == revision and drawn.items() <= now.items(), "drawn twice"
     assert shown.items() <= project.files("public").items(), "published twice"
-    assert len(project.files("public")) == 4 * revision
+    assert len(project.files("public")) == len(FILES) * revision
     left = [name for name in project.files("confidential") if not name.startswith("journal/")]
     assert not left, "left in the confidential store"
     assert start(project, reason=reason).replayed

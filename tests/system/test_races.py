@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from system.small_release import EPSILON, WEEK, WEEKS, Outcome, Project, assert_whole, at_once, charges, start
+from system.small_release import EPSILON, FILES, WEEK, WEEKS, Outcome, Project, assert_whole, at_once, charges, start
 
 from dphist_pipeline.releases import Release
 from dphist_pipeline.stages import RevisedMeanwhile
@@ -19,7 +19,7 @@ TWENTY = 20
 
 def assert_nothing_left(project: Project, releases: int) -> None:
     """The store holds the files of so many releases and their journals, and no trace of any run."""
-    assert len(project.files("public")) == 4 * releases
+    assert len(project.files("public")) == len(FILES) * releases
     assert len(project.files("confidential/journal")) == releases
     assert not list((project.root / "confidential" / "runs").iterdir())
     assert {path.name for path in (project.root / "confidential").iterdir()} == {"runs", "journal"}

@@ -1,0 +1,173 @@
+"""Marginals: sums over all axes but some, or along the levels of their hierarchies, each with its error bar."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.answering.boxes import Basis, basis_of
+from dphist_pipeline.answering.cells import Cells
+from dphist_pipeline.answering.chosen_cells import QuestionRefused, Wanted, chosen_cells
+from dphist_pipeline.answering.intervals import half_width_of_linear, half_width_of_sum
+from dphist_pipeline.domain import Axis, CategoricalAxis, Domain
+from dphist_pipeline.errors import did_you_mean
+from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells
+
+Reals = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Sums of cells, one an entry, in declared order.
+
+    Attributes:
+        first_cells: the number of the first cell of each.
+        cells: how many cells each sums.
+        estimate: sums of the published estimates, records.
+        unbiased: the middles of the intervals; nan where no noisy cells were paid for.
+        reach: half the widths of the intervals, each of which holds with 95 % by itself; likewise.
+        noise_error: standard deviations of the noise alone; likewise.
+        basis: what the intervals come from.
+    """
+
+    first_cells: Integers
+    cells: Integers
+    estimate: Reals
+    unbiased: Reals
+    reach: Reals
+    noise_error: Reals
+    basis: Basis
+
+
+@dataclass(frozen=True, eq=False)
+class _Along:
+    """The wanted positions of an axis, in groups.
+
+    Attributes:
+        positions: in the order of their groups.
+        starts: where in `positions` each group starts.
+    """
+
+    positions: Integers
+    starts: Integers
+
+    @property
+    def sizes(self) -> Integers:
+        return np.diff(self.starts, append=self.positions.size)
+
+    @property
+    def firsts(self) -> Integers:
+        return self.positions[self.starts]
+
+    def squares(self, width: int) -> Reals:
+        """Per group, the sum over the nodes of (positions of the group in the node)²."""
+        group = np.repeat(np.arange(self.starts.size), self.sizes)
+        nodes = self.positions // width
+        _, index, counts = np.unique(group * (nodes.max() + 1) + nodes, return_index=True, return_counts=True)
+        summed = np.bincount(group[index], counts.astype(np.float64) ** 2, minlength=self.starts.size)
+        return np.asarray(summed, dtype=np.float64)
+
+
+def marginal_sums(cells: Cells, by: Sequence[str], box: Mapping[str, Wanted]) -> Sums:
+    """Sums a box by some axes, or levels of them.
+
+    O(cells of the box) time and memory.
+
+    Raises:
+        QuestionRefused: an unknown axis or level, or as `chosen_cells` does.
+    """
+    domain = cells.domain
+    _check(domain, by)
+    wanted = chosen_cells(domain, box)
+    alongs = [_grouped(axis, positions, by) for axis, positions in zip(domain.axes, wanted, strict=True)]
+    strides = [along.firsts * stride for along, stride in zip(alongs, domain.strides, strict=True)]
+    number = _outer(np.multiply, [along.sizes for along in alongs])
+    estimate = _summed(cells.values, alongs)
+    nothing = np.full(estimate.shape, math.nan)
+    unbiased = nothing if cells.unbiased is None else _summed(cells.unbiased.values, alongs)
+    variance = nothing if cells.unbiased is None else _variances(cells.unbiased, alongs, number)
+    reach = nothing if cells.unbiased is None else _reaches(cells.unbiased, number, variance)
+    error = np.sqrt(variance)
+    return Sums(_outer(np.add, strides), number, estimate, unbiased, reach, error, basis_of(cells.unbiased))
+
+
+def _check(domain: Domain, by: Sequence[str]) -> None:
+    if isinstance(by, str):
+        raise QuestionRefused(by, f"give a list of axes, as in [{by!r}]")
+    names = [name for axis in domain.axes for name in _names(axis)]
+    for name in by:
+        if name not in names:
+            raise QuestionRefused(str(name), f"there is no such axis. {did_you_mean(name, names)}")
+
+
+def _names(axis: Axis) -> tuple[str, ...]:
+    return (axis.name, *(axis.levels if isinstance(axis, CategoricalAxis) else ()))
+
+
+def axis_columns(domain: Domain, by: Sequence[str]) -> list[str]:
+    """The columns of the published table that tell the groups apart."""
+    columns: list[str] = []
+    for axis in domain.axes:
+        if not isinstance(axis, CategoricalAxis):
+            columns += [f"{axis.name}_lower", f"{axis.name}_upper"] if axis.name in by else []
+            continue
+        labelled = [f"{axis.name}_label"] if axis.labels else []
+        columns += [axis.name, *labelled] if axis.name in by else []
+        columns += [level for level in axis.levels if level in by]
+    return columns
+
+
+def _grouped(axis: Axis, positions: Integers, by: Sequence[str]) -> _Along:
+    if axis.name in by:
+        return _Along(positions, np.arange(positions.size))
+    levels = [axis.levels[name] for name in _names(axis)[1:] if name in by] if isinstance(axis, CategoricalAxis) else []
+    if not levels:
+        return _Along(positions, np.zeros(1, dtype=np.int64))
+    seen: dict[tuple[str, ...], int] = {}
+    groups = [
+        seen.setdefault(tuple(level[place] for level in levels if place < len(level)), len(seen)) for place in positions
+    ]
+    order = np.argsort(groups, kind="stable")
+    return _Along(positions[order], np.flatnonzero(np.diff(np.array(groups)[order], prepend=-1)))
+
+
+def _summed(values: Reals, alongs: Sequence[_Along]) -> Reals:
+    """Sums within all combinations of groups, flat."""
+    inside = values
+    for number, along in enumerate(alongs):
+        if not np.array_equal(along.positions, np.arange(values.shape[number])):
+            inside = np.take(inside, along.positions, axis=number)
+        if along.starts.size == 1:
+            inside = inside.sum(axis=number, keepdims=True)
+        elif along.starts.size < along.positions.size:
+            inside = np.add.reduceat(inside, along.starts, axis=number)
+    return inside.ravel()
+
+
+def _variances(unbiased: NoisyCells | NestedCells, alongs: Sequence[_Along], cells: Integers) -> Reals:
+    if isinstance(unbiased, NoisyCells):
+        return np.asarray(cells * unbiased.variance, dtype=np.float64)
+    total = np.zeros(cells.shape)
+    for part in unbiased.shared:
+        squares = [along.squares(width) for along, width in zip(alongs, part.widths, strict=True)]
+        total += part.coefficient * _outer(np.multiply, squares)
+    return total
+
+
+def _reaches(unbiased: NoisyCells | NestedCells, cells: Integers, variance: Reals) -> Reals:
+    if isinstance(unbiased, NoisyCells):
+        kinds, kind = np.unique(cells, return_inverse=True)
+        return np.array([half_width_of_sum(unbiased.scale, int(one)) for one in kinds], dtype=np.float64)[kind]
+    variances, kind = np.unique(variance, return_inverse=True)
+    return np.array([half_width_of_linear(unbiased.scale, float(one)) for one in variances])[kind]
+
+
+def _outer(combine: Callable[..., NDArray[np.generic]], alongs: Sequence[NDArray[np.generic]]) -> NDArray:  # type: ignore[type-arg]
+    """All combinations of numbers along axes, flat."""
+    return reduce(lambda one, two: combine(one[:, np.newaxis], two[np.newaxis, :]).ravel(), alongs)

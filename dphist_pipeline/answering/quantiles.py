@@ -1,0 +1,144 @@
+"""Quantiles of a binned axis: in which bin, and which bins a band over all its edges leaves open."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.answering.bands import chernoff_reach
+from dphist_pipeline.answering.boxes import Basis, basis_of
+from dphist_pipeline.answering.cells import Cells
+from dphist_pipeline.answering.chosen_cells import QuestionRefused, Wanted, chosen_cells
+from dphist_pipeline.answering.notes import NO_INTERVAL, NO_WHOLE, OPEN_BIN, SMOOTHED
+from dphist_pipeline.answering.ranges import binned_axis
+from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells
+
+Reals = NDArray[np.float64]
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """Where a quantile lies, in axis units (days since 1970-01-01 on a calendar axis).
+
+    Attributes:
+        estimate: within its bin, if that held its rows evenly; nan where the bin is open, or nothing is known.
+        lower: of the interval: the quantile's bin lies in it with at least 95 %, those of all other quantiles of the
+            same box at once. Without any guess of how rows lie in a bin.
+        upper: likewise.
+        bin: the ends of the first bin up to whose upper end the wanted share of the rows lies.
+        basis: as an `Answer` says it.
+        cells: how many cells were summed.
+        note: as an `Answer` has it.
+    """
+
+    estimate: float
+    lower: float
+    upper: float
+    bin: tuple[float, float]
+    basis: Basis
+    cells: int
+    note: str = ""
+
+
+def quantile_of_axis(cells: Cells, axis: str, q: float, box: Mapping[str, Wanted]) -> Quantile:
+    """The quantile q of a binned axis within a box; rows in `other` do not count.
+
+    At an edge with A below and R above, the quantile lies below where (1-q)·A - q·R is at least 0. Its noise is bounded
+    at all edges at once, and the bins that no edge rules out are the interval.
+
+    Raises:
+        QuestionRefused: no such binned axis, or q that is not between 0 and 1.
+    """
+    place, found = binned_axis(cells.domain, axis)
+    if not 0 < q < 1:
+        raise QuestionRefused(axis, f"a quantile lies between 0 and 1, as 0.5, not {q!r:.60}")
+    positions = chosen_cells(cells.domain, {axis: (None, None), **box})
+    lower, upper = (ends[positions[place]] for ends in found.bounds)
+    below = np.cumsum(_along(cells.values, positions, place))
+    number = math.prod(len(one) for one in positions)
+    middle = int(np.argmax(below >= q * below[-1])) if below[-1] > 0 else None
+    least, most = _open_bins(cells.unbiased, positions, place, q)
+    ends = (math.nan, math.nan) if cells.unbiased is None else (float(lower[least]), float(upper[most]))
+    if middle is None:
+        return Quantile(math.nan, *ends, (math.nan, math.nan), basis_of(cells.unbiased), number, NO_WHOLE)
+    bin_ends = float(lower[middle]), float(upper[middle])
+    start = float(below[middle - 1]) if middle else 0.0
+    within = (q * float(below[-1]) - start) / (float(below[middle]) - start)
+    is_open = not all(map(math.isfinite, bin_ends))
+    estimate = math.nan if is_open else bin_ends[0] + min(1.0, max(0.0, within)) * (bin_ends[1] - bin_ends[0])
+    note = _note(cells.unbiased, bin_ends, ends, is_open=is_open)
+    return Quantile(estimate, *ends, bin_ends, basis_of(cells.unbiased), number, note)
+
+
+def _note(
+    unbiased: NoisyCells | NestedCells | None,
+    bin_ends: tuple[float, float],
+    ends: tuple[float, float],
+    *,
+    is_open: bool,
+) -> str:
+    if unbiased is None:
+        return NO_INTERVAL
+    if not (bin_ends[0] >= ends[0] and bin_ends[1] <= ends[1]):
+        return SMOOTHED
+    return OPEN_BIN if is_open else ""
+
+
+def _along(values: Reals, positions: list[NDArray[np.int64]], place: int) -> Reals:
+    """Sums over the other axes, one for each wanted bin."""
+    inside = values[np.ix_(*positions)]
+    summed: Reals = inside.sum(axis=tuple(number for number in range(values.ndim) if number != place))
+    return summed
+
+
+def _open_bins(
+    unbiased: NoisyCells | NestedCells | None, positions: list[NDArray[np.int64]], place: int, q: float
+) -> tuple[int, int]:
+    """The first and the last bin, counted along the wanted ones, in which the quantile may lie."""
+    bins = len(positions[place])
+    if unbiased is None or bins == 1:
+        return 0, bins - 1
+    below = np.cumsum(_along(unbiased.values, positions, place))
+    balance = below[:-1] - q * below[-1]
+    reach = chernoff_reach(unbiased.scale, _balance_variance(unbiased, positions, place, q), (1 - LEVEL) / (bins - 1))
+    surely_above, surely_below = np.flatnonzero(balance + reach < 0), np.flatnonzero(balance - reach >= 0)
+    least = int(surely_above[-1]) + 1 if surely_above.size else 0
+    most = int(surely_below[0]) if surely_below.size else bins - 1
+    return min(least, most), max(least, most)
+
+
+def _balance_variance(
+    unbiased: NoisyCells | NestedCells, positions: list[NDArray[np.int64]], place: int, q: float
+) -> Reals:
+    """Variance of (1-q)·A - q·R at every edge but the last, in records squared."""
+    first, final = int(positions[place][0]), int(positions[place][-1])
+    edges = np.arange(first, final)
+    if isinstance(unbiased, NoisyCells):
+        others = math.prod(len(one) for number, one in enumerate(positions) if number != place)
+        weighed = (1 - q) ** 2 * (edges - first + 1) + q**2 * (final - edges)
+        return np.asarray(weighed * others * unbiased.variance, dtype=np.float64)
+    variance = np.zeros(edges.size)
+    for part in unbiased.shared:
+        weight = part.coefficient
+        for number, (one, width) in enumerate(zip(positions, part.widths, strict=True)):
+            if number != place:
+                weight *= float((np.bincount(one // width).astype(np.float64) ** 2).sum())
+        width = part.widths[place]
+        low, high = _span_squares(first, edges, width), _span_squares(edges + 1, final, width)
+        whole = _span_squares(first, np.array([final]), width)
+        # What two neighbouring spans have in common is what is missing from both together.
+        variance += weight * ((1 - q) * low + q * high - q * (1 - q) * whole)
+    return variance
+
+
+def _span_squares(first: NDArray[np.int64] | int, final: NDArray[np.int64] | int, width: int) -> Reals:
+    """The sum over the nodes of (positions from first to final in the node)²."""
+    first, final = np.asarray(first, dtype=np.float64), np.asarray(final, dtype=np.float64)
+    head, tail = width - first % width, final % width + 1
+    between = final // width - first // width
+    return np.where(between == 0, (final - first + 1) ** 2, head**2 + tail**2 + (between - 1) * float(width) ** 2)

@@ -1,0 +1,102 @@
+"""Answers of many rows as Arrow tables, under the column names of the SQL macros."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from dphist_pipeline.answering.bands import band_half_width
+from dphist_pipeline.answering.boxes import basis_of
+from dphist_pipeline.answering.chosen_cells import QuestionRefused, Wanted, chosen_cells
+from dphist_pipeline.answering.marginals import Sums, axis_columns, marginal_sums
+from dphist_pipeline.answering.notes import BELOW, NO_INTERVAL, ROUNDING, SMOOTHED
+from dphist_pipeline.answering.published import read_cells
+from dphist_pipeline.answering.whole_counts import whole_counts
+from dphist_pipeline.publishing.tables import OUR_COLUMNS
+
+Reals = NDArray[np.float64]
+
+
+def marginal_table(folder: Path, by: Sequence[str], box: Mapping[str, Wanted]) -> pa.Table:
+    """The marginal of a published folder: the axes' columns, and those of an answer.
+
+    Raises:
+        QuestionRefused: see `marginals.marginal_sums`.
+        PublishedFilesDamaged: a published file is missing or altered.
+    """
+    cells = read_cells(folder)
+    sums = marginal_sums(cells, by, box)
+    return _with_answers(_axis_columns(folder, axis_columns(cells.domain, by), sums.first_cells), sums)
+
+
+def band_table(folder: Path, level: float, box: Mapping[str, Wanted]) -> pa.Table:
+    """Every cell of a box with a band that holds all of them at once with the probability `level`.
+
+    Raises:
+        QuestionRefused: as `chosen_cells` does, or a level that is not between 0 and 1.
+        PublishedFilesDamaged: a published file is missing or altered.
+    """
+    if not 0 < level < 1:
+        raise QuestionRefused("level", f"lies between 0 and 1, as 0.95, not {level!r:.60}")
+    cells = read_cells(folder)
+    inside = np.ix_(*chosen_cells(cells.domain, box))
+    numbers = np.arange(cells.domain.cells).reshape(cells.domain.shape)[inside].ravel()
+    estimate = cells.values[inside].ravel()
+    nothing = np.full(estimate.shape, np.nan)
+    unbiased, reach, error = nothing, nothing, nothing
+    if cells.unbiased is not None:
+        unbiased = cells.unbiased.values[inside].ravel()
+        reach = np.full(estimate.shape, float(band_half_width(cells.unbiased, estimate.size, level)))
+        error = np.full(estimate.shape, cells.unbiased.variance**0.5)
+    together = np.full(estimate.shape, estimate.size)
+    sums = Sums(numbers, together, estimate, unbiased, reach, error, basis_of(cells.unbiased))
+    return _with_answers(_axis_columns(folder, None, numbers), sums)
+
+
+def counts_table(folder: Path) -> pa.Table:
+    """The axes' columns, `count` and `estimate`; see `whole_counts.whole_counts`.
+
+    Raises:
+        PublishedFilesDamaged: a published file is missing or altered.
+    """
+    cells = read_cells(folder)
+    rows = _axis_columns(folder, None, None)
+    rows = rows.append_column("count", pa.array(whole_counts(cells.values).ravel()))
+    return rows.append_column("estimate", pa.array(cells.values.ravel()))
+
+
+def _axis_columns(folder: Path, columns: list[str] | None, numbers: NDArray[np.int64] | None) -> pa.Table:
+    """Columns of the published table that name cells, all of them when None, of the cells with these numbers."""
+    file = pq.ParquetFile(folder / "histogram.parquet")
+    if columns is None:
+        columns = [name for name in file.schema_arrow.names if name not in OUR_COLUMNS]
+    rows = file.read(columns) if columns else pa.table({"": pa.nulls(file.metadata.num_rows)})
+    rows = rows if numbers is None else rows.take(pa.array(numbers))
+    return rows.select(columns)
+
+
+def _with_answers(rows: pa.Table, sums: Sums) -> pa.Table:
+    note = np.select(
+        [np.isnan(sums.reach), np.abs(sums.estimate - sums.unbiased) > sums.reach + ROUNDING, sums.estimate < 0],
+        [0, 1, 2],
+        -1,
+    )
+    notes = pa.DictionaryArray.from_arrays(
+        pa.array(note, pa.int32(), mask=note < 0), pa.array([NO_INTERVAL, SMOOTHED, BELOW])
+    )
+    columns = {
+        "estimate": pa.array(sums.estimate),
+        "noise_error": pa.array(sums.noise_error, from_pandas=True),
+        "ci_lower": pa.array(np.maximum(0.0, sums.unbiased - sums.reach), from_pandas=True),
+        "ci_upper": pa.array(np.maximum(0.0, sums.unbiased + sums.reach), from_pandas=True),
+        "basis": pa.array([sums.basis]).take(pa.array(np.zeros(sums.estimate.size, dtype=np.int64))),
+        "cells": pa.array(sums.cells),
+        "note": notes.dictionary_decode(),
+    }
+    arrays = [*rows.columns, *columns.values()]
+    return pa.Table.from_arrays(arrays, names=[*rows.column_names, *columns])

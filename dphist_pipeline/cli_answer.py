@@ -1,0 +1,84 @@
+"""The command `dphist answer`: a count, or a table of counts, from what was published."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dphist_pipeline.spec.loading import project_folder
+from dphist_pipeline.store import Store, store_folder
+from dphist_pipeline.terminal import out, print_json, print_table
+
+if TYPE_CHECKING:
+    from dphist_pipeline.answering.boxes import Answer, Wanted
+
+
+def answer(
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The name of a published release.")],
+    where: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT",
+            help="Conditions on axes, joined by `and`: \"age in [60, 80) and ward = 'surgery'\". All cells without it.",
+        ),
+    ] = "",
+    by: Annotated[
+        str, typer.Option(metavar="AXIS,AXIS", help="A table by these axes or levels, instead of one number.")
+    ] = "",
+    period: Annotated[str | None, typer.Option(metavar="DAY", help="Its first day. Default: the latest.")] = None,
+    store: Annotated[Path | None, typer.Option("--store", metavar="DIR", help="As for the other commands.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")] = False,
+) -> None:
+    """Estimates a count from what was published, with its error bar. Spends nothing."""
+    from dphist_pipeline.answering.grammar import parse_where
+    from dphist_pipeline.answering.published import answer_published, latest_revision
+
+    box = parse_where(where) if where.strip() else {}
+    opened = Store.open(store_folder(store, project_folder(Path.cwd() / "spec.yaml")))
+    folder = latest_revision(opened.public, release, period)
+    facts = {"release": release, "period": folder.parent.name.removeprefix("period="), "where": where}
+    if by.strip():
+        _show_table(folder, [name.strip() for name in by.split(",")], box, facts, as_json)
+        return
+    found = answer_published(folder, box)
+    if as_json:
+        print_json({**facts, **_as_json(found)})
+        return
+    cells = "1 cell" if found.cells == 1 else f"{found.cells:,} cells"
+    out.print(f"[bold]{found.estimate:,.0f}[/] records, estimated over {cells}")
+    if found.basis != "noise_only":
+        out.print(f"  95 % interval of the true (bounded) count: {found.lower:,.0f} to {found.upper:,.0f}")
+    if found.note:
+        out.print(f"  {found.note}")
+
+
+def _as_json(found: Answer) -> dict[str, Any]:
+    bars = {"lower": found.lower, "upper": found.upper, "noise_error": found.noise_error}
+    shown = {name: None if math.isnan(value) else value for name, value in bars.items()}
+    rest = {"basis": found.basis, "cells": found.cells, "note": found.note or None}
+    return {"estimate": found.estimate, **shown, **rest}
+
+
+def _show_table(folder: Path, by: list[str], box: Mapping[str, Wanted], facts: dict[str, Any], as_json: bool) -> None:
+    from dphist_pipeline.answering.tables import marginal_table
+
+    rows = marginal_table(folder, by, box).to_pylist()
+    if as_json:
+        infinite = {math.inf: None, -math.inf: None}
+        rows = [{name: infinite.get(value, value) for name, value in row.items()} for row in rows]
+        print_json({**facts, "by": by, "rows": rows})
+        return
+    shown = [{name: _shown(value) for name, value in row.items()} for row in rows]
+    hidden = {"noise_error", "basis", *(() if any(row["note"] for row in rows) else ("note",))}
+    header = [name for name in (shown[0] if shown else {}) if name not in hidden]
+    print_table(header, [tuple(row[name] for name in header) for row in shown])
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:,.10g}" if value == round(value) else f"{value:,.4g}"
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,51 @@
+"""The command `dphist plot`: a picture of what was published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from dphist_pipeline.spec.loading import project_folder
+from dphist_pipeline.store import Store, store_folder
+from dphist_pipeline.terminal import out
+
+
+def plot(
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The name of a published release.")],
+    period: Annotated[str | None, typer.Option(metavar="DAY", help="Its first day. Default: the latest.")] = None,
+    where: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT", help="Only these cells, as in `dphist answer`: \"age >= 60 and ward = 'surgery'\"."
+        ),
+    ] = "",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Ends in .svg, .png (needs the extra `plots`) or .html (with the numbers as a table)."
+        ),
+    ] = None,
+    store: Annotated[Path | None, typer.Option("--store", metavar="DIR", help="As for the other commands.")] = None,
+) -> None:
+    """Draws what was published, with its intervals. Spends nothing.
+
+    One axis gives bars, two give squares of colour, more give small
+    pictures beside each other. A condition that leaves one cell of an
+    axis takes that axis out.
+    """
+    from dphist_pipeline.answering.grammar import parse_where
+    from dphist_pipeline.answering.published import latest_revision
+    from dphist_pipeline.publishing.plot import check_format, write_picture
+
+    file = output or Path(f"{release}.svg")
+    check_format(file)
+    opened = Store.open(store_folder(store, project_folder(Path.cwd() / "spec.yaml")))
+    box = parse_where(where) if where.strip() else {}
+    folder = latest_revision(opened.public, release, period)
+    write_picture(folder, box, where, file)
+    out.print(f"[green]✓[/] Drawn: {escape(str(file))}")
+    if (folder / "card.html").exists():
+        out.print(f"  All about it: {escape(str(folder / 'card.html'))}")

@@ -1,0 +1,28 @@
+"""The mark that a withdrawn publication carries on its card: one block, which can be taken out to check the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+BEFORE = '<main id="main">'
+
+
+def marked(card: str, audit: Mapping[str, Any]) -> str:
+    """The card of a publication with the mark that its audit asks for, at the top of its content; once."""
+    return unmarked(card, audit).replace(BEFORE, BEFORE + _mark(audit), 1)
+
+
+def unmarked(card: str, audit: Mapping[str, Any]) -> str:
+    """The card as it was published."""
+    return card.replace(BEFORE + _mark(audit), BEFORE, 1)
+
+
+def _mark(audit: Mapping[str, Any]) -> str:
+    withdrawn = audit["withdrawn"]
+    return (
+        '<section aria-labelledby="withdrawn" role="alert"><h2 id="withdrawn">Withdrawn: do not use</h2>'
+        f"<p><strong>This publication was taken back on {escape(withdrawn['at'][:10])}: "
+        f"<bdi>{escape(withdrawn['reason'])}</bdi>.</strong> It is no longer in the catalogue.</p></section>"
+    )

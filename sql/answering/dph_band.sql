@@ -1,0 +1,81 @@
+-- A band that holds the true (bounded) counts of all cells at once, with the probability `level`: for each period (its latest
+-- revision) a row for every cell of the box, in declared order. Exact where the cells are independent; of linear estimates
+-- by Chernoff's inequality, and somewhat wide.
+-- In: the release's table; the level; a box and a period as dph_box takes them.
+CREATE OR REPLACE MACRO {schema}dph_band(release_name, level := 0.95, box := '{}', period := NULL) AS TABLE
+WITH
+-- Named first, and as no release can be: a name of a part below would hide a release of the same name.
+dph_cells AS (
+    SELECT t.* FROM query_table(release_name) AS t
+),
+{chosen},
+{bins},
+boxes AS (SELECT 'box' AS source, CAST(box AS JSON) AS box),
+named AS (SELECT 'box' AS name, 'box' AS source),
+{boxes},
+inside AS (
+    SELECT t.* FROM conditions AS c JOIN dph_cells AS t ON {inside}
+),
+cell_variances AS (
+    SELECT nodes.period, fsum(nodes.coefficient) AS linear_variance
+    FROM (
+        SELECT chosen.period, v.level, any_value(v.coefficient) AS coefficient
+        FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_covariance')) AS v
+        JOIN chosen ON chosen.period = v.period AND chosen.revision = v.revision
+        WHERE v.release = (SELECT asked.release FROM asked)
+        GROUP BY chosen.period, v.level
+    ) AS nodes
+    GROUP BY nodes.period
+),
+-- How likely any one cell may lie outside: all of them together, less than 1 - level.
+sizes AS (
+    SELECT
+        chosen.period, chosen.noise_variance, chosen.decay, c.linear_variance, counted.cells,
+        coalesce(c.linear_variance, chosen.noise_variance) AS variance,
+        CASE
+            WHEN c.linear_variance IS NOT NULL THEN (1 - CAST(level AS DOUBLE)) / counted.cells
+            -- 1 - level ** (1 / cells), with all its digits where it is small.
+            WHEN -ln(CAST(level AS DOUBLE)) / counted.cells < 1e-5
+                THEN -ln(CAST(level AS DOUBLE)) / counted.cells * (1 + ln(CAST(level AS DOUBLE)) / counted.cells / 2)
+            ELSE 1 - exp(ln(CAST(level AS DOUBLE)) / counted.cells)
+        END AS missed
+    FROM chosen
+    JOIN (SELECT inside.period, count(*) AS cells FROM inside GROUP BY inside.period) AS counted
+        ON counted.period = chosen.period
+    LEFT JOIN cell_variances AS c ON c.period = chosen.period
+    WHERE level > 0 AND level < 1
+),
+reaching AS (
+    SELECT
+        v.*,
+        CASE
+            WHEN v.noise_variance IS NULL THEN NULL
+            WHEN v.linear_variance IS NULL
+                THEN greatest(0, ceil(ln(2 / (v.missed * (1 + exp(-v.decay)))) / v.decay - 1 + 1e-9))
+            ELSE {bound}
+        END AS half_width
+    FROM sizes AS v
+),
+first_problems AS (
+    SELECT 'the level lies between 0 and 1, as 0.95' AS problem WHERE NOT coalesce(level > 0 AND level < 1, false)
+)
+SELECT
+    inside.* EXCLUDE (cell_number, estimate, unbiased_estimate, ci_lower, ci_upper, group_id),
+    inside.estimate,
+    sqrt(r.variance) AS noise_error,
+    CASE WHEN r.half_width IS NOT NULL THEN greatest(0, inside.unbiased_estimate - r.half_width) END AS ci_lower,
+    CASE WHEN r.half_width IS NOT NULL THEN greatest(0, inside.unbiased_estimate + r.half_width) END AS ci_upper,
+    CASE
+        WHEN r.half_width IS NULL THEN 'noise_only'
+        WHEN r.linear_variance IS NULL THEN 'unbiased'
+        ELSE 'linear'
+    END AS basis,
+    r.cells,
+    CASE
+        WHEN r.half_width IS NULL THEN '{no_interval}'
+        WHEN abs(inside.estimate - inside.unbiased_estimate) > r.half_width + 1e-6 THEN '{smoothed}'
+        WHEN inside.estimate < 0 THEN '{below}'
+    END AS note
+FROM ({found}) AS found LEFT JOIN (inside JOIN reaching AS r ON r.period = inside.period) ON true
+WHERE CASE WHEN found.problem IS NULL THEN true ELSE error('dph_band: ' || found.problem) END
+ORDER BY inside.period, inside.cell_number

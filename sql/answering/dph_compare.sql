@@ -1,0 +1,66 @@
+-- What a count changed by from one period to another, with its error bar: one row, of the latest revisions.
+-- In: the release's table; two periods by their first days, the earlier one first; a box as dph_box takes it.
+CREATE OR REPLACE MACRO {schema}dph_compare(release_name, first_period, second_period, box := '{}') AS TABLE
+WITH
+-- Named first, and as no release can be: a name of a part below would hide a release of the same name.
+dph_cells AS (
+    SELECT t.period, t.revision, t.cell_number, t.estimate, t.unbiased_estimate FROM query_table(release_name) AS t
+),
+{chosen},
+{bins},
+boxes AS (SELECT 'box' AS source, CAST(box AS JSON) AS box),
+named AS (SELECT 'box' AS name, 'box' AS source),
+{boxes},
+{nested},
+{sums},
+reaching AS (
+    SELECT summed.*, {reach_of_two} AS half_width FROM summed
+),
+-- Both counts as one sum, where all their draws have one law; else two intervals that hold together.
+together AS (
+    SELECT
+        one.period AS first_period, two.period AS second_period,
+        one.noise_scale = two.noise_scale AND (one.linear_variance IS NULL) = (two.linear_variance IS NULL) AS is_one_law,
+        one.noise_scale, one.noise_variance, one.half_width + two.half_width AS half_width_apart,
+        one.linear_variance + two.linear_variance AS linear_variance, one.cells + two.cells AS cells,
+        sqrt(
+            coalesce(one.linear_variance, one.cells * one.noise_variance)
+            + coalesce(two.linear_variance, two.cells * two.noise_variance)
+        ) AS noise_error,
+        one.estimate AS first_estimate, two.estimate AS second_estimate,
+        two.estimate - one.estimate AS estimate, two.unbiased - one.unbiased AS unbiased,
+        CASE
+            WHEN one.half_width + two.half_width IS NULL THEN 'noise_only'
+            WHEN one.linear_variance IS NULL AND two.linear_variance IS NULL THEN 'unbiased'
+            ELSE 'linear'
+        END AS basis
+    FROM reaching AS one, reaching AS two, asked
+    WHERE one.period = asked.periods[1] AND two.period = asked.periods[2]
+),
+barred AS (
+    SELECT summed.*, if(summed.is_one_law, {reach}, summed.half_width_apart) AS half_width
+    FROM together AS summed
+),
+first_problems AS (
+    SELECT 'a comparison takes two periods, by their first days' AS problem
+    FROM asked
+    WHERE asked.periods[1] IS NULL OR asked.periods[2] IS NULL OR asked.periods[1] = asked.periods[2]
+)
+SELECT
+    barred.first_period,
+    barred.second_period,
+    barred.first_estimate,
+    barred.second_estimate,
+    barred.estimate,
+    barred.noise_error,
+    barred.unbiased - barred.half_width AS ci_lower,
+    barred.unbiased + barred.half_width AS ci_upper,
+    barred.basis,
+    barred.cells,
+    CASE
+        WHEN barred.half_width IS NULL THEN '{no_interval}'
+        WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN '{smoothed}'
+    END AS note
+FROM ({found}) AS found LEFT JOIN barred ON true
+WHERE CASE WHEN found.problem IS NULL THEN true ELSE error('dph_compare: ' || found.problem) END
+ORDER BY barred.first_period

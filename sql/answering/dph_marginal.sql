@@ -1,0 +1,137 @@
+-- The estimated counts by some axes, summed over the others, each with its error bar: for each period (its latest revision)
+-- a row for every combination, in declared order, under the column names of the release's table.
+-- In: the release's table; a list of axes, or of levels of their hierarchies, by name; a box and a period as dph_box takes
+-- them. Each interval holds with 95 % by itself, not all of them together.
+CREATE OR REPLACE MACRO {schema}dph_marginal(release_name, axes, box := '{}', period := NULL) AS TABLE
+WITH
+-- Named first, and as no release can be: a name of a part below would hide a release of the same name.
+dph_cells AS (
+    SELECT t.* FROM query_table(release_name) AS t
+),
+{chosen},
+{bins},
+boxes AS (SELECT 'box' AS source, CAST(box AS JSON) AS box),
+named AS (SELECT 'box' AS name, 'box' AS source),
+{boxes},
+wanted_axes AS (
+    SELECT DISTINCT a.grid, a.axis, a.level_of, a.stride, a.size, w.name IS NOT NULL AS is_asked
+    FROM axes AS a LEFT JOIN (SELECT unnest(CAST(axes AS VARCHAR[])) AS name) AS w ON w.name = a.axis
+),
+-- Along an axis of which only levels are asked, the positions that go together: by the first of them that is wanted.
+rolled AS (
+    SELECT
+        g.grid, g.axis, g.stride, g.size, g.position,
+        min(g.position) OVER (PARTITION BY g.grid, g.axis, g.categories) AS first
+    FROM (
+        SELECT
+            b.grid, b.level_of AS axis, b.stride, b.size, b.position,
+            list(coalesce('=' || b.category, 'other') ORDER BY b.axis) AS categories
+        FROM bins AS b
+        JOIN wanted_axes AS w ON w.grid = b.grid AND w.axis = b.axis AND w.is_asked
+        WHERE NOT EXISTS (
+            FROM wanted_axes AS itself
+            WHERE itself.grid = b.grid AND itself.axis = b.level_of AND itself.is_asked
+        )
+        GROUP BY b.grid, b.level_of, b.stride, b.size, b.position
+    ) AS g
+    ANTI JOIN positions
+        ON positions.grid = g.grid AND positions.axis = g.axis AND positions.position = g.position
+            AND NOT positions.is_wanted
+),
+rolled_axes AS (
+    SELECT DISTINCT rolled.grid, rolled.axis, rolled.stride, rolled.size FROM rolled
+),
+{nested},
+rolled_squares AS (
+    SELECT nodes.grid, nodes.axis, nodes.width, nodes.first, sum(CAST(nodes.cells AS DOUBLE) ** 2) AS squares
+    FROM (
+        SELECT w.grid, w.axis, w.width, rolled.first, rolled.position // w.width AS node, count(*) AS cells
+        FROM widths AS w JOIN rolled ON rolled.grid = w.grid AND rolled.axis = w.axis
+        GROUP BY w.grid, w.axis, w.width, rolled.first, node
+    ) AS nodes
+    GROUP BY nodes.grid, nodes.axis, nodes.width, nodes.first
+),
+inside AS (
+    SELECT t.* FROM conditions AS c JOIN dph_cells AS t ON {inside}
+),
+-- No axis is called as the columns that begin with a line.
+grouped AS MATERIALIZED (
+    SELECT
+        COLUMNS(
+            lambda c: c IN ('period', 'revision')
+                OR list_contains(CAST(axes AS VARCHAR[]), regexp_replace(c, '_(lower|upper|label)$', ''))
+                OR list_contains(CAST(axes AS VARCHAR[]), c)
+        ),
+        min(cell_number) AS _first, count(*) AS _cells, sum(estimate) AS _estimate, sum(unbiased_estimate) AS _unbiased
+    FROM inside
+    GROUP BY ALL
+),
+-- Of linear estimates, a variance for each row, where levels are rolled up.
+row_variances AS (
+    SELECT v.period, v._first, fsum(v.coefficient * v.squares) AS linear_variance
+    FROM (
+        SELECT
+            g.period, g._first, nested.level,
+            any_value(nested.coefficient) AS coefficient,
+            any_value(nested.squares) * product(rolled_squares.squares) AS squares
+        FROM grouped AS g
+        JOIN nested ON nested.period = g.period
+        JOIN rolled_axes AS a ON a.grid = nested.grid
+        JOIN levels ON levels.period = g.period AND levels.level = nested.level AND levels.axis = a.axis
+        JOIN rolled_squares
+            ON rolled_squares.grid = a.grid AND rolled_squares.axis = a.axis AND rolled_squares.width = levels.width
+                AND rolled_squares.first = (g._first // a.stride) % a.size
+        GROUP BY g.period, g._first, nested.level
+    ) AS v
+    GROUP BY v.period, v._first
+),
+variances AS (
+    SELECT nested.period, fsum(nested.coefficient * nested.squares) AS linear_variance
+    FROM nested
+    GROUP BY nested.period
+),
+-- Few kinds of rows differ in how far their noise reaches.
+kinds AS (
+    SELECT summed.*, {reach} AS half_width
+    FROM (
+        SELECT DISTINCT
+            c.period, c.noise_scale, c.noise_variance, g._cells AS cells,
+            coalesce(r.linear_variance, v.linear_variance) AS linear_variance
+        FROM grouped AS g
+        JOIN chosen AS c ON c.period = g.period
+        LEFT JOIN row_variances AS r ON r.period = g.period AND r._first = g._first
+        LEFT JOIN variances AS v ON v.period = g.period
+    ) AS summed
+),
+barred AS (
+    SELECT
+        g.period, g._first, g._estimate AS estimate, g._unbiased AS unbiased, kinds.* EXCLUDE (period)
+    FROM grouped AS g
+    LEFT JOIN row_variances AS r ON r.period = g.period AND r._first = g._first
+    LEFT JOIN variances AS v ON v.period = g.period
+    JOIN kinds
+        ON kinds.period = g.period AND kinds.cells = g._cells
+            AND kinds.linear_variance IS NOT DISTINCT FROM coalesce(r.linear_variance, v.linear_variance)
+),
+first_problems AS (
+    SELECT 'there is no axis ' || unknown.axis || ' in period ' || chosen.period || '; the axes are '
+        || (
+            SELECT string_agg(w.axis, ', ' ORDER BY w.stride DESC, w.axis <> w.level_of, w.axis)
+            FROM wanted_axes AS w WHERE w.grid = chosen.grid
+        ) AS problem
+    FROM chosen, (SELECT unnest(CAST(axes AS VARCHAR[])) AS axis) AS unknown
+    WHERE NOT EXISTS (FROM wanted_axes AS w WHERE w.grid = chosen.grid AND w.axis = unknown.axis)
+    UNION ALL
+    SELECT 'axis ' || alike.axis || ' cannot be left out where ' || w.axis || ' is asked: their columns look alike'
+    FROM wanted_axes AS w JOIN wanted_axes AS alike ON alike.grid = w.grid
+    WHERE w.is_asked AND NOT alike.is_asked
+        AND regexp_replace(alike.axis, '_(lower|upper|label)$', '') IN (w.axis)
+)
+SELECT
+    grouped.* EXCLUDE (_first, _cells, _estimate, _unbiased),
+    {answer}
+FROM ({found}) AS found LEFT JOIN (
+    grouped JOIN barred ON barred.period = grouped.period AND barred._first = grouped._first
+) ON true
+WHERE CASE WHEN found.problem IS NULL THEN true ELSE error('dph_marginal: ' || found.problem) END
+ORDER BY grouped.period, grouped._first

@@ -1,0 +1,179 @@
+-- In which bin of an axis a quantile lies, with its error bar: one row for each period (its latest revision), in order.
+-- The bin is the first up to whose upper edge a share q of the rows lies. The interval comes from a band that holds at all
+-- edges at once with 95 %, so quantiles of one box may be read together; it needs no guess of how rows lie within a bin.
+-- `estimate` spreads the bin's rows evenly; null where the bin is open. Rows in `other` do not count.
+-- Numbers in axis units, of a calendar axis days since 1970-01-01; `bin` and `ci_bins` as people write them.
+-- In: the release's table; a binned axis; q from 0 to 1; a box and a period as dph_box takes them.
+CREATE OR REPLACE MACRO {schema}dph_quantile(release_name, axis, q := 0.5, box := '{}', period := NULL) AS TABLE
+WITH
+-- Named first, and as no release can be: a name of a part below would hide a release of the same name.
+dph_cells AS (
+    SELECT t.period, t.revision, t.cell_number, t.estimate, t.unbiased_estimate FROM query_table(release_name) AS t
+),
+{chosen},
+{bins},
+given AS (
+    SELECT coalesce(CAST(box AS JSON), JSON '{}') AS box, CAST(axis AS VARCHAR) AS axis, CAST(q AS DOUBLE) AS q
+),
+boxes AS (
+    SELECT
+        'box' AS source,
+        if(
+            json_type(given.box) <> 'OBJECT' OR list_contains(json_keys(given.box), given.axis)
+                OR NOT EXISTS (FROM bins WHERE bins.axis = given.axis AND bins.binned),
+            given.box,
+            json_merge_patch(given.box, json_object(given.axis, [NULL, NULL]))
+        ) AS box
+    FROM given
+),
+named AS (SELECT 'box' AS name, 'box' AS source),
+{boxes},
+spans AS (
+    SELECT allowed.grid, allowed.axis, allowed.stride, allowed.size, allowed.first, allowed.final
+    FROM allowed JOIN given ON given.axis = allowed.axis
+),
+{nested},
+along AS (
+    SELECT
+        c.period, (t.cell_number // spans.stride) % spans.size AS position,
+        count(*) AS cells, sum(t.estimate) AS estimate, sum(t.unbiased_estimate) AS unbiased
+    FROM conditions AS c
+    JOIN spans ON spans.grid = c.grid
+    JOIN dph_cells AS t ON {inside}
+    GROUP BY c.period, position
+),
+-- At the upper edge of each bin: what lies below it, and all. A quantile lies below where q of all is at most that.
+edges AS (
+    SELECT
+        a.period, a.position, given.q,
+        sum(a.estimate) OVER below AS estimate_below, sum(a.estimate) OVER everything AS estimate,
+        sum(a.unbiased) OVER below - given.q * sum(a.unbiased) OVER everything AS balance,
+        CAST(sum(a.cells) OVER below AS BIGINT) AS cells_below,
+        CAST(sum(a.cells) OVER everything AS BIGINT) AS cells
+    FROM along AS a, given
+    WINDOW
+        below AS (PARTITION BY a.period ORDER BY a.position ROWS UNBOUNDED PRECEDING),
+        everything AS (PARTITION BY a.period)
+),
+-- The variance of three sums of linear estimates: below the edge, above it, and all.
+span_squares AS (
+    SELECT
+        w.period, w.position, w.level, w.weight,
+        CASE
+            WHEN w.first > w.final THEN 0
+            WHEN w.first // w.width = w.final // w.width THEN (w.final - w.first + 1.0) ** 2
+            ELSE (w.width - w.first % w.width) ** 2.0 + (w.final % w.width + 1.0) ** 2
+                + (w.final // w.width - w.first // w.width - 1) * w.width ** 2.0
+        END * w.coefficient AS share
+    FROM (
+        SELECT
+            edges.period, edges.position, levels.level, levels.width, nested.coefficient * nested.squares AS coefficient,
+            unnest([spans.first, edges.position + 1, spans.first]) AS first,
+            unnest([edges.position, spans.final, spans.final]) AS final,
+            unnest([1 - edges.q, edges.q, -edges.q * (1 - edges.q)]) AS weight
+        FROM nested
+        JOIN spans ON spans.grid = nested.grid
+        JOIN levels ON levels.period = nested.period AND levels.level = nested.level AND levels.axis = spans.axis
+        JOIN edges ON edges.period = nested.period
+    ) AS w
+),
+span_variances AS (
+    SELECT s.period, s.position, fsum(s.weight * s.share) AS linear_variance
+    FROM span_squares AS s
+    GROUP BY s.period, s.position
+),
+reaching AS (
+    SELECT v.*, if(v.variance > 0, {bound}, 0) AS half_width
+    FROM (
+        SELECT
+            edges.*, chosen.revision, chosen.grid, chosen.noise_scale, chosen.noise_variance, chosen.decay,
+            s.linear_variance,
+            coalesce(
+                s.linear_variance,
+                chosen.noise_variance
+                    * ((1 - edges.q) ** 2 * edges.cells_below + edges.q ** 2 * (edges.cells - edges.cells_below))
+            ) AS variance,
+            0.05 / greatest(1, spans.final - spans.first) AS missed,
+            edges.position = spans.first AS is_first, edges.position = spans.final AS is_last
+        FROM edges
+        JOIN chosen ON chosen.period = edges.period
+        JOIN spans ON spans.grid = chosen.grid
+        LEFT JOIN span_variances AS s ON s.period = edges.period AND s.position = edges.position
+    ) AS v
+),
+-- The first and the last bin that the band leaves open.
+bounded AS (
+    SELECT
+        r.period, any_value(r.revision) AS revision, any_value(r.grid) AS grid, any_value(r.noise_scale) AS noise_scale,
+        any_value(r.linear_variance) AS linear_variance, any_value(r.cells) AS cells, any_value(r.q) AS q,
+        any_value(r.estimate) AS total,
+        coalesce(
+            max(r.position + 1) FILTER (NOT r.is_last AND r.balance + r.half_width < 0),
+            min(r.position)
+        ) AS least,
+        coalesce(
+            min(r.position) FILTER (NOT r.is_last AND r.balance - r.half_width >= 0),
+            max(r.position)
+        ) AS most,
+        CASE WHEN any_value(r.estimate) > 0 THEN
+            coalesce(min(r.position) FILTER (r.estimate_below >= r.q * r.estimate), max(r.position))
+        END AS position
+    FROM reaching AS r
+    GROUP BY r.period
+),
+barred AS (
+    SELECT
+        b.*, middle.bin_lower, middle.bin_upper, middle.lower_end, middle.upper_end,
+        lowest.bin_lower AS ci_lower, highest.bin_upper AS ci_upper, lowest.lower_end AS low, highest.upper_end AS high,
+        (b.q * b.total - e.estimate_below + a.estimate) / a.estimate AS within
+    FROM bounded AS b
+    JOIN given ON true
+    LEFT JOIN bins AS middle ON middle.grid = b.grid AND middle.axis = given.axis AND middle.position = b.position
+    LEFT JOIN bins AS lowest
+        ON lowest.grid = b.grid AND lowest.axis = given.axis AND lowest.position = least(b.least, b.most)
+    LEFT JOIN bins AS highest
+        ON highest.grid = b.grid AND highest.axis = given.axis AND highest.position = greatest(b.least, b.most)
+    LEFT JOIN along AS a ON a.period = b.period AND a.position = b.position
+    LEFT JOIN edges AS e ON e.period = b.period AND e.position = b.position
+),
+first_problems AS (
+    SELECT 'there is no binned axis ' || coalesce(given.axis, 'null') || ' in period ' || chosen.period || '; those are '
+        || coalesce(
+            (
+                SELECT string_agg(axes.axis, ', ' ORDER BY axes.stride DESC)
+                FROM axes WHERE axes.grid = chosen.grid AND axes.binned
+            ),
+            'none'
+        ) AS problem
+    FROM chosen, given
+    WHERE NOT EXISTS (FROM axes WHERE axes.grid = chosen.grid AND axes.axis = given.axis AND axes.binned)
+    UNION ALL
+    SELECT 'a quantile lies between 0 and 1, as 0.5' FROM given WHERE NOT coalesce(given.q > 0 AND given.q < 1, false)
+)
+SELECT
+    barred.period,
+    barred.revision,
+    if(
+        isfinite(barred.bin_lower) AND isfinite(barred.bin_upper),
+        barred.bin_lower + greatest(0, least(1, barred.within)) * (barred.bin_upper - barred.bin_lower),
+        NULL
+    ) AS estimate,
+    if(barred.noise_scale IS NULL, NULL, barred.ci_lower) AS ci_lower,
+    if(barred.noise_scale IS NULL, NULL, barred.ci_upper) AS ci_upper,
+    CASE
+        WHEN barred.noise_scale IS NULL THEN 'noise_only'
+        WHEN barred.linear_variance IS NULL THEN 'unbiased'
+        ELSE 'linear'
+    END AS basis,
+    barred.cells,
+    barred.lower_end || ' to ' || barred.upper_end AS bin,
+    if(barred.noise_scale IS NULL, NULL, barred.low || ' to ' || barred.high) AS ci_bins,
+    CASE
+        WHEN barred.position IS NULL THEN '{no_whole}'
+        WHEN barred.noise_scale IS NULL THEN '{no_interval}'
+        WHEN NOT (barred.bin_lower >= barred.ci_lower AND barred.bin_upper <= barred.ci_upper) THEN '{smoothed}'
+        WHEN NOT (isfinite(barred.bin_lower) AND isfinite(barred.bin_upper)) THEN '{open_bin}'
+    END AS note
+FROM ({found}) AS found LEFT JOIN barred ON true
+WHERE CASE WHEN found.problem IS NULL THEN true ELSE error('dph_quantile: ' || found.problem) END
+ORDER BY barred.period

@@ -1,0 +1,99 @@
+-- The estimated count in [low, high) of one axis, with its error bar, whether or not the ends are edges of bins.
+-- For each period (its latest revision) one row that covers the range `exactly`; where an end cuts a bin, two rows: the
+-- `inner` bins lie within the range, the `outer` ones hold it, and the true count lies between the lower end of the inner
+-- interval and the upper end of the outer one with 95 %.
+-- In: the release's table; a binned axis and its ends, days as '2026-03-02', null for an open end; a box for the other
+-- axes and a period as dph_box takes them.
+CREATE OR REPLACE MACRO {schema}dph_range(release_name, axis, low, high, box := '{}', period := NULL) AS TABLE
+WITH
+-- Named first, and as no release can be: a name of a part below would hide a release of the same name.
+dph_cells AS (
+    SELECT t.period, t.revision, t.cell_number, t.estimate, t.unbiased_estimate FROM query_table(release_name) AS t
+),
+{chosen},
+{bins},
+boxes AS (SELECT 'box' AS source, CAST(box AS JSON) AS box),
+named AS (SELECT unnest(['inner', 'outer']) AS name, 'box' AS source),
+asked_range AS (SELECT CAST(low AS VARCHAR) AS low, CAST(high AS VARCHAR) AS high),
+ranges AS (
+    SELECT
+        b.grid, b.axis, b.stride, b.size, b.calendar, b.binned,
+        asked_range.low AS written_low, asked_range.high AS written_high,
+        CASE
+            WHEN asked_range.low IS NULL THEN '-inf'
+            WHEN b.calendar THEN date_diff('day', DATE '1970-01-01', TRY_CAST(asked_range.low AS DATE))
+            ELSE TRY_CAST(asked_range.low AS DOUBLE)
+        END AS low_end,
+        CASE
+            WHEN asked_range.high IS NULL THEN 'inf'
+            WHEN b.calendar THEN date_diff('day', DATE '1970-01-01', TRY_CAST(asked_range.high AS DATE))
+            ELSE TRY_CAST(asked_range.high AS DOUBLE)
+        END AS high_end,
+        b.least, b.greatest, b.first_edge, b.last_edge
+    FROM (
+        SELECT
+            bins.grid, bins.axis, bins.stride, bins.size, bins.calendar, bins.binned,
+            min(bins.bin_lower) AS least, max(bins.bin_upper) AS greatest,
+            min_by(bins.lower_end, bins.bin_lower) AS first_edge, max_by(bins.upper_end, bins.bin_upper) AS last_edge
+        FROM bins
+        WHERE bins.axis = axis
+        GROUP BY bins.grid, bins.axis, bins.stride, bins.size, bins.calendar, bins.binned
+    ) AS b, asked_range
+),
+{boxes},
+covered AS (
+    SELECT
+        p.name, p.grid, count(*) AS bins,
+        min_by(bins.lower_end, bins.bin_lower) AS lower_end, max_by(bins.upper_end, bins.bin_upper) AS upper_end
+    FROM positions AS p
+    JOIN ranges ON ranges.grid = p.grid AND ranges.axis = p.axis
+    JOIN bins ON bins.grid = p.grid AND bins.axis = p.axis AND bins.position = p.position
+    WHERE p.is_wanted
+    GROUP BY p.name, p.grid
+),
+{nested},
+{sums},
+barred AS (
+    SELECT
+        summed.*,
+        min(coalesce(covered.bins, 0)) OVER one_period = max(coalesce(covered.bins, 0)) OVER one_period AS is_exact,
+        covered.lower_end, covered.upper_end,
+        {reach} AS half_width
+    FROM summed
+    LEFT JOIN covered ON covered.name = summed.name AND covered.grid = summed.grid
+    WINDOW one_period AS (PARTITION BY summed.period)
+    QUALIFY NOT is_exact OR summed.name = 'outer'
+),
+first_problems AS (
+    SELECT 'there is no binned axis ' || coalesce(CAST(axis AS VARCHAR), 'null') || ' in period ' || chosen.period
+        || '; those are ' || coalesce(
+            (
+                SELECT string_agg(axes.axis, ', ' ORDER BY axes.stride DESC)
+                FROM axes WHERE axes.grid = chosen.grid AND axes.binned
+            ),
+            'none'
+        ) AS problem
+    FROM chosen
+    WHERE NOT EXISTS (FROM ranges WHERE ranges.grid = chosen.grid AND ranges.binned)
+    UNION ALL
+    SELECT 'axis ' || ranges.axis || ' takes two ends' || if(ranges.calendar, ', days as 2026-03-02', '')
+        || ', low below high, null for an open end'
+    FROM ranges
+    WHERE ranges.binned AND NOT coalesce(ranges.low_end < ranges.high_end AND NOT isnan(ranges.high_end), false)
+    UNION ALL
+    SELECT 'axis ' || ranges.axis || ' has bins from ' || ranges.first_edge || ' to ' || ranges.last_edge
+        || ' only; leave an end open that lies beyond them'
+    FROM ranges
+    WHERE (ranges.low_end < ranges.least AND isfinite(ranges.low_end))
+        OR (ranges.high_end > ranges.greatest AND isfinite(ranges.high_end))
+)
+SELECT
+    barred.period,
+    barred.revision,
+    if(barred.is_exact, 'exactly', barred.name) AS covers,
+    barred.lower_end,
+    barred.upper_end,
+    {answer}
+FROM ({found}) AS found LEFT JOIN barred ON true
+WHERE CASE WHEN found.problem IS NULL THEN true ELSE error('dph_range: ' || found.problem) END
+ORDER BY barred.period, barred.name

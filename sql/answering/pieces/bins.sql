@@ -1,0 +1,15 @@
+-- The bins of all grids that are asked, with their ends as people write them.
+bins AS (
+    SELECT
+        b.*,
+        CASE WHEN b.calendar
+            THEN strftime(DATE '1970-01-01' + TRY_CAST(b.bin_lower AS INTEGER), '%Y-%m-%d')
+            ELSE CAST(b.bin_lower AS VARCHAR)
+        END AS lower_end,
+        CASE WHEN b.calendar
+            THEN strftime(DATE '1970-01-01' + TRY_CAST(b.bin_upper AS INTEGER), '%Y-%m-%d')
+            ELSE CAST(b.bin_upper AS VARCHAR)
+        END AS upper_end
+    FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_bins')) AS b
+    WHERE b.grid IN (SELECT chosen.grid FROM chosen)
+)

@@ -1,0 +1,162 @@
+-- What boxes mean on each grid: the positions that they want along each axis, and what is wrong with them.
+-- In: boxes (source, box as JSON); named (name, source): each name means the cells that all of its sources hold;
+-- more_positions, other conditions on positions, by name.
+axes AS (
+    SELECT
+        a.*,
+        CASE WHEN a.calendar
+            THEN date_diff('day', DATE '1970-01-01', TRY_CAST(a.wanted ->> '$[0]' AS DATE))
+            ELSE TRY_CAST(json_extract(a.wanted, '$[0]') AS DOUBLE)
+        END AS low,
+        CASE WHEN a.calendar
+            THEN date_diff('day', DATE '1970-01-01', TRY_CAST(a.wanted ->> '$[1]' AS DATE))
+            ELSE TRY_CAST(json_extract(a.wanted, '$[1]') AS DOUBLE)
+        END AS high
+    FROM (
+        SELECT boxes.source, d.*, json_extract(boxes.box, '$."' || d.axis || '"') AS wanted
+        FROM (
+            SELECT DISTINCT bins.grid, bins.axis, bins.level_of, bins.stride, bins.size, bins.binned, bins.calendar
+            FROM bins
+        ) AS d, boxes
+    ) AS a
+),
+wishes AS (
+    SELECT DISTINCT axes.source, axes.grid, axes.axis, unnest(
+        CASE json_type(axes.wanted)
+            WHEN 'ARRAY' THEN CAST(axes.wanted AS VARCHAR[])
+            WHEN 'NULL' THEN CAST([NULL] AS VARCHAR[])
+            ELSE [axes.wanted ->> '$']
+        END
+    ) AS category
+    FROM axes
+    WHERE axes.wanted IS NOT NULL AND NOT axes.binned
+),
+ends AS (
+    SELECT
+        axes.grid, axes.axis,
+        unnest([axes.low, axes.high]) AS bound,
+        unnest([axes.wanted ->> '$[0]', axes.wanted ->> '$[1]']) AS written
+    FROM axes
+    WHERE axes.wanted IS NOT NULL AND axes.binned
+),
+-- Of every axis or level that is asked, which positions are wanted.
+asked_positions AS (
+    SELECT axes.source, bins.grid, bins.level_of, bins.stride, bins.size, bins.position, coalesce(
+        CASE
+            WHEN axes.binned THEN bins.bin_lower >= coalesce(axes.low, '-inf')
+                AND bins.bin_upper <= coalesce(axes.high, 'inf')
+            ELSE wishes.axis IS NOT NULL
+        END,
+        false
+    ) AS is_wanted
+    FROM axes JOIN bins ON bins.grid = axes.grid AND bins.axis = axes.axis
+    LEFT JOIN wishes
+        ON wishes.source = axes.source AND wishes.grid = bins.grid AND wishes.axis = bins.axis
+            AND wishes.category IS NOT DISTINCT FROM bins.category
+    WHERE axes.wanted IS NOT NULL
+),
+-- Of every axis, the positions that it and its levels all want.
+positions AS (
+    SELECT p.name, p.grid, p.level_of AS axis, p.stride, p.size, p.position, bool_and(p.is_wanted) AS is_wanted
+    FROM (
+        SELECT named.name, asked_positions.* EXCLUDE (source)
+        FROM asked_positions JOIN named ON named.source = asked_positions.source
+        {more_positions}
+    ) AS p
+    GROUP BY p.name, p.grid, p.level_of, p.stride, p.size, p.position
+),
+-- Per axis that is asked, from where to where positions are wanted, and where some between are not, a bit for each.
+allowed AS (
+    SELECT
+        spans.* EXCLUDE (bits, first, final),
+        coalesce(spans.first, 1) AS first,
+        coalesce(spans.final, 0) AS final,
+        CASE WHEN spans.wanted < spans.final - spans.first + 1 THEN spans.bits END AS bits
+    FROM (
+        SELECT
+            positions.name, positions.grid, positions.axis,
+            any_value(positions.stride) AS stride, any_value(positions.size) AS size,
+            min(positions.position) FILTER (positions.is_wanted) AS first,
+            max(positions.position) FILTER (positions.is_wanted) AS final,
+            count(*) FILTER (positions.is_wanted) AS wanted,
+            CAST(
+                string_agg(CASE WHEN positions.is_wanted THEN '1' ELSE '0' END, '' ORDER BY positions.position) AS BIT
+            ) AS bits
+        FROM positions
+        GROUP BY positions.name, positions.grid, positions.axis
+    ) AS spans
+),
+problems AS (
+    FROM period_problems
+    UNION ALL
+    SELECT 'the box is a struct or a JSON object, with each axis once'
+    FROM boxes
+    WHERE json_type(boxes.box) <> 'OBJECT' OR len(json_keys(boxes.box)) <> len(list_distinct(json_keys(boxes.box)))
+    UNION ALL
+    SELECT 'there is no axis ' || unknown.axis || ' in period ' || chosen.period || '; the axes are '
+        || (
+            SELECT string_agg(axes.axis, ', ' ORDER BY axes.stride DESC, axes.axis <> axes.level_of, axes.axis)
+            FROM axes WHERE axes.grid = chosen.grid AND axes.source = unknown.source
+        )
+    FROM chosen, (SELECT boxes.source, unnest(json_keys(boxes.box)) AS axis FROM boxes) AS unknown
+    WHERE NOT EXISTS (FROM axes WHERE axes.grid = chosen.grid AND axes.axis = unknown.axis)
+    UNION ALL
+    SELECT 'axis ' || axes.axis || ' takes a range as [low, high]' || if(axes.calendar, ' of days as 2026-03-02', '')
+        || ', half-open, low below high, null for an open end'
+    FROM axes
+    WHERE axes.binned AND (
+        json_type(axes.wanted) <> 'ARRAY' OR json_array_length(axes.wanted) <> 2
+        OR (axes.low IS NULL AND json_type(axes.wanted, '$[0]') <> 'NULL')
+        OR (axes.high IS NULL AND json_type(axes.wanted, '$[1]') <> 'NULL')
+        OR axes.low >= axes.high OR isnan(axes.high)
+    )
+    UNION ALL
+    SELECT 'axis ' || ends.axis || ': ' || any_value(ends.written) || ' is not an edge; the nearest are ' || concat_ws(
+        ' and ',
+        max_by(bins.lower_end, bins.bin_lower) FILTER (isfinite(bins.bin_lower) AND bins.bin_lower < ends.bound),
+        min_by(bins.upper_end, bins.bin_upper) FILTER (isfinite(bins.bin_upper) AND bins.bin_upper > ends.bound)
+    )
+    FROM ends JOIN bins ON bins.grid = ends.grid AND bins.axis = ends.axis
+    WHERE isfinite(ends.bound)
+    GROUP BY ends.grid, ends.axis, ends.bound
+    HAVING NOT bool_or(ends.bound IN (bins.bin_lower, bins.bin_upper))
+    UNION ALL
+    SELECT 'axis ' || unknown.axis || ' has no category ' || coalesce(any_value(unknown.category), 'for other')
+        || '; it has ' || array_to_string(
+            list(
+                bins.category
+                ORDER BY jaro_winkler_similarity(bins.category, unknown.category) DESC, bins.position
+            ) FILTER (bins.category IS NOT NULL)[:20],
+            ', '
+        )
+    FROM (
+        SELECT DISTINCT ON (wishes.grid, wishes.axis) wishes.grid, wishes.axis, wishes.category
+        FROM wishes ANTI JOIN bins
+            ON bins.grid = wishes.grid AND bins.axis = wishes.axis
+                AND bins.category IS NOT DISTINCT FROM wishes.category
+        ORDER BY wishes.grid, wishes.axis, wishes.category
+    ) AS unknown
+    JOIN (
+        SELECT b.grid, b.axis, b.category, min(b.position) AS position FROM bins AS b GROUP BY b.grid, b.axis, b.category
+    ) AS bins ON bins.grid = unknown.grid AND bins.axis = unknown.axis
+    GROUP BY unknown.grid, unknown.axis
+    UNION ALL
+    -- The first in the alphabet is told; this one comes after those that explain it.
+    SELECT 'no cells lie where axis ' || allowed.axis || ' is asked'
+    FROM allowed
+    WHERE allowed.wanted = 0 AND allowed.name <> 'inner'
+),
+conditions AS (
+    SELECT
+        chosen.*,
+        names.name,
+        coalesce(
+            (SELECT list({
+                'stride': allowed.stride, 'size': allowed.size,
+                'first': allowed.first, 'final': allowed.final, 'bits': allowed.bits
+             })
+             FROM allowed WHERE allowed.grid = chosen.grid AND allowed.name = names.name),
+            []
+        ) AS allowed
+    FROM chosen, (SELECT DISTINCT named.name FROM named) AS names
+)

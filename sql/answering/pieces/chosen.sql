@@ -1,0 +1,25 @@
+-- Which publications are asked: of each period its latest revision.
+-- In: release_name; a list of periods by their first days, null for all.
+asked AS (
+    SELECT
+        lower(trim(split_part(release_name, '.', -1), '"')) AS release,
+        {periods} AS periods
+),
+latest AS (
+    SELECT
+        r.period, r.revision, r.grid, r.cells, r.noise_scale, r.noise_variance,
+        coalesce(TRY_CAST(split_part(r.noise_scale, '/', 2) AS DOUBLE), 1)
+            / TRY_CAST(split_part(r.noise_scale, '/', 1) AS DOUBLE) AS decay
+    FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS r
+    WHERE r.release = (SELECT asked.release FROM asked)
+    QUALIFY r.revision = max(r.revision) OVER (PARTITION BY r.period)
+),
+chosen AS (
+    SELECT latest.* FROM latest, asked WHERE coalesce(list_contains(asked.periods, latest.period), true)
+),
+period_problems AS (
+    SELECT 'there is no period ' || unknown.period || '; it has '
+        || (SELECT min(latest.period) || ' to ' || max(latest.period) FROM latest) AS problem
+    FROM (SELECT unnest(asked.periods) AS period FROM asked) AS unknown
+    WHERE unknown.period NOT IN (SELECT latest.period FROM latest)
+)

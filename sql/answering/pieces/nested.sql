@@ -1,0 +1,56 @@
+-- For linear estimates: the nested nodes by which two cells share noise, and what a box has of them along its axes; the
+-- axes in `apart` are left for later. Other estimates have none of these.
+apart AS ({apart}),
+levels AS (
+    SELECT chosen.period, chosen.revision, chosen.grid, v.level, v.axis, v.width, v.coefficient
+    FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_covariance')) AS v
+    JOIN chosen ON chosen.period = v.period AND chosen.revision = v.revision
+    WHERE v.release = (SELECT asked.release FROM asked)
+),
+widths AS (
+    SELECT DISTINCT names.name, levels.grid, levels.axis, levels.width
+    FROM levels, (SELECT DISTINCT named.name FROM named) AS names
+),
+-- Per axis and width, the sum over the nodes of (wanted positions in the node)².
+squares AS (
+    SELECT
+        spans.name, spans.grid, spans.axis, spans.width,
+        CASE
+            WHEN spans.first > spans.final THEN 0
+            WHEN spans.first // spans.width = spans.final // spans.width THEN (spans.final - spans.first + 1.0) ** 2
+            ELSE (spans.width - spans.first % spans.width) ** 2.0 + (spans.final % spans.width + 1.0) ** 2
+                + (spans.final // spans.width - spans.first // spans.width - 1) * spans.width ** 2.0
+        END AS squares
+    FROM (
+        SELECT
+            w.name, w.grid, w.axis, w.width,
+            coalesce(allowed.first, 0) AS first, coalesce(allowed.final, sizes.size - 1) AS final
+        FROM widths AS w
+        JOIN (SELECT DISTINCT axes.grid, axes.axis, axes.size FROM axes) AS sizes
+            ON sizes.grid = w.grid AND sizes.axis = w.axis
+        LEFT JOIN allowed ON allowed.name = w.name AND allowed.grid = w.grid AND allowed.axis = w.axis
+        WHERE allowed.bits IS NULL
+    ) AS spans
+    UNION ALL
+    SELECT nodes.name, nodes.grid, nodes.axis, nodes.width, sum(CAST(nodes.wanted AS DOUBLE) ** 2) AS squares
+    FROM (
+        SELECT w.name, w.grid, w.axis, w.width, positions.position // w.width AS node, count(*) AS wanted
+        FROM widths AS w
+        JOIN allowed
+            ON allowed.name = w.name AND allowed.grid = w.grid AND allowed.axis = w.axis AND allowed.bits IS NOT NULL
+        JOIN positions
+            ON positions.name = w.name AND positions.grid = w.grid AND positions.axis = w.axis AND positions.is_wanted
+        GROUP BY w.name, w.grid, w.axis, w.width, node
+    ) AS nodes
+    GROUP BY nodes.name, nodes.grid, nodes.axis, nodes.width
+),
+nested AS (
+    SELECT
+        squares.name, levels.grid, levels.period, levels.revision, levels.level,
+        any_value(levels.coefficient) AS coefficient,
+        product(if(apart.axis IS NULL, squares.squares, 1)) AS squares
+    FROM levels JOIN squares
+        ON squares.grid = levels.grid AND squares.axis = levels.axis AND squares.width = levels.width
+    LEFT JOIN apart ON apart.grid = levels.grid AND apart.axis = levels.axis
+    GROUP BY squares.name, levels.grid, levels.period, levels.revision, levels.level
+)

@@ -1,0 +1,24 @@
+-- The sum of each box that has a name, and how its noise is spread: rows of summed.
+variances AS (
+    SELECT nested.name, nested.period, nested.revision, fsum(nested.coefficient * nested.squares) AS linear_variance
+    FROM nested
+    GROUP BY nested.name, nested.period, nested.revision
+),
+summed AS (
+    SELECT
+        c.* EXCLUDE (cells, allowed),
+        variances.linear_variance,
+        coalesce(inside.cells, 0) AS cells,
+        coalesce(inside.estimate, 0) AS estimate,
+        coalesce(inside.unbiased, if(c.noise_scale IS NULL, NULL, 0)) AS unbiased
+    FROM conditions AS c
+    LEFT JOIN (
+        SELECT
+            c.name, c.period, c.revision,
+            count(*) AS cells, sum(t.estimate) AS estimate, sum(t.unbiased_estimate) AS unbiased
+        FROM conditions AS c JOIN dph_cells AS t ON {inside}
+        GROUP BY c.name, c.period, c.revision
+    ) AS inside ON inside.name = c.name AND inside.period = c.period AND inside.revision = c.revision
+    LEFT JOIN variances
+        ON variances.name = c.name AND variances.period = c.period AND variances.revision = c.revision
+)

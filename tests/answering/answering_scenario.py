@@ -1,0 +1,96 @@
+"""A store made by hand in which every kind of noise and every kind of axis is asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import by_hand
+import duckdb
+from by_hand import AGE
+
+from dphist_pipeline.answering.boxes import Wanted
+from dphist_pipeline.answering.catalogue import build_catalogue
+from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.privacy import noise
+from dphist_pipeline.privacy.noisy import NestedCells, SharedNoise
+from dphist_pipeline.releases import Release
+from dphist_pipeline.solvers.regular_tree import branching_tree, covariance
+
+COUNTY: dict[str, Any] = {
+    "column": "county",
+    "values": ["01", "02", "03", "04"],
+    "levels": {"state": ["A", "B", "A", "C"], "region": ["S", "S", "S", "N"]},
+    "labels": ["Autauga", "", "Mobile", "Kodiak"],
+    "other": True,
+}
+DAY: dict[str, Any] = {"column": "day", "calendar": "week", "start": "2026-01-05", "stop": "2026-03-30", "other": True}
+AXES = [AGE, COUNTY, DAY]
+# Of each period its noise: two alike, another scale, a tree twice, smoothed, and none.
+PERIODS = {
+    "2026-03-02": "cells",
+    "2026-03-09": "cells",
+    "2026-03-16": "wide",
+    "2026-03-23": "tree",
+    "2026-03-30": "tree",
+    "2026-04-06": "smoothed",
+    "2026-04-13": "none",
+}
+Box = dict[str, Wanted]
+BOXES: list[Box] = [
+    {},
+    {"age": (18, None), "state": "A"},
+    {"region": ["S", None], "day": ("2026-01-12", "2026-02-09")},
+    {"county": ["01", "04"], "age": (None, None)},
+]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A catalogue, and the same releases as Python holds them, by period."""
+
+    catalogue: Path
+    releases: dict[str, Release]
+
+
+def made(kind: str, step: float = 0.0) -> Estimate:
+    """An estimate of one kind of noise; `step` sets it apart from others of its kind."""
+    scale = {"wide": Fraction(61, 3), "none": None}.get(kind, by_hand.SCALE)
+    start = by_hand.estimate(AXES, scale=scale, off=40.0 if kind == "smoothed" else 0.25)
+    if kind != "tree":
+        return replace(start, values=start.values + step)
+    tree = branching_tree(start.domain.shape, 2)
+    parts = covariance(tree, [noise.variance(by_hand.SCALE)] * len(tree.widths))
+    unbiased = NestedCells(start.values + step, by_hand.SCALE, tuple(map(SharedNoise, parts, tree.widths)))
+    return replace(start, values=start.values + step / 2, unbiased=unbiased)
+
+
+def published(public: Path, scratch: Path) -> Asked:
+    """Publishes all periods, and builds their catalogue."""
+    releases = {
+        period: by_hand.publish(public, made(kind, 3.0 * number), AXES, period=period)
+        for number, (period, kind) in enumerate(PERIODS.items())
+    }
+    return Asked(build_catalogue(public, scratch), releases)
+
+
+@contextmanager
+def attached(catalogue: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{catalogue}' AS r (READ_ONLY)")
+        yield connection
+
+
+def rows_of(connection: duckdb.DuckDBPyConnection, query: str, *parameters: object) -> list[dict[str, Any]]:
+    found = connection.execute(query, parameters)
+    names = [column[0] for column in found.description]
+    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+def as_json(box: Box) -> str:
+    return json.dumps({axis: list(wanted) if isinstance(wanted, tuple) else wanted for axis, wanted in box.items()})

@@ -1,0 +1,70 @@
+"""`dphist answer`: one count or a table of counts, with the reason where an estimate lies outside of its interval."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import by_hand
+import pytest
+from answering_scenario import AXES, made
+from typer.testing import CliRunner, Result
+
+from dphist_pipeline.answering.notes import BELOW, NO_INTERVAL, SMOOTHED
+from dphist_pipeline.cli import app
+from dphist_pipeline.store import Store
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    opened = Store.create(tmp_path_factory.mktemp("project") / "store")
+    for kind in ("cells", "tree", "smoothed", "none"):
+        by_hand.publish(opened.public, made(kind), AXES, kind)
+    return opened
+
+
+def answered(store: Store, *words: str) -> Result:
+    return CliRunner().invoke(app, ["answer", *words, "--store", str(store.root)])
+
+
+def facts(store: Store, *words: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(answered(store, *words, "--json").stdout)
+    return found
+
+
+def test_a_table_by_axes_is_the_marginal_of_the_release(store: Store) -> None:
+    found = facts(store, "cells", "--by", "state, age", "--where", "region = 'S'")
+    assert found["by"] == ["state", "age"]
+    rows = found["rows"]
+    assert [row["state"] for row in rows] == ["A"] * 5 + ["B"] * 5 or len(rows) == 10
+    assert sum(row["estimate"] for row in rows) == pytest.approx(
+        facts(store, "cells", "--where", "region = 'S'")["estimate"]
+    )
+    shown = answered(store, "cells", "--by", "region")
+    assert shown.exit_code == 0
+    head, *lines = shown.stdout.splitlines()
+    assert head.split() == ["region", "estimate", "ci_lower", "ci_upper", "cells"]
+    assert [line.split()[0] for line in lines[:2]] == ["S", "N"]
+
+
+def test_an_estimate_outside_of_its_interval_says_why(store: Store) -> None:
+    first = "age < 0 and county = '01' and day < 2026-01-12"
+    for release, note in (("cells", BELOW), ("smoothed", SMOOTHED), ("none", NO_INTERVAL)):
+        found = facts(store, release, "--where", first)
+        assert found["note"] == note
+        assert note in answered(store, release, "--where", first).stdout
+    assert facts(store, "cells")["note"] is None
+    assert facts(store, "none")["lower"] is None
+
+
+def test_an_unknown_axis_is_refused_with_the_right_names(store: Store) -> None:
+    refused = answered(store, "tree", "--by", "stat")
+    assert refused.exit_code == 1
+    assert "Did you mean 'state'" in str(refused.exception)
+
+
+def test_a_table_of_a_tree_has_the_bars_of_linear_estimates(store: Store, tmp_path: Path) -> None:
+    rows = facts(store, "tree", "--by", "state")["rows"]
+    assert {row["basis"] for row in rows} == {"linear"}
+    assert all(row["ci_lower"] < row["estimate"] < row["ci_upper"] for row in rows)

@@ -1,0 +1,381 @@
+"""Every question in SQL and in Python: the same answers, in every place from which it can be asked."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import shutil
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import by_hand
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+from answering_scenario import AXES, BOXES, PERIODS, Asked, Box, as_json, attached, made, published, rows_of
+
+from dphist_pipeline.answering.boxes import Answer
+from dphist_pipeline.answering.catalogue import build_catalogue
+from dphist_pipeline.answering.chosen_cells import QuestionRefused
+from dphist_pipeline.answering.macros import MACROS, macro
+from dphist_pipeline.integrations.duckdb import install
+from dphist_pipeline.privacy import noise
+from dphist_pipeline.privacy.noisy import NestedCells, SharedNoise
+from dphist_pipeline.solvers.regular_tree import branching_tree, covariance
+
+QUESTIONS = {
+    "dph_total": "dph_total('{}weekly')",
+    "dph_box": "dph_box('{}weekly', {{'state': 'A'}})",
+    "dph_range": "dph_range('{}weekly', 'day', '2026-01-14', NULL, {{'state': 'A'}})",
+    "dph_marginal": "dph_marginal('{}weekly', ['state', 'age'], {{'region': 'S'}})",
+    "dph_share": "dph_share('{}weekly', {{'state': 'A'}}, {{'age': [18, NULL]}})",
+    "dph_quantile": "dph_quantile('{}weekly', 'day', 0.25)",
+    "dph_compare": "dph_compare('{}weekly', '2026-03-02', '2026-03-16')",
+    "dph_band": "dph_band('{}weekly', 0.9, {{'region': 'N'}})",
+    "dph_counts": "dph_counts('{}weekly')",
+}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Asked:
+    return published(tmp_path_factory.mktemp("public"), tmp_path_factory.mktemp("scratch"))
+
+
+def assert_alike(row: dict[str, Any], found: Answer, widest: float = 0.035) -> None:
+    """The row says what Python says; of independent cells its interval may be a little wider, never narrower."""
+    assert (row["basis"], row["cells"], row["note"] or "") == (found.basis, found.cells, found.note)
+    assert none_as_nan(row["estimate"]) == pytest.approx(found.estimate, nan_ok=True)
+    assert none_as_nan(row["noise_error"]) == pytest.approx(found.noise_error, nan_ok=True)
+    lower, upper = none_as_nan(row["ci_lower"]), none_as_nan(row["ci_upper"])
+    if math.isnan(found.lower):
+        assert math.isnan(lower) and math.isnan(upper)
+        return
+    assert lower <= found.lower + 1e-6 and upper >= found.upper - 1e-6
+    slack = widest * (found.upper - found.lower) + (1.5 if found.upper > 1 else 1e-3)
+    assert lower >= found.lower - slack and upper <= found.upper + slack
+
+
+def none_as_nan(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def assert_tables_alike(rows: list[dict[str, Any]], table: pl.DataFrame) -> None:
+    """The rows are those of a table that Python gave, in the same order."""
+    expected = table.to_dicts()
+    assert len(rows) == len(expected)
+    exact = [name for name in table.columns if name not in ("estimate", "noise_error", "ci_lower", "ci_upper")]
+    for row, other in zip(rows, expected, strict=True):
+        assert list(row) == ["period", "revision", *table.columns]
+        assert [row[name] for name in exact] == [other[name] for name in exact]
+        bars = (none_as_nan(other.get(name)) for name in ("ci_lower", "ci_upper", "noise_error"))
+        answer = Answer(other["estimate"], *(next(bars), next(bars)), row["basis"], row["cells"], next(bars))
+        assert_alike({**row, "note": None}, answer)
+
+
+def ask(store: Asked, question: str, *parameters: object) -> list[dict[str, Any]]:
+    with attached(store.catalogue) as connection:
+        return rows_of(connection, f"FROM r.{question}", *parameters)
+
+
+@pytest.mark.parametrize("box", BOXES, ids=str)
+def test_boxes_shares_and_changes_are_the_same_in_sql_and_python(store: Asked, box: Box) -> None:
+    for row in ask(store, "dph_box('r.weekly', ?)", as_json(box)):
+        assert_alike(row, store.releases[row["period"]].answer(**box))
+    for part in BOXES[1:]:
+        for row in ask(store, "dph_share('r.weekly', ?, ?)", as_json(part), as_json(box)):
+            assert_alike(row, store.releases[row["period"]].share(part, box), widest=0.06)
+    for first, second in pairwise(PERIODS):
+        (row,) = ask(store, f"dph_compare('r.weekly', '{first}', '{second}', ?)", as_json(box))
+        assert_alike(row, store.releases[second].change_since(store.releases[first], box))
+        assert (row["first_period"], row["second_period"]) == (first, second)
+        assert row["second_estimate"] - row["first_estimate"] == pytest.approx(row["estimate"])
+
+
+RANGES: list[tuple[str, Any, Any]] = [
+    *[("age", 0, 65), ("age", 10, 70), ("age", 20, 30), ("age", None, 5), ("age", 18, None), ("age", None, None)],
+    *[("day", "2026-01-12", "2026-01-26"), ("day", "2026-01-13", "2026-02-25"), ("day", None, "2026-01-14")],
+]
+
+
+@pytest.mark.parametrize(("axis", "low", "high"), RANGES)
+def test_a_range_says_what_it_covers_in_sql_and_python(store: Asked, axis: str, low: Any, high: Any) -> None:
+    for box in ({}, {"state": "A"}):
+        rows = ask(store, "dph_range('r.weekly', ?, ?, ?, ?)", axis, low, high, as_json(box))
+        for period, release in store.releases.items():
+            found = release.range(axis, low, high, box)
+            mine = {row["covers"]: row for row in rows if row["period"] == period}
+            if found.covers == "exactly":
+                assert list(mine) == ["exactly"]
+                assert_alike(mine["exactly"], found.outer)
+                assert found.inner == found.outer or found.outer.basis == "noise_only"
+                if (low, high) != (None, None):
+                    assert found.outer.estimate == release.answer(**{**box, axis: (low, high)}).estimate
+                continue
+            assert sorted(mine) == ["inner", "outer"]
+            assert_alike(mine["inner"], found.inner)
+            assert_alike(mine["outer"], found.outer)
+            assert found.inner.cells < found.outer.cells
+
+
+def test_ends_that_cut_bins_name_the_edges_that_were_taken(store: Asked) -> None:
+    found = ask(store, "dph_range('r.weekly', 'age', 10, 70, period := '2026-03-02')")
+    assert [(row["covers"], row["lower_end"], row["upper_end"]) for row in found] == [
+        ("inner", "18.0", "65.0"),
+        ("outer", "0.0", "inf"),
+    ]
+    (inner, _) = ask(store, "dph_range('r.weekly', 'age', 20, 30, period := '2026-03-02')")
+    assert (inner["cells"], inner["estimate"], inner["ci_upper"], inner["lower_end"]) == (0, 0, 0, None)
+
+
+@pytest.mark.parametrize(
+    "by", [["age"], ["day", "county"], ["state"], ["region", "state"], ["state", "day"], []], ids=str
+)
+@pytest.mark.parametrize("box", BOXES, ids=str)
+def test_marginals_are_the_same_in_sql_and_python_and_add_up(store: Asked, by: list[str], box: Box) -> None:
+    rows = ask(store, "dph_marginal('r.weekly', ?, ?)", by, as_json(box))
+    for period, release in store.releases.items():
+        mine = [row for row in rows if row["period"] == period]
+        assert_tables_alike(mine, release.marginal(by, box))
+        whole = release.answer(**box)
+        assert sum(row["cells"] for row in mine) == whole.cells
+        assert sum(row["estimate"] for row in mine) == pytest.approx(whole.estimate)
+
+
+def test_a_row_of_a_marginal_is_the_answer_to_its_box(store: Asked) -> None:
+    for release in store.releases.values():
+        for row in release.marginal(["state", "age"], {"region": ["S", None]}).to_dicts():
+            ages = (
+                None if row["age_upper"] is None and row["age_lower"] is None else (row["age_lower"], row["age_upper"])
+            )
+            if ages is None:
+                continue
+            ends = tuple(None if end is None or math.isinf(end) else end for end in ages)
+            if ends[0] is None and ends[1] is None:
+                continue
+            found = release.answer(age=ends, state=row["state"], region=["S", None])
+            assert row["estimate"] == pytest.approx(found.estimate)
+            assert row["cells"] == found.cells
+            assert none_as_nan(row["ci_upper"]) == pytest.approx(found.upper, nan_ok=True)
+            assert none_as_nan(row["noise_error"]) == pytest.approx(found.noise_error, nan_ok=True)
+
+
+@pytest.mark.parametrize("axis", ["age", "day"])
+@pytest.mark.parametrize("box", [*BOXES[:2], BOXES[3]], ids=str)
+def test_quantiles_are_the_same_in_sql_and_python(store: Asked, axis: str, box: Box) -> None:
+    for q in (0.02, 0.5, 0.9):
+        for row in ask(store, "dph_quantile('r.weekly', ?, ?, ?)", axis, q, as_json(box)):
+            found = store.releases[row["period"]].quantile(axis, q, box)
+            assert (row["basis"], row["cells"], row["note"] or "") == (found.basis, found.cells, found.note)
+            numbers = [none_as_nan(row[name]) for name in ("estimate", "ci_lower", "ci_upper")]
+            assert numbers == pytest.approx([found.estimate, found.lower, found.upper], nan_ok=True)
+
+
+@pytest.mark.parametrize("kind", ["cells", "tree"])
+def test_quantiles_that_noise_leaves_wide_are_the_same_in_sql_and_python(tmp_path: Path, kind: str) -> None:
+    axes = [{"column": "income", "start": 0, "stop": 600, "width": 1}, by_hand.WARD]
+    start = by_hand.estimate(axes, np.full((600, 3), 40.0), scale=Fraction(100), off=0)
+    if kind == "tree":
+        tree = branching_tree(start.domain.shape, 2)
+        parts = covariance(tree, [noise.variance(Fraction(100))] * len(tree.widths))
+        unbiased = NestedCells(start.values, Fraction(100), tuple(map(SharedNoise, parts, tree.widths)))
+        start = replace(start, unbiased=unbiased)
+    release = by_hand.publish(tmp_path, start, axes)
+    (tmp_path / "scratch").mkdir()
+    with attached(build_catalogue(tmp_path, tmp_path / "scratch")) as connection:
+        for q, box in itertools.product((0.1, 0.5, 0.8), ({}, {"ward": "medicine", "income": (77, 501)})):
+            (row,) = rows_of(connection, "FROM r.dph_quantile('r.weekly', 'income', ?, ?)", q, as_json(box))
+            found = release.quantile("income", q, box)
+            assert found.upper - found.lower > 20
+            assert found.lower < found.estimate < found.upper
+            assert (row["estimate"], row["ci_lower"], row["ci_upper"]) == pytest.approx(
+                (found.estimate, found.lower, found.upper)
+            )
+
+
+@pytest.mark.parametrize("box", BOXES, ids=str)
+def test_bands_and_whole_counts_are_the_same_in_sql_and_python(store: Asked, box: Box) -> None:
+    for level in (0.5, 0.95, 0.999):
+        rows = ask(store, "dph_band('r.weekly', ?, ?)", level, as_json(box))
+        for period, release in store.releases.items():
+            assert_tables_alike([row for row in rows if row["period"] == period], release.band(level, box))
+    rows = ask(store, "dph_counts('r.weekly')")
+    for period, release in store.releases.items():
+        table = release.counts()
+        mine = [row for row in rows if row["period"] == period]
+        assert [row["count"] for row in mine] == table["count"].to_list()
+        assert [list(row.values())[2:] for row in mine] == [list(row) for row in table.rows()]
+
+
+REFUSED = {
+    "dph_marginal('r.weekly', ['wrad'])": "there is no axis wrad in period 2026-03-02; the axes are age, county, reg",
+    "dph_marginal('r.weekly', ['age'], {'wrad': 'x'})": "there is no axis wrad",
+    "dph_marginal('r.weekly', ['age'], period := 'x')": "there is no period x; it has 2026-03-02 to 2026-04-13",
+    "dph_range('r.weekly', 'county', 1, 2)": "there is no binned axis county in period 2026-03-02; those are age, day",
+    "dph_range('r.weekly', 'age', 65, 18)": "axis age takes two ends, low below high",
+    "dph_range('r.weekly', 'age', 'x', 18)": "axis age takes two ends",
+    "dph_range('r.weekly', 'day', '2025-12-01', NULL)": "axis day has bins from 2026-01-05 to 2026-03-30 only",
+    "dph_share('r.weekly', {'state': 'a'})": "axis state has no category a; it has A, B, C",
+    "dph_share('r.weekly', {'state': 'A'}, {'region': 'N'})": "no cells lie where axis county is asked",
+    "dph_quantile('r.weekly', 'wrad')": "there is no binned axis wrad in period 2026-03-02; those are age, day",
+    "dph_quantile('r.weekly', 'age', 1.5)": "a quantile lies between 0 and 1",
+    "dph_compare('r.weekly', '2026-03-02', '2026-03-03')": "there is no period 2026-03-03",
+    "dph_compare('r.weekly', '2026-03-02', '2026-03-02')": "a comparison takes two periods",
+    "dph_band('r.weekly', 1)": "the level lies between 0 and 1",
+    "dph_band('r.weekly', box := {'age': [1, 2]})": "is not an edge",
+    "dph_counts('r.weekly', 'x')": "there is no period x",
+}
+
+
+@pytest.mark.parametrize(("question", "message"), REFUSED.items())
+def test_a_wrong_name_is_told_the_right_ones(store: Asked, question: str, message: str) -> None:
+    name = question.partition("(")[0]
+    for columns in ("*", "count(*)"):
+        with attached(store.catalogue) as connection, pytest.raises(duckdb.Error, match=f"{name}: .*{message}"):
+            connection.execute(f"SELECT {columns} FROM r.{question}").fetchall()
+
+
+def test_python_refuses_the_same(store: Asked) -> None:
+    release = store.releases["2026-03-02"]
+    questions: dict[str, Callable[[], object]] = {
+        "no such axis. Did you mean 'county'": lambda: release.marginal(["conty"]),
+        "give a list of axes": lambda: release.marginal("age"),
+        "no such binned axis. Known: age, day": lambda: release.range("county", 1, 2),
+        "low below high": lambda: release.range("age", 65, 18),
+        "has bins from 2026-01-05": lambda: release.range("day", "2025-12-01", None),
+        "both in the part and in the whole": lambda: release.share({"state": "A"}, {"region": "N"}),
+        "between 0 and 1, as 0.5": lambda: release.quantile("age", 1.0),
+        "between 0 and 1, as 0.95": lambda: release.band(1.0),
+    }
+    for message, question in questions.items():
+        with pytest.raises(QuestionRefused, match=message):
+            question()
+
+
+def test_an_axis_may_be_called_self_or_as_a_column_of_an_answer(tmp_path: Path) -> None:
+    names = ("self", "cells", "note", "basis", "noise_error", "count", "level")
+    axes = [{"column": name, "values": ["a", "b"]} for name in names]
+    release = by_hand.publish(tmp_path, by_hand.estimate(axes), axes)
+    (tmp_path / "scratch").mkdir()
+    catalogue = build_catalogue(tmp_path, tmp_path / "scratch")
+    assert release.answer(self="a").cells == 2 ** (len(names) - 1)
+    assert by_hand.estimate(axes).box(self="a").estimate == release.answer(self="a").estimate
+    with attached(catalogue) as connection:
+        for name in names:
+            found = connection.execute(f"FROM r.dph_marginal('r.weekly', ['{name}'])").fetchall()
+            assert [(row[2], row[8]) for row in found] == [("a", 64), ("b", 64)]
+            assert [row[3] for row in found] == [release.answer(**{name: value}).estimate for value in "ab"]
+        for question in ("dph_band('r.weekly')", "dph_counts('r.weekly')"):
+            assert len(connection.execute(f"FROM r.{question}").fetchall()) == 128
+
+
+def test_columns_that_look_alike_are_not_mixed_up(tmp_path: Path) -> None:
+    axes = [{"column": "ward", "values": ["a", "b"]}, {"column": "ward_label", "values": ["x", "y"]}]
+    by_hand.publish(tmp_path, by_hand.estimate(axes), axes)
+    (tmp_path / "scratch").mkdir()
+    with attached(build_catalogue(tmp_path, tmp_path / "scratch")) as connection:
+        assert len(connection.execute("FROM r.dph_marginal('r.weekly', ['ward_label'])").fetchall()) == 2
+        assert len(connection.execute("FROM r.dph_marginal('r.weekly', ['ward', 'ward_label'])").fetchall()) == 4
+        with pytest.raises(duckdb.Error, match="axis ward_label cannot be left out where ward is asked"):
+            connection.execute("FROM r.dph_marginal('r.weekly', ['ward'])").fetchall()
+
+
+Way = Callable[[Asked, Path, pytest.MonkeyPatch], tuple[Any, str]]
+
+
+def opened(store: Asked, folder: Path, patch: pytest.MonkeyPatch) -> tuple[Any, str]:
+    return duckdb.connect(str(store.catalogue), read_only=True), ""
+
+
+def copied(store: Asked, folder: Path, patch: pytest.MonkeyPatch) -> tuple[Any, str]:
+    connection = duckdb.connect()
+    connection.execute(
+        f"ATTACH '{shutil.copy(store.catalogue, folder / 'copy.db')}' AS \"Our numbers.2026\" (READ_ONLY)"
+    )
+    return connection, '"Our numbers.2026".'
+
+
+def from_another_folder(store: Asked, folder: Path, patch: pytest.MonkeyPatch) -> tuple[Any, str]:
+    shutil.copy(store.catalogue, folder / "mine.duckdb")
+    patch.chdir(folder)
+    connection = duckdb.connect()
+    connection.execute("ATTACH 'mine.duckdb' AS m (READ_ONLY)")
+    return connection, "m.main."
+
+
+def installed(store: Asked, folder: Path, patch: pytest.MonkeyPatch) -> tuple[Any, str]:
+    connection = duckdb.connect(str(folder / "warehouse.duckdb"))
+    connection.execute("CREATE TABLE weekly AS SELECT 'something else' AS kept")
+    assert install(connection, store.catalogue.parent) == ["weekly"]
+    connection.close()
+    return duckdb.connect(str(folder / "warehouse.duckdb"), read_only=True), "dph."
+
+
+@pytest.mark.parametrize("way", [opened, copied, from_another_folder, installed])
+def test_every_macro_answers_however_it_is_reached(
+    store: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Way
+) -> None:
+    assert set(QUESTIONS) == set(MACROS)
+    connection, before = way(store, tmp_path, monkeypatch)
+    with connection:
+        for question in QUESTIONS.values():
+            expected = [list(row.values()) for row in ask(store, question.format("r."))]
+            assert expected
+            assert repr(
+                [list(row) for row in connection.execute(f"FROM {before}{question.format(before)}").fetchall()]
+            ) == (repr(expected))
+
+
+def test_every_macro_answers_while_a_new_period_is_published(tmp_path: Path) -> None:
+    public, scratch = tmp_path / "public", tmp_path / "scratch"
+    public.mkdir()
+    scratch.mkdir()
+    for period in ("2026-03-02", "2026-03-16"):
+        by_hand.publish(public, made("cells"), AXES, period=period)
+    catalogue = build_catalogue(public, scratch)
+    ended = threading.Event()
+
+    def publish() -> None:
+        for number in range(4):
+            by_hand.publish(public, made("cells"), AXES, period=f"2026-0{number + 4}-06")
+            build_catalogue(public, scratch)
+        ended.set()
+
+    with attached(catalogue) as before:
+        expected = {
+            name: before.execute(f"FROM r.{asked.format('r.')}").fetchall() for name, asked in QUESTIONS.items()
+        }
+        publisher = threading.Thread(target=publish)
+        publisher.start()
+        rounds = 0
+        while not ended.is_set() or rounds == 0:
+            with attached(catalogue) as fresh:
+                for name, asked in QUESTIONS.items():
+                    assert before.execute(f"FROM r.{asked.format('r.')}").fetchall() == expected[name]
+                    assert len(fresh.execute(f"FROM r.{asked.format('r.')}").fetchall()) >= len(expected[name])
+            rounds += 1
+        publisher.join()
+    with attached(catalogue) as after:
+        assert len(after.execute("FROM r.dph_total('r.weekly')").fetchall()) == 6
+
+
+def test_no_macro_calls_another_or_reads_a_release_after_its_first_part() -> None:
+    for name in MACROS:
+        text = macro(name)
+        assert text.count("query_table(release_name)") == 1
+        assert text.index("WITH") < text.index("dph_cells AS") < text.index("query_table(release_name)")
+        assert text[text.index("WITH") :].replace("WITH", "", 1).lstrip().splitlines()[0].startswith("-- Named first")
+        others = [other for other in MACROS if f"{other}(" in text.split("AS TABLE", 1)[1]]
+        assert others == []
+
+
+def test_what_was_published_comes_out_as_polars_and_as_arrow(store: Asked) -> None:
+    release = store.releases["2026-03-02"]
+    assert release.arrow.num_rows == release.table.height == release.audit["cells"]
+    assert pl.DataFrame(release.arrow).equals(release.table)
+    assert np.array_equal(release.table["estimate"].to_numpy(), made("cells").values.ravel())

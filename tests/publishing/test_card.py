@@ -1,0 +1,222 @@
+"""The release card: what it says, to whom, and that nothing in it can do harm."""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import by_hand
+import duckdb
+import numpy as np
+import pytest
+from by_hand import AGE, HEIGHT, WARD
+from carded import FACTS, Read, card, made, noisy, without_bars
+
+from dphist_pipeline import mechanisms
+from dphist_pipeline.answering.catalogue import build_catalogue
+from dphist_pipeline.answering.intervals import half_width_of_sum
+from dphist_pipeline.publishing.card_pieces.facts import factor, number, swayed
+from dphist_pipeline.publishing.card_pieces.method import card_of
+
+DAY: dict[str, Any] = {"column": "day", "calendar": "week", "start": "2026-01-05", "stop": "2026-02-02", "other": True}
+COUNTY: dict[str, Any] = {
+    **{"column": "county", "values": ["01", "02"], "labels": ["Autauga", "Kodiak"]},
+    "levels": {"state": ["Alabama", "Alaska"]},
+}
+HOSTILE = "<script>alert('1')</script> \"q\" & </style></title>\u202etfel ot thgir\u202c \x07 " + "x" * 160
+GRIDS = {"one": [AGE], "two": [AGE, WARD], "three": [WARD, DAY, COUNTY], "five": [AGE, WARD, HEIGHT, DAY, COUNTY]}
+
+
+@pytest.mark.parametrize("axes", GRIDS.values(), ids=GRIDS)
+def test_a_card_is_one_page_that_fetches_nothing_and_runs_nothing(axes: list[dict[str, Any]]) -> None:
+    read = Read(card(axes))
+    assert read.open == []
+    assert not {"script", "link", "iframe", "img", "object", "form"} & {name for name, _ in read.elements}
+    for name, attributes in read.elements:
+        assert not any(key.startswith("on") or key in ("src", "srcset", "action") for key in attributes)
+        if name == "a":
+            assert str(attributes["href"]).startswith("#")
+    assert not re.search(r"url\(|@import|https?://", card(axes).replace("http-equiv", ""))
+
+
+@pytest.mark.parametrize("axes", GRIDS.values(), ids=GRIDS)
+def test_a_card_can_be_read_without_eyes_and_without_a_mouse(axes: list[dict[str, Any]]) -> None:
+    read = Read(card(axes))
+    headings = [int(name[1]) for name, _ in read.elements if re.fullmatch("h[1-6]", name)]
+    assert headings[0] == 1 and headings.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(headings))
+    for landmark in ("header", "nav", "main", "footer"):
+        assert len(read.named(landmark)) == 1
+    identifiers = [str(attributes["id"]) for _, attributes in read.elements if "id" in attributes]
+    assert len(identifiers) == len(set(identifiers))
+    for link in read.named("a"):
+        assert str(link["href"])[1:] in identifiers
+    pictures = read.named("svg")
+    assert pictures and all(picture["role"] == "img" and picture["aria-label"] for picture in pictures)
+    assert len(read.named("details")) == len(pictures)
+    for scrolled in [one for one in read.named("div") if str(one.get("class")).startswith("scroll")]:
+        assert scrolled["tabindex"] == "0" and scrolled["role"] == "region" and scrolled["aria-label"]
+    assert len(read.named("caption")) == len(read.named("table"))
+    assert read.named("html")[0]["lang"] == "en"
+
+
+def test_it_says_what_was_counted_for_whom_and_at_what_price() -> None:
+    text = Read(card([AGE, WARD], title="Visits by age and ward")).text
+    assert text.startswith("Visits by age and ward, 2026-03-02: release card")
+    for said in (
+        "from 2026-03-02 up to, but without, 2026-03-09",
+        "15 = 5 × 3",
+        "2 bins with ends at 0, 18, 65; the lower end belongs to a bin; one cell for all below; one cell for all above",
+        "at most 3 rows of this period are counted",
+        "Sensitivity Δ 3",
+        "with ε = 0.5",
+        "at most 1.65 times as large",
+        "no less than 37 % and no more than 63 %",
+        "Calibrating noise to sensitivity",
+        "ab" * 32,
+        "5" * 64,
+        "7" * 64,
+    ):
+        assert said in text
+
+
+def test_days_levels_and_labels_are_told_as_such() -> None:
+    text = Read(card([DAY, COUNTY])).text
+    assert "4 stretches of days, from 2026-01-05 up to, but without, 2026-02-02" in text
+    assert "01 ( Autauga ), 02 ( Kodiak ); each lies in one of 2 groups of state" in text.replace("  ", " ")
+    assert "rows with any other value, or none, are not counted" in text
+    assert "2026-01-12 to 2026-01-18" in text
+
+
+@pytest.mark.parametrize(
+    "changes, said",
+    [
+        ({"privacy_unit": "row", "max_rows_per_unit": 1}, "every row is taken for another person"),
+        ({"neighbours": "substitute"}, "had any one “ patient ” held other rows instead"),
+        ({"period": "all", "period_start": None, "period_end": None}, "no period: all records"),
+        ({"reason": "a late file", "revision": 2}, "revision 2 ( a late file )"),
+        ({"approved": {"by": "Ada", "at": "2026-03-18T00:00:00Z", "entry": 3}}, "Approved by Ada"),
+    ],
+    ids=["rows", "substitute", "no period", "revision", "approved"],
+)
+def test_it_follows_the_facts(changes: dict[str, Any], said: str) -> None:
+    text = Read(card([AGE], **changes)).text.replace(" ,", ",")
+    wanted = said.replace("“ patient ”", "patient")
+    assert wanted in text, text
+
+
+def test_without_noisy_cells_no_interval_is_claimed() -> None:
+    text = Read(card([AGE, WARD], without_bars([AGE, WARD]), unbiased_noise_scale=None)).text
+    assert "no cell has an interval" in text and "no interval" in text
+    assert "95 %" not in text
+    assert "Not that neighbours are alike" in text
+
+
+def test_smoothing_is_warned_of_exactly_where_estimates_are_not_the_noisy_counts() -> None:
+    plain, smooth = (Read(card([AGE], made([AGE], off=off))).text for off in (0, 0.25))
+    assert "so this is the whole error that publishing adds" in plain and "Not that neighbours are alike" not in plain
+    assert "biased where unlike cells" in smooth and "Not that neighbours are alike" in smooth
+
+
+def test_the_errors_are_those_of_the_law_of_the_noise() -> None:
+    many = [{"column": "income", "start": 0, "stop": 2000, "width": 1}, WARD]
+    text = Read(card(many)).text
+    for cells in (1, 10, 100, 1000, 6000):
+        assert f"{cells:,} {half_width_of_sum(Fraction(6), cells):,}" in text
+    assert f"goes beyond ± {half_width_of_sum(Fraction(6), 1)} records" in text
+
+
+def test_every_name_is_shown_and_none_is_markup() -> None:
+    axis = {"column": HOSTILE[:200], "name": "age", "edges": [0, 1, 2]}
+    changed = {"title": HOSTILE, "privacy_unit": HOSTILE, "reason": HOSTILE, "account": HOSTILE, "mechanism": HOSTILE}
+    page = card([axis], made([{**axis, "column": "x"}]), **changed, settings={"a": HOSTILE})
+    read = Read(page)
+    assert not read.named("script")
+    assert len(read.named("style")) == len(read.named("title")) == 1
+    shown = "<script>alert('1')</script> \"q\" & </style></title>\ufffdtfel ot thgir\ufffd \ufffd xx"
+    assert read.text.count(shown) >= 5
+    assert not {"\u202e", "\u202c", "\x07"} & set(page)
+
+
+def test_a_long_row_of_strange_categories_stays_apart_from_the_page() -> None:
+    names = ["<=50K", "a & b", "]]>", "O'Brien", "漢" * 90, "x" * 200, "עברית", "e\u0301" * 50]
+    read = Read(card([{"column": "class", "values": names}]))
+    assert {"<=50K", "a & b", "]]>", "O'Brien", "x" * 200} <= set(read.words)
+    assert read.open == []
+
+
+def test_equal_values_and_facts_give_equal_bytes_whatever_the_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = card([AGE, WARD])
+    monkeypatch.setenv("TZ", "Pacific/Kiritimati")
+    monkeypatch.setenv("LANG", "ar_EG.UTF-8")
+    assert card([AGE, WARD]) == first
+
+
+def test_a_card_says_nothing_of_where_it_was_made(tmp_path: Path) -> None:
+    seen = []
+    for name in ("planted_7c1f", "elsewhere"):
+        folder = by_hand.publish(tmp_path / name, by_hand.estimate([AGE, WARD]), [AGE, WARD]).path
+        seen.append([(folder / file).read_bytes() for file in ("card.html", "deployment.yaml")])
+    assert seen[0] == seen[1]
+    assert b"planted" not in seen[0][0] + seen[0][1]
+
+
+@pytest.mark.parametrize("axes", GRIDS.values(), ids=GRIDS)
+def test_its_sql_runs_as_it_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, axes: list[Any]) -> None:
+    odd = {**WARD, "values": ["surgery's", "medicine"]}
+    axes = [odd if axis is WARD else axis for axis in axes]
+    folder = by_hand.publish(tmp_path, by_hand.estimate(axes), axes, release="weekly").path
+    (tmp_path / "draft").mkdir()
+    build_catalogue(tmp_path, tmp_path / "draft")
+    read = Read((folder / "card.html").read_text(encoding="utf-8"))
+    sql = next(words for words in read.words if "ATTACH" in words)
+    monkeypatch.chdir(folder)
+    statements = [statement for statement in sql.split(";") if statement.strip()]
+    with duckdb.connect() as connection:
+        connection.execute(statements[0])
+        rows = [connection.execute(statement).fetchall() for statement in statements[1:]]
+    cells = by_hand.estimate(axes).domain.cells
+    assert [len(found) for found in rows] == [1, 1, cells, cells]
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 1000), Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(50)])
+def test_epsilon_in_words_is_never_told_too_small(epsilon: Fraction) -> None:
+    told = factor(epsilon)
+    power = re.fullmatch(r"10<sup>(\d+)</sup>", told)
+    most = 10.0 ** int(power[1]) if power else float(told.replace(",", ""))
+    assert most >= math.exp(epsilon)
+    assert power or most <= math.exp(epsilon) * 1.03 + 0.01
+    low, high = swayed(epsilon)
+    if not high.startswith("above"):
+        assert float(high[:-2]) / 100 >= 1 / (1 + math.exp(-epsilon)) > float(high[:-2]) / 100 - 0.011
+        assert float(low[:-2]) + float(high[:-2]) == pytest.approx(100)
+
+
+def test_fractions_are_told_exactly_where_their_digits_end() -> None:
+    assert [number(Fraction(text)) for text in ("1/2", "3", "0.125", "1/3")] == [
+        "0.5",
+        "3",
+        "0.125",
+        "1/3 (about 0.3333)",
+    ]
+
+
+@pytest.mark.parametrize("name", mechanisms.names())
+def test_every_mechanisms_card_is_found_without_loading_it(name: str) -> None:
+    what, fields = card_of(name)
+    assert what and mechanisms.card(name).partition("\n")[0].endswith(what)
+    assert {"Paper", "Privacy", "Domain", "Bars"} <= set(fields)
+
+
+def test_a_million_cells_make_a_small_card_soon() -> None:
+    axes = [{"column": name, "start": 0, "stop": 1000, "width": 1} for name in ("x", "y")]
+    values = (np.arange(1_000_000, dtype=np.float64) % 97).reshape(1000, 1000)
+    estimate = noisy(axes, values, Fraction(6))
+    page = card(axes, estimate)
+    assert len(page.encode()) < 300_000
+    assert "1,000,000" in page
+    assert FACTS["release"] in page

@@ -1,0 +1,97 @@
+"""The release card in Chromium: nothing sticks out, no two texts lie on each other, nothing is complained of."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from by_hand import AGE, HEIGHT, WARD
+from carded import card
+
+LONG = {"column": "place", "values": ["surgery", "x" * 200, "a very long name of a ward that goes on", "漢字" * 20]}
+DAY = {"column": "day", "calendar": "day", "start": "2025-01-01", "stop": "2026-01-01"}
+INCOME = {"column": "income", "start": 0, "stop": 1_000_000, "width": 1000, "above": True, "other": True}
+YEARS = {"column": "age", "start": 0, "stop": 100, "width": 5, "above": True, "other": True}
+PAGES: dict[str, list[dict[str, Any]]] = {
+    "many": [YEARS, WARD, HEIGHT],
+    "long names": [LONG, {**LONG, "name": "again"}],
+    "days": [DAY, WARD],
+    "large": [INCOME, {"column": "county", "values": [f"{number:05d}" for number in range(300)]}],
+    "one": [AGE],
+}
+# Runs within a copy of the page; the page itself lets no script run.
+MEASURE = """<script>
+const boxes = svg => [...svg.querySelectorAll('text')].map(text => [text.textContent, text.getBoundingClientRect(),
+    text.hasAttribute('transform')]);
+const root = document.documentElement;
+const found = {width: root.scrollWidth - root.clientWidth, outside: [], touching: []};
+for (const svg of document.querySelectorAll('svg')) {
+  const frame = svg.getBoundingClientRect(), texts = boxes(svg);
+  for (const [text, box] of texts)
+    if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.bottom > frame.bottom + 1)
+      found.outside.push(text);
+  texts.forEach(([one, a, leaning], i) => texts.slice(i + 1).forEach(([two, b, other]) => {
+    const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    if (!leaning && !other && across > 1 && down > 3) found.touching.push([one, two]);
+  }));
+}
+root.setAttribute('data-found', JSON.stringify(found));
+</script>"""
+
+
+@pytest.fixture(scope="module")
+def chromium() -> str:
+    """Its program; where a run must have it and it is not there, a failure."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None and "chromium" in os.environ.get("DPHIST_REQUIRE", ""):
+        pytest.fail("DPHIST_REQUIRE names chromium, which is not installed")
+    if program is None:
+        pytest.skip("Chromium is not installed: the card is not looked at in a browser")
+    return program
+
+
+def shown(program: str, page: Path, folder: Path, *more: str) -> tuple[str, str]:
+    """The page's elements after loading, and what the browser had to say."""
+    flags = [
+        *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
+        *("--disable-component-update", "--disable-sync", "--enable-logging=stderr", f"--user-data-dir={folder}"),
+    ]
+    ran = subprocess.run(
+        [program, *flags, *more, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=120, check=True
+    )
+    return ran.stdout, ran.stderr
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_nothing_sticks_out_and_no_text_lies_on_another(chromium: str, tmp_path: Path, width: int) -> None:
+    cards = [re.sub(r"<meta http-equiv[^>]*>", "", card(axes)) for axes in PAGES.values()]
+    bodies = [re.search("<body>(.*)</body>", page, re.DOTALL) for page in cards]
+    head = cards[0].partition("<body>")[0]
+    page = tmp_path / "cards.html"
+    page.write_text(f"{head}<body>{''.join(body[1] for body in bodies if body)}{MEASURE}</body>", encoding="utf-8")
+    elements, _ = shown(chromium, page, tmp_path / "profile", f"--window-size={width},900")
+    attribute = re.search(r'data-found="([^"]*)"', elements)
+    assert attribute is not None and elements.count("<h1>") == len(PAGES)
+    assert json.loads(unescape(attribute[1])) == {"width": 0, "outside": [], "touching": []}
+
+
+def test_the_browser_has_nothing_to_complain_of(chromium: str, tmp_path: Path) -> None:
+    page = tmp_path / "card.html"
+    page.write_text(card([AGE, WARD], title="<script>alert(1)</script>"), encoding="utf-8")
+    elements, said = shown(chromium, page, tmp_path / "profile")
+    assert "CONSOLE" not in said
+    assert "&lt;script&gt;" in elements and "</footer>" in elements
+
+
+def test_a_complaint_would_be_seen(chromium: str, tmp_path: Path) -> None:
+    page = tmp_path / "card.html"
+    page.write_text(card([AGE]).replace("</body>", "<script>1</script></body>"), encoding="utf-8")
+    assert "CONSOLE" in shown(chromium, page, tmp_path / "profile")[1]

@@ -1,0 +1,120 @@
+"""`dphist plot`, and publications whose files are fewer or other than today's."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from office import Office
+
+from dphist_pipeline.publishing import plot
+from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, audit_digest, read_audit
+from dphist_pipeline.store import Store
+
+
+@pytest.fixture
+def released(office: Office) -> Office:
+    office.opened().write_spec(title="Admissions by ward")
+    office.released()
+    return office
+
+
+def drawn(office: Office, *words: str) -> str:
+    ran = office.run("plot", "wards", *words, "--store", office.store)
+    assert ran.code == 0, ran.err
+    return ran.out
+
+
+def test_it_draws_svg_by_default_and_says_where(released: Office) -> None:
+    said = drawn(released)
+    assert "wards.svg" in said and "card.html" in said
+    assert (released.folder / "wards.svg").read_text(encoding="utf-8") == plot.release_svg(released.published())
+    ElementTree.parse(released.folder / "wards.svg")
+
+
+def test_it_draws_png(released: Office) -> None:
+    pytest.importorskip("vl_convert")
+    drawn(released, "--output", "out.png")
+    content = (released.folder / "out.png").read_bytes()
+    assert content.startswith(b"\x89PNG") and len(content) > 5_000
+
+
+def test_it_makes_a_page_with_the_numbers(released: Office) -> None:
+    drawn(released, "--output", "out.html")
+    page = (released.folder / "out.html").read_text(encoding="utf-8")
+    assert "<svg" in page and "The numbers of this picture" in page
+
+
+def test_a_condition_takes_cells_and_whole_axes_away(released: Office) -> None:
+    drawn(released, "--where", "ward = 'surgery'")
+    whole, svg = plot.release_svg(released.published()), (released.folder / "wards.svg").read_text(encoding="utf-8")
+    assert svg != whole
+    texts = [str(text.text) for text in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+    assert any("where ward = 'surgery'" in text for text in texts)
+    assert "age" in texts and "medicine" not in texts
+    assert "medicine" in whole
+
+
+@pytest.mark.parametrize(
+    "words, says",
+    [
+        (["--output", "out.gif"], "must end in .svg, .png or .html"),
+        (["--output", "nowhere/out.svg"], "cannot be written"),
+        (["--where", "age >= 3"], "3 cuts"),
+        (["--period", "2020-01-01"], "is published in this store"),
+    ],
+    ids=["format", "folder", "box", "period"],
+)
+def test_what_cannot_be_drawn_is_refused_with_the_reason(released: Office, words: list[str], says: str) -> None:
+    ran = released.run("plot", "wards", *words, "--store", released.store)
+    assert ran.code == 1 and says in ran.err
+
+
+def test_png_without_its_library_is_refused_with_what_to_install(
+    released: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plot, "find_spec", lambda name: None)
+    ran = released.run("plot", "wards", "--output", "out.png", "--store", released.store)
+    assert ran.code == 1 and "dphist-pipeline[plots]" in ran.err
+    assert not (released.folder / "out.png").exists()
+
+
+def of_an_older_version(folder: Path) -> None:
+    """Takes the pages out of a publication, as if a version that knew none had made it."""
+    audit = json.loads((folder / "audit.json").read_bytes())
+    for name in ("card.html", "deployment.yaml"):
+        (folder / name).unlink()
+        del audit["files"][name]
+    audit["audit_digest"] = audit_digest(audit)
+    (folder / "audit.json").write_text(json.dumps(audit, indent=2) + "\n")
+
+
+def test_a_publication_of_an_older_version_is_read_verified_answered_and_drawn(released: Office) -> None:
+    folder = released.published()
+    of_an_older_version(folder)
+    assert "card.html" not in read_audit(folder)["files"]
+    assert Store.open(released.store).verify()[1:] == (1, [])
+    assert released.release("--json").json["replayed"] is True
+    assert released.run("answer", "wards", "--store", released.store).code == 0
+    assert "card.html" not in drawn(released)
+
+
+def test_a_page_that_the_audit_does_not_name_is_refused(released: Office) -> None:
+    folder = released.published()
+    of_an_older_version(folder)
+    (folder / "card.html").write_text("<p>anything")
+    with pytest.raises(PublishedFilesDamaged, match=r"altered card\.html"):
+        read_audit(folder)
+
+
+def test_an_altered_card_is_noticed_and_made_anew_byte_for_byte(released: Office) -> None:
+    card = released.published() / "card.html"
+    good = card.read_bytes()
+    card.write_bytes(good.replace(b"Differentially", b"Indifferently"))
+    with pytest.raises(PublishedFilesDamaged, match=r"altered card\.html"):
+        Store.open(released.store).verify()
+    released.published().rename(released.folder / "moved away")
+    released.released()
+    assert card.read_bytes() == good

@@ -68,3 +68,19 @@ def test_a_table_of_a_tree_has_the_bars_of_linear_estimates(store: Store, tmp_pa
     rows = facts(store, "tree", "--by", "state")["rows"]
     assert {row["basis"] for row in rows} == {"linear"}
     assert all(row["ci_lower"] < row["estimate"] < row["ci_upper"] for row in rows)
+
+
+def test_a_range_that_cuts_bins_is_answered_by_the_bins_within_and_around(store: Store) -> None:
+    found = facts(store, "cells", "--where", "day in [2026-01-07, 2026-01-21) and region = 'S'")
+    within = facts(store, "cells", "--where", "day in [2026-01-12, 2026-01-19) and region = 'S'")
+    around = facts(store, "cells", "--where", "day in [2026-01-05, 2026-01-26) and region = 'S'")
+    assert found["covers"] == "partly"
+    assert (found["inner"]["estimate"], found["outer"]["estimate"]) == (within["estimate"], around["estimate"])
+    assert (found["lower"], found["upper"]) == (within["lower"], around["upper"])
+    assert "cut bins of day" in answered(store, "cells", "--where", "day in [2026-01-07, 2026-01-21)").stdout
+
+
+def test_two_ranges_that_cut_bins_are_refused(store: Store) -> None:
+    refused = answered(store, "cells", "--where", "day < 2026-01-07 and age < 7")
+    assert refused.exit_code == 1
+    assert "cuts the bin" in str(refused.exception)

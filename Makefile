@@ -5,7 +5,7 @@ READY := .venv/.ready
 
 export DPHIST_PORT ?= 3000
 
-.PHONY: demo ui test check soak bench clean
+.PHONY: demo ui test check soak audit bench clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)  ## a synthetic population and hospital, released through Dagster and asked in SQL
@@ -28,6 +28,10 @@ check: $(READY)  ## format, lint, types, import contracts
 
 soak: $(READY)  ## the long tests
 	$(BIN)/python -m pytest -m soak
+
+audit: $(READY)  ## the long privacy audits: replays on neighbours, lower bounds on epsilon, planted faults; JSON and tables
+	$(BIN)/python -m pytest -m audit
+	$(BIN)/python tests/audits/audit_report.py
 
 bench: $(READY)  ## the release on real data, as JSON and a table
 	$(BIN)/python benchmarks/release_on_real_data.py

@@ -1,0 +1,259 @@
+"""Replay on neighbours: every door's answer on x is kept, and the mechanism is run again on x' with those answers.
+
+Then all that a mechanism does must be the same, and what a door computed from exact counts may have moved by no more
+than the noise that it really drew pays for. So the loss of a door is not what it declares, but
+    sum over what it computed of |computed - computed'| / scale          for Laplace noise, for every draw of it
+    sum over groups of 2 · max |score - score'| / scale                  for a choice
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.domain import Domain
+from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.mechanisms import Mechanism
+from dphist_pipeline.privacy import noise
+from dphist_pipeline.privacy.budget import Budget
+from dphist_pipeline.privacy.private_counts import PrivateCounts
+
+Counts = NDArray[np.int64]
+INFINITE = Fraction(10**30)
+
+
+@dataclass
+class Asked:
+    """One question to a door, and what it did to answer.
+
+    Attributes:
+        draws: kind, scale and numbers of all noise that was drawn for it.
+        computed: the answer without the noise that was drawn last.
+        scores: of each group of a choice.
+        groups, constant: what was asked of a choice.
+    """
+
+    step: str
+    question: dict[str, str]
+    draws: list[tuple[str, Fraction, Counts]] = field(default_factory=list)
+    computed: Counts | None = None
+    scores: list[Counts] = field(default_factory=list)
+    groups: Sequence[Counts] = ()
+    constant: int = 0
+
+    @property
+    def door(self) -> str:
+        return self.question["door"]
+
+    @property
+    def epsilon(self) -> Fraction:
+        return Fraction(self.question["epsilon"])
+
+    def shape(self) -> Any:
+        """All but the numbers: must be the same on neighbours."""
+        drawn = [(kind, scale, numbers.size) for kind, scale, numbers in self.draws]
+        return self.step, self.question, drawn, [part.shape for part in self.scores], self.constant
+
+    def loss(self, other: Asked) -> Fraction:
+        """How far the probability of any answer can change, as a logarithm; `other` has the same shape."""
+        if self.scores:
+            moved = sum(int(np.abs(a - b).max()) for a, b in zip(self.scores, other.scores, strict=True))
+            scales = [scale for kind, scale, _ in self.draws if kind == "geometric"]
+            return 2 * _paid(moved, scales)
+        scales = [scale for kind, scale, _ in self.draws if kind == "discrete_laplace"]
+        return _paid(_l1(self.computed, other.computed), scales)
+
+
+def _paid(moved: int, scales: list[Fraction]) -> Fraction:
+    if moved == 0:
+        return Fraction(0)
+    return sum((moved / scale for scale in scales), Fraction(0)) if scales else INFINITE
+
+
+def _l1(here: Counts | None, there: Counts | None) -> int:
+    if here is None or there is None or here.shape != there.shape:
+        return int(INFINITE)
+    return sum(abs(int(a) - int(b)) for a, b in zip(here.tolist(), there.tolist(), strict=True))
+
+
+class Doors(PrivateCounts):
+    """Doors that tell their log of choices."""
+
+    def __init__(self, domain: Domain, sensitivity: int, load: Callable[[], Counts], answers: Any = None) -> None:
+        super().__init__(domain, sensitivity, load, answers)
+        self.log = answers
+
+    def choose(self, groups: Any, score: Any, candidates: Any, constant: int, budget: Budget) -> Counts:
+        def noted(exact: Counts) -> Counts:
+            scores: Counts = score(exact)
+            self.log.asked[-1].scores.append(scores.copy())
+            return scores
+
+        if isinstance(self.log, Log):
+            self.log.choice = (groups, constant)
+            return super().choose(groups, noted, candidates, constant, budget)
+        return super().choose(groups, score, candidates, constant, budget)
+
+
+class Log:
+    """A journal in memory that keeps what every door did.
+
+    Args:
+        frozen: answers by step, which stand whatever is drawn now.
+        silent: whether doors that have an answer do not even draw, as after a crash.
+    """
+
+    def __init__(self, frozen: Mapping[str, Counts] | None = None, silent: bool = False) -> None:
+        self.answers, self.silent = dict(frozen or {}), silent
+        self.asked: list[Asked] = []
+        self.stray: list[str] = []
+        self.choice: tuple[Sequence[Counts], int] = ((), 0)
+        self._drawing: Asked | None = None
+
+    def answer(self, step: str, question: Mapping[str, str], draw: Callable[[], Counts]) -> Counts:
+        """The frozen answer, else what is drawn."""
+        asked = Asked(step, dict(question))
+        if asked.door == "choose":
+            asked.groups, asked.constant = self.choice
+        self.asked.append(asked)
+        if not self.silent:
+            self._drawing = asked
+            drawn = draw()
+            self._drawing = None
+            laplace = [numbers for kind, _, numbers in asked.draws if kind == "discrete_laplace"]
+            fits = laplace and laplace[-1].size == drawn.size
+            asked.computed = drawn - laplace[-1] if fits else drawn
+            if not asked.scores and not fits:
+                asked.draws.clear()  # no noise that covers the answer
+            self.answers.setdefault(step, drawn)
+        return self.answers[step].copy()
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Notes every draw of noise, wherever it is drawn."""
+        with patch.multiple(
+            noise,
+            discrete_laplace=self._noted("discrete_laplace", noise.discrete_laplace),
+            geometric=self._noted("geometric", noise.geometric),
+        ):
+            yield
+
+    def _noted(self, kind: str, sampler: Callable[[Fraction, int], Counts]) -> Callable[[Fraction, int], Counts]:
+        def draw(scale: Fraction, size: int) -> Counts:
+            drawn = sampler(scale, size)
+            if self._drawing is None:
+                self.stray.append(kind)
+            else:
+                self._drawing.draws.append((kind, scale, drawn.copy()))
+            return drawn
+
+        return draw
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a replay found, and for each kind of door the largest part that it lost of what it may lose."""
+
+    findings: list[str]
+    tightness: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a mechanism: what it asked and what it gave."""
+
+    log: Log
+    estimate: Estimate
+
+    def gave(self) -> Any:
+        """All of the estimate, comparable."""
+        made = self.estimate
+        arrays = (made.values, made.groups, made.unbiased and made.unbiased.values, made.sums and made.sums.values)
+        return [None if array is None else (array.shape, array.tobytes()) for array in arrays], made.charges
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What is audited: a mechanism with its doors, and what it may spend on whom."""
+
+    mechanism: Mechanism
+    shape: tuple[int, ...]
+    sensitivity: int
+    epsilon: Fraction
+    doors: type[Doors] = Doors
+
+    def run(self, exact: Counts, log: Log) -> Run:
+        """One run, with every draw noted."""
+        counts = self.doors(Domain.from_shape(self.shape), self.sensitivity, lambda: exact, log)
+        with log.listening():
+            return Run(log, self.mechanism.release(counts, Budget(self.epsilon)))
+
+    def replay(self, here: Counts, there: Counts) -> Verdict:
+        """What is wrong between two neighbours; nothing, for a private mechanism."""
+        first = self.run(here, Log())
+        try:
+            second = self.run(there, Log(first.log.answers))
+            resumed = self.run(there, Log(first.log.answers, silent=True))
+        except Exception as error:
+            return Verdict([f"fails on a neighbour: {type(error).__name__}"])
+        found = [f"{kind} noise outside a door" for kind in {*first.log.stray, *second.log.stray}]
+        if [asked.shape() for asked in first.log.asked] != [asked.shape() for asked in second.log.asked]:
+            return Verdict([*found, "asks its doors something else on a neighbour"])
+        if not first.gave() == second.gave() == resumed.gave():
+            found.append("the estimate depends on more than the answers")
+        if [asked.question for asked in resumed.log.asked] != [asked.question for asked in first.log.asked]:
+            found.append("asks its doors something else when it resumes")
+        found += misspent(first, self.epsilon)
+        lost = losses(first.log.asked, second.log.asked, there - here, self.sensitivity, self.epsilon)
+        return Verdict(found + lost.findings, lost.tightness)
+
+
+def misspent(run: Run, epsilon: Fraction) -> list[str]:
+    """Questions that were not charged, and charges that do not sum exactly to the declared epsilon."""
+    asked = [(asked.step, asked.epsilon) for asked in run.log.asked]
+    charged = [charge for charge in run.estimate.charges if not charge[0].endswith("(forfeited)")]
+    found = [] if asked == charged else ["what doors took is not what was charged"]
+    if sum((share for _, share in run.estimate.charges), Fraction(0)) != epsilon:
+        found.append("charges do not sum to the declared epsilon")
+    return found
+
+
+def losses(
+    first: Sequence[Asked], second: Sequence[Asked], moved: Counts, sensitivity: int, epsilon: Fraction
+) -> Verdict:
+    """Doors whose computations moved further than they declare, or than their noise pays for."""
+    distance = int(np.abs(moved).sum())
+    found, total, tightness = [], Fraction(0), dict[str, float]()
+    if distance > sensitivity:
+        found.append(f"counts moved by {distance} and the declared sensitivity is {sensitivity}")
+    for here, there in zip(first, second, strict=True):
+        loss, allowed = here.loss(there), here.epsilon * distance / sensitivity
+        total += loss
+        if allowed:
+            tightness[here.door] = max(tightness.get(here.door, 0.0), float(loss / allowed))
+        if loss > allowed:
+            found.append(f"{here.door} '{here.step}' took epsilon {float(here.epsilon):.3g} and lost {float(loss):.3g}")
+        found += [f"{here.door} '{here.step}' {problem}" for problem in _beyond(here, there, moved.ravel(), distance)]
+    if total > epsilon * distance / sensitivity:
+        found.append(f"all doors together lost {float(total):.3g} of {float(epsilon):.3g}")
+    return Verdict(found, tightness)
+
+
+def _beyond(here: Asked, there: Asked, moved: Counts, distance: int) -> list[str]:
+    """Where what a door computed moved by more than its constant times what the counts did."""
+    if here.scores:
+        parts = zip(here.groups, here.scores, there.scores, strict=True)
+        reach = [(int(np.abs(a - b).max()), here.constant * int(np.abs(moved[group]).sum())) for group, a, b in parts]
+        return [f"moved a score by {most}, and may by {allowed}" for most, allowed in reach if most > allowed]
+    constants = {"noisy_cells": 1, "noisy_sums": 1, "noisy_contrasts": 1 + (moved.size - 1).bit_length()}
+    shift, allowed = _l1(here.computed, there.computed), constants.get(here.door, 0) * distance
+    if here.door in constants and shift > allowed:
+        return [f"moved by {shift}, and may by {allowed}"]
+    return []

@@ -1,0 +1,93 @@
+"""The worst neighbours that a search over small counts finds, and the trials that the bound is then made from."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from black_box import Bound, lower_bound, outputs
+from grey_box import Audited, Counts, Doors, Log
+
+from dphist_pipeline.mechanisms import Mechanism
+
+# Counts, and what one unit changes in them; how far that is, is their sensitivity.
+SMALL: list[tuple[list[int], list[int]]] = [
+    ([0, 0], [1, 0]),
+    ([0, 0], [1, 1]),
+    ([1, 0], [-1, 1]),
+    ([0, 3], [1, 0]),
+    ([1, 1], [1, 0]),
+    ([2, 2], [1, -1]),
+    ([0, 0, 0], [1, 0, 0]),
+    ([0, 0, 0], [1, 0, 1]),
+    ([1, 1, 1], [0, 1, 0]),
+    ([0, 4, 0], [0, -1, 1]),
+    ([2, 0, 2], [0, 1, 0]),
+    ([0, 1, 4, 4], [0, 0, 1, 0]),
+    ([3, 3, 0, 0], [0, -1, 1, 0]),
+    ([0, 0, 0, 0], [1, 1, 1, 1]),
+    ([0, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]),
+    ([0, 0, 0, 4, 4, 4], [0, 0, 1, 0, 0, 0]),
+]
+PILOT, FEWEST = 400, 20_000
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two neighbours."""
+
+    here: Counts
+    there: Counts
+
+    @property
+    def sensitivity(self) -> int:
+        return int(np.abs(self.there - self.here).sum())
+
+    def __str__(self) -> str:
+        return f"{self.here.tolist()} | {self.there.tolist()}"
+
+
+def pairs() -> Iterator[Pair]:
+    """All neighbours that are searched."""
+    for here, moved in SMALL:
+        yield Pair(np.array(here), np.array(here) + moved)
+
+
+def audited_on(mechanism: Mechanism, pair: Pair, epsilon: Fraction, doors: type[Doors] = Doors) -> Audited:
+    """A mechanism on the grid of a pair, with its distance as the sensitivity."""
+    return Audited(mechanism, pair.here.shape, pair.sensitivity, epsilon, doors)
+
+
+def bounded(audited: Audited, pair: Pair, trials: int) -> Bound:
+    """The bound from half as many runs on each of two neighbours."""
+    return lower_bound(outputs(audited, pair.here, trials // 2), outputs(audited, pair.there, trials // 2))
+
+
+def doors_opened(mechanism: Mechanism, pair: Pair, epsilon: Fraction) -> int:
+    """How many kinds of doors a run asks: with few cells, some mechanisms have nothing to choose."""
+    return len({asked.door for asked in audited_on(mechanism, pair, epsilon).run(pair.here, Log()).log.asked})
+
+
+def worst_pair(mechanism: Mechanism, epsilon: Fraction) -> Pair:
+    """Of the pairs that open the most kinds of doors, the one on which a short run already shows the largest bound."""
+    opened = [(doors_opened(mechanism, pair, epsilon), pair) for pair in pairs()]
+    most = max(kinds for kinds, _ in opened)
+    able = [pair for kinds, pair in opened if kinds == most]
+    found = [(bounded(audited_on(mechanism, pair, epsilon), pair, 2 * PILOT).shown, pair) for pair in able]
+    return max(found, key=lambda seen: seen[0])[1]
+
+
+def audit(mechanism: Mechanism, epsilon: Fraction, seconds: float, most: int) -> tuple[Pair, Bound]:
+    """The bound on the worst pair, from as many runs as fit into the time.
+
+    The number of trials is decided before any of their outputs is looked at.
+    """
+    pair = worst_pair(mechanism, epsilon)
+    audited = audited_on(mechanism, pair, epsilon)
+    start = time.process_time()
+    outputs(audited, pair.here, PILOT)
+    each = (time.process_time() - start) / PILOT
+    return pair, bounded(audited, pair, int(min(most, max(FEWEST, seconds / each))))

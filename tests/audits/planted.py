@@ -1,0 +1,222 @@
+"""Faults of a few lines each, planted beside the package: audits that miss one of them prove nothing.
+
+Each is a mechanism, or doors, with something wrong that has been printed or built before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+from unittest.mock import patch
+
+import numpy as np
+from grey_box import Audited, Counts, Doors, Log
+from neighbours import Pair
+
+from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.mechanisms import Mechanism, build
+from dphist_pipeline.mechanisms.geometric import Geometric
+from dphist_pipeline.mechanisms.sreb_gca import SReBGCA
+from dphist_pipeline.privacy import noise
+from dphist_pipeline.privacy.budget import Budget
+from dphist_pipeline.privacy.private_counts import PrivateCounts
+
+Caught = Literal["replay", "black box"]
+
+
+def exact_counts(counts: PrivateCounts) -> Counts:
+    """What no mechanism may do: look behind the doors."""
+    seen: Counts = counts._PrivateCounts__exact()  # type: ignore[attr-defined]
+    return seen
+
+
+class HalfTheScale(Doors):
+    """Noise of half the scale."""
+
+    def _scale(self, budget: Budget, numbers: int = 1) -> Fraction:
+        return super()._scale(budget, numbers) / 2
+
+
+class WithoutSensitivity(Doors):
+    """Noise for one row, whatever one unit may change; and so scores that move by 1 for a neighbour, not for a row."""
+
+    def _scale(self, budget: Budget, numbers: int = 1) -> Fraction:
+        return super()._scale(budget, numbers) / self.sensitivity
+
+
+class RedrawnCells(Doors):
+    """Draws noisy cells again until none is negative."""
+
+    def noisy_cells(self, budget: Budget) -> Any:
+        def positive(scale: Fraction, size: int, draw: Any = noise.discrete_laplace) -> Counts:
+            while ((drawn := draw(scale, size)) + exact_counts(self) < 0).any():
+                pass
+            return drawn  # type: ignore[no-any-return]
+
+        with patch.object(noise, "discrete_laplace", positive):
+            return super().noisy_cells(budget)
+
+
+class DrawPerBin(Doors):
+    """Sums of groups as lines 9 to 11 of Chen et al. (2024) print them: a draw for every bin of a group."""
+
+    def noisy_bins(self, groups: Counts, budget: Budget) -> Any:
+        numbers, scale = groups.ravel(), self._scale(budget)
+        sums = np.bincount(numbers, weights=exact_counts(self)).astype(np.int64)
+        return self._PrivateCounts__ask("noisy_sums", budget, scale, "printed", lambda: sums[numbers])  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class PrintedSReB(SReBGCA):
+    """SReB_GCA as printed: the bins of a group have noise of their own."""
+
+    def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
+        assert isinstance(counts, DrawPerBin)
+        order, sums = self._shares(budget, counts.sensitivity)
+        noisy = counts.noisy_cells(order)
+        groups = np.zeros(counts.domain.shape, dtype=np.int64)
+        values = counts.noisy_bins(groups, sums) / counts.domain.cells
+        return Estimate(counts.domain, values, budget.charges, unbiased=noisy, groups=groups)
+
+
+@dataclass(frozen=True)
+class ExactGroups(Mechanism):
+    """DPHR's grouping as printed: optimal over exact counts, for free."""
+
+    def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
+        _, groups = np.unique(exact_counts(counts), return_inverse=True)
+        sums = counts.noisy_sums(groups, budget)
+        return Estimate(counts.domain, (sums.values / sums.sizes)[groups], budget.charges, groups=groups, sums=sums)
+
+
+@dataclass(frozen=True)
+class ExactCandidates(Mechanism):
+    """DPHR's candidates as printed: cells whose exact counts are near the first cell's."""
+
+    def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
+        exact = exact_counts(counts)
+        near = np.flatnonzero(np.abs(exact - exact[0]) <= 2)
+        chosen = near[counts.choose([near], lambda part: -np.abs(part - part[0]), [near.size], 2, budget)]
+        return Estimate(counts.domain, np.full(counts.domain.shape, float(chosen[0])), budget.charges)
+
+
+@dataclass(frozen=True)
+class SpentTwice(Mechanism):
+    """Shows one budget at two doors, and publishes the mean of what they say."""
+
+    def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
+        again = counts.noisy_cells(Budget(budget.epsilon, "again"))
+        values = (counts.noisy_cells(budget).values + again.values) / 2
+        return Estimate(counts.domain, values, budget.charges)
+
+
+@dataclass(frozen=True)
+class Occupied(Mechanism):
+    """Tells of every cell whether it is occupied: a score that moves by 1, each time one unit comes near it."""
+
+    def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
+        groups = [np.array([cell]) for cell in range(counts.domain.cells)]
+        answers = counts.choose(groups, _occupied, [2] * len(groups), 1, budget)
+        return Estimate(counts.domain, answers.astype(np.float64), budget.charges)
+
+
+def _occupied(exact: Counts) -> Counts:
+    return np.array([exact.sum() == 0, exact.sum() > 0], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class NosyScore(Mechanism):
+    """Keeps what its score was shown."""
+
+    def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
+        kept: list[float] = []
+
+        def score(exact: Counts) -> Counts:
+            kept.append(float(exact.sum()))
+            return exact.clip(0, 1)
+
+        counts.choose([np.arange(counts.domain.cells)], score, [counts.domain.cells], 1, budget)
+        return Estimate(counts.domain, np.full(counts.domain.shape, sum(kept)), budget.charges)
+
+
+@dataclass(frozen=True)
+class ForgottenLevel(Mechanism):
+    """A tree whose every level has the whole budget."""
+
+    def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
+        levels = [np.zeros(counts.domain.cells, dtype=np.int64), np.arange(counts.domain.cells)]
+        top, leaves = (
+            counts.noisy_sums(groups, Budget(budget.epsilon, f"level_{number}")) for number, groups in enumerate(levels)
+        )
+        budget.spend()
+        return Estimate(counts.domain, leaves.values + (top.values[0] - leaves.values.sum()) / 3, budget.charges)
+
+
+@contextmanager
+def half_in_the_sampler() -> Iterator[None]:
+    """A sampler that takes half the scale that it is asked for: below every seam of the replay."""
+    whole = noise.discrete_laplace
+    with patch.object(noise, "discrete_laplace", lambda scale, size: whole(scale / 2, size)):
+        yield
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault, neighbours that show it, and which audits must catch it.
+
+    Attributes:
+        trials: of the black box, enough to be sure beyond 1 - 10^-6; 0 where only the replay can see it.
+    """
+
+    name: str
+    mechanism: Mechanism
+    pair: Pair
+    doors: type[Doors] = Doors
+    epsilon: Fraction = Fraction(1)
+    trials: int = 8_000
+    replay: bool = True
+    within: Callable[[], AbstractContextManager[None]] = nullcontext
+    sensitivity: int | None = None
+
+    @property
+    def audited(self) -> Audited:
+        sensitivity = self.sensitivity or self.pair.sensitivity
+        return Audited(self.mechanism, self.pair.here.shape, sensitivity, self.epsilon, self.doors)
+
+
+def _pair(here: list[int], there: list[int]) -> Pair:
+    return Pair(np.array(here, dtype=np.int64), np.array(there, dtype=np.int64))
+
+
+APART, TOGETHER = _pair([0, 0], [1, 1]), _pair([0, 0], [1, 0])
+FAULTS = [
+    Fault("half the noise scale at the doors", Geometric(), TOGETHER, HalfTheScale),
+    Fault("half the noise scale in the sampler", Geometric(), TOGETHER, replay=False, within=half_in_the_sampler),
+    Fault("Δ of add_remove under substitute", Geometric(), _pair([1, 0], [0, 1]), sensitivity=1),
+    Fault("noise for one row of a unit that has two", build("ahp", {}), APART, WithoutSensitivity, trials=0),
+    Fault("SReB_GCA as printed: a draw per bin of a group", PrintedSReB(), _pair([0] * 16, [1] + [0] * 15), DrawPerBin),
+    Fault("DPHR as printed: groups on exact counts", ExactGroups(), _pair([1, 1], [1, 2])),
+    Fault("DPHR as printed: candidates by exact counts", ExactCandidates(), _pair([0, 1, 2], [0, 1, 3])),
+    Fault("a budget spent twice", SpentTwice(), TOGETHER, trials=24_000),
+    Fault("a budget for every level of a tree", ForgottenLevel(), TOGETHER, trials=20_000),
+    Fault('"1 per neighbour" over several groups', Occupied(), APART, WithoutSensitivity, trials=16_000),
+    Fault("a redraw until no cell is negative", Geometric(), _pair([0], [1]), RedrawnCells, Fraction(1, 2), 70_000),
+    Fault("a score that keeps what it saw", NosyScore(), TOGETHER),
+]
+
+
+def caught_by_replay(fault: Fault, runs: int = 40) -> list[str]:
+    """What the replay finds; several runs, since noise decides whether a redraw happens."""
+    with fault.within():
+        for _ in range(runs):
+            if found := fault.audited.replay(fault.pair.here, fault.pair.there).findings:
+                return found
+    return []
+
+
+def shown_by_log(fault: Fault) -> Log:
+    """One run of a fault, for tests of the log itself."""
+    return fault.audited.run(fault.pair.here, Log()).log

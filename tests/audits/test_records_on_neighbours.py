@@ -1,0 +1,185 @@
+"""From records to files: bounding and binning included, a neighbour moves nothing further than noise was bought for.
+
+With the doors' answers kept, the public files are the same byte for byte; with others, they have the same layout.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+from audited_records import KINDS, Bureau, JournalLog, Released, tables
+from grey_box import Log
+from office import AGE, Office
+
+from dphist_pipeline import mechanisms
+from dphist_pipeline.counting import cube, ingest
+from dphist_pipeline.counting.source import SourceRefused
+from dphist_pipeline.privacy.budget import Budget
+from dphist_pipeline.privacy.private_counts import PrivateCounts
+from dphist_pipeline.spec import model
+from dphist_pipeline.spec.loading import load_spec
+
+LONG = pytest.mark.audit
+YEARS = {**AGE, "width": 5}  # 23 cells, so that every mechanism has something to choose
+# Quickly, one for every kind of door.
+QUICK = {"geometric", "ahp", "privelet", "structure_first", "kd_hierarchy"}
+NAMES = [name if name in QUICK else pytest.param(name, marks=LONG) for name in mechanisms.names()]
+
+
+def notion(kind: str) -> str:
+    return "substitute" if kind == "another unit" else "add_remove"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seeds", [range(2), pytest.param(range(2, 40), marks=LONG)], ids=["few", "many"])
+def test_one_unit_moves_counts_and_doors_no_further_than_declared(office: Office, kind: str, seeds: range) -> None:
+    bureau = Bureau(office, notion(kind))
+    for seed in seeds:
+        assert bureau.findings(tables(seed, kind)) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 6), marks=LONG)], ids=["one", "many"])
+def test_with_the_same_answers_neighbours_publish_the_same_bytes(office: Office, name: str, seeds: range) -> None:
+    bureau = Bureau(office, mechanism=name, axes=[YEARS])
+    for seed in seeds:
+        assert bureau.findings(tables(seed, KINDS[seed % 2])) == []
+
+
+def layout(content: bytes) -> Any:
+    """All of a Parquet file but its values and how long they are."""
+    file = pq.ParquetFile(io.BytesIO(content))
+    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+    columns = [
+        (part.path_in_schema, part.compression, part.encodings, part.is_stats_set, part.num_values)
+        for group in groups
+        for part in (group.column(number) for number in range(group.num_columns))
+    ]
+    schema = [str(file.schema.column(number)) for number in range(len(file.schema))]
+    footer = (schema, file.metadata.metadata, file.metadata.created_by, file.metadata.format_version)
+    return footer, [group.num_rows for group in groups], columns
+
+
+def declared_columns(content: bytes) -> Any:
+    return pq.read_table(io.BytesIO(content)).select(["age_lower", "age_upper"]).to_pydict()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_with_other_answers_neighbours_differ_in_nothing_but_values(office: Office, name: str) -> None:
+    bureau, pair = Bureau(office, mechanism=name, axes=[YEARS]), tables(1, "a unit more")
+    first, second = (bureau.release(table, JournalLog()).files for table in (pair.here, pair.there))
+    assert list(map(Path, sorted(first))) == list(map(Path, sorted(second)))
+    assert first != second
+    for path in first:
+        if path.endswith(("histogram.parquet", "audit.parquet")):
+            assert layout(first[path]) == layout(second[path])
+        elif path.endswith("groups.parquet"):
+            assert layout(first[path])[0] == layout(second[path])[0]
+        if path.endswith("histogram.parquet"):
+            assert declared_columns(first[path]) == declared_columns(second[path])
+        if path.endswith("audit.json"):
+            assert list(json.loads(first[path])) == list(json.loads(second[path]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("runs", [1, pytest.param(20, marks=LONG)])
+def test_published_files_hold_the_estimate_and_nothing_else(office: Office, name: str, runs: int) -> None:
+    bureau, table = Bureau(office, mechanism=name, axes=[YEARS]), tables(2, "a unit more").here
+    mechanism, spec = mechanisms.build(name, {}), load_spec(office.folder / "spec.yaml")
+    for _ in range(runs):
+        released = bureau.release(table, JournalLog())
+        # From the answers alone: these counts cannot be read.
+        counts = PrivateCounts(spec.domain, spec.sensitivity, _unread, Log(released.log.answers, silent=True))
+        made = mechanism.release(counts, Budget(spec.epsilon))
+        assert published(released, "estimate") == made.values.tolist()
+        unbiased = [None] * made.values.size if made.unbiased is None else made.unbiased.values.tolist()
+        assert published(released, "unbiased_estimate") == unbiased
+        groups = [None] * made.values.size if made.groups is None else made.groups.tolist()
+        assert published(released, "group_id") == groups
+
+
+def _unread() -> Any:
+    raise AssertionError("nobody reads counts")
+
+
+def published(released: Released, column: str) -> list[Any]:
+    (content,) = (content for path, content in released.files.items() if path.endswith("histogram.parquet"))
+    values: list[Any] = pq.read_table(io.BytesIO(content))[column].to_pylist()
+    return values
+
+
+# Planted faults on the way from records to counts.
+
+
+def by_engine_order(staged: Path, cells: int, max_rows: int, key: bytes) -> np.ndarray:
+    kept = pl.read_parquet(staged).group_by("unit", maintain_order=True).head(max_rows)
+    return np.bincount(kept["code"], minlength=cells)
+
+
+def by_row_number(staged: Path, cells: int, max_rows: int, key: bytes) -> np.ndarray:
+    numbered = pl.read_parquet(staged).with_row_index("row").with_columns(pl.col("row").hash(seed=1))
+    kept = numbered.sort("row").group_by("unit", maintain_order=True).head(max_rows)
+    return np.bincount(kept["code"], minlength=cells)
+
+
+def unbounded(staged: Path, cells: int, max_rows: int, key: bytes) -> np.ndarray:
+    return np.bincount(pl.read_parquet(staged)["code"], minlength=cells)
+
+
+def one_unit_of_nulls(columns: Any, forms: Any, source: Any, whole: Any = ingest.unit_of) -> str:
+    return f"coalesce({whole(columns, forms, source)}, 'nobody')"
+
+
+def failing_on_the_undeclared(spec: Any, period: Any, folder: Path, whole: Any = ingest.stage_rows) -> Path:
+    wards = pq.read_table(spec.base / spec.source)["ward"].to_pylist()
+    if 6 * wards.count("x") > len(wards):
+        raise SourceRefused(spec.source, "holds too many wards that are not declared")
+    staged: Path = whole(spec, period, folder)
+    return staged
+
+
+def add_remove_only(max_rows: int, neighbours: str) -> int:
+    return max_rows
+
+
+FAULTS: dict[str, tuple[str, Callable[[], Any]]] = {
+    "bounding by engine order": ("a unit more", lambda: patch.object(cube, "count_bounded", by_engine_order)),
+    "bounding by row number": ("a unit more", lambda: patch.object(cube, "count_bounded", by_row_number)),
+    "no bounding": ("a unit more", lambda: patch.object(cube, "count_bounded", unbounded)),
+    "null units kept as one": ("rows without a unit", lambda: patch.object(ingest, "unit_of", one_unit_of_nulls)),
+    "fails on an undeclared value": (
+        "a unit more",
+        lambda: patch.object(ingest, "stage_rows", failing_on_the_undeclared),
+    ),
+    "Δ of add_remove under substitute": (
+        "another unit",
+        lambda: patch.object(model, "l1_sensitivity", add_remove_only),
+    ),
+}
+
+
+def found_in_records(office: Office, name: str, seeds: int = 40) -> list[str]:
+    """What the replay of records finds of a planted fault."""
+    kind, planted = FAULTS[name]
+    bureau = Bureau(office, notion(kind))
+    with planted():
+        for seed in range(seeds):
+            if found := bureau.findings(tables(seed, kind)):
+                return found
+    return []
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_replay_of_records_finds_a_planted_fault(office: Office, name: str) -> None:
+    found = found_in_records(office, name)
+    expected = "end otherwise" if name.startswith("fails") else "declared sensitivity"
+    assert any(expected in finding for finding in found), found

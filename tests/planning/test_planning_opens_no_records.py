@@ -100,9 +100,9 @@ def test_neither_the_source_nor_the_ledger_is_touched(
     looked_for: list[str] = []
     find_files = ingest.find_files
 
-    def watched(pattern: str) -> Any:
+    def watched(pattern: str, written: str | None = None) -> Any:
         looked_for.append(pattern)
-        return find_files(pattern)
+        return find_files(pattern, written)
 
     monkeypatch.setattr(ingest, "find_files", watched)
     ledger = office.store / "ledger.sqlite"

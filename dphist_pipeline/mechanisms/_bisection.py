@@ -52,7 +52,7 @@ class Bisection:
         price = -(-counts.sensitivity // sums.epsilon) if self.may_keep else 0
         groups = self._buckets(counts, levels, price)
         bucketed = counts.noisy_sums(groups, sums)
-        values = (bucketed.values / bucketed.sizes)[groups]
+        values = bucketed.spread(groups)
         return Estimate(counts.domain, values, budget.charges, groups=groups, sums=bucketed)
 
     def _shares(self, budget: Budget, cells: int) -> tuple[tuple[Budget, ...], Budget]:

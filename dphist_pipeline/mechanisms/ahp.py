@@ -53,7 +53,7 @@ class AHP(Mechanism):
         cluster = greedy_groups if self.search == "greedy" else optimal_groups
         groups = groups_by_value(kept, lambda line: cluster(line, price))
         grouped = counts.noisy_sums(groups, sums)
-        values = (grouped.values / grouped.sizes)[groups]
+        values = grouped.spread(groups)
         return Estimate(counts.domain, values, budget.charges, unbiased=noisy, groups=groups, sums=grouped)
 
     def _shares(self, budget: Budget, sensitivity: int) -> tuple[Budget, ...]:

@@ -62,16 +62,11 @@ class DPCube(Mechanism):
         threshold = auto_threshold() if self.threshold == "auto" else self.threshold
         boxes = kd_boxes(noisy.values, noisy.variance, box_variance, threshold, self.max_depth)
         boxed = counts.noisy_sums(boxes, sums)
-        values = _even(boxed, boxes) if self.estimation == "uniform" else _least_squares(noisy, boxed, boxes)
+        values = boxed.spread(boxes) if self.estimation == "uniform" else _least_squares(noisy, boxed, boxes)
         return Estimate(counts.domain, values, budget.charges, unbiased=noisy, groups=boxes, sums=boxed)
 
     def _shares(self, budget: Budget, sensitivity: int) -> tuple[Budget, ...]:
         return budget.split_for_noise(sensitivity, structure=self.structure_share, counts=1 - self.structure_share)
-
-
-def _even(boxed: NoisySums, boxes: NDArray[np.int64]) -> NDArray[np.float64]:
-    shared: NDArray[np.float64] = (boxed.values / boxed.sizes)[boxes]
-    return shared
 
 
 def _least_squares(noisy: NoisyCells, boxed: NoisySums, boxes: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -81,7 +81,7 @@ class DPHR(Mechanism):
         grouped = self._by_selection if self.order == "exponential" else self._by_value
         noisy, groups, share = grouped(counts, budget)
         sums = counts.noisy_sums(groups, share)
-        values = (sums.values / sums.sizes)[groups]
+        values = sums.spread(groups)
         return Estimate(counts.domain, values, budget.charges, unbiased=noisy, groups=groups, sums=sums)
 
     def _by_value(self, counts: PrivateCounts, budget: Budget) -> tuple[NoisyCells, NDArray[np.int64], Budget]:

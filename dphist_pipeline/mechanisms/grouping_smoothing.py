@@ -49,7 +49,7 @@ class GroupingSmoothing(Mechanism):
         price = 2 * float(sums.scale(counts.sensitivity)) ** 2
         groups = groups_by_value(noisy.values, lambda line: self._groups(line, noisy.variance, price))
         grouped = counts.noisy_sums(groups, sums)
-        values = (grouped.values / grouped.sizes)[groups]
+        values = grouped.spread(groups)
         return Estimate(counts.domain, values, budget.charges, unbiased=noisy, groups=groups, sums=grouped)
 
     def _groups(self, line: NDArray[np.float64], variance: float, price: float) -> NDArray[np.int64]:

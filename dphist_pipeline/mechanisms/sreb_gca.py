@@ -48,7 +48,7 @@ class SReBGCA(Mechanism):
         scale = float(sums.scale(counts.sensitivity))
         groups = groups_by_value(noisy.values, lambda line: relative_groups(line, scale))
         grouped = counts.noisy_sums(groups, sums)
-        values = (grouped.values / grouped.sizes)[groups]
+        values = grouped.spread(groups)
         return Estimate(counts.domain, values, budget.charges, unbiased=noisy, groups=groups, sums=grouped)
 
     def _shares(self, budget: Budget, sensitivity: int) -> tuple[Budget, ...]:

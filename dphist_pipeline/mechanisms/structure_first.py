@@ -75,7 +75,7 @@ class StructureFirst(Mechanism):
             starts.append(end)
         groups = _numbered(starts, cells)
         bucketed = counts.noisy_sums(groups, sums)
-        values = (bucketed.values / bucketed.sizes)[groups]
+        values = bucketed.spread(groups)
         return Estimate(counts.domain, values, budget.charges, groups=groups, sums=bucketed)
 
     def _shares(self, budget: Budget, cells: int) -> tuple[tuple[Budget, ...], Budget]:

@@ -98,6 +98,11 @@ class NoisySums:
         """Variance of the noise in a sum, in records squared."""
         return noise.variance(self.scale)
 
+    def spread(self, groups: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Every cell's even part of the sum of its group, shape of `groups`: the group number of every cell."""
+        evenly: NDArray[np.float64] = (self.values / self.sizes)[groups]
+        return evenly
+
 
 @dataclass(frozen=True, eq=False)
 class NoisyContrasts:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
+from recorded_words import RecordedWords
 
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.privacy import noise
@@ -24,21 +24,6 @@ COUNTS = st.integers(-100, 100) | st.integers(-(2**63), 2**63 - 1) | st.sampled_
 def doors(counts: Sequence[int], sensitivity: int = 1) -> PrivateCounts:
     exact = np.array(counts, dtype=np.int64)
     return PrivateCounts(Domain.from_shape(exact.shape), sensitivity, lambda: exact)
-
-
-class RecordedWords:
-    """Stands in for `random_words`: the same words for every one who starts at the beginning."""
-
-    def __init__(self) -> None:
-        noise._self_test()
-        self.rewind()
-
-    def rewind(self) -> None:
-        self._source, self.given = np.random.default_rng(1), 0
-
-    def __call__(self, size: int) -> NDArray[np.uint64]:
-        self.given += size
-        return self._source.integers(0, 2**64, size, dtype=np.uint64)
 
 
 @pytest.fixture

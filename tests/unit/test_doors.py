@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
+from recorded_words import RecordedWords
 
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.privacy import noise
@@ -39,21 +40,6 @@ def behind_doors(exact: NDArray[np.int64] = EXACT, domain: Domain = GRID, sensit
 def line_of(values: object) -> PrivateCounts:
     exact = np.array(values, dtype=np.int64)
     return behind_doors(exact, Domain.from_shape(exact.shape))
-
-
-class RecordedWords:
-    """Stands in for `random_words`: the same words for every one who starts at the beginning."""
-
-    def __init__(self) -> None:
-        noise._self_test()
-        self.rewind()
-
-    def rewind(self) -> None:
-        self._source, self.given = np.random.default_rng(1), 0
-
-    def __call__(self, size: int) -> NDArray[np.uint64]:
-        self.given += size
-        return self._source.integers(0, 2**64, size, dtype=np.uint64)
 
 
 @pytest.fixture

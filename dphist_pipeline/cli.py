@@ -19,6 +19,7 @@ from dphist_pipeline import mechanisms as registry
 from dphist_pipeline.cli_answer import answer
 from dphist_pipeline.cli_compare import SeveralEpsilons, compare
 from dphist_pipeline.cli_decide import print_waiting, publish, withdraw
+from dphist_pipeline.cli_options import JsonOption, StoreOption
 from dphist_pipeline.cli_plan import forecast, new, rehearse
 from dphist_pipeline.cli_plot import plot
 from dphist_pipeline.errors import DphistError
@@ -62,15 +63,6 @@ app.command()(plot)
 app.command(cls=SeveralEpsilons)(forecast)
 app.command(cls=SeveralEpsilons)(compare)
 
-StoreOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--store",
-        metavar="DIR",
-        help="The store. Default: $DPHIST_STORE, else `store/` beside the project's pyproject.toml.",
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="The release's YAML file.")]
 
 

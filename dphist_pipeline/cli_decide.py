@@ -8,22 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
+from dphist_pipeline.cli_options import JsonOption, StoreOption
 from dphist_pipeline.spec.loading import load_spec, project_folder
 from dphist_pipeline.store import Store, store_folder
 from dphist_pipeline.terminal import out, print_json, print_release, progress
 
 if TYPE_CHECKING:
     from dphist_pipeline.approvals import AwaitsApproval
-
-StoreOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--store",
-        metavar="DIR",
-        help="The store. Default: $DPHIST_STORE, else `store/` beside the project's pyproject.toml.",
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
 
 def publish(

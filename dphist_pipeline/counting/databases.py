@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 
-from dphist_pipeline.counting.source import Source, SourceRefused, withheld
+from dphist_pipeline.counting.source import Source, SourceRefused, plain_type, with_possible_times, withheld
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.sql_files import identifier, literal, statement
 
@@ -65,7 +65,8 @@ def open_file_table(connection: duckdb.DuckDBPyConnection, table: str, written: 
         raise SourceRefused(written, f"has computed columns in {table!r}, which may fail on a row; copy the table")
     relation = f"SELECT * FROM {OFFICE}.{identifier(schema)}.{identifier(name)}"
     described = withheld(written, "cannot be read", lambda: connection.execute(f"DESCRIBE {relation}").fetchall())
-    return Source({column: kind.strip('"').partition("(")[0] for column, kind, *_ in described}, relation, {})
+    types = {column: plain_type(kind) for column, kind, *_ in described}
+    return Source(types, with_possible_times(types, f"({relation})"), {})
 
 
 def open_server_table(connection: duckdb.DuckDBPyConnection, table: str, written: str) -> Source:

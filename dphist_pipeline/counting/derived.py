@@ -6,7 +6,16 @@ from dataclasses import replace
 
 import duckdb
 
-from dphist_pipeline.counting.source import ALWAYS, NUMBERS, TIMES, ColumnRefused, Source, SourceRefused, withheld
+from dphist_pipeline.counting.source import (
+    ALWAYS,
+    NUMBERS,
+    TIMES,
+    ColumnRefused,
+    Source,
+    SourceRefused,
+    plain_type,
+    withheld,
+)
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec.row_queries import RowQuery
 from dphist_pipeline.sql_files import identifier
@@ -40,7 +49,7 @@ def select_rows(
         "does not fit the columns of the source, or gives two columns of one name",
         lambda: connection.execute(f"DESCRIBE {relation}", dict(source.parameters)).fetchall(),
     )
-    types = {name: kind.strip('"').partition("(")[0] for name, kind, *_ in described}
+    types = {name: plain_type(kind) for name, kind, *_ in described}
     _check_names(source, query, types, written)
     return replace(source, types={**types, **_as_in_source(source, query, by_name, types)}, relation=relation)
 

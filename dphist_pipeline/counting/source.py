@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import duckdb
 
 from dphist_pipeline.errors import DphistError, did_you_mean
+from dphist_pipeline.sql_files import identifier
 
 SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 WHOLE_NUMBERS = (*SIGNED, *(f"U{name}" for name in SIGNED))
@@ -18,7 +19,37 @@ TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP_NS", *ZONED_TIMES)
 # Served wherever a type is: text is parsed row by row, and a column without a type holds nothing but nulls.
 ALWAYS = ("VARCHAR", "ENUM", "NULL")
 
+# Shortly after the first day that DuckDB can write: a file may hold time stamps before it.
+FIRST_TIME = "TIMESTAMP '290308-01-01 (BC) 00:00:00'"
+
 Result = TypeVar("Result")
+
+
+def plain_type(kind: str) -> str:
+    """A DuckDB type without its parameters, which may be names that a file gives; a list stays a list.
+
+    A list of DECIMAL(4,2) is none: what serves for numbers does not serve for lists of them.
+    """
+    head = kind.strip('"').partition("(")[0]
+    return f"{head}[]" if kind.endswith("]") and not head.endswith("]") else head
+
+
+def with_possible_times(types: Mapping[str, str], table: str) -> str:
+    """SQL of the rows with null for time stamps before `FIRST_TIME`: casts of those raise, whatever TRY says.
+
+    Columns in milliseconds, which serve for nothing, are null altogether: a value that raises stands in a file's
+    statistics, too, which DuckDB reads of every column that is selected.
+    """
+    replaced = []
+    for name, kind in types.items():
+        column = identifier(name)
+        if "TIMESTAMP_MS" in kind:
+            replaced.append(f"CAST(NULL AS TIMESTAMP) AS {column}")
+        elif kind == "TIMESTAMP":
+            impossible = f"isfinite({column}) AND {column} < {FIRST_TIME}"
+            replaced.append(f"CASE WHEN {impossible} THEN NULL ELSE {column} END AS {column}")
+    columns = f" REPLACE ({', '.join(replaced)})" if replaced else ""
+    return f"SELECT *{columns} FROM {table}"
 
 
 class SourceRefused(DphistError):

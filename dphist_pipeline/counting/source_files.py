@@ -10,7 +10,14 @@ from typing import Any
 import duckdb
 
 from dphist_pipeline.counting.csv_files import open_csv
-from dphist_pipeline.counting.source import WHOLE_NUMBERS, Source, SourceRefused, withheld
+from dphist_pipeline.counting.source import (
+    WHOLE_NUMBERS,
+    Source,
+    SourceRefused,
+    plain_type,
+    with_possible_times,
+    withheld,
+)
 from dphist_pipeline.spec.sources import ending_of
 
 DAMAGED = "is not a readable Parquet file, or is cut off. Write it anew."
@@ -101,6 +108,7 @@ def open_parquet(
     )
     names = dict.fromkeys(name for types in by_file for name in types)
     types = {name: _type_in_all({types.get(name, "nothing") for types in by_file}) for name in names}
+    relation = with_possible_times(types, relation.removeprefix("SELECT * FROM "))
     return Source(types | dict.fromkeys(folders, "VARCHAR"), relation, parameters, replaces_bytes=True)
 
 
@@ -133,5 +141,8 @@ def _type_in_all(types: set[str]) -> str:
     """
     known = types - {"NULL"} or types
     if len(known) == 1:
-        return known.pop().partition("(")[0]
-    return "HUGEINT" if known <= {*WHOLE_NUMBERS} else f"{' in some files and '.join(sorted(known))} in others"
+        return plain_type(known.pop())
+    if known <= {*WHOLE_NUMBERS}:
+        return "HUGEINT"
+    told = sorted(kind if kind.startswith("DECIMAL") else plain_type(kind) for kind in known)
+    return f"{' in some files and '.join(told)} in others"

@@ -14,7 +14,7 @@ from dphist_pipeline.spec.axis_names import NamedAxis
 from dphist_pipeline.spec.binned_axes import BINNED_KEYS, MOST_CELLS, BinnedAxisSpec
 from dphist_pipeline.spec.calendar_axes import CalendarAxisSpec
 from dphist_pipeline.spec.categorical_axes import CategoricalAxisSpec, from_code_list
-from dphist_pipeline.spec.refusals import Location, MistakesError, shown
+from dphist_pipeline.spec.refusals import FromEnvironment, Location, MistakesError, shown
 
 __all__ = ["KINDS", "MOST_CELLS", "AxisSpec", "check_axes", "domain_of"]
 
@@ -54,13 +54,13 @@ def _decidable(value: object, info: ValidationInfo) -> object:
 
 
 def _check_keys(value: Mapping[str, object]) -> None:
-    given = [key for key in (*BINNED_KEYS, *CATEGORICAL_KEYS) if key in value]
+    given = [key for key in (*BINNED_KEYS, *CATEGORICAL_KEYS) if value.get(key) is not None]
     if not given:
         unknown = [key for key in value if key not in BinnedAxisSpec.model_fields]
         hint = " ".join(did_you_mean(shown(key), (*BINNED_KEYS, "values", "calendar")) for key in unknown[:3])
         ways = "`values`, or `edges`, or `start`, `stop` and `width`, or `calendar`, `start` and `stop`"
         raise ValueError(f"needs {ways}. {hint}".strip())
-    if any(key in value for key in CATEGORICAL_KEYS) and any(key in value for key in BINNED_KEYS):
+    if any(key in given for key in CATEGORICAL_KEYS) and any(key in given for key in BINNED_KEYS):
         raise ValueError("is both categorical and binned: keep `values`, or `edges`, or `start`, `stop` and `width`")
     spacing = [key for key in BINNED_KEYS[:3] if key in given]
     if spacing and "edges" in given:
@@ -97,7 +97,8 @@ def check_axes(axes: tuple[BinnedAxisSpec | CalendarAxisSpec | CategoricalAxisSp
     for number, axis in enumerate(axes):
         for column in (axis.name, *axis.columns):
             if taken.setdefault(column, f"of axes[{number}]") != f"of axes[{number}]":
-                what = f"its published column {shown(column)} clashes with the one {taken[column]}"
+                said = shown(axis.name if isinstance(axis.name, FromEnvironment) else column)
+                what = f"its published column {said} clashes with the one {taken[column]}"
                 found.append(((number, "name"), f"{what}; give it another `name:`"))
                 break
     if found:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated
@@ -108,6 +109,11 @@ def _asked(axis: Mapping[str, object], base: Path | None) -> Asked:
                 written[key] = words.text(axis[key])
             except ValueError as error:
                 found.append(((key,), str(error)))
+    if written["values_column"] is None and not found:
+        try:
+            written["values_column"] = words.text(axis.get("column"))
+        except ValueError as error:
+            found.append((("column",), str(error) if "column" in axis else "is required: the column of the source"))
     levels = axis.get("levels", [])
     found += _level_mistakes(levels)
     if found or not isinstance(levels, list | tuple):
@@ -117,7 +123,7 @@ def _asked(axis: Mapping[str, object], base: Path | None) -> Asked:
     return Asked(
         file if base is None else base / file,
         named.written if isinstance(named, FromEnvironment) else str(file),
-        written["values_column"] or str(axis.get("column", "")),
+        written["values_column"] or "",
         tuple(levels),
         written["label_column"],
         written["parent_column"],
@@ -128,7 +134,14 @@ def _is_of(file: Path, source: str, base: Path | None) -> bool:
     """Whether a file is one of a source's, by any name; none is opened."""
     pattern = source if base is None or Path(source).is_absolute() else str(Path(glob.escape(str(base))) / source)
     own = glob.glob(pattern, recursive=True)  # noqa: PTH207 - the pattern is absolute
-    return any(Path(path).exists() and file.exists() and Path(path).samefile(file) for path in own)
+    return any(_is_same(Path(path), file) for path in own)
+
+
+def _is_same(path: Path, file: Path) -> bool:
+    """Whether two paths lead to one file; what cannot be asked leads nowhere."""
+    with suppress(OSError):
+        return path.samefile(file)
+    return False
 
 
 def _level_mistakes(levels: object) -> list[tuple[Location, str]]:

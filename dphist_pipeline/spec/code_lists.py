@@ -14,9 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from dphist_pipeline.spec import words
-from dphist_pipeline.spec.refusals import Location, MistakesError, shortened, shown
+from dphist_pipeline.spec.refusals import MistakesError, named, shortened, shown
 
 LARGEST_FILE = 1 << 26
 MOST_CODES = 1_000_000
@@ -75,22 +76,33 @@ def read_code_list(asked: Asked) -> CodeList:
 def _rows(asked: Asked, columns: list[str]) -> list[Row]:
     """Line numbers and the wanted columns of every row, as text without blanks around it."""
     file, name = asked.file, shortened(asked.shown, 300)
-    if not file.is_file():
+    size = _size(file)
+    if size is None:
         raise _refused(f"there is no file {name}; a code list is a CSV or Parquet file, relative to the project")
-    if file.stat().st_size > LARGEST_FILE:
+    if size > LARGEST_FILE:
         raise _refused(f"{name} is larger than {LARGEST_FILE >> 20} MB, too large for a code list")
     readers = {".csv": _csv_rows, ".parquet": _parquet_rows}
     if file.suffix.lower() not in readers:
         raise _refused(f"{name} must be a .csv or .parquet file")
     rows: list[Row] = []
+    whole = False
     with suppress(OSError, UnicodeError, csv.Error):
         for row in readers[file.suffix.lower()](file, columns):
             rows.append(row)
             if len(rows) > MOST_CODES:
                 raise _refused(f"{name} has more than {MOST_CODES:,} codes")
-    if not rows:
+        whole = True
+    if not (rows and whole):
         raise _refused(f"{name} holds no codes, or is not a readable table in UTF-8 with a header line")
     return rows
+
+
+def _size(file: Path) -> int | None:
+    """Bytes of a file; none where there is no file that can be read."""
+    with suppress(OSError):
+        if file.is_file():
+            return file.stat().st_size
+    return None
 
 
 def _csv_rows(file: Path, columns: list[str]) -> Iterator[Row]:
@@ -123,8 +135,16 @@ def _parquet_rows(file: Path, columns: list[str]) -> Iterator[Row]:
         held = table.read(columns=columns)
     except pa.ArrowException:
         return
-    for number, row in enumerate(held.to_pylist(), 1):
+    for number, row in enumerate(_as_python(held), 1):
         yield number, {name: "" if value is None else str(value).strip() for name, value in row.items()}
+
+
+def _as_python(table: Any) -> list[dict[str, object]]:
+    """The rows of an Arrow table; none where one holds what Python cannot, such as the year 294276."""
+    with suppress(ValueError, OverflowError):
+        rows: list[dict[str, object]] = table.to_pylist()
+        return rows
+    return []
 
 
 def _check_header(header: list[str], columns: Iterable[str], hint: str) -> None:
@@ -137,23 +157,12 @@ def _check_header(header: list[str], columns: Iterable[str], hint: str) -> None:
 def _check_codes(rows: list[Row], column: str) -> None:
     """Every code a category, and each once."""
     try:
-        words.categories([row[column] for _, row in rows])
+        words.named_categories([row[column] for _, row in rows], lambda place: f"line {rows[place][0]}")
     except MistakesError as mistakes:
-        found = [(at, what) for at, what in mistakes.found]
+        found = [(f"line {rows[int(at[0])][0]}: " if at else "") + what for at, what in mistakes.found]
     else:
         return
-    lines = [number for number, _ in rows]
-    raise MistakesError([((), _at_line(lines, at, what)) for at, what in found])
-
-
-def _at_line(lines: list[int], at: Location, what: str) -> str:
-    """A mistake of one category, told by its line; an earlier one that it names likewise."""
-    said = what
-    if "repeats values[" in what:
-        before, _, after = what.partition("values[")
-        earlier, _, rest = after.partition("]")
-        said = f"{before}line {lines[int(earlier)]}{rest}"
-    return f"line {lines[int(at[0])]}: {said}" if at else said
+    raise MistakesError([((), what) for what in found])
 
 
 def _from_columns(rows: list[Row], names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
@@ -167,7 +176,8 @@ def _from_columns(rows: list[Row], names: tuple[str, ...]) -> dict[str, tuple[st
             group, owner = row[finer], row[coarser]
             first, line = above.setdefault((finer, group), (owner, number))
             if first != owner:
-                found.append(f"line {number}: {finer} {shown(group)} lies in {coarser} {shown(first)} on line {line}")
+                where = f"lies in {named(coarser)} {shown(first)} on line {line}"
+                found.append(f"line {number}: {named(finer)} {shown(group)} {where}")
     if found:
         raise MistakesError([((), what) for what in found])
     return {name: tuple(row[name] for _, row in rows) for name in names}
@@ -175,29 +185,29 @@ def _from_columns(rows: list[Row], names: tuple[str, ...]) -> dict[str, tuple[st
 
 def _group_mistake(number: int, name: str, group: str) -> list[str]:
     if not group:
-        return [f"line {number}: has no {name}; every code needs its place on every level"]
+        return [f"line {number}: has no {named(name)}; every code needs its place on every level"]
     try:
         words.category(group)
     except ValueError as error:
-        return [f"line {number}: {name} {error}"]
+        return [f"line {number}: {named(name)} {error}"]
     return []
 
 
 def _from_parents(rows: list[Row], asked: Asked) -> tuple[list[Row], dict[str, tuple[str, ...]]]:
     """The codes that nobody names as a parent, and their ancestors level by level."""
-    column, parent = asked.values_column, str(asked.parent_column)
+    column, parent = asked.values_column, asked.parent_column or ""
     lines = {row[column]: number for number, row in rows}
     parents = {row[column]: row[parent] for _, row in rows}
     found = [
-        f"line {number}: its {parent} {shown(row[parent])} is not a code of the list"
+        f"line {number}: its {named(parent)} {shown(row[parent])} is not a code of the list"
         for number, row in rows
         if row[parent] and row[parent] not in lines
     ]
     found += [f"line {lines[code]}: {shown(code)} is its own ancestor" for code in _on_cycles(parents)]
     if found:
         raise MistakesError([((), what) for what in found])
-    named = set(parents.values())
-    leaves = [(number, row) for number, row in rows if row[column] not in named]
+    above_others = set(parents.values())
+    leaves = [(number, row) for number, row in rows if row[column] not in above_others]
     ancestors = [_ancestors(row[column], parents) for _, row in leaves]
     for (number, row), above in zip(leaves, ancestors, strict=True):
         if len(above) != len(asked.levels):

@@ -12,9 +12,14 @@ from dphist_pipeline.spec.templates import resolve_templates
 from dphist_pipeline.spec.yaml_rules import read_yaml
 
 COMPONENT = "dphist_pipeline.HistogramRelease"
+COLLECTION = "dphist_pipeline.LocalCollection"
 LARGEST_FILE = 10_000_000
 
 _TOP_LEVEL = ("type", "attributes", "requirements", "post_processing")
+_OTHERS = {
+    COMPONENT: "this is the spec of a release: use the commands without `local`",
+    COLLECTION: "this is the spec of a collection: use `dphist local check` and its like",
+}
 
 Problems = list[tuple[str, str]]
 
@@ -26,8 +31,8 @@ def load_spec(path: Path | str) -> ReleaseSpec:
         SpecError: with every mistake that was found, its place in the file and its mend.
     """
     try:
-        file, document = _read(path)
-        problems = _check_top(document)
+        file, document = read_document(path)
+        problems = check_document(document, COMPONENT)
         attributes = document.get("attributes", {}) if isinstance(document, Mapping) else None
         if not isinstance(attributes, Mapping):
             raise SpecError(problems)
@@ -68,26 +73,38 @@ def spec_from_attributes(
     return spec
 
 
-def _check_top(document: object) -> Problems:
+def check_document(document: object, component: str, of_what: str = "release") -> Problems:
+    """What is wrong with a file around its attributes.
+
+    Args:
+        component: the type that it must name.
+        of_what: it is a spec.
+
+    Raises:
+        SpecError: it is a spec of the other kind, and every other mistake would mislead.
+    """
     if document is None:
-        return [("", f"the file is empty; it needs `type: {COMPONENT}` and `attributes:`")]
+        return [("", f"the file is empty; it needs `type: {component}` and `attributes:`")]
     if not isinstance(document, Mapping):
-        return [("", f"must be a mapping with `type` and `attributes`, not {shown(document)}")]
+        return [("", f"must be a mapping with `type: {component}` and `attributes`, not {shown(document)}")]
+    other = _OTHERS.get(str(document.get("type")))
+    if other is not None and document["type"] != component:
+        raise SpecError([("type", other)])
     problems = [
         (place("", (key,)).lstrip("."), f"unknown field. {did_you_mean(str(key)[:60], _TOP_LEVEL)}")
         for key in document
         if key not in _TOP_LEVEL
     ]
-    if document.get("type") != COMPONENT:
+    if document.get("type") != component:
         given = f"not {shown(document['type'])}" if "type" in document else "and is missing"
-        problems.append(("type", f"must be {COMPONENT}, {given}"))
+        problems.append(("type", f"must be {component}, {given}"))
     if not isinstance(document.get("attributes"), Mapping):
         given = f"not {shown(document['attributes'])}" if "attributes" in document else "and is missing"
-        problems.append(("attributes", f"must be a mapping with the fields of the release, {given}"))
+        problems.append(("attributes", f"must be a mapping with the fields of the {of_what}, {given}"))
     return problems
 
 
-def _read(path: Path | str) -> tuple[Path, object]:
+def read_document(path: Path | str) -> tuple[Path, object]:
     file = Path(path)
     return file, read_yaml(_decoded(_bytes(file)))
 

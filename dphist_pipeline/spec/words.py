@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 
 from dphist_pipeline.spec.refusals import FromEnvironment, Location, MistakesError, shown
 from dphist_pipeline.spec.sql_words import SQL_WORDS
@@ -107,7 +108,16 @@ def category(value: object) -> str:
 
 
 def categories(value: object) -> tuple[str, ...]:
+    """The declared categories in their order; refused as `named_categories` refuses them."""
+    return named_categories(value, lambda number: f"values[{number}]")
+
+
+def named_categories(value: object, name_of: Callable[[int], str]) -> tuple[str, ...]:
     """The declared categories in their order.
+
+    Args:
+        value: a list.
+        name_of: what messages call an earlier one, by its position.
 
     Raises:
         MistakesError: for every bad one by position, and for those equal to an earlier one, case ignored.
@@ -125,15 +135,15 @@ def categories(value: object) -> tuple[str, ...]:
             found.append(((number,), str(error)))
             continue
         if seen.setdefault(key, number) != number:
-            found.append(((number,), _repeats(item, value[seen[key]], seen[key])))
+            found.append(((number,), _repeats(item, value[seen[key]], name_of(seen[key]))))
     if found:
         raise MistakesError(found)
     return tuple(value)
 
 
-def _repeats(item: str, earlier: str, number: int) -> str:
+def _repeats(item: str, earlier: str, called: str) -> str:
     ignoring = "" if item == earlier else ", case ignored"
-    return f"{shown(item)} repeats values[{number}]{ignoring}; keep one of them"
+    return f"{shown(item)} repeats {called}{ignoring}; keep one of them"
 
 
 def _is_hidden(letter: str) -> bool:

@@ -28,18 +28,26 @@ def read_yaml(text: str) -> object:
     Raises:
         SpecError: naming line and column of what cannot be read.
     """
+    loader = _loader(text)
     try:
-        loader = _StrictLoader(text)
-        try:
-            return loader.only_document()
-        finally:
-            loader.dispose()
+        return loader.only_document()
     except yaml.MarkedYAMLError as error:
         problem = _problem(error)
+    except (ValueError, OverflowError):
+        # PyYAML makes numbers of what escapes and directives say, and does not look at how large they are.
+        problem = (_line(loader.get_mark()), "holds an escape or a directive that is no number in range; mend it")
+    finally:
+        loader.dispose()
+    raise SpecError([problem])
+
+
+def _loader(text: str) -> _StrictLoader:
+    """A loader that has looked at every character of the text."""
+    try:
+        return _StrictLoader(text)
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        problem = (f"line {line}", "holds a control character that YAML does not allow; remove it")
-    raise SpecError([problem])
+    raise SpecError([(f"line {line}", "holds a control character that YAML does not allow; remove it")])
 
 
 class _StrictLoader(yaml.SafeLoader):

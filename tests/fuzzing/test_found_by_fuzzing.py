@@ -1,0 +1,194 @@
+"""What fuzzing found, each in its smallest form."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from spec_seeds import COMMON, ENVIRONMENT, HEAD, TREE, written
+
+from dphist_pipeline.counting.cube import read_and_count
+from dphist_pipeline.counting.ingest import stage_rows
+from dphist_pipeline.counting.source import ColumnRefused
+from dphist_pipeline.spec.loading import load_spec
+from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.refusals import SpecError
+
+LISTED = "{column: code, values_from: codes.csv}"
+RELEASE: dict[str, Any] = {
+    **{"release": "x", "source": "*.parquet", "privacy_unit": "row", "neighbours": "add_remove", "epsilon": 1},
+    **{"account": "y", "mechanism": "geometric", "axes": [{"column": "age", "edges": [0, 1]}]},
+}
+Refuse = Callable[[str], str]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    return written(tmp_path)
+
+
+@pytest.fixture
+def refuses(folder: Path) -> Refuse:
+    """What refuses a file with this text, told without its folder."""
+
+    def message(text: str) -> str:
+        (folder / "defs.yaml").write_text(text, encoding="utf-8")
+        with pytest.raises(SpecError) as caught:
+            load_spec(folder / "defs.yaml")
+        return str(caught.value).replace(str(folder), "")
+
+    return message
+
+
+@pytest.fixture
+def refused(refuses: Refuse) -> Refuse:
+    """What refuses a spec with these axes."""
+    return lambda axes: refuses(f"{HEAD}{COMMON}  axes: [{axes}]\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['a: "\\UFFFFFFFF"\n', 'a: "\\U00110000"\n', f"%YAML 1.{'9' * 5000}\n---\na: b\n"],
+    ids=["int", "chr", "digits"],
+)
+def test_numbers_beyond_all_ranges_in_escapes_and_directives_are_refused(refuses: Refuse, text: str):
+    assert "line 1, column" in (message := refuses(text)) and "no number in range" in message
+
+
+@pytest.mark.parametrize("keys", ["edges: null", "start: 0, stop: null, width: 5", "values: null", "edges: ~, stop: 1"])
+def test_an_axis_whose_bins_are_null_lacks_them(refused: Refuse, keys: str):
+    assert "attributes.axes[0]: needs" in refused(f"{{column: age, {keys}}}")
+
+
+@pytest.mark.parametrize(
+    ("axis", "says"),
+    [
+        ("{name: x, values_from: codes.csv}", "axes[0].column: is required"),
+        ("{column: 5, values_from: codes.csv}", "axes[0].column: must be text"),
+        ("{column: '', values_from: codes.csv}", "axes[0].column: is empty"),
+    ],
+)
+def test_a_code_list_without_a_column_is_refused(refused: Refuse, axis: str, says: str):
+    assert says in refused(axis)
+
+
+def test_a_code_list_whose_name_is_too_long_for_a_file_is_not_there(refused: Refuse):
+    assert "there is no file" in refused(f"{{column: code, values_from: {'é' * 150}.csv}}")
+
+
+def test_a_code_list_that_cannot_be_read_to_its_end_is_refused_whole(folder: Path, refused: Refuse):
+    (folder / "codes.csv").write_text('code\nA\nB\n"C" and more\nD\n')
+    assert "is not a readable table" in refused(LISTED)
+
+
+def test_a_code_that_looks_like_our_own_message_is_a_code(folder: Path, refused: Refuse):
+    (folder / "codes.csv").write_text('code\nA\n"repeats values[9]\\"\n')
+    assert "line 3: 'repeats values[9]" in refused(LISTED)
+    (folder / "codes.csv").write_text("code\nA\nb repeats values[0]\nB repeats values[0]\n")
+    assert "line 4: 'B repeats values[0]' repeats line 3, case ignored" in refused(LISTED)
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("us"), pa.timestamp("ns")])
+def test_a_code_list_with_times_that_python_does_not_know_is_refused(folder: Path, refused: Refuse, kind: pa.DataType):
+    table = pa.table({"code": pa.array([2**63 - 1], pa.int64()).view(kind)})
+    pq.write_table(table, folder / "codes.parquet")
+    assert "is not a readable table" in refused(LISTED.replace("csv", "parquet"))
+
+
+@pytest.mark.parametrize(
+    ("axis", "says"),
+    [
+        ('{column: x, edges: [80, "{{ env.FUZZ_NUMBER }}"]}', "the value of {{ env.FUZZ_NUMBER }} must lie above"),
+        ('{column: x, edges: ["{{ env.FUZZ_NUMBER }}", 70]}', "above edges[0], the value of {{ env.FUZZ_NUMBER }}"),
+        ('{column: x, start: 80, stop: "{{ env.FUZZ_NUMBER }}", width: 1}', "must lie above start 80"),
+        ('{column: x, start: 0, stop: 80, width: "-{{ env.FUZZ_NUMBER }}"}', "not the value of -{{ env.FUZZ_NUMBER }}"),
+        ('{column: x, start: 0, stop: "{{ env.FUZZ_NUMBER }}", width: 1}', "use another `stop`"),
+        ('{column: x, start: "{{ env.FUZZ_NUMBER }}", stop: 80, width: 1}', "use another `stop`"),
+        ('{column: x, calendar: week, start: "{{ env.FUZZ_DAY }}", stop: "2011-09-26"}', "middle of a week"),
+        ('{column: x, calendar: month, start: "{{ env.FUZZ_DAY }}", stop: "2011-10-01"}', "is not the first day"),
+        ('{column: x, calendar: week, start: "2011-09-12", stop: "{{ env.FUZZ_DAY }}"}', "stop: cuts a week"),
+        ('{column: x, calendar: day, start: "2012-01-01", stop: "{{ env.FUZZ_DAY }}"}', "stop: must lie after start;"),
+        ('{column: x, name: s3cr3t_name_lower, values: [a]}, {column: y, name: "{{ env.FUZZ_NAME }}", edges: [0, 1]}',
+         "its published column the value of {{ env.FUZZ_NAME }} clashes"),
+        ('{column: "{{ env.FUZZ_NAME }}", values_from: codes.csv}', "the value of {{ env.FUZZ_NAME }} is not there"),
+    ],
+)  # fmt: skip
+def test_no_number_day_or_name_out_of_the_environment_is_told_nor_what_is_reckoned_from_it(
+    refused: Refuse, axis: str, says: str
+):
+    message = refused(axis)
+    assert says in message
+    assert not any(word in message for word in ("73.82", "8203125", "2011-09-13", "2011-09-19", "s3cr3t", "Tuesday"))
+
+
+def test_names_of_levels_out_of_the_environment_are_not_told(folder: Path, refused: Refuse):
+    (folder / "codes.csv").write_text("code,s3cr3t_name\nA,\n")
+    levels = '["{{ env.FUZZ_NAME }}"]'
+    assert "has no the value of {{ env.FUZZ_NAME }}" in (said := refused(f"{LISTED[:-1]}, levels: {levels}}}"))
+    (folder / "tree.csv").write_text(TREE.replace("above", "s3cr3t_name").replace("3,12", "3,99"))
+    tree = '{column: region_id, values_from: tree.csv, parent_column: "{{ env.FUZZ_NAME }}", levels: [mid, top]}'
+    assert "its the value of {{ env.FUZZ_NAME }} '99' is not a code" in (more := refused(tree))
+    assert "s3cr3t" not in said + more
+
+
+TIMES = [-(2**63), -(2**63) + 1, -(2**63) + 10**6, 1_767_571_200_000_000, 2**63 - 1]
+SEEN = "SELECT *, TRY_CAST(day AS VARCHAR) AS said, TRY_CAST(day AS TIMESTAMPTZ) AS moment FROM source"
+
+
+@pytest.mark.parametrize("axis", ["day", "moment"])
+@pytest.mark.parametrize("query", [False, True])
+@pytest.mark.parametrize("stored", ["parquet", "duckdb"])
+def test_no_time_stamp_of_a_record_makes_a_release_fail(tmp_path: Path, axis: str, query: bool, stored: str):
+    times = pa.array(TIMES, pa.int64()).view(pa.timestamp("us"))
+    pq.write_table(pa.table({"day": times, "moment": times}), tmp_path / "seen.parquet")
+    if stored == "duckdb":
+        with duckdb.connect(str(tmp_path / "seen.duckdb")) as connection:
+            connection.execute(f"CREATE TABLE seen AS FROM '{tmp_path}/seen.parquet'")
+    (tmp_path / "query.sql").write_text(SEEN.replace("*,", "* EXCLUDE (moment),"))
+    days = {"column": axis, "calendar": "day", "start": "2026-01-05", "stop": "2026-01-06", "other": True}
+    changes = {"source": f"seen.{stored}", "axes": [days]}
+    changes |= {"source_table": "seen"} if stored == "duckdb" else {}
+    spec = ReleaseSpec.from_attributes(RELEASE | changes | ({"source_sql": "query.sql"} if query else {}), tmp_path)
+    (tmp_path / "run").mkdir()
+    assert read_and_count(spec, spec.period_named("all"), tmp_path / "run").tolist() == [1, 4]
+
+
+@pytest.mark.parametrize("moment", [-(2**63), 0])
+def test_a_column_that_nobody_names_makes_no_release_fail(tmp_path: Path, moment: int):
+    # The file's statistics hold the value, and DuckDB read those of every column.
+    day = pa.array([moment], pa.int64()).view(pa.timestamp("ms"))
+    pq.write_table(pa.table({"age": [0.5], "day": day}), tmp_path / "seen.parquet")
+    spec = ReleaseSpec.from_attributes(RELEASE, tmp_path)
+    (tmp_path / "run").mkdir()
+    assert read_and_count(spec, spec.period_named("all"), tmp_path / "run").tolist() == [1]
+
+
+def ingest_refusal(folder: Path, **columns: Any) -> str:
+    """What refuses Parquet files with these columns, a value a file."""
+    for number in range(len(next(iter(columns.values())))):
+        file = io.BytesIO()
+        pq.write_table(pa.table({name: values[number : number + 1][0] for name, values in columns.items()}), file)
+        (folder / f"{number}.parquet").write_bytes(file.getvalue())
+    spec = ReleaseSpec.from_attributes(RELEASE, folder)
+    with pytest.raises(ColumnRefused) as caught:
+        stage_rows(spec, spec.period_named("all"), folder)
+    return str(caught.value)
+
+
+def test_a_list_of_decimals_is_no_decimal(tmp_path: Path):
+    ages = [pa.array([[Decimal("1.5")]], pa.list_(pa.decimal128(4, 2)))]
+    assert "column 'age' has type DECIMAL[], which cannot serve" in ingest_refusal(tmp_path, age=ages)
+
+
+def test_names_inside_of_a_type_are_not_told(tmp_path: Path):
+    ages = [pa.array([1.0]), pa.array([{"Zacharias": 1}])]
+    assert "has type DOUBLE in some files and STRUCT in others" in ingest_refusal(tmp_path, age=ages)

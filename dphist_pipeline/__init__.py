@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from dphist_pipeline.errors import DphistError
     from dphist_pipeline.estimate import Estimate
     from dphist_pipeline.integrations.dagster import HistogramRelease
+    from dphist_pipeline.integrations.dagster_local import LocalCollection
+    from dphist_pipeline.local.collection import load_collection
+    from dphist_pipeline.local.publication import publish_collection
     from dphist_pipeline.pipeline import release, sanitize
     from dphist_pipeline.releases import Release
     from dphist_pipeline.spec.loading import load_spec
@@ -23,10 +26,13 @@ _HOMES = {
     "DphistError": "errors",
     "Estimate": "estimate",
     "HistogramRelease": "integrations.dagster",
+    "LocalCollection": "integrations.dagster_local",
     "Release": "releases",
     "ReleaseSpec": "spec.model",
     "Store": "store",
+    "load_collection": "local.collection",
     "load_spec": "spec.loading",
+    "publish_collection": "local.publication",
     "release": "pipeline",
     "sanitize": "pipeline",
 }
@@ -35,11 +41,14 @@ __all__ = [
     "DphistError",
     "Estimate",
     "HistogramRelease",
+    "LocalCollection",
     "Release",
     "ReleaseSpec",
     "Store",
+    "load_collection",
     "load_spec",
     "mechanisms",
+    "publish_collection",
     "release",
     "sanitize",
 ]

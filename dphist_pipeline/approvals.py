@@ -7,13 +7,16 @@ it.
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.answering.published import NotPublished
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.privacy.ledger import Charge, Ledger, Note
-from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, is_marked, mark_withdrawn
+from dphist_pipeline.privacy.ledger import Charge, Ledger, Note, utc_now
+from dphist_pipeline.privacy.ledger_limits import refuse_no_reason
+from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, is_marked, mark_withdrawn, read_audit
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.store import Key, Store
 
@@ -48,6 +51,17 @@ class Withdrawn(DphistError):
             f"release '{key.release}', period {key.period}, revision {key.revision} was withdrawn on "
             f"{note.made_at[:10]}: {note.text}. What it spent stays spent. To publish that period anew, at its price: "
             "dphist release with --revise --reason TEXT."
+        )
+
+
+class WithdrawnOtherwise(DphistError):
+    """A publication of the local model that was taken back already, in other words."""
+
+    def __init__(self, key: Key, reason: str) -> None:
+        self.key, self.reason = key, reason
+        super().__init__(
+            f"release '{key.release}', period {key.period} was withdrawn already: '{reason}'. It stands once, and "
+            "stays as it is."
         )
 
 
@@ -91,7 +105,7 @@ def withdraw(store: Store, release: str, period: str, reason: str) -> list[Path]
     ledger = store.ledger()
     charges = [charge for charge in ledger.charges(release, period) if ledger.published_digest(charge) is not None]
     if not charges:
-        raise NotPublished(f"period of '{release}'", period, [])
+        return _withdraw_uncharged(store, Key(release, period, 1), reason)
     standing = [charge for charge in charges if "withdrawn" not in ledger.notes(charge)]
     # All are noted before one is marked: from then on a crash leaves nothing that `finish_withdrawals` does not mend.
     for charge in standing or charges[-1:]:
@@ -99,6 +113,36 @@ def withdraw(store: Store, release: str, period: str, reason: str) -> list[Path]
     finish_withdrawals(store, ledger)
     folders = [store.published(Key(release, period, charge.revision)) for charge in charges]
     return [folder for folder in folders if folder.exists()]
+
+
+def _withdraw_uncharged(store: Store, first: Key, reason: str) -> list[Path]:
+    """Marks a release of the local model, for which no ledger charged anything: audits and cards alone say so."""
+    folders = [folder for folder in sorted(store.published(first).parent.glob("revision=*")) if is_local(folder)]
+    if not folders:
+        raise NotPublished(f"period of '{first.release}'", first.period, [])
+    refuse_no_reason(f"release '{first.release}', period {first.period}: that it is withdrawn", reason)
+    with store.building(), store.run(first) as scratch:
+        notes = {folder: read_audit(folder).get("withdrawn") for folder in folders}
+        said = [note["reason"] for note in notes.values() if note is not None]
+        if len(said) == len(folders) and reason not in said:
+            raise WithdrawnOtherwise(first, said[-1])
+        for folder, note in notes.items():
+            if not is_marked(folder):
+                mark_withdrawn(folder, note or {"reason": reason, "at": utc_now()}, scratch)
+    return folders
+
+
+def is_local(folder: Path) -> bool:
+    """Whether a published folder says that it is of the local model; its files are not checked."""
+    if folder.name.removeprefix("revision=").isdecimal():
+        with suppress(OSError, ValueError, TypeError, AttributeError):
+            return bool(json.loads((folder / "audit.json").read_bytes()).get("model") == "local")
+    return False
+
+
+def holds_local(store: Store, release: str) -> bool:
+    """Whether any period of a release is of the local model."""
+    return any(map(is_local, store.public.glob(f"{release}/period=*/revision=*")))
 
 
 def finish_withdrawals(store: Store, ledger: Ledger) -> None:

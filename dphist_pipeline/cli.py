@@ -19,6 +19,9 @@ from dphist_pipeline import mechanisms as registry
 from dphist_pipeline.cli_answer import answer
 from dphist_pipeline.cli_compare import SeveralEpsilons, compare
 from dphist_pipeline.cli_decide import print_waiting, publish, withdraw
+from dphist_pipeline.cli_local import local_app
+from dphist_pipeline.cli_local_encode import encode
+from dphist_pipeline.cli_local_publish import publish as publish_reports
 from dphist_pipeline.cli_options import JsonOption, StoreOption
 from dphist_pipeline.cli_plan import forecast, new, rehearse
 from dphist_pipeline.cli_plot import plot
@@ -54,6 +57,9 @@ ledger_app = typer.Typer(
     help="Accounts of epsilon: open one, raise it, see what was spent, verify.", no_args_is_help=True
 )
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(local_app, name="local")
+local_app.command()(encode)
+local_app.command()(publish_reports)
 app.command()(answer)
 app.command()(publish)
 app.command()(withdraw)

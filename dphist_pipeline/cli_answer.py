@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from dphist_pipeline.spec.loading import project_folder
 from dphist_pipeline.store import Store, store_folder
@@ -17,8 +15,6 @@ from dphist_pipeline.terminal import out, print_json, print_table
 
 if TYPE_CHECKING:
     from dphist_pipeline.answering.boxes import Answer, Wanted
-    from dphist_pipeline.answering.chosen_cells import QuestionRefused
-    from dphist_pipeline.answering.ranges import RangeAnswer
 
 
 def answer(
@@ -38,7 +34,6 @@ def answer(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")] = False,
 ) -> None:
     """Estimates a count from what was published, with its error bar. Spends nothing."""
-    from dphist_pipeline.answering.chosen_cells import QuestionRefused
     from dphist_pipeline.answering.grammar import parse_where
     from dphist_pipeline.answering.published import answer_published, latest_revision
 
@@ -49,12 +44,7 @@ def answer(
     if by.strip():
         _show_table(folder, [name.strip() for name in by.split(",")], box, facts, as_json)
         return
-    try:
-        found = answer_published(folder, box)
-    except QuestionRefused as refused:
-        cut = _cut_range(folder, box, refused)
-        _show_range(refused.axis, cut, facts, as_json)
-        return
+    found = answer_published(folder, box)
     if as_json:
         print_json({**facts, **_as_json(found)})
         return
@@ -64,33 +54,6 @@ def answer(
         out.print(f"  95 % interval of the true (bounded) count: {found.lower:,.0f} to {found.upper:,.0f}")
     if found.note:
         out.print(f"  {found.note}")
-
-
-def _cut_range(folder: Path, box: Mapping[str, Wanted], refused: QuestionRefused) -> RangeAnswer:
-    """What is known of a range whose ends cut bins, where that is all that is wrong; else the refusal."""
-    from dphist_pipeline.answering.chosen_cells import QuestionRefused
-    from dphist_pipeline.answering.published import read_cells
-    from dphist_pipeline.answering.ranges import answer_range
-
-    wanted = box.get(refused.axis)
-    if isinstance(wanted, tuple) and " cuts the bin " in refused.problem:
-        with suppress(QuestionRefused):  # something else is wrong, too: the first refusal stands
-            rest = {axis: part for axis, part in box.items() if axis != refused.axis}
-            return answer_range(read_cells(folder), refused.axis, (wanted[0], wanted[1]), rest)
-    raise refused
-
-
-def _show_range(axis: str, found: RangeAnswer, facts: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        both = {"inner": _as_json(found.inner), "outer": _as_json(found.outer), "covers": found.covers}
-        print_json({**facts, **both, "lower": _bar(found.lower), "upper": _bar(found.upper)})
-        return
-    inner, outer = found.inner, found.outer
-    out.print(f"The ends cut bins of {escape(axis)}: nobody knows how records lie in a bin.")
-    out.print(f"  in the bins within: [bold]{inner.estimate:,.0f}[/] records, estimated over {inner.cells:,} cells")
-    out.print(f"  in the bins around: [bold]{outer.estimate:,.0f}[/] records, estimated over {outer.cells:,} cells")
-    if outer.basis != "noise_only":
-        out.print(f"  95 % interval of the true (bounded) count: {found.lower:,.0f} to {found.upper:,.0f}")
 
 
 def _bar(value: float) -> float | None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells, NoisySums
+from dphist_pipeline.privacy.noisy import NoisySums, ReportedCells, Unbiased
 
 if TYPE_CHECKING:
     from dphist_pipeline.answering.boxes import Answer, Wanted
@@ -33,7 +33,7 @@ class Estimate:
         domain: the declared grid.
         values: estimated count of every cell, float64, unclamped, shape of the domain.
         charges: what each step cost, in order; sums to the epsilon of the release.
-        unbiased: noisy cells, or linear estimates of them, where the mechanism paid for such.
+        unbiased: noisy cells, or linear estimates of them, where the mechanism paid for such; or from reports.
         groups: group number of every cell, shape of the domain, where the mechanism groups cells.
         sums: noisy sums of the groups, where the mechanism paid for them.
     """
@@ -41,7 +41,7 @@ class Estimate:
     domain: Domain
     values: NDArray[np.float64]
     charges: tuple[tuple[str, Fraction], ...]
-    unbiased: NoisyCells | NestedCells | None = None
+    unbiased: Unbiased | None = None
     groups: NDArray[np.int64] | None = None
     sums: NoisySums | None = None
 
@@ -52,6 +52,10 @@ class Estimate:
             raise BadEstimate("values that are not finite")
         if self.groups is not None and self.groups.shape != self.domain.shape:
             raise BadEstimate("groups of another shape than the domain")
+        if isinstance(self.unbiased, ReportedCells) and not (
+            self.domain.shape == self.unbiased.values.shape == self.unbiased.atoms.shape and len(self.domain.shape) == 1
+        ):
+            raise BadEstimate("estimates from reports, or their atoms, of another shape than a domain of one axis")
         if self.sums is not None and self.groups is None:
             raise BadEstimate("sums without saying of which groups")
 
@@ -61,10 +65,11 @@ class Estimate:
         return sum((epsilon for _, epsilon in self.charges), Fraction(0))
 
     def box(self, /, **axes: Wanted) -> Answer:
-        """The estimated count in a box of cells, with its error bar; see `answering.boxes.answer_box`."""
-        from dphist_pipeline.answering.boxes import answer_box
+        """The estimated count in a box, with its error bar; see `answering.ranges.answer_any_box`."""
+        from dphist_pipeline.answering.cells import Cells
+        from dphist_pipeline.answering.ranges import answer_any_box
 
-        return answer_box(self.domain, self.values, self.unbiased, axes)
+        return answer_any_box(Cells(self.domain, self.values, self.unbiased), axes)
 
     def range(self, low: float | None, high: float | None) -> Answer:
         """The estimated count in [low, high) of the only axis, in axis units; None for an open end."""

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline import mechanisms
-from dphist_pipeline.approvals import approval, finish_withdrawals, refuse_withdrawn
+from dphist_pipeline.approvals import approval, finish_withdrawals, holds_local, refuse_withdrawn
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimate import Estimate
 from dphist_pipeline.mechanisms import Mechanism
@@ -43,6 +43,17 @@ class NothingToRevise(DphistError):
     def __init__(self, release: str, period: str) -> None:
         self.release, self.period = release, period
         super().__init__(f"release '{release}', period {period}: nothing to revise yet. Leave out --revise.")
+
+
+class TakenByACollection(DphistError):
+    """A release whose name has a histogram of a collection, from the local model."""
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+        super().__init__(
+            f"'{key.release}' is published in this store already, by a collection of the local model. This call spent "
+            "nothing; rename the release."
+        )
 
 
 class RevisedMeanwhile(DphistError):
@@ -148,6 +159,8 @@ def begin(
     finish_withdrawals(store, ledger)
     charge, request = _charge_or_request(spec, store, ledger, period, reason)
     key = Key(spec.release, period.key, request.revision)
+    if holds_local(store, spec.release):
+        raise TakenByACollection(key)
     return Attempt(spec, store, ledger, period, key, charge, request, progress)
 
 

@@ -247,13 +247,17 @@ class Store:
                         _forget(kept.with_suffix(""))
 
     def _witnesses(self) -> Iterator[tuple[str, int, str]]:
-        """The ledger entries that published audits name, so that an older ledger is noticed."""
+        """The ledger entries that published audits name, so that an older ledger is noticed.
+
+        Releases of the local model name none: their contributors spent, and this store's ledger knows nothing of it.
+        """
         for audit in sorted(self.public.glob("*/period=*/revision=*/audit.json")):
-            try:
-                entry = json.loads(audit.read_bytes())["ledger"]
-                witness = (str(audit.relative_to(self.root)), int(entry["number"]), str(entry["hash"]))
-            except (ValueError, KeyError, TypeError, OSError):
-                witness = None
+            witness: tuple[str, int, str] | None = None
+            with suppress(ValueError, KeyError, TypeError, OSError):
+                facts = json.loads(audit.read_bytes())
+                if facts["ledger"] is None and facts["model"] == "local":
+                    continue
+                witness = (str(audit.relative_to(self.root)), int(facts["ledger"]["number"]), facts["ledger"]["hash"])
             if witness is None:
                 raise StoreUnusable(
                     self.root,

@@ -37,11 +37,15 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says, and whether it holds as printed and once the algorithm is private."""
+    """What a paper says, and whether it holds as printed and once the algorithm is private.
+
+    Attributes:
+        printed: how the printed form does; words where it was not measured apart, None where it is private.
+    """
 
     where: str
     says: str
-    printed: Verdict | None
+    printed: Verdict | str | None
     private: Verdict
     note: str = ""
 

@@ -1,9 +1,9 @@
 """Which published figures hold once the algorithm is private?
 
-Measures four papers: each as printed, where that is not private, beside the private form of the package. Writes
+Measures five papers: each as printed, where that is not private, beside the private form of the package. Writes
 benchmarks/results/papers.md, a report, and papers.json, every number.
 
-    python benchmarks/papers/reproduce.py [--quick] [sreb_gca] [cnfg] [dphr] [dpcube]
+    python benchmarks/papers/reproduce.py [--quick] [sreb_gca] [cnfg] [dphr] [dpcube] [local]
 
 Data: stand-ins with the printed statistics, and $DPHIST_DATA, else ../shared/data beside the checkout; what needs data
 that are not there is left out. All data are public or synthetic. `--quick` takes about a minute.
@@ -18,10 +18,17 @@ import time
 import cnfg
 import dpcube
 import dphr
+import local
 import sreb_gca
 from public_data import PROJECT
 
-STUDIES = {"sreb_gca": sreb_gca.study, "cnfg": cnfg.study, "dphr": dphr.study, "dpcube": dpcube.study}
+STUDIES = {
+    "sreb_gca": sreb_gca.study,
+    "cnfg": cnfg.study,
+    "dphr": dphr.study,
+    "dpcube": dpcube.study,
+    "local": local.study,
+}
 HEAD = """# Which published figures hold once the algorithm is private
 
 Made by `benchmarks/papers/reproduce.py{options}`. A claim is checked in several settings (data set, ε, length or size);

@@ -1,4 +1,5 @@
-"""Bands that hold many counts at once: exact for independent cells, by Chernoff's inequality for linear estimates.
+"""Bands that hold many counts at once: exact for independent cells, by Chernoff's inequality for linear estimates, by
+Bernstein's for estimates from reports.
 
 Chernoff: P(|S| > c) <= 2·E[exp(t·S)]·exp(-t·c) for every t > 0. For S a sum of draws with weights of at most 1 and the
 variance V, log E[exp(t·S)] <= V/σ² · log M(t) with σ² and M of one draw, because log M(√v·t) is convex in v and 0 at 0
@@ -16,8 +17,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.answering.report_intervals import bernstein_factor, half_widths_of_cells
 from dphist_pipeline.privacy import noise
-from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells
+from dphist_pipeline.privacy.noisy import NestedCells, ReportedCells, Unbiased
 
 # Shares of 1/scale, beyond which M is infinite; close together near 0 for many draws, near 1 for one.
 TRIALS = np.concatenate([0.9 ** np.arange(1, 151), 1 - 0.8 ** np.arange(1, 41)])
@@ -39,16 +41,21 @@ def chernoff_reach(scale: Fraction, variance: NDArray[np.float64], missed: float
     return np.where(variance > 0, reach, 0.0)
 
 
-def band_half_width(unbiased: NoisyCells | NestedCells, cells: int, level: float) -> float:
-    """Half the width of a band that holds so many cells at once with the probability `level`.
+def band_half_widths(unbiased: Unbiased, cells: int, level: float) -> NDArray[np.float64]:
+    """Half the width, in each cell, of a band that holds so many cells at once with the probability `level`.
 
-    Independent cells: each holds with level^(1/cells). Linear estimates: each misses with (1 - level) / cells at most.
+    Independent cells: each holds with level^(1/cells). Others: each misses with (1 - level) / cells at most.
+
+    Returns:
+        Shape of the cells of reports; of others, whose cells are alike, one number without a side.
     """
+    if isinstance(unbiased, ReportedCells):
+        return half_widths_of_cells(unbiased, bernstein_factor((1 - level) / cells))
     if isinstance(unbiased, NestedCells):
-        return float(chernoff_reach(unbiased.scale, np.array([unbiased.variance]), (1 - level) / cells)[0])
+        return chernoff_reach(unbiased.scale, np.asarray(unbiased.variance), (1 - level) / cells)
     missed, decay = _missed(level, cells), float(1 / unbiased.scale)
     # P(|draw| > c) = 2·q^(c+1) / (1+q), q = exp(-decay); rounded towards the wider band.
-    return max(0, math.ceil(math.log(2 / (missed * (1 + math.exp(-decay)))) / decay - 1 + 1e-9))
+    return np.asarray(max(0.0, math.ceil(math.log(2 / (missed * (1 + math.exp(-decay)))) / decay - 1 + 1e-9)))
 
 
 def _missed(level: float, cells: int) -> float:

@@ -14,7 +14,7 @@ from dphist_pipeline.answering.chosen_cells import QuestionRefused, Wanted, chos
 from dphist_pipeline.answering.intervals import half_width_of_box
 from dphist_pipeline.answering.notes import NO_INTERVAL, note_of
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells
+from dphist_pipeline.privacy.noisy import NoisyCells, Unbiased
 
 __all__ = ["Answer", "Basis", "QuestionRefused", "Wanted", "answer_box"]
 
@@ -32,7 +32,8 @@ class Answer:
             box chosen before looking. nan where no noisy cells were paid for.
         upper: likewise.
         basis: `unbiased`: the interval comes from noisy cells by the exact law of their noise; `linear`: from linear
-            estimates by the exact variance of the box, times a calibrated factor; `noise_only`: there is none.
+            estimates by the exact variance of the box, times a calibrated factor; or from reports, by the variance at
+            the estimate; `noise_only`: there is none.
         cells: how many cells were summed.
         noise_error: standard deviation of the noise alone, records; nan where no noisy cells were paid for.
         note: why the estimate lies outside of its interval, or has none; empty where there is nothing to say.
@@ -47,9 +48,7 @@ class Answer:
     note: str = ""
 
 
-def answer_box(
-    domain: Domain, values: Reals, unbiased: NoisyCells | NestedCells | None, box: Mapping[str, Wanted]
-) -> Answer:
+def answer_box(domain: Domain, values: Reals, unbiased: Unbiased | None, box: Mapping[str, Wanted]) -> Answer:
     """Sums a box of cells.
 
     Args:
@@ -66,9 +65,7 @@ def answer_box(
     return answer_positions(values, unbiased, chosen_cells(domain, box))
 
 
-def answer_positions(
-    values: Reals, unbiased: NoisyCells | NestedCells | None, positions: Sequence[NDArray[np.int64]]
-) -> Answer:
+def answer_positions(values: Reals, unbiased: Unbiased | None, positions: Sequence[NDArray[np.int64]]) -> Answer:
     """Sums the cells at all combinations of positions; see `answer_box`. There may be none."""
     inside = sum_of(values, positions)
     cells = math.prod(len(along) for along in positions)
@@ -85,14 +82,14 @@ def sum_of(values: Reals, positions: Sequence[NDArray[np.int64]]) -> float:
     return float(values[np.ix_(*positions)].sum())
 
 
-def variance_of(unbiased: NoisyCells | NestedCells, positions: Sequence[NDArray[np.int64]]) -> float:
+def variance_of(unbiased: Unbiased, positions: Sequence[NDArray[np.int64]]) -> float:
     """Variance of the noise in that sum, in records squared."""
     if isinstance(unbiased, NoisyCells):
         return math.prod(len(along) for along in positions) * unbiased.variance
     return unbiased.variance_of_sum(positions) if all(len(along) for along in positions) else 0.0
 
 
-def basis_of(unbiased: NoisyCells | NestedCells | None) -> Basis:
+def basis_of(unbiased: Unbiased | None) -> Basis:
     """What an interval comes from."""
     if unbiased is None:
         return "noise_only"

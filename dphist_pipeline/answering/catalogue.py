@@ -3,9 +3,10 @@
 It is built anew from the public files and renamed into place, so it can be read while a period is published, copied
 anywhere, and attached read-only in plain DuckDB. Beside a table for each release (all periods and revisions, with the
 number of each cell) it holds
-    dph_releases       a row a publication: what was promised, and the scale and variance of a draw of its noise
+    dph_releases       a row a publication: what was promised, and the scale and variance of a draw of its noise; of
+                       releases of the local model the law of estimates from reports instead
     dph_bins           a row a position along an axis of a grid: its bin or category; levels of a hierarchy stand beside
-                       the axis that they are levels of
+                       the axis that they are levels of; `atoms`: how many intervals of a report lie in it
     dph_half_widths    per noise scale, how far the noise in a sum of so many cells reaches (95 %; `_of_two`: 97.5 %, so
                        that two such intervals hold together)
     dph_covariance     of linear estimates: two cells have as their covariance the sum of the coefficients of the levels
@@ -33,7 +34,7 @@ from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO, half_width_
 from dphist_pipeline.answering.macros import MACROS, macro
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.privacy import noise
-from dphist_pipeline.publishing.release_files import read_audit
+from dphist_pipeline.publishing.release_files import REPORT_LAW, read_audit
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.sql_files import identifier, literal
 from dphist_pipeline.store import Key
@@ -141,9 +142,11 @@ def _described(found: list[tuple[Path, dict[str, Any]]]) -> dict[str, Any]:
     releases: list[dict[str, Any]] = []
     covariance: list[dict[str, Any]] = []
     grids: dict[str, Domain] = {}
+    atoms: dict[str, list[int] | None] = {}
     most_cells: dict[bool, dict[str, int]] = {False: {}, True: {}}  # by scale, of noisy cells and of linear estimates
     for _, audit in found:
-        grid = hashlib.sha256(json.dumps(audit["axes"], sort_keys=True).encode()).hexdigest()[:16]
+        grid = _grid(audit)
+        atoms[grid] = audit.get("atoms")
         domain = grids.setdefault(grid, domain_of(audit["axes"]))
         scale = audit["unbiased_noise_scale"]
         if scale is not None:
@@ -157,7 +160,7 @@ def _described(found: list[tuple[Path, dict[str, Any]]]) -> dict[str, Any]:
         rows
         for grid, domain in grids.items()
         for axis, stride in zip(domain.axes, domain.strides, strict=True)
-        for rows in _bin_rows(grid, axis, stride)
+        for rows in _bin_rows(grid, axis, stride, atoms[grid])
     ]
     return {
         "dph_releases": pa.Table.from_pylist(releases, _RELEASES),
@@ -166,6 +169,12 @@ def _described(found: list[tuple[Path, dict[str, Any]]]) -> dict[str, Any]:
         "dph_covariance": pa.Table.from_pylist(covariance, _COVARIANCE),
         "dph_linear_widths": pa.Table.from_pylist(linear_widths, _LINEAR_WIDTHS),
     }
+
+
+def _grid(audit: dict[str, Any]) -> str:
+    """Names a grid by its axes and, where cells come from reports, how many of their intervals lie in each."""
+    told = audit["axes"] if audit.get("atoms") is None else {"axes": audit["axes"], "atoms": audit["atoms"]}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _half_width_rows(scale: str, most: int) -> list[dict[str, Any]]:
@@ -198,18 +207,19 @@ def _covariance_rows(audit: dict[str, Any], domain: Domain) -> list[dict[str, An
 
 def _release_row(audit: dict[str, Any], grid: str, scale: str | None) -> dict[str, Any]:
     row = {name: audit[name] for name in _RELEASES.names if name in audit}
+    row = {"model": "central", **row, **(audit.get("report_law") or {})}
     variance = None if scale is None else noise.variance(Fraction(scale))
-    charged_at = audit["ledger"]["charged_at"]
+    charged_at = audit["ledger"]["charged_at"] if audit["ledger"] else None
     return {**row, "grid": grid, "noise_scale": scale, "noise_variance": variance, "charged_at": charged_at}
 
 
-def _bin_rows(grid: str, axis: Axis, stride: int) -> Iterator[Any]:
+def _bin_rows(grid: str, axis: Axis, stride: int, atoms: list[int] | None) -> Iterator[Any]:
     """The rows of `dph_bins` for an axis and each of its levels; null bounds and a null category for `other`."""
     fixed = {"grid": grid, "axis": axis.name, "level_of": axis.name, "stride": stride, "size": axis.size}
     fixed |= {"binned": isinstance(axis, BinnedAxis), "calendar": isinstance(axis, CalendarAxis)}
     if isinstance(axis, BinnedAxis):
         lower, upper = (pa.array(ends, from_pandas=True) for ends in axis.bounds)
-        yield _rows(axis.size, {**fixed, "bin_lower": lower, "bin_upper": upper})
+        yield _rows(axis.size, {**fixed, "bin_lower": lower, "bin_upper": upper, "atoms": atoms})
         return
     for name, groups in {axis.name: axis.values, **axis.levels}.items():
         yield _rows(axis.size, {**fixed, "axis": name, "category": [*groups, *[None] * axis.other]})
@@ -236,6 +246,8 @@ _RELEASES = pa.schema(
         ("cells", pa.int64()),
         *[(name, pa.string()) for name in ("account", "charged_at", "audit_digest", "grid", "noise_scale")],
         ("noise_variance", pa.float64()),
+        ("model", pa.string()),
+        *[(name, pa.float64()) for name in REPORT_LAW],
     ]
 )
 _BINS = pa.schema(
@@ -245,6 +257,7 @@ _BINS = pa.schema(
         *[(name, pa.bool_()) for name in ("binned", "calendar")],
         *[(name, pa.float64()) for name in ("bin_lower", "bin_upper")],
         ("category", pa.string()),
+        ("atoms", pa.int64()),
     ]
 )
 _HALF_WIDTHS = pa.schema(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells
+from dphist_pipeline.privacy.noisy import Unbiased
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,9 +18,9 @@ class Cells:
     Attributes:
         domain: the declared grid.
         values: estimates, shape of the domain.
-        unbiased: noisy cells or linear estimates of them, where they were paid for.
+        unbiased: noisy cells or linear estimates of them, where they were paid for; or estimates from reports.
     """
 
     domain: Domain
     values: NDArray[np.float64]
-    unbiased: NoisyCells | NestedCells | None
+    unbiased: Unbiased | None

@@ -18,6 +18,9 @@ End = float | date | str | None
 Wanted = tuple[End, End] | str | None | Sequence[str | None]
 
 
+ANY_END = ", or ask `Release.answer`, `Release.range` or `dphist answer`, which take any end"
+
+
 class QuestionRefused(DphistError):
     """A question that the declared grid cannot answer."""
 
@@ -127,7 +130,7 @@ def _cut_cell(axis: BinnedAxis, end: float) -> str:
     if place == len(axis.edges):
         return f"the cells above the last edge; use {written_end(axis, axis.edges[-1])}, or leave that end open"
     below, above = axis.edges[place - 1], axis.edges[place]
-    return f"the bin from {written_end(axis, below)} to {written_end(axis, above)}; use one of these edges"
+    return f"the bin from {written_end(axis, below)} to {written_end(axis, above)}; use one of these edges{ANY_END}"
 
 
 def _written_range(axis: BinnedAxis, low: float, high: float) -> str:

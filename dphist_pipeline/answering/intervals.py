@@ -24,8 +24,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.answering.report_intervals import half_width_of_reports, half_widths_of_cells, normal_factor
 from dphist_pipeline.privacy import noise
-from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells
+from dphist_pipeline.privacy.noisy import NoisyCells, ReportedCells, Unbiased
 
 LEVEL = Fraction(95, 100)
 LEVEL_OF_TWO = Fraction(975, 1000)  # of each of two intervals that hold together with LEVEL, whatever ties them
@@ -67,9 +68,7 @@ def half_width_grid(scale: Fraction, cells: int, level: Fraction = LEVEL) -> lis
     return [(number, half_width_of_sum(scale, number, level)) for number in sorted({*_grid(cells), cells})]
 
 
-def half_width_of_box(
-    unbiased: NoisyCells | NestedCells, chosen: Sequence[NDArray[np.int64]], level: Fraction = LEVEL
-) -> float:
+def half_width_of_box(unbiased: Unbiased, chosen: Sequence[NDArray[np.int64]], level: Fraction = LEVEL) -> float:
     """How far the noise in a box of cells reaches.
 
     Args:
@@ -80,12 +79,17 @@ def half_width_of_box(
     if isinstance(unbiased, NoisyCells):
         cells = math.prod(len(positions) for positions in chosen)
         return half_width_of_sum(unbiased.scale, cells, level) if cells else 0
-    empty = any(len(positions) == 0 for positions in chosen)
-    return 0 if empty else half_width_of_linear(unbiased.scale, unbiased.variance_of_sum(chosen), level)
+    if any(len(positions) == 0 for positions in chosen):
+        return 0
+    if isinstance(unbiased, ReportedCells):
+        return half_width_of_reports(unbiased, chosen, level)
+    return half_width_of_linear(unbiased.scale, unbiased.variance_of_sum(chosen), level)
 
 
-def half_width_of_cell(unbiased: NoisyCells | NestedCells) -> float:
-    """How far the noise in any one cell reaches (95 %)."""
+def half_width_of_cell(unbiased: Unbiased) -> float:
+    """How far the noise in any one cell reaches (95 %); of estimates from reports, the widest."""
+    if isinstance(unbiased, ReportedCells):
+        return float(half_widths_of_cells(unbiased, normal_factor(LEVEL)).max())
     return half_width_of_box(unbiased, [np.zeros(1, dtype=np.int64)] * unbiased.values.ndim)
 
 

@@ -5,9 +5,12 @@ A macro of an attached catalogue cannot call another one of it.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import cache
 
 from dphist_pipeline.answering import notes
+from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO
+from dphist_pipeline.answering.report_intervals import normal_factor
 from dphist_pipeline.sql_files import identifier, literal, statement
 
 MACROS = (
@@ -39,15 +42,52 @@ def macro(name: str, schema: str | None = None) -> str:
         "bins": _piece("bins"),
         "boxes": _piece("boxes", more_positions=_piece("range_positions") if name == "dph_range" else ""),
         "nested": _piece("nested", apart=_APART.get(name, _NONE_APART)),
-        "sums": _piece("sums", inside=inside),
+        "atoms": _piece("atoms"),
+        "sums": _piece("sums", inside=inside, report_variance=_variance("s")),
         "inside": inside,
-        "reach": _piece("reach", half_width="half_width", deviations="deviations"),
-        "reach_of_two": _piece("reach", half_width="half_width_of_two", deviations="deviations_of_two"),
+        "reach": _reach(LEVEL, ""),
+        "reach_of_two": _reach(LEVEL_OF_TWO, "_of_two"),
         "bound": _piece("bound", trials=trials),
+        "report_bound": _piece("report_reach", row="v", factor="v.factor", variance="variance"),
+        **_report_parts(name),
         "answer": _piece("answer", **_NOTES),
         "found": _piece("found"),
     }
     return statement(f"answering/{name}", **parts, **_NOTES)
+
+
+def _reach(level: Fraction, which: str) -> str:
+    """How far a sum reaches that `summed` has, with a level and the columns that belong to it."""
+    by_reports = _piece("report_reach", row="summed", factor=repr(normal_factor(level)), variance="linear_variance")
+    widths = {"half_width": f"half_width{which}", "deviations": f"deviations{which}"}
+    return _piece("reach", report_reach=by_reports, **widths)
+
+
+def _report_parts(name: str) -> dict[str, str]:
+    """Variances of counts from reports, by the names that the tables of a macro have for law, atoms and counts."""
+    if name == "dph_marginal":
+        return {"report_variance": _variance("l")}
+    if name == "dph_band":
+        return {"report_variance": _variance("r", "bins.atoms", "i.unbiased_estimate")}
+    if name == "dph_share":
+        shares = {"weight": "(1 - sound)", "other_weight": "(-sound)"}
+        counts = {"atoms": "b.atoms", "count": "b.unbiased"}
+        others = {"other_atoms": "b.other_atoms", "other_count": "b.other_unbiased"}
+        contrast = _piece("report_contrast", law="b", **shares, **counts, **others)
+        return {
+            "report_variance": _variance("r", "r.other_atoms", "r.other_unbiased"),
+            "report_contrast": contrast,
+        }
+    if name == "dph_quantile":
+        shares = {"weight": "(1 - e.q)", "other_weight": "(-e.q)"}
+        counts = {"atoms": "e.atoms_below", "count": "e.unbiased_below"}
+        others = {"other_atoms": "e.atoms_above", "other_count": "e.unbiased_above"}
+        return {"report_contrast": _piece("report_contrast", law="c", **shares, **counts, **others)}
+    return {}
+
+
+def _variance(law: str, atoms: str = "", count: str = "") -> str:
+    return _piece("report_variance", law=law, atoms=atoms or f"{law}.atoms", count=count or f"{law}.unbiased")
 
 
 def _piece(name: str, **parts: str) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +14,15 @@ from numpy.typing import NDArray
 from dphist_pipeline.answering.boxes import Basis, basis_of
 from dphist_pipeline.answering.cells import Cells
 from dphist_pipeline.answering.chosen_cells import QuestionRefused, Wanted, chosen_cells
-from dphist_pipeline.answering.intervals import half_width_of_linear, half_width_of_sum
+from dphist_pipeline.answering.intervals import LEVEL, half_width_of_linear, half_width_of_sum
+from dphist_pipeline.answering.report_intervals import normal_factor, report_reach
 from dphist_pipeline.domain import Axis, CategoricalAxis, Domain
 from dphist_pipeline.errors import did_you_mean
-from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells
+from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells, ReportedCells, Unbiased
 
 Reals = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Number = TypeVar("Number", np.float64, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,10 +94,21 @@ def marginal_sums(cells: Cells, by: Sequence[str], box: Mapping[str, Wanted]) ->
     estimate = _summed(cells.values, alongs)
     nothing = np.full(estimate.shape, math.nan)
     unbiased = nothing if cells.unbiased is None else _summed(cells.unbiased.values, alongs)
-    variance = nothing if cells.unbiased is None else _variances(cells.unbiased, alongs, number)
-    reach = nothing if cells.unbiased is None else _reaches(cells.unbiased, number, variance)
+    variance, reach = (
+        (nothing, nothing) if cells.unbiased is None else _spread(cells.unbiased, alongs, number, unbiased)
+    )
     error = np.sqrt(variance)
     return Sums(_outer(np.add, strides), number, estimate, unbiased, reach, error, basis_of(cells.unbiased))
+
+
+def _spread(unbiased: Unbiased, alongs: Sequence[_Along], cells: Integers, sums: Reals) -> tuple[Reals, Reals]:
+    """The variance of every sum, and how far it reaches (95 %)."""
+    if isinstance(unbiased, ReportedCells):
+        atoms, law = _summed(unbiased.atoms, alongs), unbiased.law
+        variance = law.variance(atoms, sums)
+        return variance, report_reach(normal_factor(LEVEL), variance, law.slope(atoms), law.step)
+    variance = _variances(unbiased, alongs, cells)
+    return variance, _reaches(unbiased, cells, variance)
 
 
 def _check(domain: Domain, by: Sequence[str]) -> None:
@@ -137,7 +151,7 @@ def _grouped(axis: Axis, positions: Integers, by: Sequence[str]) -> _Along:
     return _Along(positions[order], np.flatnonzero(np.diff(np.array(groups)[order], prepend=-1)))
 
 
-def _summed(values: Reals, alongs: Sequence[_Along]) -> Reals:
+def _summed(values: NDArray[Number], alongs: Sequence[_Along]) -> NDArray[Number]:
     """Sums within all combinations of groups, flat."""
     inside = values
     for number, along in enumerate(alongs):

@@ -8,8 +8,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from dphist_pipeline.answering.boxes import Answer, Wanted, answer_box
+from dphist_pipeline.answering.boxes import Answer, Wanted
 from dphist_pipeline.answering.cells import Cells
+from dphist_pipeline.answering.ranges import answer_any_box
 from dphist_pipeline.errors import DphistError, did_you_mean
 from dphist_pipeline.publishing.release_files import published_unbiased, read_audit
 from dphist_pipeline.spec.axes import domain_of
@@ -52,13 +53,12 @@ def read_cells(folder: Path) -> Cells:
 
 
 def answer_published(folder: Path, box: Mapping[str, Wanted]) -> Answer:
-    """Answers from one published folder; see `boxes.answer_box`.
+    """Answers from one published folder; see `ranges.answer_any_box`.
 
     Raises:
         PublishedFilesDamaged: a published file is missing or altered.
     """
-    cells = read_cells(folder)
-    return answer_box(cells.domain, cells.values, cells.unbiased, box)
+    return answer_any_box(read_cells(folder), box)
 
 
 def latest_revision(public: Path, release: str, period: str | None) -> Path:

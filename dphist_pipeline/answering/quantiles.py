@@ -15,7 +15,8 @@ from dphist_pipeline.answering.cells import Cells
 from dphist_pipeline.answering.chosen_cells import QuestionRefused, Wanted, chosen_cells
 from dphist_pipeline.answering.notes import NO_INTERVAL, NO_WHOLE, OPEN_BIN, SMOOTHED
 from dphist_pipeline.answering.ranges import binned_axis
-from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells
+from dphist_pipeline.answering.report_intervals import balance_reach, bernstein_factor
+from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells, ReportedCells, Unbiased
 
 Reals = NDArray[np.float64]
 LEVEL = 0.95
@@ -76,7 +77,7 @@ def quantile_of_axis(cells: Cells, axis: str, q: float, box: Mapping[str, Wanted
 
 
 def _note(
-    unbiased: NoisyCells | NestedCells | None,
+    unbiased: Unbiased | None,
     bin_ends: tuple[float, float],
     ends: tuple[float, float],
     *,
@@ -96,20 +97,26 @@ def _along(values: Reals, positions: list[NDArray[np.int64]], place: int) -> Rea
     return summed
 
 
-def _open_bins(
-    unbiased: NoisyCells | NestedCells | None, positions: list[NDArray[np.int64]], place: int, q: float
-) -> tuple[int, int]:
+def _open_bins(unbiased: Unbiased | None, positions: list[NDArray[np.int64]], place: int, q: float) -> tuple[int, int]:
     """The first and the last bin, counted along the wanted ones, in which the quantile may lie."""
     bins = len(positions[place])
     if unbiased is None or bins == 1:
         return 0, bins - 1
     below = np.cumsum(_along(unbiased.values, positions, place))
     balance = below[:-1] - q * below[-1]
-    reach = chernoff_reach(unbiased.scale, _balance_variance(unbiased, positions, place, q), (1 - LEVEL) / (bins - 1))
+    reach = _balance_reach(unbiased, positions, place, q)
     surely_above, surely_below = np.flatnonzero(balance + reach < 0), np.flatnonzero(balance - reach >= 0)
     least = int(surely_above[-1]) + 1 if surely_above.size else 0
     most = int(surely_below[0]) if surely_below.size else bins - 1
     return min(least, most), max(least, most)
+
+
+def _balance_reach(unbiased: Unbiased, positions: list[NDArray[np.int64]], place: int, q: float) -> Reals:
+    """How far (1-q)·A - q·R reaches at every edge but the last, at all of them at once."""
+    missed = (1 - LEVEL) / (len(positions[place]) - 1)
+    if isinstance(unbiased, ReportedCells):
+        return balance_reach(unbiased, positions[place], q, bernstein_factor(missed))
+    return chernoff_reach(unbiased.scale, _balance_variance(unbiased, positions, place, q), missed)
 
 
 def _balance_variance(

@@ -12,13 +12,15 @@ from dphist_pipeline.answering.boxes import Answer, Basis, basis_of, sum_of, var
 from dphist_pipeline.answering.cells import Cells
 from dphist_pipeline.answering.chosen_cells import QuestionRefused, Wanted, chosen_cells
 from dphist_pipeline.answering.intervals import (
+    LEVEL,
     LEVEL_OF_TWO,
     half_width_of_box,
     half_width_of_linear,
     half_width_of_sum,
 )
 from dphist_pipeline.answering.notes import NO_INTERVAL, NO_SHARE, NO_WHOLE, ROUNDING, SMOOTHED
-from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells
+from dphist_pipeline.answering.report_intervals import normal_factor, report_reach
+from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells, ReportedCells, Unbiased
 
 Positions = Sequence[NDArray[np.int64]]
 
@@ -27,7 +29,8 @@ def share_of_box(cells: Cells, part: Mapping[str, Wanted], whole: Mapping[str, W
     """What share of the whole lies in the part of it, from 0 to 1.
 
     Of independent cells the interval joins those of the part a and the rest c, which hold together with 95 %: the share
-    a / (a + c) rises with a and falls with c. Of linear estimates, whose rest is no box, those of part and whole.
+    a / (a + c) rises with a and falls with c; of estimates from reports likewise. Of linear estimates, whose rest is no
+    box, those of part and whole.
 
     Raises:
         QuestionRefused: as `chosen_cells` does.
@@ -50,28 +53,39 @@ def share_of_box(cells: Cells, part: Mapping[str, Wanted], whole: Mapping[str, W
     )
 
 
-def _share_interval(unbiased: NoisyCells | NestedCells, part: Positions, whole: Positions) -> tuple[float, float]:
+def _share_interval(unbiased: Unbiased, part: Positions, whole: Positions) -> tuple[float, float]:
     a, reach = sum_of(unbiased.values, part), half_width_of_box(unbiased, part, LEVEL_OF_TWO)
     least, most = max(0.0, a - reach), max(0.0, a + reach)
     if isinstance(unbiased, NestedCells):
         b, reach = sum_of(unbiased.values, whole), half_width_of_box(unbiased, whole, LEVEL_OF_TWO)
         all_least, all_most = max(0.0, b - reach), max(0.0, b + reach)
         return _ratio(least, all_most), min(1.0, most / all_least) if all_least > 0 else 1.0
-    rest = math.prod(map(len, whole)) - math.prod(map(len, part))
-    c = sum_of(unbiased.values, whole) - a
-    reach = half_width_of_sum(unbiased.scale, rest, LEVEL_OF_TWO) if rest else 0
+    c, reach = sum_of(unbiased.values, whole) - a, _reach_of_rest(unbiased, part, whole)
     rest_least, rest_most = max(0.0, c - reach), max(0.0, c + reach)
     return _ratio(least, least + rest_most), most / (most + rest_least) if rest_least > 0 else 1.0
+
+
+def _reach_of_rest(unbiased: NoisyCells | ReportedCells, part: Positions, whole: Positions) -> float:
+    """How far the sum of all cells reaches that lie in the whole and not in the part of it."""
+    if isinstance(unbiased, ReportedCells):
+        outside = [np.setdiff1d(*both) for both in zip(whole, part, strict=True)]  # of the only axis
+        return half_width_of_box(unbiased, outside, LEVEL_OF_TWO)
+    rest = math.prod(map(len, whole)) - math.prod(map(len, part))
+    return half_width_of_sum(unbiased.scale, rest, LEVEL_OF_TWO) if rest else 0
 
 
 def _ratio(part: float, whole: float) -> float:
     return min(1.0, part / whole) if part > 0 else 0.0
 
 
-def _share_error(unbiased: NoisyCells | NestedCells, part: Positions, whole: Positions, share: float) -> float:
+def _share_error(unbiased: Unbiased, part: Positions, whole: Positions, share: float) -> float:
     """To first order: the standard deviation of a - share · (a + c); of linear estimates at most that."""
     if isinstance(unbiased, NestedCells):
         return math.sqrt(variance_of(unbiased, part)) + share * math.sqrt(variance_of(unbiased, whole))
+    if isinstance(unbiased, ReportedCells):
+        inside, (atoms, count) = unbiased.sum_of(part), unbiased.sum_of(whole)
+        parts = [(1 - share, *inside), (-share, atoms - inside[0], count - inside[1])]
+        return math.sqrt(unbiased.law.weighted_variance(parts))
     a, b = variance_of(unbiased, part), variance_of(unbiased, whole)
     return math.sqrt((1 - share) ** 2 * a + share**2 * (b - a))
 
@@ -87,7 +101,8 @@ def _share_note(share: float, lower: float, upper: float) -> str:
 def change(earlier: Cells, later: Cells, box: Mapping[str, Wanted]) -> Answer:
     """What the count in a box changed by; the interval is not cut off.
 
-    One sum of draws where all have one law; else two intervals that hold together with 95 %.
+    One sum of draws where all have one law, or of reports, which contributors made anew; else two intervals that hold
+    together with 95 %.
 
     Raises:
         QuestionRefused: as `chosen_cells` does.
@@ -101,11 +116,22 @@ def change(earlier: Cells, later: Cells, box: Mapping[str, Wanted]) -> Answer:
     centre = sum_of(two.values, after) - sum_of(one.values, before)
     variance = variance_of(one, before) + variance_of(two, after)
     basis: Basis = "unbiased" if isinstance(one, NoisyCells) and isinstance(two, NoisyCells) else "linear"
-    if one.scale != two.scale or type(one) is not type(two):
-        reach = sum(half_width_of_box(*pair, LEVEL_OF_TWO) for pair in ((one, before), (two, after)))
-    elif basis == "unbiased":
-        reach = half_width_of_sum(one.scale, number)
-    else:
-        reach = half_width_of_linear(one.scale, variance)
+    reach = _reach_of_change((one, before), (two, after), number, variance)
     note = SMOOTHED if abs(estimate - centre) > reach + ROUNDING else ""
     return Answer(estimate, centre - reach, centre + reach, basis, number, math.sqrt(variance), note)
+
+
+def _reach_of_change(
+    earlier: tuple[Unbiased, Positions], later: tuple[Unbiased, Positions], cells: int, variance: float
+) -> float:
+    """How far the difference of two sums reaches, of so many cells and with this variance together."""
+    one, two = earlier[0], later[0]
+    if isinstance(one, ReportedCells) and isinstance(two, ReportedCells):
+        laws = ((one.law, one.sum_of(earlier[1])[0]), (two.law, two.sum_of(later[1])[0]))
+        slope, step = max(abs(float(law.slope(atoms))) for law, atoms in laws), max(law.step for law, _ in laws)
+        return float(report_reach(normal_factor(LEVEL), variance, slope, step))
+    if isinstance(one, NoisyCells) and isinstance(two, NoisyCells) and one.scale == two.scale:
+        return half_width_of_sum(one.scale, cells)
+    if isinstance(one, NestedCells) and isinstance(two, NestedCells) and one.scale == two.scale:
+        return half_width_of_linear(one.scale, variance)
+    return sum(half_width_of_box(*pair, LEVEL_OF_TWO) for pair in (earlier, later))

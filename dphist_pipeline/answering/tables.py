@@ -10,13 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.bands import band_half_width
+from dphist_pipeline.answering.bands import band_half_widths
 from dphist_pipeline.answering.boxes import basis_of
 from dphist_pipeline.answering.chosen_cells import QuestionRefused, Wanted, chosen_cells
 from dphist_pipeline.answering.marginals import Sums, axis_columns, marginal_sums
 from dphist_pipeline.answering.notes import BELOW, NO_INTERVAL, ROUNDING, SMOOTHED
 from dphist_pipeline.answering.published import read_cells
 from dphist_pipeline.answering.whole_counts import whole_counts
+from dphist_pipeline.privacy.noisy import ReportedCells
 from dphist_pipeline.publishing.tables import OUR_COLUMNS
 
 Reals = NDArray[np.float64]
@@ -50,9 +51,11 @@ def band_table(folder: Path, level: float, box: Mapping[str, Wanted]) -> pa.Tabl
     nothing = np.full(estimate.shape, np.nan)
     unbiased, reach, error = nothing, nothing, nothing
     if cells.unbiased is not None:
-        unbiased = cells.unbiased.values[inside].ravel()
-        reach = np.full(estimate.shape, float(band_half_width(cells.unbiased, estimate.size, level)))
-        error = np.full(estimate.shape, cells.unbiased.variance**0.5)
+        law, shape = cells.unbiased, cells.domain.shape
+        variances = law.variances if isinstance(law, ReportedCells) else np.float64(law.variance)
+        unbiased = law.values[inside].ravel()
+        reach = np.broadcast_to(band_half_widths(law, estimate.size, level), shape)[inside].ravel()
+        error = np.sqrt(np.broadcast_to(variances, shape)[inside].ravel())
     together = np.full(estimate.shape, estimate.size)
     sums = Sums(numbers, together, estimate, unbiased, reach, error, basis_of(cells.unbiased))
     return _with_answers(_axis_columns(folder, None, numbers), sums)

@@ -8,24 +8,22 @@ records: no counts, no samples, no engine's message. Running a partition again r
 spent is the ledger's to say, not Dagster's.
 """
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from dphist_pipeline import handover, stages
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.integrations.dagster_views import columns_of, published_metadata
+from dphist_pipeline.integrations.dagster_views import columns_of, published_metadata, rounded_epsilon
+from dphist_pipeline.integrations.dagster_views import withheld as _withheld
 from dphist_pipeline.spec.loading import project_folder, spec_from_attributes
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import MONTHS
 from dphist_pipeline.store import Store, store_folder
-
-T = TypeVar("T")
 
 WITHHELD = (
     "Confidential: row counts, samples, statistics and engine messages are withheld, because they depend on records "
@@ -44,13 +42,32 @@ def _strict(schema: dict[str, Any]) -> None:
     schema["anyOf"] = [{"required": ["neighbours"]}, {"required": ["neighbors"]}]
 
 
-# Every value is taken as it stands in the file: templates are resolved by the spec's own rules, which keep "1" a text.
-# Only the schema is strict, for editors and `dg check yaml`: when it is loaded, one message names every mistake.
-_Attributes: type[BaseModel] = create_model(
-    "HistogramReleaseAttributes",
-    __config__=ConfigDict(extra="allow", json_schema_extra=_strict),
-    **{name: (Any, Field(None, description=f"See README: {name}")) for name in ReleaseSpec.model_fields},  # type: ignore[call-overload]
-    neighbors=(Any, Field(None, description="Another spelling of neighbours")),
+def attributes_model(
+    component: str, descriptions: Mapping[str, str], strict: Callable[[dict[str, Any]], None]
+) -> type[BaseModel]:
+    """What a component takes in a `defs.yaml`.
+
+    Every value is taken as it stands in the file: templates are resolved by the spec's own rules, which keep "1" text.
+    Only the schema is strict, for editors and `dg check yaml`: when it is loaded, one message names every mistake.
+
+    Args:
+        component: its name.
+        descriptions: of its fields.
+        strict: makes the schema so.
+    """
+    fields: dict[str, Any] = {name: (Any, Field(None, description=text)) for name, text in descriptions.items()}
+    config = ConfigDict(extra="allow", json_schema_extra=strict)
+    made: type[BaseModel] = create_model(f"{component}Attributes", __config__=config, **fields)
+    return made
+
+
+def described_fields(spec: type[BaseModel]) -> dict[str, str]:
+    """Every field of a spec, and where it is explained."""
+    return {name: f"See README: {name}" for name in spec.model_fields}
+
+
+_Attributes = attributes_model(
+    "HistogramRelease", described_fields(ReleaseSpec) | {"neighbors": "Another spelling of neighbours"}, _strict
 )
 
 
@@ -141,7 +158,7 @@ def _cron(spec: ReleaseSpec) -> str:
 
 
 def _asset_specs(spec: ReleaseSpec) -> dict[str, dg.AssetSpec]:
-    epsilon = f"{math.ceil(spec.epsilon * 10**6) / 10**6:.6f}".rstrip("0").rstrip(".")  # never below the true one
+    epsilon = rounded_epsilon(spec.epsilon)
     shared: dict[str, Any] = {
         "group_name": spec.release,
         "owners": list(spec.owners),
@@ -271,17 +288,3 @@ def _attempt(spec: ReleaseSpec, context: dg.AssetExecutionContext) -> stages.Att
         raise PartitionMissing(spec.release)
     period = context.partition_key if context.has_partition_key else None
     return stages.begin(spec, Store.open(store_folder(None, spec.base)), period, datetime.now(UTC))
-
-
-def _withheld(step: str, work: Callable[[], T]) -> T:
-    """Lets only our own messages through to Dagster, which keeps what it is told; a retry would not help.
-
-    Not a context manager: what one of those raises carries the first exception along, and Dagster writes that down.
-    """
-    try:
-        return work()
-    except DphistError as error:
-        message = str(error)
-    except Exception as error:
-        message = f"{step} failed with {type(error).__name__} (message withheld: it may hold values from records)"
-    raise dg.Failure(message, allow_retries=False)

@@ -22,7 +22,7 @@ from dphist_pipeline.estimate import Estimate
 from dphist_pipeline.evaluation.comparing import released
 from dphist_pipeline.evaluation.contenders import Contender
 from dphist_pipeline.planning.questions import Question
-from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells
+from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells, ReportedCells
 
 Numbers = NDArray[np.int64]
 Progress = Callable[[str], None]
@@ -92,7 +92,7 @@ class Forecaster:
         """The errors of a mechanism at an epsilon."""
         progress(f"{contender.written}, epsilon {float(epsilon):g}")
         made = self._on_nothing(contender, epsilon)
-        unbiased, lawful = made.unbiased, has_law(made)
+        unbiased, lawful = _drawn(made), has_law(made)
         if unbiased is not None and lawful:
             errors = {ANY: self._by_law(unbiased)}
         else:
@@ -115,7 +115,7 @@ class Forecaster:
         try:
             if name != ANY:
                 return self._simulated(contender, epsilon, self.counts[name], ())[CELL]
-            unbiased = self._on_nothing(contender, epsilon).unbiased
+            unbiased = _drawn(self._on_nothing(contender, epsilon))
         except DphistError:
             return math.inf
         return math.inf if unbiased is None else math.sqrt(unbiased.variance)
@@ -148,6 +148,13 @@ class Forecaster:
                 squares[number] += np.mean((question.boxes.sums(values) - truth) ** 2)
         roots = np.sqrt(squares / self.repeat).tolist()
         return dict(zip([CELL, *(question.cells for question in asked)], roots, strict=True))
+
+
+def _drawn(made: Estimate) -> NoisyCells | NestedCells | None:
+    """The unbiased cells of a mechanism, which draws its noise itself."""
+    if isinstance(made.unbiased, ReportedCells):
+        raise TypeError("what contributors report is no mechanism of the central model; see local.plan")
+    return made.unbiased
 
 
 def has_law(made: Estimate) -> bool:

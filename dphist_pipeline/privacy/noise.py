@@ -176,13 +176,18 @@ def _self_test() -> None:
 
     Its false alarms have a probability below 10^-12; a scale that is off by 10 % fails.
     """
+    check_random_words()
+    for scale in (Fraction(2), Fraction(20_000)):
+        _check_law(scale, _draw(scale, BLOCK))
+
+
+def check_random_words() -> None:
+    """Refuses to draw where the cipher is another one, or the operating system repeats itself."""
     block = _keystream(bytes(32), bytes(8), 4).tobytes().hex()
     if block != CHACHA20_OF_ZEROS:
         raise NoiseSelfTestFailed("ChaCha20 gives another key stream than its standard")
     if np.array_equal(random_words(8), random_words(8)):
         raise NoiseSelfTestFailed("the operating system repeats its random numbers")
-    for scale in (Fraction(2), Fraction(20_000)):
-        _check_law(scale, _draw(scale, BLOCK))
 
 
 def _check_law(scale: Fraction, noise: NDArray[np.int64]) -> None:

@@ -124,3 +124,93 @@ class NoisyContrasts:
     def variance(self) -> float:
         """Variance of the noise in the total and in each contrast, in records squared."""
         return noise.variance(self.scale)
+
+
+@dataclass(frozen=True)
+class ReportLaw:
+    """How far counts that were estimated from the reports of contributors lie from the true ones.
+
+    The variance of the count of a set of values is alpha·s - beta·s² + (gamma + delta·s)·n, with n true values and s
+    atoms (intervals of a report) in the set; the counts of two sets share noise only by beta and delta.
+
+    Attributes:
+        alpha: per atom: the reports of other values.
+        beta: per pair of atoms: a report names one at most; 0 where each atom has a bit of its own.
+        gamma: per true value: its own report, and whether it was sent.
+        delta: per true value and atom; 0 where each atom has a bit of its own.
+        step: what one bit, or one report, moves an estimate.
+    """
+
+    alpha: float
+    beta: float
+    gamma: float
+    delta: float
+    step: float
+
+    def slope(self, atoms: NDArray[np.int64]) -> NDArray[np.float64]:
+        """By how much each true value adds to the variance of a count, in records squared."""
+        return self.gamma + self.delta * np.asarray(atoms, dtype=np.float64)
+
+    def variance(self, atoms: NDArray[np.int64], count: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Variance of estimated counts, in records squared, shape of both.
+
+        Args:
+            atoms: in each set.
+            count: true values in each, or their estimates; taken for 0 where below.
+        """
+        return self.weighted_variance([(1.0, atoms, count)])
+
+    def weighted_variance(self, parts: Sequence[WeightedCount]) -> NDArray[np.float64]:
+        """Variance of sums of weighted counts, in records squared.
+
+        Args:
+            parts: of each sum, sets without a value in common: weight, atoms, and count as `variance` takes it.
+        """
+        pairs = [
+            (weight, np.asarray(atoms, dtype=np.float64), np.maximum(count, 0.0)) for weight, atoms, count in parts
+        ]
+        atoms_squared = sum(weight**2 * atoms for weight, atoms, _ in pairs)
+        counts_squared = sum(weight**2 * count for weight, _, count in pairs)
+        atoms_once = sum(weight * atoms for weight, atoms, _ in pairs)
+        counts_once = sum(weight * count for weight, _, count in pairs)
+        found = self.alpha * atoms_squared - self.beta * atoms_once**2
+        return np.maximum(0.0, found + self.gamma * counts_squared + self.delta * atoms_once * counts_once)
+
+
+WeightedCount = tuple[float, NDArray[np.int64], NDArray[np.float64]]
+
+
+@dataclass(frozen=True, eq=False)
+class ReportedCells:
+    """Every cell as estimated from the reports of contributors, who made their own noise: unbiased, and public.
+
+    Attributes:
+        values: estimates, float64, shape (cells,): there is one axis.
+        atoms: how many intervals of a report lie in each cell, shape (cells,).
+        law: how far sums of cells lie from the true counts.
+    """
+
+    values: NDArray[np.float64]
+    atoms: NDArray[np.int64]
+    law: ReportLaw
+
+    @property
+    def variances(self) -> NDArray[np.float64]:
+        """Variance of each cell, in records squared, shape (cells,), with its estimate for the true count."""
+        return self.law.variance(self.atoms, self.values)
+
+    def variance_of_sum(self, chosen: Sequence[NDArray[np.int64]]) -> float:
+        """Variance of a sum of cells, in records squared, with the estimate, cut off at 0, for the true count.
+
+        Args:
+            chosen: the positions along the axis.
+        """
+        return float(self.law.variance(*self.sum_of(chosen)))
+
+    def sum_of(self, chosen: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The atoms and the estimated count of a sum of cells, each without a side."""
+        (positions,) = chosen
+        return np.asarray(self.atoms[positions].sum()), np.asarray(self.values[positions].sum())
+
+
+Unbiased = NoisyCells | NestedCells | ReportedCells

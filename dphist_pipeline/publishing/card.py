@@ -9,22 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dphist_pipeline.answering.intervals import half_width_of_cell
 from dphist_pipeline.estimate import Estimate
-from dphist_pipeline.publishing.card_pieces import errors, grid_words, method, promise
-from dphist_pipeline.publishing.card_pieces.facts import Facts, counted, number, rounded
+from dphist_pipeline.publishing.card_pieces import grid_words
+from dphist_pipeline.publishing.card_pieces.central import CENTRAL
+from dphist_pipeline.publishing.card_pieces.facts import Facts, counted, entries
+from dphist_pipeline.publishing.card_pieces.local_card import LOCAL
+from dphist_pipeline.publishing.card_pieces.pieces import Pieces
 from dphist_pipeline.publishing.plots import all_pictures
 from dphist_pipeline.publishing.plots_drawing import xml
 from dphist_pipeline.publishing.plots_page import figure, named, page, table
 from dphist_pipeline.publishing.plots_sums import Grid
-
-FILES = {
-    "histogram.parquet": "every cell with its estimate, noisy count and interval",
-    "groups.parquet": "the noise in the cells of each group",
-    "audit.parquet": "the charges",
-    "audit.json": "all facts, digests of all files; whether this was withdrawn later",
-    "deployment.yaml": "the same facts for the OpenDP deployments registry, as far as they are known",
-}
 
 
 def release_card(estimate: Estimate, audit: Mapping[str, Any]) -> str:
@@ -35,16 +29,17 @@ def release_card(estimate: Estimate, audit: Mapping[str, Any]) -> str:
         audit: its facts with charges and versions; digests of files need not be in it.
     """
     facts = Facts(_grid(estimate), audit)
+    pieces = LOCAL if audit.get("model") == "local" else CENTRAL
     sections = {
-        "counted": ("What was counted", _counted(facts)),
+        "counted": ("What was counted", _counted(facts, pieces)),
         "counts": ("The counts", _pictures(facts)),
-        "protected": ("Who is protected, and how", promise.promise(facts)),
-        "cost": ("What it cost", promise.charges(facts)),
-        "error": ("What error to expect", errors.expected(facts)),
-        "conclude": ("What not to conclude", errors.warnings(facts)),
-        "made": ("How it was made", method.method(facts)),
+        "protected": ("Who is protected, and how", pieces.promise(facts)),
+        "cost": ("What it cost", pieces.cost(facts)),
+        "error": ("What error to expect", pieces.errors(facts)),
+        "conclude": ("What not to conclude", pieces.warnings(facts)),
+        "made": ("How it was made", pieces.method(facts)),
         "ask": ("Ask in SQL", _queries(facts)),
-        "record": ("For the record", _record(facts)),
+        "record": ("For the record", _record(facts, pieces)),
     }
     links = "".join(f'<li><a href="#{key}">{heading}</a></li>' for key, (heading, _) in sections.items())
     parts = "".join(
@@ -53,8 +48,8 @@ def release_card(estimate: Estimate, audit: Mapping[str, Any]) -> str:
     )
     return page(
         f"{facts.title}{'' if audit['period'] == 'all' else ', ' + audit['period']}: release card",
-        f'<a class="skip" href="#main">Skip to the content</a>{_header(facts, links)}'
-        f'<main id="main">{_key_facts(facts)}{parts}</main>{_footer()}',
+        f'<a class="skip" href="#main">Skip to the content</a>{_header(facts, pieces, links)}'
+        f'<main id="main">{_key_facts(pieces.key(facts))}{parts}</main>{_footer()}',
     )
 
 
@@ -67,49 +62,30 @@ def _grid(estimate: Estimate) -> Grid:
     return Grid.of_all(estimate.domain, estimate.values, estimate.unbiased)
 
 
-def _header(facts: Facts, links: str) -> str:
+def _header(facts: Facts, pieces: Pieces, links: str) -> str:
     audit = facts.audit
     revision = f", revision {audit['revision']}"
     reason = f" ({named(str(audit['reason']))})" if audit.get("reason") else ""
-    when = f", {facts.period}" if facts.period else ""
+    when = f", {pieces.when(facts)}" if pieces.when(facts) else ""
     return (
         f"<header><h1>{named(facts.title)}</h1>"
-        f'<p class="kind">Differentially private counts: <code>{xml(str(audit["release"]))}</code>{when}'
+        f'<p class="kind">{pieces.kind}: <code>{xml(str(audit["release"]))}</code>{when}'
         f"{revision}{reason}</p>"
         f'<nav aria-label="Sections"><ul>{links}</ul></nav></header>'
     )
 
 
-def _key_facts(facts: Facts) -> str:
-    shown = {
-        "Cells": f"{facts.grid.domain.cells:,}",
-        "Protected": "each row" if facts.by_row else f"each {facts.unit}",
-        "Privacy": f"ε = {number(facts.epsilon)}",
-        "Error of a cell": "no interval"
-        if facts.grid.unbiased is None
-        else f"± {rounded(half_width_of_cell(facts.grid.unbiased))} (95 %)",
-    }
+def _key_facts(shown: Mapping[str, str]) -> str:
     return (
         f'<dl class="key">{"".join(f"<div><dt>{name}</dt><dd>{fact}</dd></div>" for name, fact in shown.items())}</dl>'
     )
 
 
-def _counted(facts: Facts) -> str:
-    audit, axes = facts.audit, facts.grid.domain.axes
-    rows = [
-        [named(axis.name), f'<div class="long">{grid_words.in_words(axis)}</div>', f"{axis.size:,}"] for axis in axes
-    ]
-    product = " × ".join(f"{axis.size:,}" for axis in axes)
-    cells = f"{facts.grid.domain.cells:,}" + (f" = {product}" if len(axes) > 1 else "")
-    period = facts.period or "no period: all records"
-    return (
-        "<dl class='facts'>"
-        f"<dt>Release</dt><dd><code>{xml(str(audit['release']))}</code></dd>"
-        f"<dt>Period</dt><dd>{xml(period)}</dd>"
-        f"<dt>Counted</dt><dd>rows of records{', every row a person of its own' if facts.by_row else ''}</dd>"
-        f"<dt>Cells</dt><dd>{cells}; declared before any record was read, and all published, empty ones too</dd></dl>"
-        + table("Axes", ["axis", "cells along it", "number"], rows, 1)
-    )
+def _counted(facts: Facts, pieces: Pieces) -> str:
+    axes = facts.grid.domain.axes
+    shown = {"Release": f"<code>{xml(str(facts.audit['release']))}</code>", **pieces.counted(facts)}
+    rows = [[named(axis.name), f'<div class="long">{pieces.axis(axis)}</div>', f"{axis.size:,}"] for axis in axes]
+    return entries(shown) + table("Axes", pieces.axis_header, rows, 1) + pieces.after_axes(facts)
 
 
 def _pictures(facts: Facts) -> str:
@@ -135,12 +111,10 @@ def _queries(facts: Facts) -> str:
     )
 
 
-def _record(facts: Facts) -> str:
+def _record(facts: Facts, pieces: Pieces) -> str:
     audit = facts.audit
-    ledger = audit["ledger"]
     shown = {
-        "Ledger entry": f"{ledger['number']}, charged {xml(str(ledger['charged_at']))}, hash "
-        f"<code>{xml(str(ledger['hash']))}</code>",
+        **pieces.record(facts),
         "Spec digest": f"<code>{xml(str(audit.get('spec_digest', 'not recorded')))}</code>",
         "Values digest": f"<code>{xml(str(audit.get('values_digest', 'not recorded')))}</code>",
     }
@@ -149,9 +123,8 @@ def _record(facts: Facts) -> str:
     versions = audit.get("versions") or {}
     if versions:
         shown["Versions"] = ", ".join(f"{xml(name)} {xml(str(number))}" for name, number in versions.items())
-    entries = "".join(f"<dt>{name}</dt><dd>{fact}</dd>" for name, fact in shown.items())
-    rows = [[f"<code>{name}</code>", f'<div class="long">{what}</div>'] for name, what in FILES.items()]
-    return f"<dl class='facts'>{entries}</dl>{table('Files beside this page', ['file', 'what it holds'], rows)}"
+    rows = [[f"<code>{name}</code>", f'<div class="long">{what}</div>'] for name, what in pieces.files.items()]
+    return entries(shown) + table("Files beside this page", ["file", "what it holds"], rows)
 
 
 def _footer() -> str:

@@ -13,6 +13,8 @@ from typing import Any
 
 import yaml
 
+from dphist_pipeline.publishing.deployment_local import local_deployment, unknown
+
 SOURCE = (
     "https://github.com/opendp/deployments-registry-data, tests/good_deployments/template.yaml "
     "(057e5d81cf60150dd3307e0cf4504b957802fb3b)"
@@ -33,35 +35,40 @@ def deployment_yaml(audit: Mapping[str, Any], smoothed: bool) -> str:
         audit: its facts with charges and versions.
         smoothed: whether its estimates differ from the noisy counts.
     """
-    periodic = audit["period"] != "all"
+    local = audit.get("model") == "local"
     entry = {
         "url_slug": str(audit["release"]).replace("_", "-"),
-        "deployment": {
-            "basic": _basic(audit, periodic),
-            "dp_variant": {
-                "variant_name": "Pure DP",
-                "data_domain": _data_domain(audit),
-                "unprotected_quantities": _unprotected(audit),
-            },
-            "privacy_loss": _privacy_loss(audit, periodic),
-            "deployment_model": {
-                "model_name": "Central",
-                "release_type": "Many releases" if periodic else "One release",
-                "release_type_details": _release_type(audit, periodic),
-                "access_type": "Non-interactive",
-            },
-            "implementation": _implementation(audit, smoothed),
-            "administrative": {"status": "Draft"},
-        },
+        "deployment": local_deployment(audit) if local else _central(audit, smoothed),
     }
     text: str = yaml.safe_dump(entry, sort_keys=False, allow_unicode=True, width=100, default_flow_style=False)
     notes = [
         "A draft of an entry for the deployments registry of OpenDP. Fields as in",
         SOURCE,
         "Filled in from the audit beside this file. Not known to it, and left out:",
-        *UNKNOWN,
+        *(unknown(audit) if local else UNKNOWN),
     ]
     return "".join(f"# {note}\n" for note in notes) + text
+
+
+def _central(audit: Mapping[str, Any], smoothed: bool) -> dict[str, object]:
+    periodic = audit["period"] != "all"
+    return {
+        "basic": _basic(audit, periodic),
+        "dp_variant": {
+            "variant_name": "Pure DP",
+            "data_domain": _data_domain(audit),
+            "unprotected_quantities": _unprotected(audit),
+        },
+        "privacy_loss": _privacy_loss(audit, periodic),
+        "deployment_model": {
+            "model_name": "Central",
+            "release_type": "Many releases" if periodic else "One release",
+            "release_type_details": _release_type(audit, periodic),
+            "access_type": "Non-interactive",
+        },
+        "implementation": _implementation(audit, smoothed),
+        "administrative": {"status": "Draft"},
+    }
 
 
 def _basic(audit: Mapping[str, Any], periodic: bool) -> dict[str, object]:

@@ -52,10 +52,13 @@ def seen(text: str) -> str:
     return "".join("\ufffd" if unicodedata.category(sign) in hidden or sign in turns else sign for sign in text)
 
 
-def along(axis: Axis, chosen: Positions, most: int) -> Along:
+def along(axis: Axis, chosen: Positions, most: int, closed: bool = False) -> Along:
     """The chosen positions of an axis in at most about `most` bars, in declared order.
 
     Neighbours are summed where there are more; cells below, above and other always stand alone.
+
+    Args:
+        closed: whether the last bin holds its upper end as well, as contributors report it.
     """
     if isinstance(axis, CategoricalAxis):
         return _categories(axis, chosen, most)
@@ -67,7 +70,7 @@ def along(axis: Axis, chosen: Positions, most: int) -> Along:
     beyond = [np.array([place]) for place in special if not (math.isinf(lower[place]) and lower[place] < 0)]
     groups = (*below, *runs, *beyond)
     spans = [(float(lower[group[0]]), float(upper[group[-1]])) for group in groups]
-    labels, ticks = zip(*(_named(axis, *span) for span in spans), strict=True)
+    labels, ticks = zip(*(_named(axis, *span, closed) for span in spans), strict=True)
     edges = [None if math.isinf(low) or math.isnan(low) else written_end(axis, low) for low, _ in spans]
     last = spans[len(below) + len(runs) - 1][1] if runs else math.nan
     edges.insert(len(below) + len(runs), written_end(axis, last) if math.isfinite(last) else None)
@@ -151,7 +154,7 @@ def _last(many: int, length: int) -> str:
     return ", the last for fewer" if many % length else ""
 
 
-def _named(axis: BinnedAxis, lower: float, upper: float) -> tuple[str, str]:
+def _named(axis: BinnedAxis, lower: float, upper: float, closed: bool) -> tuple[str, str]:
     """A stretch of an axis in words, and in few letters."""
     if math.isnan(lower):
         return "other", "other"
@@ -163,6 +166,8 @@ def _named(axis: BinnedAxis, lower: float, upper: float) -> tuple[str, str]:
         return (f"below {high}" if left else f"{high} or less"), f"<{high}" if left else f"≤{high}"
     if math.isinf(upper):
         return (f"{low} or more" if left else f"above {low}"), f"{low}+" if left else f">{low}"
+    if closed and upper == axis.edges[-1]:
+        return f"{low} to {high}", f"{low}–{high}"
     if left and upper == lower + 1 and lower == int(lower):
         return f"{low} to under {high}", low
     return (f"{low} to under {high}" if left else f"over {low} to {high}"), f"{low}–{high}"

@@ -181,6 +181,8 @@ def _lying(axis: Along, sums: Sums) -> Drawing:
 def _bars_note(sums: Sums) -> str:
     if sums.low is None:
         return "Bars: estimates. There are no intervals: this mechanism paid for no noisy cells."
+    if sums.reported:
+        return "Bars: estimates. Lines: 95 % intervals of the true numbers of values, by the law of the random reports."
     return "Bars: estimates. Lines: 95 % intervals of the true (bounded) counts, by the law of the noise."
 
 

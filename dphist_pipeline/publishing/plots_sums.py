@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.intervals import half_width_of_linear, half_width_of_sum
+from dphist_pipeline.answering.intervals import LEVEL, half_width_of_linear, half_width_of_sum
+from dphist_pipeline.answering.report_intervals import half_width_of_reports
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells
+from dphist_pipeline.privacy.noisy import NoisyCells, ReportedCells, Unbiased
 from dphist_pipeline.publishing.plots_axes import Along, Positions, along, whole
 
 Reals = NDArray[np.float64]
@@ -24,19 +25,24 @@ class Grid:
     Attributes:
         domain: the declared grid.
         values: estimates, shape of the domain.
-        unbiased: noisy cells or linear estimates of them, where they were paid for.
+        unbiased: noisy cells or linear estimates of them, where they were paid for, or what reports say.
         chosen: positions along each axis that are shown.
     """
 
     domain: Domain
     values: Reals
-    unbiased: NoisyCells | NestedCells | None
+    unbiased: Unbiased | None
     chosen: tuple[Positions, ...]
 
     @classmethod
-    def of_all(cls, domain: Domain, values: Reals, unbiased: NoisyCells | NestedCells | None) -> Grid:
+    def of_all(cls, domain: Domain, values: Reals, unbiased: Unbiased | None) -> Grid:
         """Every declared cell."""
         return cls(domain, values, unbiased, tuple(np.arange(size) for size in domain.shape))
+
+    @property
+    def reported(self) -> bool:
+        """Whether counts are estimated from reports of contributors, whose last interval is closed."""
+        return isinstance(self.unbiased, ReportedCells)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +55,7 @@ class Sums:
         low: lower ends of the 95 % intervals, cut off at 0; None where no noisy cells were paid for.
         high: likewise.
         reach: half widths of the intervals before they were cut off.
+        reported: whether contributors made the noise.
     """
 
     axes: tuple[Along, ...]
@@ -56,6 +63,7 @@ class Sums:
     low: Reals | None
     high: Reals | None
     reach: Reals | None
+    reported: bool = False
 
 
 def sums(grid: Grid, shown: Sequence[int], most: Sequence[int]) -> Sums:
@@ -68,7 +76,7 @@ def sums(grid: Grid, shown: Sequence[int], most: Sequence[int]) -> Sums:
     """
     wanted = dict(zip(shown, most, strict=True))
     parts = [
-        along(axis, chosen, wanted[number]) if number in wanted else whole(axis, chosen)
+        along(axis, chosen, wanted[number], grid.reported) if number in wanted else whole(axis, chosen)
         for number, (axis, chosen) in enumerate(zip(grid.domain.axes, grid.chosen, strict=True))
     ]
     order = [*shown, *(number for number in range(len(parts)) if number not in wanted)]
@@ -82,7 +90,7 @@ def sums(grid: Grid, shown: Sequence[int], most: Sequence[int]) -> Sums:
     if grid.unbiased is None:
         return Sums(axes, values, None, None, None)
     centre, reach = turned(_summed(grid.unbiased.values, parts)), turned(_reaches(grid.unbiased, parts))
-    return Sums(axes, values, np.maximum(centre - reach, 0), np.maximum(centre + reach, 0), reach)
+    return Sums(axes, values, np.maximum(centre - reach, 0), np.maximum(centre + reach, 0), reach, grid.reported)
 
 
 def _summed(values: Reals, parts: Sequence[Along]) -> Reals:
@@ -96,8 +104,14 @@ def _summed(values: Reals, parts: Sequence[Along]) -> Reals:
     return values
 
 
-def _reaches(unbiased: NoisyCells | NestedCells, parts: Sequence[Along]) -> Reals:
-    """The half width of the interval of every sum: by the number of its cells, or by its exact variance."""
+def _reaches(unbiased: Unbiased, parts: Sequence[Along]) -> Reals:
+    """The half width of the interval of every sum: by the number of its cells, or by its exact variance.
+
+    Of reports, by its estimate too; they have one axis.
+    """
+    if isinstance(unbiased, ReportedCells):
+        (part,) = parts
+        return np.array([half_width_of_reports(unbiased, [group], LEVEL) for group in part.groups])
     if isinstance(unbiased, NoisyCells):
         cells = _product([np.array([group.size for group in part.groups], dtype=np.float64) for part in parts])
         return _each(cells, lambda number: half_width_of_sum(unbiased.scale, int(number)))

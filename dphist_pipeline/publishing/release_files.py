@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimate import Estimate
 from dphist_pipeline.files import make_folder, sync_folder
-from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells, SharedNoise
+from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells, ReportedCells, ReportLaw, SharedNoise, Unbiased
 from dphist_pipeline.publishing import withdrawal
 from dphist_pipeline.publishing.card import release_card, smoothed
 from dphist_pipeline.publishing.deployment import deployment_yaml
@@ -33,7 +34,10 @@ from dphist_pipeline.publishing.tables import (
 
 TABLES = ("histogram.parquet", "groups.parquet", "audit.parquet")
 PAGES = ("card.html", "deployment.yaml")  # publications of older versions have none
+REPORT_LAW = ("alpha", "beta", "gamma", "delta", "step")
 FILES = (*TABLES, *PAGES, "audit.json")
+NOISE = "discrete Laplace, P(k) proportional to exp(-|k| / noise_scale); for choices the one-sided half of it"
+NOISE_OF_REPORTS = "made by every contributor: reports are random, by coins whose chances the settings give"
 VERSIONS = ("dphist-pipeline", "numpy", "cryptography", "pyarrow", "polars", "duckdb")
 
 
@@ -66,7 +70,7 @@ def write_release(estimate: Estimate, scales: Mapping[str, Fraction], facts: dic
         "epsilon": str(estimate.epsilon),
         "epsilon_double": rounded_up(estimate.epsilon),
         **_unbiased_facts(estimate),
-        "noise": "discrete Laplace, P(k) proportional to exp(-|k| / noise_scale); for choices the one-sided half of it",
+        "noise": NOISE_OF_REPORTS if isinstance(estimate.unbiased, ReportedCells) else NOISE,
         "charges": [
             {"step": charged.step, "epsilon": str(charged.epsilon), "noise_scale": charged.scale_text}
             for charged in charges
@@ -88,8 +92,14 @@ def write_release(estimate: Estimate, scales: Mapping[str, Fraction], facts: dic
 
 
 def _unbiased_facts(estimate: Estimate) -> dict[str, Any]:
-    """The noise in `unbiased_estimate`: its scale and, for linear estimates, the covariance of two cells."""
+    """The noise in `unbiased_estimate`: its scale and, for linear estimates, the covariance of two cells.
+
+    Of estimates from reports their law, and the intervals of a report in each cell.
+    """
     unbiased = estimate.unbiased
+    if isinstance(unbiased, ReportedCells):
+        law, atoms = asdict(unbiased.law), unbiased.atoms.tolist()
+        return {"unbiased_noise_scale": None, "unbiased_covariance": None, "report_law": law, "atoms": atoms}
     shared = unbiased.shared if isinstance(unbiased, NestedCells) else None
     return {
         "unbiased_noise_scale": None if unbiased is None else str(unbiased.scale),
@@ -99,13 +109,16 @@ def _unbiased_facts(estimate: Estimate) -> dict[str, Any]:
     }
 
 
-def published_unbiased(audit: Mapping[str, Any], values: NDArray[np.float64]) -> NoisyCells | NestedCells | None:
+def published_unbiased(audit: Mapping[str, Any], values: NDArray[np.float64]) -> Unbiased | None:
     """The unbiased estimates of a published release with the law of their noise, None where it has none.
 
     Args:
-        audit: of the release; older ones know no covariance.
+        audit: of the release; older ones know no covariance, and central ones no law of reports.
         values: the column `unbiased_estimate`, shape of the domain.
     """
+    if audit.get("report_law") is not None:
+        law = ReportLaw(**{name: float(audit["report_law"][name]) for name in REPORT_LAW})
+        return ReportedCells(values, np.array(audit["atoms"], dtype=np.int64), law)
     scale, shared = audit["unbiased_noise_scale"], audit.get("unbiased_covariance")
     if scale is None:
         return None

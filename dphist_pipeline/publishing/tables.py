@@ -17,9 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.intervals import half_width_of_cell
+from dphist_pipeline.answering.intervals import LEVEL, half_width_of_cell
+from dphist_pipeline.answering.report_intervals import half_widths_of_cells, normal_factor
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of
 from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.privacy.noisy import ReportedCells, Unbiased
 
 GROUP_ROWS = 1 << 18
 OUR_COLUMNS = ("estimate", "unbiased_estimate", "ci_lower", "ci_upper", "group_id")
@@ -43,24 +45,34 @@ def write_histogram(estimate: Estimate, path: Path) -> None:
     """Writes `histogram.parquet`: axis columns, then estimate, unbiased_estimate, ci_lower, ci_upper, group_id.
 
     `ci_lower` and `ci_upper` enclose the true bounded count with probability at least 95 %, not cut off: quantiles of
-    the noise in `unbiased_estimate`, exact for noisy cells, calibrated for linear estimates of them. All three are null
-    where neither was paid for.
+    the noise in `unbiased_estimate`, exact for noisy cells, calibrated for linear estimates of them and for those from
+    reports. All three are null where there are none of these.
     """
     domain = estimate.domain
-    width = half_width_of_cell(estimate.unbiased) if estimate.unbiased else 0.0
+    widths = np.broadcast_to(_half_widths(estimate.unbiased), domain.cells)
     schema = pa.schema([*_axis_fields(domain), *_value_fields()])
-    parts = (_histogram_rows(estimate, width, start, schema) for start in range(0, domain.cells, GROUP_ROWS))
+    parts = (_histogram_rows(estimate, widths, start, schema) for start in range(0, domain.cells, GROUP_ROWS))
     axes = [field.name for field in _axis_fields(domain)]
     _write(path, schema, parts, dictionary=axes)
 
 
+def _half_widths(unbiased: Unbiased | None) -> NDArray[np.float64]:
+    """Half the width of the interval of each cell, or of any one where cells are alike."""
+    if isinstance(unbiased, ReportedCells):
+        return half_widths_of_cells(unbiased, normal_factor(LEVEL))
+    return np.asarray(0.0 if unbiased is None else half_width_of_cell(unbiased), dtype=np.float64)
+
+
 def write_groups(estimate: Estimate, path: Path) -> None:
-    """Writes `groups.parquet`: group_id, cells, noise_scale (of a draw), noise_variance (of the noise in each cell)."""
+    """Writes `groups.parquet`: group_id, cells, noise_scale (of a draw), noise_variance (of the noise in each cell).
+
+    Both are null where there are none. Estimates from reports have no draws, and each its own variance, by its count.
+    """
     sizes = np.array([estimate.domain.cells])
     if estimate.groups is not None:
         sizes = np.bincount(estimate.groups.ravel())
     source = estimate.sums or estimate.unbiased
-    if source is None:
+    if source is None or isinstance(source, ReportedCells):
         scales, variances = pa.nulls(sizes.size, pa.float64()), pa.nulls(sizes.size, pa.float64())
     else:
         scales = pa.array(np.full(sizes.size, float(source.scale)))
@@ -96,7 +108,7 @@ def write_charges(facts: dict[str, Any], charges: list[Charged], path: Path) -> 
             "epsilon": str(charged.epsilon),
             "epsilon_double": rounded_up(charged.epsilon),
             "noise_scale": charged.scale_text,
-            "ledger_hash": facts["ledger"]["hash"],
+            "ledger_hash": facts["ledger"]["hash"] if facts["ledger"] else None,
         }
         for charged in charges
     ]
@@ -129,7 +141,7 @@ def _value_fields() -> list[Any]:
     return [pa.field(name, pa.int64() if name == "group_id" else pa.float64()) for name in OUR_COLUMNS]
 
 
-def _histogram_rows(estimate: Estimate, width: float, start: int, schema: Any) -> Any:
+def _histogram_rows(estimate: Estimate, widths: NDArray[np.float64], start: int, schema: Any) -> Any:
     """The record batch of cells `start` … `start + GROUP_ROWS`."""
     domain = estimate.domain
     stop = min(start + GROUP_ROWS, domain.cells)
@@ -138,7 +150,10 @@ def _histogram_rows(estimate: Estimate, width: float, start: int, schema: Any) -
     missing = pa.nulls(stop - start, pa.float64())
     unbiased = None if estimate.unbiased is None else estimate.unbiased.values.ravel()[start:stop]
     columns += [pa.array(estimate.values.ravel()[start:stop])]
-    columns += [missing] * 3 if unbiased is None else [pa.array(unbiased + shift) for shift in (0.0, -width, width)]
+    if unbiased is None:
+        columns += [missing] * 3
+    else:
+        columns += [pa.array(unbiased + sign * widths[start:stop]) for sign in (0.0, -1.0, 1.0)]
     if estimate.groups is None:
         columns += [pa.nulls(stop - start, pa.int64())]
     else:

@@ -1,6 +1,6 @@
 -- A band that holds the true (bounded) counts of all cells at once, with the probability `level`: for each period (its latest
 -- revision) a row for every cell of the box, in declared order. Exact where the cells are independent; of linear estimates
--- by Chernoff's inequality, and somewhat wide.
+-- by Chernoff's inequality, of those from reports by Bernstein's, and somewhat wide.
 -- In: the release's table; the level; a box and a period as dph_box takes them.
 CREATE OR REPLACE MACRO {schema}dph_band(release_name, level := 0.95, box := '{}', period := NULL) AS TABLE
 WITH
@@ -30,10 +30,10 @@ cell_variances AS (
 -- How likely any one cell may lie outside: all of them together, less than 1 - level.
 sizes AS (
     SELECT
-        chosen.period, chosen.noise_variance, chosen.decay, c.linear_variance, counted.cells,
+        chosen.* EXCLUDE (cells), c.linear_variance, counted.cells,
         coalesce(c.linear_variance, chosen.noise_variance) AS variance,
         CASE
-            WHEN c.linear_variance IS NOT NULL THEN (1 - CAST(level AS DOUBLE)) / counted.cells
+            WHEN c.linear_variance IS NOT NULL OR chosen.step IS NOT NULL THEN (1 - CAST(level AS DOUBLE)) / counted.cells
             -- 1 - level ** (1 / cells), with all its digits where it is small.
             WHEN -ln(CAST(level AS DOUBLE)) / counted.cells < 1e-5
                 THEN -ln(CAST(level AS DOUBLE)) / counted.cells * (1 + ln(CAST(level AS DOUBLE)) / counted.cells / 2)
@@ -56,6 +56,29 @@ reaching AS (
         END AS half_width
     FROM sizes AS v
 ),
+-- Of reports, each cell has its own.
+report_reaching AS (
+    SELECT v.period, v.cell_number, v.variance, {report_bound} AS half_width
+    FROM (
+        SELECT
+            r.period, i.cell_number, r.step, sqrt(2 * ln(2 / r.missed)) AS factor, {report_variance} AS variance,
+            abs(r.gamma + r.delta * bins.atoms) AS slope
+        FROM inside AS i
+        JOIN reaching AS r ON r.period = i.period
+        JOIN bins ON bins.grid = r.grid AND bins.position = i.cell_number
+        WHERE r.step IS NOT NULL
+    ) AS v
+),
+answered AS (
+    SELECT
+        inside.period, inside.cell_number, r.cells,
+        coalesce(r.half_width, own.half_width) AS half_width,
+        coalesce(r.variance, own.variance) AS variance,
+        if(r.linear_variance IS NULL AND own.variance IS NULL, 'unbiased', 'linear') AS basis
+    FROM inside
+    JOIN reaching AS r ON r.period = inside.period
+    LEFT JOIN report_reaching AS own ON own.period = inside.period AND own.cell_number = inside.cell_number
+),
 first_problems AS (
     SELECT 'the level lies between 0 and 1, as 0.95' AS problem WHERE NOT coalesce(level > 0 AND level < 1, false)
 )
@@ -67,8 +90,7 @@ SELECT
     CASE WHEN r.half_width IS NOT NULL THEN greatest(0, inside.unbiased_estimate + r.half_width) END AS ci_upper,
     CASE
         WHEN r.half_width IS NULL THEN 'noise_only'
-        WHEN r.linear_variance IS NULL THEN 'unbiased'
-        ELSE 'linear'
+        ELSE r.basis
     END AS basis,
     r.cells,
     CASE
@@ -76,6 +98,8 @@ SELECT
         WHEN abs(inside.estimate - inside.unbiased_estimate) > r.half_width + 1e-6 THEN '{smoothed}'
         WHEN inside.estimate < 0 THEN '{below}'
     END AS note
-FROM ({found}) AS found LEFT JOIN (inside JOIN reaching AS r ON r.period = inside.period) ON true
+FROM ({found}) AS found LEFT JOIN (
+    inside JOIN answered AS r ON r.period = inside.period AND r.cell_number = inside.cell_number
+) ON true
 WHERE CASE WHEN found.problem IS NULL THEN true ELSE error('dph_band: ' || found.problem) END
 ORDER BY inside.period, inside.cell_number

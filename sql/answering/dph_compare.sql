@@ -12,15 +12,21 @@ boxes AS (SELECT 'box' AS source, CAST(box AS JSON) AS box),
 named AS (SELECT 'box' AS name, 'box' AS source),
 {boxes},
 {nested},
+{atoms},
 {sums},
 reaching AS (
     SELECT summed.*, {reach_of_two} AS half_width FROM summed
 ),
--- Both counts as one sum, where all their draws have one law; else two intervals that hold together.
+-- Both counts as one sum, where all their draws have one law, or contributors reported anew; else two intervals that hold
+-- together.
 together AS (
     SELECT
         one.period AS first_period, two.period AS second_period,
-        one.noise_scale = two.noise_scale AND (one.linear_variance IS NULL) = (two.linear_variance IS NULL) AS is_one_law,
+        coalesce(
+            one.noise_scale = two.noise_scale AND (one.linear_variance IS NULL) = (two.linear_variance IS NULL), false
+        ) OR one.step + two.step IS NOT NULL AS is_one_law,
+        one.has_bars AND two.has_bars AS has_bars,
+        greatest(one.slope, two.slope) AS slope, greatest(one.step, two.step) AS step,
         one.noise_scale, one.noise_variance, one.half_width + two.half_width AS half_width_apart,
         one.linear_variance + two.linear_variance AS linear_variance, one.cells + two.cells AS cells,
         sqrt(

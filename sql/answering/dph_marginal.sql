@@ -42,6 +42,7 @@ rolled_axes AS (
     SELECT DISTINCT rolled.grid, rolled.axis, rolled.stride, rolled.size FROM rolled
 ),
 {nested},
+{atoms},
 rolled_squares AS (
     SELECT nodes.grid, nodes.axis, nodes.width, nodes.first, sum(CAST(nodes.cells AS DOUBLE) ** 2) AS squares
     FROM (
@@ -90,17 +91,32 @@ variances AS (
     FROM nested
     GROUP BY nested.period
 ),
+-- Of reports, each row has its own: it holds one cell, or the box.
+report_variances AS (
+    SELECT
+        l.period, l._first, {report_variance} AS linear_variance, abs(l.gamma + l.delta * l.atoms) AS slope
+    FROM (
+        SELECT
+            g.period, g._first, g._unbiased AS unbiased, c.* EXCLUDE (period),
+            if(g._cells = 1, bins.atoms, a.atoms) AS atoms
+        FROM grouped AS g
+        JOIN chosen AS c ON c.period = g.period
+        JOIN bins ON bins.grid = c.grid AND bins.position = g._first AND bins.atoms IS NOT NULL
+        JOIN atoms AS a ON a.period = g.period
+    ) AS l
+),
 -- Few kinds of rows differ in how far their noise reaches.
 kinds AS (
     SELECT summed.*, {reach} AS half_width
     FROM (
         SELECT DISTINCT
-            c.period, c.noise_scale, c.noise_variance, g._cells AS cells,
-            coalesce(r.linear_variance, v.linear_variance) AS linear_variance
+            c.period, c.noise_scale, c.noise_variance, c.has_bars, c.step, g._cells AS cells,
+            coalesce(r.linear_variance, v.linear_variance, l.linear_variance) AS linear_variance, l.slope
         FROM grouped AS g
         JOIN chosen AS c ON c.period = g.period
         LEFT JOIN row_variances AS r ON r.period = g.period AND r._first = g._first
         LEFT JOIN variances AS v ON v.period = g.period
+        LEFT JOIN report_variances AS l ON l.period = g.period AND l._first = g._first
     ) AS summed
 ),
 barred AS (
@@ -109,9 +125,11 @@ barred AS (
     FROM grouped AS g
     LEFT JOIN row_variances AS r ON r.period = g.period AND r._first = g._first
     LEFT JOIN variances AS v ON v.period = g.period
+    LEFT JOIN report_variances AS l ON l.period = g.period AND l._first = g._first
     JOIN kinds
-        ON kinds.period = g.period AND kinds.cells = g._cells
-            AND kinds.linear_variance IS NOT DISTINCT FROM coalesce(r.linear_variance, v.linear_variance)
+        ON kinds.period = g.period AND kinds.cells = g._cells AND kinds.slope IS NOT DISTINCT FROM l.slope
+            AND kinds.linear_variance
+                IS NOT DISTINCT FROM coalesce(r.linear_variance, v.linear_variance, l.linear_variance)
 ),
 first_problems AS (
     SELECT 'there is no axis ' || unknown.axis || ' in period ' || chosen.period || '; the axes are '

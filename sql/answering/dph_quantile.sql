@@ -49,8 +49,16 @@ edges AS (
         sum(a.estimate) OVER below AS estimate_below, sum(a.estimate) OVER everything AS estimate,
         sum(a.unbiased) OVER below - given.q * sum(a.unbiased) OVER everything AS balance,
         CAST(sum(a.cells) OVER below AS BIGINT) AS cells_below,
-        CAST(sum(a.cells) OVER everything AS BIGINT) AS cells
-    FROM along AS a, given
+        CAST(sum(a.cells) OVER everything AS BIGINT) AS cells,
+        sum(a.atoms) OVER below AS atoms_below, sum(a.atoms) OVER everything - sum(a.atoms) OVER below AS atoms_above,
+        sum(a.unbiased) OVER below AS unbiased_below,
+        sum(a.unbiased) OVER everything - sum(a.unbiased) OVER below AS unbiased_above
+    FROM (
+        SELECT along.*, bins.atoms
+        FROM along JOIN chosen ON chosen.period = along.period
+        JOIN given ON true
+        LEFT JOIN bins ON bins.grid = chosen.grid AND bins.axis = given.axis AND bins.position = along.position
+    ) AS a, given
     WINDOW
         below AS (PARTITION BY a.period ORDER BY a.position ROWS UNBOUNDED PRECEDING),
         everything AS (PARTITION BY a.period)
@@ -82,29 +90,42 @@ span_variances AS (
     FROM span_squares AS s
     GROUP BY s.period, s.position
 ),
+-- Of reports: the variance at each edge, and the most by which it changes with a record in the balance.
+report_variances AS (
+    SELECT
+        e.period, e.position, {report_contrast} AS variance,
+        greatest(
+            abs(c.gamma * (1 - e.q) + c.delta * (e.atoms_below - e.q * (e.atoms_below + e.atoms_above))),
+            abs(c.gamma * e.q - c.delta * (e.atoms_below - e.q * (e.atoms_below + e.atoms_above)))
+        ) AS slope
+    FROM edges AS e JOIN chosen AS c ON c.period = e.period
+    WHERE c.step IS NOT NULL
+),
 reaching AS (
-    SELECT v.*, if(v.variance > 0, {bound}, 0) AS half_width
+    SELECT v.*, CASE WHEN v.step IS NOT NULL THEN {report_bound} WHEN v.variance > 0 THEN {bound} ELSE 0 END AS half_width
     FROM (
         SELECT
-            edges.*, chosen.revision, chosen.grid, chosen.noise_scale, chosen.noise_variance, chosen.decay,
-            s.linear_variance,
+            edges.*, chosen.revision, chosen.grid, chosen.has_bars, chosen.noise_variance, chosen.decay, chosen.step,
+            coalesce(s.linear_variance, r.variance) AS linear_variance, r.slope,
             coalesce(
                 s.linear_variance,
+                r.variance,
                 chosen.noise_variance
                     * ((1 - edges.q) ** 2 * edges.cells_below + edges.q ** 2 * (edges.cells - edges.cells_below))
             ) AS variance,
-            0.05 / greatest(1, spans.final - spans.first) AS missed,
+            0.05 / greatest(1, spans.final - spans.first) AS missed, sqrt(2 * ln(2 / missed)) AS factor,
             edges.position = spans.first AS is_first, edges.position = spans.final AS is_last
         FROM edges
         JOIN chosen ON chosen.period = edges.period
         JOIN spans ON spans.grid = chosen.grid
         LEFT JOIN span_variances AS s ON s.period = edges.period AND s.position = edges.position
+        LEFT JOIN report_variances AS r ON r.period = edges.period AND r.position = edges.position
     ) AS v
 ),
 -- The first and the last bin that the band leaves open.
 bounded AS (
     SELECT
-        r.period, any_value(r.revision) AS revision, any_value(r.grid) AS grid, any_value(r.noise_scale) AS noise_scale,
+        r.period, any_value(r.revision) AS revision, any_value(r.grid) AS grid, any_value(r.has_bars) AS has_bars,
         any_value(r.linear_variance) AS linear_variance, any_value(r.cells) AS cells, any_value(r.q) AS q,
         any_value(r.estimate) AS total,
         coalesce(
@@ -158,19 +179,19 @@ SELECT
         barred.bin_lower + greatest(0, least(1, barred.within)) * (barred.bin_upper - barred.bin_lower),
         NULL
     ) AS estimate,
-    if(barred.noise_scale IS NULL, NULL, barred.ci_lower) AS ci_lower,
-    if(barred.noise_scale IS NULL, NULL, barred.ci_upper) AS ci_upper,
+    if(NOT barred.has_bars, NULL, barred.ci_lower) AS ci_lower,
+    if(NOT barred.has_bars, NULL, barred.ci_upper) AS ci_upper,
     CASE
-        WHEN barred.noise_scale IS NULL THEN 'noise_only'
+        WHEN NOT barred.has_bars THEN 'noise_only'
         WHEN barred.linear_variance IS NULL THEN 'unbiased'
         ELSE 'linear'
     END AS basis,
     barred.cells,
     barred.lower_end || ' to ' || barred.upper_end AS bin,
-    if(barred.noise_scale IS NULL, NULL, barred.low || ' to ' || barred.high) AS ci_bins,
+    if(NOT barred.has_bars, NULL, barred.low || ' to ' || barred.high) AS ci_bins,
     CASE
         WHEN barred.position IS NULL THEN '{no_whole}'
-        WHEN barred.noise_scale IS NULL THEN '{no_interval}'
+        WHEN NOT barred.has_bars THEN '{no_interval}'
         WHEN NOT (barred.bin_lower >= barred.ci_lower AND barred.bin_upper <= barred.ci_upper) THEN '{smoothed}'
         WHEN NOT (isfinite(barred.bin_lower) AND isfinite(barred.bin_upper)) THEN '{open_bin}'
     END AS note

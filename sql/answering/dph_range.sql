@@ -52,6 +52,7 @@ covered AS (
     GROUP BY p.name, p.grid
 ),
 {nested},
+{atoms},
 {sums},
 barred AS (
     SELECT

@@ -1,6 +1,6 @@
 -- What share of a box lies in a part of it, with its error bar: one row for each period (its latest revision), in order.
 -- The interval joins those of the part and of the rest of the box, which hold together with 95 %, so it is somewhat wide; of
--- linear estimates those of the part and of the box, which is wider where the share is large.
+-- linear estimates (but not of those from reports) those of the part and of the box, which is wider where the share is large.
 -- In: the release's table; the part and the whole as boxes, as dph_box takes them (the part is what both hold); a period.
 CREATE OR REPLACE MACRO {schema}dph_share(release_name, part, whole := '{}', period := NULL) AS TABLE
 WITH
@@ -20,15 +20,17 @@ named AS (
 ),
 {boxes},
 {nested},
+{atoms},
 {sums},
--- Of independent cells the rest of the box, of linear estimates the box itself.
+-- Of independent cells and of reports the rest of the box, of other linear estimates the box itself.
 pairs AS (
     SELECT
-        whole.period, whole.revision, whole.noise_scale, whole.noise_variance,
-        part.linear_variance, whole.linear_variance AS whole_variance,
-        part.cells, part.estimate, part.unbiased,
-        whole.cells - if(part.linear_variance IS NULL, part.cells, 0) AS other_cells,
-        whole.unbiased - if(part.linear_variance IS NULL, part.unbiased, 0) AS other_unbiased,
+        part.* EXCLUDE (name),
+        part.linear_variance IS NULL OR part.step IS NOT NULL AS by_rest,
+        whole.linear_variance AS whole_variance,
+        whole.cells - if(by_rest, part.cells, 0) AS other_cells,
+        whole.atoms - part.atoms AS other_atoms,
+        whole.unbiased - if(by_rest, part.unbiased, 0) AS other_unbiased,
         whole.estimate AS whole_estimate
     FROM summed AS whole JOIN summed AS part ON part.period = whole.period
     WHERE whole.name = 'whole' AND part.name = 'part'
@@ -37,8 +39,10 @@ reaching AS (
     SELECT summed.*, {reach_of_two} AS part_reach FROM pairs AS summed
 ),
 others AS (
-    SELECT r.* EXCLUDE (cells, linear_variance), r.cells AS part_cells, r.linear_variance AS part_variance,
-        r.other_cells AS cells, r.whole_variance AS linear_variance
+    SELECT
+        r.* EXCLUDE (cells, linear_variance, slope), r.cells AS part_cells, r.linear_variance AS part_variance,
+        r.other_cells AS cells, coalesce({report_variance}, r.whole_variance) AS linear_variance,
+        abs(r.gamma + r.delta * r.other_atoms) AS slope
     FROM reaching AS r
 ),
 bounds AS (
@@ -52,23 +56,26 @@ bounds AS (
 ),
 barred AS (
     SELECT
-        b.period, b.revision, b.part_cells AS cells, b.noise_scale,
+        b.period, b.revision, b.part_cells AS cells, b.has_bars,
         if(b.whole_estimate > 0, greatest(0, least(1, b.estimate / b.whole_estimate)), NULL) AS sound,
         if(b.whole_estimate > 0, b.estimate / b.whole_estimate, NULL) AS share,
         CASE
-            WHEN b.noise_scale IS NULL THEN NULL
+            WHEN NOT b.has_bars THEN NULL
             WHEN b.part_lower <= 0 THEN 0
-            WHEN b.linear_variance IS NULL THEN b.part_lower / (b.part_lower + b.other_upper)
+            WHEN b.by_rest THEN b.part_lower / (b.part_lower + b.other_upper)
             ELSE least(1, b.part_lower / b.other_upper)
         END AS ci_lower,
         CASE
-            WHEN b.noise_scale IS NULL THEN NULL
-            WHEN b.linear_variance IS NULL THEN if(b.other_lower <= 0, 1, b.part_upper / (b.part_upper + b.other_lower))
+            WHEN NOT b.has_bars THEN NULL
+            WHEN b.by_rest THEN if(b.other_lower <= 0, 1, b.part_upper / (b.part_upper + b.other_lower))
             ELSE if(b.other_lower <= b.part_upper, 1, b.part_upper / b.other_lower)
         END AS ci_upper,
-        if(b.linear_variance IS NULL,
-            sqrt(b.noise_variance * ((1 - sound) ** 2 * b.part_cells + sound ** 2 * b.cells)),
-            sqrt(b.part_variance) + sound * sqrt(b.linear_variance)) / b.whole_estimate AS noise_error,
+        CASE
+            WHEN b.linear_variance IS NULL
+                THEN sqrt(b.noise_variance * ((1 - sound) ** 2 * b.part_cells + sound ** 2 * b.cells))
+            WHEN b.by_rest THEN sqrt({report_contrast})
+            ELSE sqrt(b.part_variance) + sound * sqrt(b.linear_variance)
+        END / b.whole_estimate AS noise_error,
         b.linear_variance
     FROM bounds AS b
 ),
@@ -81,14 +88,14 @@ SELECT
     barred.ci_lower,
     barred.ci_upper,
     CASE
-        WHEN barred.noise_scale IS NULL THEN 'noise_only'
+        WHEN NOT barred.has_bars THEN 'noise_only'
         WHEN barred.linear_variance IS NULL THEN 'unbiased'
         ELSE 'linear'
     END AS basis,
     barred.cells,
     CASE
         WHEN barred.share IS NULL THEN '{no_whole}'
-        WHEN barred.noise_scale IS NULL THEN '{no_interval}'
+        WHEN NOT barred.has_bars THEN '{no_interval}'
         WHEN barred.share NOT BETWEEN 0 AND 1 THEN '{no_share}'
         WHEN barred.share NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN '{smoothed}'
     END AS note

@@ -13,6 +13,7 @@ boxes AS (SELECT 'box' AS source, JSON '{}' AS box),
 named AS (SELECT 'box' AS name, 'box' AS source),
 {boxes},
 {nested},
+{atoms},
 {sums},
 barred AS (
     SELECT summed.*, {reach} AS half_width

@@ -8,6 +8,7 @@ from typing import Any
 
 import by_hand
 import pytest
+import reported
 from answering_scenario import AXES, made
 from typer.testing import CliRunner, Result
 
@@ -21,6 +22,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     opened = Store.create(tmp_path_factory.mktemp("project") / "store")
     for kind in ("cells", "tree", "smoothed", "none"):
         by_hand.publish(opened.public, made(kind), AXES, kind)
+    reported.publish(opened.public, reported.estimate([reported.AGE]), [reported.AGE])
     return opened
 
 
@@ -74,13 +76,26 @@ def test_a_range_that_cuts_bins_is_answered_by_the_bins_within_and_around(store:
     found = facts(store, "cells", "--where", "day in [2026-01-07, 2026-01-21) and region = 'S'")
     within = facts(store, "cells", "--where", "day in [2026-01-12, 2026-01-19) and region = 'S'")
     around = facts(store, "cells", "--where", "day in [2026-01-05, 2026-01-26) and region = 'S'")
-    assert found["covers"] == "partly"
-    assert (found["inner"]["estimate"], found["outer"]["estimate"]) == (within["estimate"], around["estimate"])
     assert (found["lower"], found["upper"]) == (within["lower"], around["upper"])
+    assert "cut bins of day" in found["note"]
     assert "cut bins of day" in answered(store, "cells", "--where", "day in [2026-01-07, 2026-01-21)").stdout
 
 
-def test_two_ranges_that_cut_bins_are_refused(store: Store) -> None:
-    refused = answered(store, "cells", "--where", "day < 2026-01-07 and age < 7")
-    assert refused.exit_code == 1
-    assert "cuts the bin" in str(refused.exception)
+def test_two_ranges_that_cut_bins_are_answered_together(store: Store) -> None:
+    found = facts(store, "cells", "--where", "day < 2026-01-07 and age < 7")
+    assert "cut bins of" in found["note"] and "day" in found["note"] and "age" in found["note"]
+    assert found["lower"] == 0
+
+
+def test_a_release_of_the_local_model_is_answered_too(store: Store) -> None:
+    made_of = reported.estimate([reported.AGE])
+    found, box = facts(store, "town_age", "--where", "age in [6, 45)"), made_of.box(age=(6, 45))
+    assert (found["estimate"], found["lower"], found["upper"]) == (box.estimate, box.lower, box.upper)
+    assert (found["basis"], found["noise_error"]) == ("linear", box.noise_error)
+    cut = facts(store, "town_age", "--where", "age in [7, 45)")
+    inner, outer = made_of.box(age=(18, 45)), made_of.box(age=(6, 45))
+    assert (cut["lower"], cut["upper"], cut["cells"]) == (inner.lower, outer.upper, outer.cells)
+    rows = facts(store, "town_age", "--by", "age")["rows"]
+    assert [row["estimate"] for row in rows] == made_of.values.tolist()
+    assert {row["basis"] for row in rows} == {"linear"}
+    assert "95 % interval" in answered(store, "town_age").stdout

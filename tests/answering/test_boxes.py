@@ -106,8 +106,7 @@ def test_open_ends_take_in_below_and_above_but_never_other() -> None:
 def test_ends_are_compared_as_the_doubles_nearest_to_their_digits() -> None:
     assert MADE.box(height=(0.1, 0.3)).cells == 2 * 15
     assert MADE.box(height=(Fraction(1, 10), np.float64(0.3))).cells == 2 * 15
-    with pytest.raises(QuestionRefused, match=r"0\.30000000000000004 cuts the bin from 0\.3 to 0\.4; use one of"):
-        MADE.box(height=(0.1, 0.1 + 0.2))
+    assert "cut bins of height" in MADE.box(height=(0.1, 0.1 + 0.2)).note
 
 
 def test_an_interval_is_cut_off_at_zero() -> None:
@@ -143,7 +142,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"height": "0.1"}, r"takes a range \(low, high\)"),
     ({"height": (0, 0.1, 0.2)}, r"takes a range \(low, high\)"),
     ({"height": None}, r"takes a range \(low, high\)"),
-    ({"age": (20, 65)}, "20 cuts the bin from 18 to 65; use one of these edges"),
     ({"age": (18, 66)}, "66 cuts the cells above the last edge; use 65, or leave that end open"),
     ({"age": (-1, 18)}, "-1 cuts the cells below the first edge; use 0, or leave that end open"),
     ({"age": (18, 18)}, r"the range \[18, 18\) is empty"),
@@ -174,7 +172,7 @@ def test_other_is_refused_where_there_is_none() -> None:
 def test_edges_are_named_with_all_their_digits() -> None:
     made = by_hand.estimate([{"column": "income", "edges": [12345678, 12345679, 999999999999999]}])
     with pytest.raises(QuestionRefused, match="the bin from 12345679 to 999999999999999;"):
-        made.box(income=(12345680, None))
+        answer_box(made.domain, made.values, made.unbiased, {"income": (12345680, None)})
 
 
 @pytest.mark.parametrize("scale", [SCALE, None], ids=str)

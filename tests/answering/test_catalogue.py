@@ -18,6 +18,7 @@ from by_hand import AGE, HEIGHT, WARD
 
 from dphist_pipeline.answering.boxes import Wanted
 from dphist_pipeline.answering.catalogue import build_catalogue
+from dphist_pipeline.answering.chosen_cells import QuestionRefused
 from dphist_pipeline.answering.intervals import half_width_of_sum
 from dphist_pipeline.releases import Release
 
@@ -185,7 +186,7 @@ def test_it_answers_however_it_is_opened(
 
 REFUSED = {
     "{'wrad': 'surgery'}": "there is no axis wrad in period 2026-03-02; the axes are age, ward",
-    "{'age': [20, 65]}": "axis age: 20 is not an edge; the nearest are 18.0 and 65.0",
+    "{'age': [20, 65]}": "axis age: 20 is not an edge; the nearest are 18.0 and 65.0; dph_range takes any end",
     "{'age': [18, 66]}": "axis age: 66 is not an edge; the nearest are 65.0",
     '\'{"age": [18, "NaN"]}\'': "axis age takes a range as [low, high]",
     "{'age': [18]}": "axis age takes a range as [low, high]",
@@ -211,6 +212,25 @@ def test_a_wrong_question_is_refused_whatever_is_read_of_its_answer(
     query = f"SELECT {columns} FROM r.dph_box('r.weekly', {box})".replace("{}, ", "'{}', ")
     with pytest.raises(duckdb.Error, match=f"dph_box: .*{re.escape(message)}"):
         ask(catalogue, query)
+
+
+def test_a_box_that_cuts_bins_names_the_call_that_answers_it(
+    latest: dict[tuple[str, str], Release], catalogue: Path
+) -> None:
+    release = latest["weekly", PERIODS[0]]
+    assert "cut bins of age" in release.answer(age=(20, 65)).note
+    with pytest.raises(QuestionRefused, match=r"20 cuts the bin from 18 to 65; .* `Release\.answer`"):
+        release.band(box={"age": (20, 65)})
+    assert release.range("age", 20, 65).covers == "partly"
+    with pytest.raises(duckdb.Error, match=r"nearest are 18\.0 and 65\.0; dph_range takes any end$"):
+        ask(catalogue, "FROM r.dph_box('r.weekly', {'age': [20, 65]})")
+    assert {row["covers"] for row in ask(catalogue, "FROM r.dph_range('r.weekly', 'age', 20, 65)")} == {
+        "inner",
+        "outer",
+    }
+    for beyond, edge in (("[-1, 0.1]", "0.0"), ("[0.1, 7]", "0.4")):  # dph_range refuses these, too
+        with pytest.raises(duckdb.Error, match=rf"is not an edge; the nearest are {edge}$"):
+            ask(catalogue, f"FROM r.dph_box('r.classes', {{'height': {beyond}}})")
 
 
 def test_a_period_without_the_axis_refuses_instead_of_answering_for_all(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 Prints two tables and writes them as JSON to benchmarks/results/audit.json: for every way through every mechanism, what
 replays on neighbours found and the empirical lower bound on epsilon; for every planted fault, which audit caught it.
 The tightest replay is the largest part that a kind of door lost of what it may lose: 1 says that its bound is reached.
-Ends with 1 if a replay finds anything, a bound at 1 - 10^-6 exceeds its epsilon, or a planted fault passes.
+In the local model the likelihoods of all reports stand for the replay: they are exact, and the tightest is the largest
+part of epsilon that a report tells.
+Ends with 1 if one of them finds anything, a bound at 1 - 10^-6 exceeds its epsilon, or a planted fault passes.
 
     python tests/audits/audit_report.py [--seconds 16] [--most 100000] [--processes 2] [--replays 100]
 """
@@ -30,6 +32,7 @@ import numpy as np  # noqa: E402
 from audited_ways import WAYS, Way  # noqa: E402
 from black_box import Bound, cells_as_trials  # noqa: E402
 from grey_box import Audited, Verdict  # noqa: E402
+from local_ways import LOCAL_FAULTS, LOCAL_WAYS  # noqa: E402
 from neighbours import audit, bounded  # noqa: E402
 from office import Office  # noqa: E402
 from planted import FAULTS, Fault, caught_by_replay  # noqa: E402
@@ -58,11 +61,20 @@ def audited(way: Way, seconds: float, most: int, replays: int) -> Row:
     return _row(str(way), str(pair), bound, replayed(way, replays))
 
 
-def _row(name: str, pair: str, bound: Bound, replays: Verdict) -> Row:
-    facts = {"epsilon": float(EPSILON), "at_95": bound.shown, "at_1e-6": bound.sure}
+def audited_locally(number: int) -> Row:
+    """One way in which contributors answer."""
+    way = LOCAL_WAYS[number]
+    exact = way.likelihoods()
+    here, there = (", ".join(map(str, values)) for values in way.pair)
+    verdict = Verdict(exact.findings, {"likelihood": exact.most})
+    return _row(way.name, f"{here} | {there}", way.bound(), verdict, way.question.epsilon)
+
+
+def _row(name: str, pair: str, bound: Bound, replays: Verdict, epsilon: Fraction = EPSILON) -> Row:
+    facts = {"epsilon": float(epsilon), "at_95": bound.shown, "at_1e-6": bound.sure}
     facts |= {"trials": bound.trials, "neighbours": pair, "event": bound.event}
     facts |= {"replay": replays.findings, "tightness": replays.tightness}
-    facts |= {"passed": bound.sure <= EPSILON and not replays.findings}
+    facts |= {"passed": bound.sure <= epsilon and not replays.findings}
     return {"way": name, **facts}
 
 
@@ -74,13 +86,24 @@ def planted(number: int) -> Row:
     if fault.trials:
         with fault.within():
             bound = bounded(fault.audited, fault.pair, fault.trials)
+    return _fault_row(fault.name, by_replay, bound, fault.epsilon)
+
+
+def planted_locally(number: int) -> Row:
+    """Which audit catches a fault of a contributor's program."""
+    fault = LOCAL_FAULTS[number]
+    return _fault_row(fault.name, fault.likelihoods().findings, fault.bound(), fault.question.epsilon, "likelihood")
+
+
+def _fault_row(name: str, found: list[str], bound: Bound | None, epsilon: Fraction, exact: str = "replay") -> Row:
     return {
-        "fault": fault.name,
-        "replay": by_replay,
-        "epsilon": float(fault.epsilon),
+        "fault": name,
+        "replay": found,
+        "exact": exact,
+        "epsilon": float(epsilon),
         "at_95": bound and bound.shown,
         "at_1e-6": bound and bound.sure,
-        "caught": bool(by_replay) or bool(bound and bound.sure > fault.epsilon),
+        "caught": bool(found) or bool(bound and bound.sure > epsilon),
     }
 
 
@@ -90,7 +113,7 @@ def planted_in_records(name: str) -> Row:
         os.environ.pop(variable, None)
     with tempfile.TemporaryDirectory() as folder:
         found = found_in_records(Office(Path(folder) / "office"), name)
-    return {"fault": name, "replay": found, "epsilon": 0.5, "at_95": None, "at_1e-6": None, "caught": bool(found)}
+    return _fault_row(name, found, None, Fraction(1, 2))
 
 
 def run(task: Callable[[], Row]) -> Row:
@@ -102,7 +125,7 @@ def run(task: Callable[[], Row]) -> Row:
 def tables(rows: Iterable[Row], faults: Iterable[Row]) -> str:
     """Both as Markdown."""
     lines = [
-        "| way | ε | at 95 % | at 1 - 10⁻⁶ | trials | neighbours | replays, tightest |",
+        "| way | ε | at 95 % | at 1 - 10⁻⁶ | trials | neighbours | replays or likelihoods, tightest |",
         "|---|---|---|---|---|---|---|",
     ]
     for row in rows:
@@ -113,13 +136,13 @@ def tables(rows: Iterable[Row], faults: Iterable[Row]) -> str:
         lines.append(f"| {row['way']} | {bounds} | {row['trials']:,} | {neighbours} | {verdict} |")
     lines += [
         "",
-        "| planted fault | replay | black box at 95 % | at 1 - 10⁻⁶, of ε | caught by |",
+        "| planted fault | replay or likelihood | black box at 95 % | at 1 - 10⁻⁶, of ε | caught by |",
         "|---|---|---|---|---|",
     ]
     for row in faults:
         seen = row["at_1e-6"] is not None
         bounds = f"{row['at_95']:.2f} | {row['at_1e-6']:.2f} of {row['epsilon']:g}" if seen else "– | –"
-        by = ["replay"] * bool(row["replay"]) + ["black box"] * bool(seen and row["at_1e-6"] > row["epsilon"])
+        by = [row["exact"]] * bool(row["replay"]) + ["black box"] * bool(seen and row["at_1e-6"] > row["epsilon"])
         replay = row["replay"][0] if row["replay"] else "–"
         lines.append(f"| {row['fault']} | {replay} | {bounds} | {' and '.join(by) or '**nobody**'} |")
     return "\n".join(lines)
@@ -137,8 +160,10 @@ def main() -> int:
     start = time.perf_counter()
     with multiprocessing.get_context("spawn").Pool(asked.processes, maxtasksperchild=8) as pool:
         ways = [partial(audited, way, asked.seconds, asked.most, asked.replays) for way in WAYS]
+        ways += [partial(audited_locally, number) for number in range(len(LOCAL_WAYS))]
         faults = [partial(planted, number) for number in range(len(FAULTS))]
         faults += [partial(planted_in_records, name) for name in RECORD_FAULTS]
+        faults += [partial(planted_locally, number) for number in range(len(LOCAL_FAULTS))]
         rows = pool.imap(run, [geometric, *ways])
         found = pool.imap(run, faults)
         made, caught = list(rows), list(found)

@@ -14,6 +14,7 @@ import duckdb
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import reported
 from office import AGE, FILES, RECORDS, WARD, Office
 
 from dphist_pipeline.privacy import noise
@@ -185,3 +186,18 @@ def test_the_bytes_are_a_function_of_the_released_values_alone(
     other.released("--store", str(other.store))
     for name in ("histogram.parquet", "groups.parquet"):
         assert (office.published() / name).read_bytes() == (other.published("beds") / name).read_bytes()
+
+
+def test_the_audit_of_the_local_model_states_its_law_beside_these_facts(tmp_path: Path) -> None:
+    axes = [reported.AGE]
+    folder = reported.publish(tmp_path, reported.estimate(axes), axes).path
+    audit = json.loads((folder / "audit.json").read_text())
+    written = [*AUDIT_KEYS[AUDIT_KEYS.index("epsilon") : AUDIT_KEYS.index("noise")], "report_law", "atoms", "noise"]
+    assert list(audit)[list(audit).index("epsilon") :] == [*written, *AUDIT_KEYS[AUDIT_KEYS.index("noise") + 1 :]]
+    assert list(audit["report_law"]) == ["alpha", "beta", "gamma", "delta", "step"]
+    assert audit["atoms"] == reported.ATOMS
+    assert (audit["unbiased_noise_scale"], audit["unbiased_covariance"]) == (None, None)
+    assert audit["noise"] == "made by every contributor: reports are random, by coins whose chances the settings give"
+    for file, schema in (("histogram", HISTOGRAM), ("groups", GROUPS), ("audit", AUDIT)):
+        found = {field.name: str(field.type) for field in pq.read_schema(folder / f"{file}.parquet")}
+        assert found == {name: kind for name, kind in schema.items() if name != "ward"}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from html.parser import HTMLParser
+from itertools import pairwise
 from typing import Any
 
 import by_hand
@@ -25,6 +27,8 @@ FACTS: dict[str, Any] = {
     "ledger": {"number": 9, "hash": "ab" * 32, "charged_at": "2026-03-17T06:00:00Z"},
     "versions": {"python": "3.11.7", "dphist-pipeline": "0.1.0"},
 }
+HOSTILE = "<script>alert('1')</script> \"q\" & </style></title>\u202etfel ot thgir\u202c \x07 " + "x" * 160
+SHOWN_HOSTILE = "<script>alert('1')</script> \"q\" & </style></title>\ufffdtfel ot thgir\ufffd \ufffd xx"
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
 
@@ -85,3 +89,36 @@ def noisy(axes: list[dict[str, Any]], values: NDArray[np.float64], scale: Fracti
     """Noisy cells of another scale."""
     cells = NoisyCells(values, scale)
     return Estimate(domain_of(axes), values, (("counts", 3 / scale),), cells)
+
+
+def assert_fetches_and_runs_nothing(page: str) -> None:
+    """Every element is closed, none can load or run anything, and links stay on the page."""
+    read = Read(page)
+    assert read.open == []
+    assert not {"script", "link", "iframe", "img", "object", "form"} & {name for name, _ in read.elements}
+    for name, attributes in read.elements:
+        assert not any(key.startswith("on") or key in ("src", "srcset", "action") for key in attributes)
+        if name == "a":
+            assert str(attributes["href"]).startswith("#")
+    assert not re.search(r"url\(|@import|https?://", page.replace("http-equiv", ""))
+
+
+def assert_can_be_read_without_eyes_and_mouse(page: str) -> None:
+    """Headings follow each other, landmarks are there once, pictures have words, what scrolls can be reached."""
+    read = Read(page)
+    headings = [int(name[1]) for name, _ in read.elements if re.fullmatch("h[1-6]", name)]
+    assert headings[0] == 1 and headings.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(headings))
+    for landmark in ("header", "nav", "main", "footer"):
+        assert len(read.named(landmark)) == 1
+    identifiers = [str(attributes["id"]) for _, attributes in read.elements if "id" in attributes]
+    assert len(identifiers) == len(set(identifiers))
+    for link in read.named("a"):
+        assert str(link["href"])[1:] in identifiers
+    pictures = read.named("svg")
+    assert pictures and all(picture["role"] == "img" and picture["aria-label"] for picture in pictures)
+    assert len(read.named("details")) == len(pictures)
+    for scrolled in [one for one in read.named("div") if str(one.get("class")).startswith("scroll")]:
+        assert scrolled["tabindex"] == "0" and scrolled["role"] == "region" and scrolled["aria-label"]
+    assert len(read.named("caption")) == len(read.named("table"))
+    assert read.named("html")[0]["lang"] == "en"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from fractions import Fraction
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,18 @@ import duckdb
 import numpy as np
 import pytest
 from by_hand import AGE, HEIGHT, WARD
-from carded import FACTS, Read, card, made, noisy, without_bars
+from carded import (
+    FACTS,
+    HOSTILE,
+    SHOWN_HOSTILE,
+    Read,
+    assert_can_be_read_without_eyes_and_mouse,
+    assert_fetches_and_runs_nothing,
+    card,
+    made,
+    noisy,
+    without_bars,
+)
 
 from dphist_pipeline import mechanisms
 from dphist_pipeline.answering.catalogue import build_catalogue
@@ -27,41 +37,17 @@ COUNTY: dict[str, Any] = {
     **{"column": "county", "values": ["01", "02"], "labels": ["Autauga", "Kodiak"]},
     "levels": {"state": ["Alabama", "Alaska"]},
 }
-HOSTILE = "<script>alert('1')</script> \"q\" & </style></title>\u202etfel ot thgir\u202c \x07 " + "x" * 160
 GRIDS = {"one": [AGE], "two": [AGE, WARD], "three": [WARD, DAY, COUNTY], "five": [AGE, WARD, HEIGHT, DAY, COUNTY]}
 
 
 @pytest.mark.parametrize("axes", GRIDS.values(), ids=GRIDS)
 def test_a_card_is_one_page_that_fetches_nothing_and_runs_nothing(axes: list[dict[str, Any]]) -> None:
-    read = Read(card(axes))
-    assert read.open == []
-    assert not {"script", "link", "iframe", "img", "object", "form"} & {name for name, _ in read.elements}
-    for name, attributes in read.elements:
-        assert not any(key.startswith("on") or key in ("src", "srcset", "action") for key in attributes)
-        if name == "a":
-            assert str(attributes["href"]).startswith("#")
-    assert not re.search(r"url\(|@import|https?://", card(axes).replace("http-equiv", ""))
+    assert_fetches_and_runs_nothing(card(axes))
 
 
 @pytest.mark.parametrize("axes", GRIDS.values(), ids=GRIDS)
 def test_a_card_can_be_read_without_eyes_and_without_a_mouse(axes: list[dict[str, Any]]) -> None:
-    read = Read(card(axes))
-    headings = [int(name[1]) for name, _ in read.elements if re.fullmatch("h[1-6]", name)]
-    assert headings[0] == 1 and headings.count(1) == 1
-    assert all(after <= before + 1 for before, after in pairwise(headings))
-    for landmark in ("header", "nav", "main", "footer"):
-        assert len(read.named(landmark)) == 1
-    identifiers = [str(attributes["id"]) for _, attributes in read.elements if "id" in attributes]
-    assert len(identifiers) == len(set(identifiers))
-    for link in read.named("a"):
-        assert str(link["href"])[1:] in identifiers
-    pictures = read.named("svg")
-    assert pictures and all(picture["role"] == "img" and picture["aria-label"] for picture in pictures)
-    assert len(read.named("details")) == len(pictures)
-    for scrolled in [one for one in read.named("div") if str(one.get("class")).startswith("scroll")]:
-        assert scrolled["tabindex"] == "0" and scrolled["role"] == "region" and scrolled["aria-label"]
-    assert len(read.named("caption")) == len(read.named("table"))
-    assert read.named("html")[0]["lang"] == "en"
+    assert_can_be_read_without_eyes_and_mouse(card(axes))
 
 
 def test_it_says_what_was_counted_for_whom_and_at_what_price() -> None:
@@ -137,8 +123,7 @@ def test_every_name_is_shown_and_none_is_markup() -> None:
     read = Read(page)
     assert not read.named("script")
     assert len(read.named("style")) == len(read.named("title")) == 1
-    shown = "<script>alert('1')</script> \"q\" & </style></title>\ufffdtfel ot thgir\ufffd \ufffd xx"
-    assert read.text.count(shown) >= 5
+    assert read.text.count(SHOWN_HOSTILE) >= 5
     assert not {"\u202e", "\u202c", "\x07"} & set(page)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from by_hand import AGE, HEIGHT, WARD
 from carded import card
+from carded_reports import SAMPLED, made
 
 LONG = {"column": "place", "values": ["surgery", "x" * 200, "a very long name of a ward that goes on", "漢字" * 20]}
 DAY = {"column": "day", "calendar": "day", "start": "2025-01-01", "stop": "2026-01-01"}
@@ -25,6 +26,17 @@ PAGES: dict[str, list[dict[str, Any]]] = {
     "days": [DAY, WARD],
     "large": [INCOME, {"column": "county", "values": [f"{number:05d}" for number in range(300)]}],
     "one": [AGE],
+}
+OF_REPORTS: dict[str, dict[str, Any]] = {
+    "of reports": {"title": "Ages", "values_per_contributor": 3, "nonnegative": True},
+    "sampled": {
+        **{**SAMPLED, "collection": "sampled", "value": "a_rather_long_name_of_what_was_asked", "stop": 1000},
+        "consumers": [{"name": "city", "epsilon": "1/7", "edges": [0, 7, 1000]}],
+    },
+    "fine": {
+        **{"collection": "fine", "protocol": "shp", "round": "2026-03-02"},
+        "consumers": [{"name": "f", "epsilon": 7, "width": "0.1"}],
+    },
 }
 # Runs within a copy of the page; the page itself lets no script run.
 MEASURE = """<script>
@@ -70,25 +82,42 @@ def shown(program: str, page: Path, folder: Path, *more: str) -> tuple[str, str]
     return ran.stdout, ran.stderr
 
 
+@pytest.fixture(scope="module")
+def of_reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Cards of the local model."""
+    folder = tmp_path_factory.mktemp("reports")
+    return {name: made(folder / "store", **changes).card() for name, changes in OF_REPORTS.items()}
+
+
 @pytest.mark.parametrize("width", [400, 1400])
-def test_nothing_sticks_out_and_no_text_lies_on_another(chromium: str, tmp_path: Path, width: int) -> None:
-    cards = [re.sub(r"<meta http-equiv[^>]*>", "", card(axes)) for axes in PAGES.values()]
+def test_nothing_sticks_out_and_no_text_lies_on_another(
+    chromium: str, tmp_path: Path, of_reports: dict[str, str], width: int
+) -> None:
+    pages = [*(card(axes) for axes in PAGES.values()), *of_reports.values()]
+    cards = [re.sub(r"<meta http-equiv[^>]*>", "", page) for page in pages]
     bodies = [re.search("<body>(.*)</body>", page, re.DOTALL) for page in cards]
     head = cards[0].partition("<body>")[0]
     page = tmp_path / "cards.html"
     page.write_text(f"{head}<body>{''.join(body[1] for body in bodies if body)}{MEASURE}</body>", encoding="utf-8")
     elements, _ = shown(chromium, page, tmp_path / "profile", f"--window-size={width},900")
     attribute = re.search(r'data-found="([^"]*)"', elements)
-    assert attribute is not None and elements.count("<h1>") == len(PAGES)
+    assert attribute is not None and elements.count("<h1>") == len(pages)
     assert json.loads(unescape(attribute[1])) == {"width": 0, "outside": [], "touching": []}
 
 
-def test_the_browser_has_nothing_to_complain_of(chromium: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("width", [400, 1400])
+@pytest.mark.parametrize("model", ["central", "local"])
+def test_the_browser_has_nothing_to_complain_of(
+    chromium: str, tmp_path: Path, of_reports: dict[str, str], model: str, width: int
+) -> None:
     page = tmp_path / "card.html"
-    page.write_text(card([AGE, WARD], title="<script>alert(1)</script>"), encoding="utf-8")
-    elements, said = shown(chromium, page, tmp_path / "profile")
+    shown_here = (
+        card([AGE, WARD], title="<script>alert(1)</script>") if model == "central" else of_reports["of reports"]
+    )
+    page.write_text(shown_here, encoding="utf-8")
+    elements, said = shown(chromium, page, tmp_path / "profile", f"--window-size={width},900")
     assert "CONSOLE" not in said
-    assert "&lt;script&gt;" in elements and "</footer>" in elements
+    assert "</footer>" in elements and "<script>" not in elements
 
 
 def test_a_complaint_would_be_seen(chromium: str, tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from carded import FACTS
+from carded_reports import ALONE, SAMPLED, made
 
 from dphist_pipeline.publishing.deployment import deployment_yaml
 
@@ -39,13 +41,22 @@ def entry(**changes: Any) -> dict[str, Any]:
     return read
 
 
-def test_it_has_fields_of_the_registry_only_and_none_is_empty() -> None:
-    found = entry()
+def of_reports(folder: Path, **changes: Any) -> tuple[str, dict[str, Any]]:
+    """The file of a release of the local model, and what it says."""
+    text = (made(folder / "store", **changes).folder / "deployment.yaml").read_text(encoding="utf-8")
+    return text, yaml.safe_load(text)
+
+
+def assert_fields_of_the_registry(found: dict[str, Any]) -> None:
     assert list(found) == ["url_slug", "deployment"]
     assert list(found["deployment"]) == list(FIELDS)
     for part, fields in found["deployment"].items():
         assert set(fields) <= set(FIELDS[part])
         assert all(fields.values())
+
+
+def test_it_has_fields_of_the_registry_only_and_none_is_empty() -> None:
+    assert_fields_of_the_registry(entry())
 
 
 def test_it_says_what_the_audit_says() -> None:
@@ -69,3 +80,42 @@ def test_substituted_units_leave_their_number_unprotected() -> None:
         "number of privacy units"
         in entry(neighbours="substitute")["deployment"]["dp_variant"]["unprotected_quantities"]
     )
+
+
+@pytest.mark.parametrize("changes", [{}, ALONE, SAMPLED, {"nonnegative": True}], ids=["chp", "shp", "sampled", "moved"])
+def test_of_reports_it_has_fields_of_the_registry_only_too(tmp_path: Path, changes: dict[str, Any]) -> None:
+    assert_fields_of_the_registry(of_reports(tmp_path, **changes)[1])
+
+
+def test_of_reports_it_says_that_the_model_is_local(tmp_path: Path) -> None:
+    text, found = of_reports(tmp_path, values_per_contributor=3, title="Ages", round="2026-03-02")
+    said = found["deployment"]
+    assert said["basic"]["name"] == "Ages" and "20,000 random reports" in said["basic"]["description"]
+    assert said["deployment_model"]["model_name"] == "Local"
+    assert "never sees a value" in said["deployment_model"]["model_name_details"]
+    assert said["deployment_model"]["release_type"] == "Many releases"
+    assert said["privacy_loss"]["privacy_unit"] == "contributor, for one round"
+    assert said["privacy_loss"]["privacy_parameters"] == {"epsilon": 3.0}
+    assert "Exactly 3 for a contributor, 1 for each of 3 values" in said["privacy_loss"]["privacy_parameters_details"]
+    assert "Whether somebody contributed is not hidden" in said["privacy_loss"]["privacy_unit_details"]
+    assert "Who contributed" in said["dp_variant"]["unprotected_quantities"]
+    assert "Protocol chp" in said["implementation"]["mechanisms"] and "Zheng" in said["implementation"]["mechanisms"]
+    assert "ledger" not in text and "sensitivity" not in text and "None" not in text
+
+
+def test_of_reports_the_number_of_contributors_is_told_where_reports_tell_it(tmp_path: Path) -> None:
+    for name, changes, contributors in (
+        ("one", {}, 20_000),
+        ("several", {"values_per_contributor": 4}, 5_000),
+        ("summed", {"values_per_contributor": 4, "values": "summed"}, 20_000),
+        ("sampled", SAMPLED, None),
+    ):
+        text, found = of_reports(tmp_path, collection=name, **changes)
+        assert found["deployment"]["privacy_loss"].get("number_of_privacy_units") == contributors
+        assert ("# deployment.privacy_loss: number_of_privacy_units" in text) == (contributors is None)
+
+
+def test_of_reports_what_is_left_out_is_named(tmp_path: Path) -> None:
+    text, found = of_reports(tmp_path)
+    assert "publication_date" in text.partition("url_slug")[0]
+    assert "publication_date" not in found["deployment"]["basic"]

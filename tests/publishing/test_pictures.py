@@ -12,7 +12,7 @@ import pytest
 from by_hand import AGE, HEIGHT, SCALE, WARD
 
 from dphist_pipeline.answering.boxes import answer_box
-from dphist_pipeline.privacy.noisy import NestedCells, SharedNoise
+from dphist_pipeline.privacy.noisy import NestedCells, ReportedCells, ReportLaw, SharedNoise
 from dphist_pipeline.publishing.plots import all_pictures, main_picture
 from dphist_pipeline.publishing.plots_axes import along, seen
 from dphist_pipeline.publishing.plots_drawing import STEPS, alone, scale_of, shown_number, wrapped
@@ -88,6 +88,30 @@ def test_sums_and_intervals_are_the_answers_to_the_same_boxes(linear: bool) -> N
             assert (found.values[place, run], found.low[place, run], found.high[place, run]) == pytest.approx(
                 (answer.estimate, answer.lower, answer.upper), rel=1e-12
             )
+
+
+@pytest.mark.parametrize("delta", [0.0, -0.1])
+def test_bars_of_reports_have_the_intervals_of_their_own_sums(delta: float) -> None:
+    axes = [{"column": "x", "start": 0, "stop": 120, "width": 1}]
+    values = (np.arange(120.0) * 37 % 101 - 5) * 10
+    law = ReportLaw(alpha=400.0, beta=0.01, gamma=1.5, delta=delta, step=3.0)
+    cells = ReportedCells(values, 1 + np.arange(120) % 4, law)
+    found = sums(Grid.of_all(domain_of(axes), values, cells), [0], [60])
+    assert found.low is not None and found.high is not None and found.reach is not None
+    assert np.unique(found.reach).size > 20
+    for place in range(60):
+        answer = answer_box(domain_of(axes), values, cells, {"x": (place * 2.0, place * 2.0 + 2)})
+        assert (found.values[place], found.low[place], found.high[place]) == pytest.approx(
+            (answer.estimate, answer.lower, answer.upper), rel=1e-12
+        )
+
+
+def test_only_the_last_bin_of_reports_has_its_upper_end() -> None:
+    closed = along(axis_of({"column": "x", "edges": [0, 1, 2, 3]}), np.arange(3), 60, closed=True)
+    assert closed.labels == ("0 to under 1", "1 to under 2", "2 to 3")
+    assert closed.ticks == ("0", "1", "2–3")
+    part = along(axis_of({"column": "x", "edges": [0, 5, 10, 15]}), np.arange(2), 60, closed=True)
+    assert part.labels == ("0 to under 5", "5 to under 10")
 
 
 @pytest.mark.parametrize("number", range(1, 6))

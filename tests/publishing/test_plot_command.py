@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
+from carded_reports import made
 from office import Office
 
 from dphist_pipeline.publishing import plot
@@ -79,6 +80,36 @@ def test_png_without_its_library_is_refused_with_what_to_install(
     ran = released.run("plot", "wards", "--output", "out.png", "--store", released.store)
     assert ran.code == 1 and "dphist-pipeline[plots]" in ran.err
     assert not (released.folder / "out.png").exists()
+
+
+def test_a_release_of_the_local_model_is_drawn_in_every_format(office: Office) -> None:
+    here = made(office.store, title="Ages of readers")
+    for name in ("ages_city.svg", "out.html"):
+        ran = office.run("plot", "ages_city", "--output", name, "--store", office.store)
+        assert ran.code == 0, ran.err
+        assert "card.html" in ran.out.replace("\n", "")
+    svg = (office.folder / "ages_city.svg").read_text(encoding="utf-8")
+    assert svg == plot.release_svg(here.folder)
+    texts = " ".join(str(text.text) for text in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text"))
+    assert "Ages of readers" in texts and "intervals of the true numbers of values" in texts
+    page = (office.folder / "out.html").read_text(encoding="utf-8")
+    assert "95 to 100" in page and "The numbers of this picture" in page
+
+
+def test_a_part_of_a_release_of_the_local_model_is_drawn(office: Office) -> None:
+    made(office.store)
+    ran = office.run("plot", "ages_city", "--where", "age >= 85", "--output", "part.html", "--store", office.store)
+    assert ran.code == 0, ran.err
+    page = (office.folder / "part.html").read_text(encoding="utf-8")
+    assert "85 to under 90" in page and "95 to 100" in page and "80 to under 85" not in page
+
+
+def test_a_release_of_the_local_model_makes_a_png(office: Office) -> None:
+    pytest.importorskip("vl_convert")
+    made(office.store)
+    ran = office.run("plot", "ages_city", "--output", "out.png", "--store", office.store)
+    assert ran.code == 0, ran.err
+    assert (office.folder / "out.png").read_bytes().startswith(b"\x89PNG")
 
 
 def of_an_older_version(folder: Path) -> None:

@@ -18,7 +18,7 @@ from scipy import stats  # type: ignore[import-untyped]
 
 import dphist_pipeline as dph
 from dphist_pipeline import mechanisms
-from dphist_pipeline.answering.bands import band_half_width, chernoff_reach
+from dphist_pipeline.answering.bands import band_half_widths, chernoff_reach
 from dphist_pipeline.answering.cells import Cells
 from dphist_pipeline.answering.intervals import half_width_of_box, half_width_of_sum
 from dphist_pipeline.answering.quantiles import quantile_of_axis
@@ -106,7 +106,7 @@ def test_a_band_holds_all_cells_at_once_as_often_as_promised(scale: Fraction) ->
     runs, cells = 6000, 64
     largest = np.abs(noise.discrete_laplace(scale, runs * cells)).reshape(runs, cells).max(axis=1)
     for level in (0.5, 0.95):
-        reach = band_half_width(NoisyCells(np.zeros(cells), scale), cells, level)
+        reach = band_half_widths(NoisyCells(np.zeros(cells), scale), cells, level)
         assert not refused(int((largest <= reach).sum()), runs, level)
         assert refused(int((largest <= NARROW * reach).sum()), runs, level)
         pointwise = noise.half_width(scale, Fraction(level))
@@ -117,7 +117,7 @@ def test_a_band_holds_all_cells_at_once_as_often_as_promised(scale: Fraction) ->
 @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(7, 2), Fraction(2000)], ids=str)
 def test_a_band_is_the_narrowest_by_the_exact_law(scale: Fraction, cells: int) -> None:
     for level in (0.5, 0.95, 0.999):
-        reach = band_half_width(NoisyCells(np.zeros(1), scale), cells, level)
+        reach = band_half_widths(NoisyCells(np.zeros(1), scale), cells, level)
         outside = -np.expm1(np.log(level) / cells)
         exact = noise.half_width(scale, 1 - Fraction(float(outside) * (1 - 1e-12)))
         assert exact <= reach <= exact + 1

@@ -1,4 +1,4 @@
-"""Benchmarks are run by hand; this one is quick enough to see that it still runs."""
+"""Benchmarks are run by hand; these are quick enough to see that they still run."""
 
 from __future__ import annotations
 
@@ -20,3 +20,20 @@ def test_the_solvers_benchmark_runs_and_writes_json(tmp_path):
     assert {"v_optimal", "closest_neighbours", "optimal_groups", "consistent", "kd_boxes, 3-D"} <= solvers
     assert all(sorts > 0 for row in report["solvers"] for sorts in row["sorts"])
     assert all(row["milliseconds"] > 0 for row in report["papers"])
+
+
+def test_the_benchmark_of_the_local_model_runs_and_writes_json(tmp_path):
+    script, target = PROJECT / "benchmarks" / "local_model.py", tmp_path / "local_model.json"
+    command = [sys.executable, script, "--quick", "--large", "--to", target]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(target.read_text(encoding="utf-8"))
+    encodings = {"symmetric", "optimized", "grr"}
+    assert {(row["encoding"], row["epsilon"]) for row in report["timed"]} == {
+        (encoding, epsilon) for encoding in encodings for epsilon in (1, 3, 15)
+    }
+    assert {row["intervals"] for row in report["timed"]} == {26}
+    ratios = ("encode_per_save", "encode_per_packbits", "decode_per_load", "decode_per_unpackbits")
+    assert all(row[ratio] > 0 for row in report["timed"] for ratio in ratios)
+    assert {row["encoding"] for row in report["large"]} == encodings
+    assert all(0 < row["peak_gigabytes"] < 1 for row in report["large"])

@@ -15,7 +15,7 @@ from dphist_pipeline.publishing.plots_page import named, table
 
 def expected(facts: Facts) -> str:
     """The section on errors: of a cell, of ranges, of everything."""
-    unbiased = facts.grid.unbiased
+    unbiased = facts.drawn
     if unbiased is None:
         return (
             "<p>This mechanism measures groups of cells and spreads each sum over its group, so no cell has an "

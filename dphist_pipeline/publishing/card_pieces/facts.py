@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells, ReportedCells
 from dphist_pipeline.publishing.plots_page import exact, named
 from dphist_pipeline.publishing.plots_sums import Grid
 
@@ -63,6 +64,20 @@ class Facts:
         return neighbours == "substitute"
 
     @property
+    def drawn(self) -> NoisyCells | NestedCells | None:
+        """What a mechanism of the central model paid for: cells with noise that was drawn for them."""
+        if isinstance(self.grid.unbiased, ReportedCells):
+            raise TypeError("contributors made the noise of these cells")
+        return self.grid.unbiased
+
+    @property
+    def reported(self) -> ReportedCells:
+        """What the reports of the local model say."""
+        if not isinstance(self.grid.unbiased, ReportedCells):
+            raise TypeError("these cells were not estimated from reports")
+        return self.grid.unbiased
+
+    @property
     def smoothed(self) -> bool:
         """Whether estimates differ from the noisy counts that intervals come from."""
         unbiased = self.grid.unbiased
@@ -97,6 +112,12 @@ def swayed(epsilon: Fraction) -> tuple[str, str]:
     digits = 0 if most < 0.98 else 2
     high = math.ceil(most * 100 * 10**digits - 1e-9) / 10**digits
     return f"{100 - high:.{digits}f} %", f"{high:.{digits}f} %"
+
+
+def entries(shown: Mapping[str, str]) -> str:
+    """Facts by name, all of it HTML."""
+    listed = "".join(f"<dt>{name}</dt><dd>{fact}</dd>" for name, fact in shown.items())
+    return f"<dl class='facts'>{listed}</dl>"
 
 
 def counted(amount: int, one: str, many: str) -> str:

@@ -41,17 +41,36 @@ def _bins(axis: BinnedAxis) -> Iterator[str]:
     if isinstance(axis, CalendarAxis):
         yield f"{axis.bins:,} stretches of days, from {first} up to, but without, {last}"
         return
+    side = "lower" if axis.closed == "left" else "upper"
+    yield f"{axis.bins:,} bins{_ends(axis)}; the {side} end belongs to a bin"
+    if axis.below:
+        yield "one cell for all below"
+    if axis.above:
+        yield "one cell for all above"
+
+
+def _ends(axis: BinnedAxis) -> str:
+    """Where bins end, and whether they are equally wide, to follow their number."""
     lengths = np.diff(axis.edges)
     named_edges = axis.edges if axis.bins <= MOST_NAMED else (*axis.edges[:4], axis.edges[-1])
     shown = [written(edge) for edge in named_edges]
     ends = ", ".join(shown) if axis.bins <= MOST_NAMED else f"{', '.join(shown[:4])}, …, {shown[-1]}"
     alike = " of equal width" if axis.bins > 1 and np.allclose(lengths, lengths[0]) else ""
-    side = "lower" if axis.closed == "left" else "upper"
-    yield f"{axis.bins:,} bins{alike} with ends at {ends}; the {side} end belongs to a bin"
-    if axis.below:
-        yield "one cell for all below"
-    if axis.above:
-        yield "one cell for all above"
+    return f"{alike} with ends at {ends}"
+
+
+def intervals_in_words(axis: Axis) -> str:
+    """What the intervals are that contributors were asked for, as HTML."""
+    if not isinstance(axis, BinnedAxis):
+        raise TypeError("contributors report in which interval of numbers a value lies")
+    if axis.bins == 1:
+        held = "both of them belong to it"
+    else:
+        held = "an interval holds its lower end, and the last one its upper end too"
+    return (
+        f"{axis.bins:,} interval{'s' if axis.bins > 1 else ''}{_ends(axis)}; {held}; a value below or above, or none "
+        "at all, is reported as well, and lies in no interval"
+    )
 
 
 def box(axes: tuple[Axis, ...]) -> str:

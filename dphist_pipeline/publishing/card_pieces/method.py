@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from dphist_pipeline.publishing.card_pieces.facts import Facts
+from dphist_pipeline.publishing.card_pieces.facts import Facts, entries
 from dphist_pipeline.publishing.plots_drawing import xml
 
 # Read as text: the card is a file's docstring, and what is public loads no mechanism.
@@ -26,8 +26,7 @@ def method(facts: Facts) -> str:
     shown |= {xml(field): xml(text).replace("`", "") for field, text in fields.items()}
     shown["Noise"] = xml(f"{facts.audit['noise']}. Drawn exactly, in whole numbers, from the operating system’s "
                          "cryptographic source.")  # fmt: skip
-    entries = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in shown.items())
-    return f"<dl class='facts'>{entries}</dl>"
+    return entries(shown)
 
 
 def card_of(mechanism: str) -> tuple[str, dict[str, str]]:

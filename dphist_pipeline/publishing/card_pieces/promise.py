@@ -35,17 +35,21 @@ def promise(facts: Facts) -> str:
         f"can have moved to no less than {low} and no more than {high}.</p>"
         "<p>Several people together are protected less: g of them have g·ε.</p>"
         + table(
-            "Groups of people", ["people together", "g·ε", "e<sup>g·ε</sup>", "from even odds to"], _groups(facts), 3
+            "Groups of people",
+            ["people together", "g·ε", "e<sup>g·ε</sup>", "from even odds to"],
+            groups(facts.epsilon),
+            3,
         )
         + f"<p class='note'>This publication alone. What other periods, revisions and releases spend on the same "
         f"{unit} adds up; the account <q>{named(str(audit['account']))}</q> of the ledger bounds it.</p>"
     )
 
 
-def _groups(facts: Facts) -> list[list[str]]:
+def groups(epsilon: Fraction) -> list[list[str]]:
+    """The rows of a table: what is promised to people together, each of whom is promised epsilon."""
     rows = []
     for people in GROUPS:
-        together = facts.epsilon * people
+        together = epsilon * people
         rows.append([str(people), number(together), factor(together), " to ".join(swayed(together))])
     return rows
 

@@ -113,13 +113,18 @@ problems AS (
     UNION ALL
     SELECT 'axis ' || ends.axis || ': ' || any_value(ends.written) || ' is not an edge; the nearest are ' || concat_ws(
         ' and ',
-        max_by(bins.lower_end, bins.bin_lower) FILTER (isfinite(bins.bin_lower) AND bins.bin_lower < ends.bound),
-        min_by(bins.upper_end, bins.bin_upper) FILTER (isfinite(bins.bin_upper) AND bins.bin_upper > ends.bound)
-    )
-    FROM ends JOIN bins ON bins.grid = ends.grid AND bins.axis = ends.axis
+        max_by(edges.written, edges.edge) FILTER (isfinite(edges.edge) AND edges.edge < ends.bound),
+        min_by(edges.written, edges.edge) FILTER (isfinite(edges.edge) AND edges.edge > ends.bound)
+    ) || if(ends.bound > min(edges.edge) AND ends.bound < max(edges.edge), '; dph_range takes any end', '')
+    FROM ends JOIN (
+        SELECT
+            bins.grid, bins.axis, unnest([bins.bin_lower, bins.bin_upper]) AS edge,
+            unnest([bins.lower_end, bins.upper_end]) AS written
+        FROM bins
+    ) AS edges ON edges.grid = ends.grid AND edges.axis = ends.axis
     WHERE isfinite(ends.bound)
     GROUP BY ends.grid, ends.axis, ends.bound
-    HAVING NOT bool_or(ends.bound IN (bins.bin_lower, bins.bin_upper))
+    HAVING NOT bool_or(ends.bound = edges.edge)
     UNION ALL
     SELECT 'axis ' || unknown.axis || ' has no category ' || coalesce(any_value(unknown.category), 'for other')
         || '; it has ' || array_to_string(

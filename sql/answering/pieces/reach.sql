@@ -1,12 +1,13 @@
 -- How far the noise in a row of `summed` reaches: with 95 %, or so that two of them hold together.
 CASE
-        WHEN summed.noise_scale IS NULL THEN NULL
+        WHEN NOT summed.has_bars THEN NULL
         WHEN summed.cells = 0 THEN 0
         WHEN summed.linear_variance IS NULL THEN (
             SELECT min(w.{half_width})
             FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_half_widths')) AS w
             WHERE w.noise_scale = summed.noise_scale AND w.cells >= summed.cells
         )
+        WHEN summed.step IS NOT NULL THEN {report_reach}
         -- The last entry that the variance reaches; a rounding error must not decide whether it does.
         ELSE sqrt(summed.linear_variance) * (
             SELECT max_by(w.{deviations}, w.draws)

@@ -6,19 +6,27 @@ variances AS (
 ),
 summed AS (
     SELECT
-        c.* EXCLUDE (cells, allowed),
-        variances.linear_variance,
-        coalesce(inside.cells, 0) AS cells,
-        coalesce(inside.estimate, 0) AS estimate,
-        coalesce(inside.unbiased, if(c.noise_scale IS NULL, NULL, 0)) AS unbiased
-    FROM conditions AS c
-    LEFT JOIN (
+        s.* EXCLUDE (nested_variance),
+        coalesce(s.nested_variance, {report_variance}) AS linear_variance,
+        abs(s.gamma + s.delta * s.atoms) AS slope
+    FROM (
         SELECT
-            c.name, c.period, c.revision,
-            count(*) AS cells, sum(t.estimate) AS estimate, sum(t.unbiased_estimate) AS unbiased
-        FROM conditions AS c JOIN dph_cells AS t ON {inside}
-        GROUP BY c.name, c.period, c.revision
-    ) AS inside ON inside.name = c.name AND inside.period = c.period AND inside.revision = c.revision
-    LEFT JOIN variances
-        ON variances.name = c.name AND variances.period = c.period AND variances.revision = c.revision
+            c.* EXCLUDE (cells, allowed),
+            variances.linear_variance AS nested_variance,
+            coalesce(atoms.atoms, 0) AS atoms,
+            coalesce(inside.cells, 0) AS cells,
+            coalesce(inside.estimate, 0) AS estimate,
+            coalesce(inside.unbiased, if(c.has_bars, 0, NULL)) AS unbiased
+        FROM conditions AS c
+        LEFT JOIN (
+            SELECT
+                c.name, c.period, c.revision,
+                count(*) AS cells, sum(t.estimate) AS estimate, sum(t.unbiased_estimate) AS unbiased
+            FROM conditions AS c JOIN dph_cells AS t ON {inside}
+            GROUP BY c.name, c.period, c.revision
+        ) AS inside ON inside.name = c.name AND inside.period = c.period AND inside.revision = c.revision
+        LEFT JOIN variances
+            ON variances.name = c.name AND variances.period = c.period AND variances.revision = c.revision
+        LEFT JOIN atoms ON atoms.name = c.name AND atoms.period = c.period
+    ) AS s
 )

@@ -1,0 +1,323 @@
+"""Zheng et al. 2021 (histograms under local privacy): figures 4 to 7, on the salaries of cities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from math import hypot
+
+import numpy as np
+from collecting import STAND_IN, City, Way, bits, cities, collect, on_edges
+from measuring import Board, smaller
+from report import Claim, Section, Verdict, shown
+
+from dphist_pipeline.evaluation.comparing import Score
+from dphist_pipeline.local.question import Question
+
+EPSILONS = ("3", "6", "9", "12", "15", "18")
+LOW_TO_HIGH = ("1", "3", "15")
+GROUPS = {"1 consumer": (10,), "3 consumers": (3, 5, 7), "5 consumers": (3, 5, 7, 10, 15)}
+FOLDS = GROUPS["3 consumers"]
+FIXED = "15"
+SHARE = "0.8"
+FLAT = 1.5  # times the least: what counts as much alike
+FORMS = {
+    "chp": lambda folds: Way(folds, "chp"),
+    "sampled": lambda folds: Way(folds, "sampled", participation=SHARE),
+    "baseline": lambda folds: Way(folds, "split_budget"),
+    "optimized": lambda folds: Way(folds, "chp", "optimized"),
+    "grr": lambda folds: Way(folds, "chp", "grr"),
+}
+MEASURED, OTHERS = ("chp", "sampled", "baseline"), ("optimized", "grr")
+Table = tuple[str, list[str], list[list[str]]]
+SAME, NOT_THERE = "the same estimates", "–"
+Boards = dict[str, Board]
+
+
+def study(quick: bool) -> Section:
+    """Collects in every city along epsilons, consumers and encodings."""
+    repeat, known = (3 if quick else 20), cities()
+    found = {name: _measured(city, repeat) for name, city in known.items()}
+    boards = {name: Board(part) for name, part in found.items()}
+    on_edge = ", ".join(f"{name} {on_edges(city, FOLDS):.2%}" for name, city in known.items() if name != STAND_IN)
+    setting = (
+        f"{', '.join(f'{name} ({city.contributors:,} contributors)' for name, city in known.items())}; consumers of "
+        f"{', '.join(map(str, FOLDS))} equal intervals unless said otherwise, {repeat} runs each; MSE of a histogram "
+        "is over its intervals, and of several their mean; by the law, it is the expected one. The paper's New York is "
+        "larger; its San Francisco is not public here, but invented. Baseline: `split_budget`. Printed, intervals are "
+        "closed at both ends: a salary on a boundary sets two bits and spends 2ε (on an inner boundary lie: "
+        f"{on_edge or 'no data'}), and sampling is said to lower ε, which it does not where a report shows that it was "
+        "sent. Otherwise estimates are the same."
+    )
+    tables = [_figure_4(boards), _figure_5(boards), _figure_6(), _figure_7(boards), _encodings(boards)]
+    return Section("LDP histograms (Zheng et al. 2021)", setting, _claims(boards), tables, found)
+
+
+def _measured(city: City, repeat: int) -> list[Score]:
+    scores = []
+    for group, folds in GROUPS.items():
+        for form in MEASURED:
+            epsilons = ("1", *EPSILONS) if folds == FOLDS else (FIXED,)
+            scores += collect(f"{form}, {group}", city, FORMS[form](folds), epsilons, repeat)
+    for encoding in OTHERS:
+        scores += collect(f"{encoding}, 3 consumers", city, FORMS[encoding](FOLDS), LOW_TO_HIGH, repeat)
+    return scores
+
+
+def _claims(boards: Boards) -> list[Claim]:
+    return [
+        _claim("Figure 4", "CHP's MSE is below the baseline's, ε 3 to 18", _below(boards, "chp", "baseline")),
+        _claim("Figure 4", "sampling's MSE is below the baseline's, ε 3 to 18", _below(boards, "sampled", "baseline")),
+        *(
+            _claim("Figure 4", f"MSE of {form} falls with ε", _falls(boards, form), note)
+            for form, note in (("chp", ""), ("baseline", ""), ("sampled", "what is left is who was not asked"))
+        ),
+        _claim("Figure 4", "CHP's gain on the baseline grows with ε", _gain_grows(boards)),
+        _claim(
+            "Figure 4",
+            "MSE in San Francisco, here invented, is above the other cities'",
+            _larger_in_the_largest(boards),
+            "because it has most contributors, each with noise of their own, and not because some intervals hold few: "
+            "the variance is proportional to contributors, whatever an interval holds",
+        ),
+        _claim("Figure 5", "the baseline's MSE grows with its consumers", _grows(boards, "baseline")),
+        *(
+            _claim(
+                "Figure 5",
+                f"{form}'s MSE by the law stays within {FLAT} times from 1 to 5 consumers",
+                _flat(boards, form),
+                note,
+            )
+            for form, note in (
+                ("chp", "an interval is added up from more merged ones, each with noise of its own"),
+                ("sampled", "who was not asked counts more in wide intervals, which the groups have more or fewer of"),
+            )
+        ),
+        _claim("Figure 5", "CHP's MSE grows by a smaller factor than the baseline's", _grows_less(boards)),
+        _claim(
+            "Figure 6", "CHP sends fewer bits than the baseline, of 3 and 5 consumers", _fewer_bits("baseline", "chp")
+        ),
+        _claim(
+            "Theorem 9",
+            "no unbiased encoding sends fewer bits than CHP's",
+            _fewer_bits("grr", "chp"),
+            "grr says the number of an interval, 4 bits for 13, and is as unbiased",
+        ),
+        *(
+            _claim(
+                "Figure 7",
+                f"MSE of {form} by the law: within {FLAT} times for 3, 5 and 7 intervals",
+                _alike(boards, form),
+                note,
+            )
+            for form, note in (
+                ("baseline", ""),
+                ("chp", "an interval's variance is proportional to the merged ones in it: 13/3, 13/5, 13/7 on average"),
+            )
+        ),
+        _claim("(not in the paper)", "sampling's MSE is above CHP's at the same ε", _below(boards, "chp", "sampled")),
+        *(
+            _claim(
+                "(not in the paper)",
+                f"{other}'s MSE by the law below symmetric's at ε = {epsilon}",
+                _better(boards, other, epsilon),
+            )
+            for other in OTHERS
+            for epsilon in LOW_TO_HIGH
+        ),
+        _claim(
+            "(not in the paper)",
+            "MSE within a factor of 3 of what the law says",
+            _lawful(boards),
+            "on average over the settings it is "
+            f"{np.mean([mean / law for mean, law in _by_law(boards) if law > 1]):.3f} times that",
+        ),
+    ]
+
+
+def _claim(where: str, says: str, private: Verdict, note: str = "") -> Claim:
+    return Claim(where, says, NOT_THERE if where.startswith("(") else SAME, private, note)
+
+
+def _mse(board: Board, form: str, epsilon: str = FIXED, at: str = "") -> Score | None:
+    """Of three consumers, unless the form names another group."""
+    return board.get(form if "," in form else f"{form}, 3 consumers", epsilon, "mse", at)
+
+
+def _law(board: Board, form: str, epsilon: str = FIXED, at: str = "") -> Score | None:
+    """The same as the law expects it, exactly: it tells apart what 20 runs cannot."""
+    return board.get(form if "," in form else f"{form}, 3 consumers", epsilon, "law_mse", at)
+
+
+def _ratio(above: Score | None, below: Score | None) -> tuple[float, float]:
+    """Of two means, with its standard error."""
+    if above is None or below is None:
+        raise ValueError("both were measured")
+    ratio = above.mean / below.mean
+    return ratio, ratio * hypot((above.standard_error or 0) / above.mean, (below.standard_error or 0) / below.mean)
+
+
+def _exceeds(ratio: tuple[float, float], limit: tuple[float, float]) -> bool | None:
+    """Whether one is above the other by more than two standard errors; None where nobody can say."""
+    noise = 2 * hypot(ratio[1], limit[1])
+    return None if abs(ratio[0] - limit[0]) <= noise else ratio[0] > limit[0]
+
+
+def _within(scores: list[Score | None], factor: float) -> bool | None:
+    """Whether the largest mean is at most so many times the least."""
+    means = sorted((score for score in scores if score is not None), key=lambda score: score.mean)
+    above = _exceeds(_ratio(means[-1], means[0]), (factor, 0.0))
+    return None if above is None else not above
+
+
+def _below(boards: Boards, form: str, rival: str) -> Verdict:
+    return Verdict.over(
+        smaller(_mse(board, form, epsilon), _mse(board, rival, epsilon))
+        for board in boards.values()
+        for epsilon in EPSILONS
+    )
+
+
+def _falls(boards: Boards, form: str) -> Verdict:
+    return Verdict.over(
+        smaller(_mse(board, form, high), _mse(board, form, low))
+        for board in boards.values()
+        for low, high in pairwise(EPSILONS)
+    )
+
+
+def _gain(board: Board, epsilon: str) -> tuple[float, float]:
+    return _ratio(_mse(board, "baseline", epsilon), _mse(board, "chp", epsilon))
+
+
+def _gain_grows(boards: Boards) -> Verdict:
+    return Verdict.over(
+        _exceeds(_gain(board, high), _gain(board, low)) for board in boards.values() for low, high in pairwise(EPSILONS)
+    )
+
+
+def _larger_in_the_largest(boards: Boards) -> Verdict:
+    return Verdict.over(
+        smaller(_mse(board, form, epsilon), _mse(boards[STAND_IN], form, epsilon))
+        for name, board in boards.items()
+        if name != STAND_IN
+        for form in MEASURED
+        for epsilon in EPSILONS
+    )
+
+
+def _grows(boards: Boards, form: str) -> Verdict:
+    return Verdict.over(
+        smaller(_mse(board, f"{form}, {few}"), _mse(board, f"{form}, {more}"))
+        for board in boards.values()
+        for few, more in pairwise(GROUPS)
+    )
+
+
+def _flat(boards: Boards, form: str) -> Verdict:
+    return Verdict.over(
+        _within([_law(board, f"{form}, {group}") for group in GROUPS], FLAT) for board in boards.values()
+    )
+
+
+def _growth(board: Board, form: str) -> tuple[float, float]:
+    few, *_, most = GROUPS
+    return _ratio(_mse(board, f"{form}, {most}"), _mse(board, f"{form}, {few}"))
+
+
+def _grows_less(boards: Boards) -> Verdict:
+    return Verdict.over(_exceeds(_growth(board, "baseline"), _growth(board, "chp")) for board in boards.values())
+
+
+def _alike(boards: Boards, form: str) -> Verdict:
+    return Verdict.over(
+        _within([_law(board, form, FIXED, str(fold)) for fold in FOLDS], FLAT) for board in boards.values()
+    )
+
+
+def _better(boards: Boards, other: str, epsilon: str) -> Verdict:
+    return Verdict.over(smaller(_law(board, other, epsilon), _law(board, "chp", epsilon)) for board in boards.values())
+
+
+def _by_law(boards: Boards) -> list[tuple[float, float]]:
+    """Measured and expected MSE of every setting."""
+    return [
+        (score.mean, board.found[score.mechanism, score.epsilon, "law_mse", score.at].mean)
+        for board in boards.values()
+        for score in board.found.values()
+        if score.measure == "mse" and score.at == ""
+    ]
+
+
+def _lawful(boards: Boards) -> Verdict:
+    """Within a factor of 3; open below an error of 1, which hardly any run has: nobody's report lies."""
+    return Verdict.over(1 / 3 < mean / law < 3 if law > 1 else None for mean, law in _by_law(boards))
+
+
+def _bits(form: str, group: str) -> Question:
+    """What contributors of any city are asked: its bits depend on the consumers alone."""
+    return FORMS[form](GROUPS[group]).asked(City(np.empty(0), 1), FIXED)[0]
+
+
+def _fewer_bits(rival: str, form: str) -> Verdict:
+    return Verdict.over(bits(_bits(form, group)) < bits(_bits(rival, group)) for group in list(GROUPS)[1:])
+
+
+def _told(board: Board, form: str, epsilon: str = FIXED, at: str = "") -> str:
+    """A mean with its standard error, and by the law."""
+    return f"{shown(_mse(board, form, epsilon, at))} ({shown(_law(board, form, epsilon, at)).split()[0]})"
+
+
+def _figure_4(boards: Boards) -> Table:
+    rows = [
+        [city, epsilon, *(_told(board, form, epsilon) for form in MEASURED), f"{_gain(board, epsilon)[0]:.3g}"]
+        for city, board in boards.items()
+        for epsilon in EPSILONS
+    ]
+    return "Figure 4: MSE (by the law) against ε", ["city", "ε", *MEASURED, "baseline / chp"], rows
+
+
+def _figure_5(boards: Boards) -> Table:
+    rows = [
+        [city, group, *(_told(board, f"{form}, {group}") for form in MEASURED)]
+        for city, board in boards.items()
+        for group in GROUPS
+    ]
+    return f"Figure 5: MSE (by the law) and number of consumers, ε = {FIXED}", ["city", "consumers", *MEASURED], rows
+
+
+def _figure_6() -> Table:
+    forms = ("chp", "baseline", "grr")
+    rows = [
+        [group, *(f"{bits(asked)} ({asked.report_bytes})" for form in forms for asked in (_bits(form, group),))]
+        for group in GROUPS
+    ]
+    return f"Figure 6: bits (packed bytes) a contributor; sampling sends {SHARE} of chp's", ["consumers", *forms], rows
+
+
+def _figure_7(boards: Boards) -> Table:
+    rows = [
+        [city, form, *(_told(board, form, FIXED, str(fold)) for fold in FOLDS)]
+        for city, board in boards.items()
+        for form in MEASURED
+    ]
+    head = ["city", "form", *(f"{fold} intervals" for fold in FOLDS)]
+    return f"Figure 7: MSE (by the law) of each consumer, ε = {FIXED}", head, rows
+
+
+def _encodings(boards: Boards) -> Table:
+    rows = [
+        [city, epsilon, _told(board, "chp", epsilon), *_against(board, epsilon)]
+        for city, board in boards.items()
+        for epsilon in LOW_TO_HIGH
+    ]
+    head = ["city", "ε", "symmetric", *(name for other in OTHERS for name in (other, "times symmetric's (by the law)"))]
+    return "Encodings of the merged intervals: MSE (by the law)", head, rows
+
+
+def _against(board: Board, epsilon: str) -> Iterator[str]:
+    for other in OTHERS:
+        law = _ratio(_law(board, other, epsilon), _law(board, "chp", epsilon))
+        ratio, error = _ratio(_mse(board, other, epsilon), _mse(board, "chp", epsilon))
+        yield _told(board, other, epsilon)
+        yield f"{ratio:.3g} ± {error:.2g} ({law[0]:.3g})"

@@ -1,0 +1,121 @@
+"""`dphist local encode`: the contributors' side of a collection, for a file of them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from dphist_pipeline.cli_options import JsonOption
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.privacy.ledger import as_text
+from dphist_pipeline.spec.numbers import exact
+from dphist_pipeline.terminal import out, print_json
+
+if TYPE_CHECKING:
+    from dphist_pipeline.local.question import Question
+
+
+class OutputRefused(DphistError):
+    """A place where no file of reports can be made."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        self.path, self.problem = path, problem
+        super().__init__(f"{path} {problem}: name another --output. Nothing was answered.")
+
+
+def encode(
+    question: Annotated[
+        Path, typer.Argument(metavar="QUESTION", help="What is asked: the JSON file of a curator, or the spec itself.")
+    ],
+    values: Annotated[Path, typer.Argument(metavar="VALUES", help="Parquet or CSV with the contributors' values.")],
+    column: Annotated[str, typer.Option(metavar="COLUMN", help="The column of the values.")],
+    contributor: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Whose they are; `row` where every row is another contributor.")
+    ],
+    record: Annotated[Path, typer.Option(metavar="DIR", help="Who answered what, kept on the contributors' side.")],
+    output: Annotated[Path, typer.Option(metavar="FILE", help="A new Parquet file with the reports to send.")],
+    limit: Annotated[
+        str | None,
+        typer.Option(metavar="EPSILON", help="The most that a contributor ever spends; fixed with the record."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Turns values into reports that can be sent to anybody.
+
+    Whoever answered this question before gives the same reports again,
+    never fresh ones. Values in no interval are reported as well.
+    """
+    from dphist_pipeline.local.contributors import Contributors
+    from dphist_pipeline.local.reports import report_file
+    from dphist_pipeline.local.value_files import read_values
+
+    _refuse_output(output, record)
+    asked = _read_question(question)
+    names, found = read_values(values, column, contributor)
+    answers = Contributors.open(record, _limit(limit)).answer(asked, names, found)
+    draft = output.with_name(f".{output.name}.draft")
+    with report_file(asked, draft) as add:
+        add(answers.ids, answers.bodies)
+    draft.replace(output)
+    facts = {
+        "question": asked.digest,
+        "reports": len(answers.ids),
+        "bytes_per_report": asked.report_bytes,
+        "epsilon": str(asked.epsilon),
+        "contributors": answers.contributors,
+        "exhausted": answers.exhausted,
+        "path": str(output),
+    }
+    if as_json:
+        print_json(facts)
+        return
+    out.print(
+        f"[green]✓[/] {answers.contributors:,} contributors answer with {len(answers.ids):,} reports, "
+        f"{asked.report_bytes:,} bytes each: {escape(str(output))}"
+    )
+    out.print(f"Each has spent epsilon {as_text(asked.epsilon)} on this question, once and for all.")
+    if answers.exhausted:
+        out.print(f"{answers.exhausted:,} had too little left of their limit, and did not answer.")
+
+
+def _refuse_output(output: Path, record: Path) -> None:
+    """Before anybody answers: what is there stays as it is, and reports do not lie among the records."""
+    if output.exists():
+        raise OutputRefused(output, "is there already, and is left as it is")
+    if not output.parent.is_dir():
+        raise OutputRefused(output, "lies in no folder that is there")
+    if output.resolve().parent == record.resolve():
+        raise OutputRefused(output, "lies among the records of contributors, which are theirs alone")
+
+
+def _read_question(path: Path) -> Question:
+    """The question in a curator's file; a spec asks one, too."""
+    from dphist_pipeline.local.question import LONGEST_QUESTION, Question, QuestionRefused
+
+    if path.suffix.casefold() != ".json":
+        from dphist_pipeline.local.collection import load_collection
+        from dphist_pipeline.local.partition import question_of
+
+        return question_of(load_collection(path))
+    try:
+        with path.open("rb") as file:
+            content = file.read(LONGEST_QUESTION + 1)
+    except OSError as error:
+        raise QuestionRefused(f"{path} cannot be read: {error.strerror}") from None
+    return Question.from_json(content)
+
+
+def _limit(text: str | None) -> Fraction | None:
+    if text is None:
+        return None
+    try:
+        limit = exact(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--limit") from None
+    if limit <= 0:
+        raise typer.BadParameter("must be above 0", param_hint="--limit")
+    return limit

@@ -1,0 +1,128 @@
+"""`dphist local publish`: the curator's side of a collection."""
+
+from __future__ import annotations
+
+import glob
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from dphist_pipeline.cli_options import JsonOption, StoreOption
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.privacy.ledger import as_text
+from dphist_pipeline.store import Key, Store, store_folder
+from dphist_pipeline.terminal import out, print_json, print_table, progress
+
+if TYPE_CHECKING:
+    from dphist_pipeline.local.collection import CollectionSpec
+    from dphist_pipeline.local.publication import Counted
+    from dphist_pipeline.releases import Release
+
+STANDARD_INPUT = Path("-")
+
+
+class NoReportFiles(DphistError):
+    """Nothing says where the reports are, or nothing is there."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(
+            f"{problem}. Name Parquet files after the spec, write `reports: FILES` into it, or send lines to standard "
+            "input: … | dphist local publish SPEC -"
+        )
+
+
+def publish(
+    spec: Annotated[Path, typer.Argument(metavar="SPEC", help="The collection's YAML file.")],
+    reports: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="REPORTS", help="Parquet files of reports; - for lines on standard input."),
+    ] = None,
+    store: StoreOption = None,
+    revise: Annotated[bool, typer.Option("--revise", help="Publish anew, for nothing; needs --reason.")] = False,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, such as: late reports.")] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Counts reports and publishes every consumer's histogram.
+
+    Reports that are malformed, of another question or there twice are
+    refused and counted. Done again, it gives back what was published.
+    """
+    from dphist_pipeline.local.collection import load_collection
+    from dphist_pipeline.local.publication import publish_collection
+
+    if revise != bool(reason.strip()):
+        raise typer.BadParameter("give --revise and --reason TEXT together")
+    checked = load_collection(spec)
+    opened = Store.open(store_folder(store, checked.base))
+    with progress(as_json) as step:
+        step("counting reports")
+        counted = _counted(checked, opened, reports or [])
+        made = publish_collection(checked, opened, counted, reason=reason.strip(), progress=step)
+    if as_json:
+        print_json(_as_json(counted, made))
+    else:
+        _print(counted, made)
+
+
+def report_files(spec: CollectionSpec, named: list[Path]) -> list[Path]:
+    """The files of reports: as named, else as the spec says, in order of their names."""
+    if named:
+        return named
+    if spec.reports_pattern is None:
+        raise NoReportFiles("nothing says where the reports are")
+    matches = map(Path, glob.glob(spec.reports_pattern, recursive=True))  # noqa: PTH207 - absolute patterns
+    found = sorted(path for path in matches if not path.is_dir())
+    if not found:
+        raise NoReportFiles(f"no file matches `reports: {spec.reports}`")
+    return found
+
+
+def _counted(spec: CollectionSpec, store: Store, named: list[Path]) -> Counted:
+    from dphist_pipeline.local.partition import question_of
+    from dphist_pipeline.local.publication import count_reports
+    from dphist_pipeline.local.report_lines import keep_lines
+
+    if STANDARD_INPUT not in named:
+        return count_reports(spec, report_files(spec, named))
+    with store.run(Key(spec.release_of(spec.consumers[0]), spec.round, 1)) as scratch:
+        kept = scratch / "reports.parquet"
+        unreadable = keep_lines(question_of(spec), sys.stdin.buffer, kept)
+        return count_reports(spec, [kept, *(path for path in named if path != STANDARD_INPUT)], unreadable)
+
+
+def _as_json(counted: Counted, made: list[Release]) -> dict[str, object]:
+    return {
+        "accepted": counted.tally.reports,
+        "refused": counted.refused,
+        "epsilon": str(counted.tally.question.epsilon),
+        "releases": [
+            {
+                **{name: release.audit[name] for name in ("release", "period", "revision")},
+                "replayed": release.replayed,
+                "path": str(release.path),
+            }
+            for release in made
+        ],
+    }
+
+
+def _print(counted: Counted, made: list[Release]) -> None:
+    refused = ", ".join(f"{number:,} {reason}" for reason, number in counted.refused.items() if number)
+    out.print(f"{counted.tally.reports:,} reports counted; refused: {refused or 'none'}")
+    print_table(
+        ["", "release", "period", "revision", "cells"],
+        [
+            (
+                "already published" if release.replayed else "published",
+                *(str(release.audit[name]) for name in ("release", "period", "revision")),
+                f"{release.audit['cells']:,}",
+            )
+            for release in made
+        ],
+    )
+    spent = as_text(counted.tally.question.epsilon)
+    out.print(f"Each contributor has spent epsilon {spent} by answering; publishing spends nothing more.")
+    out.print(f"\nAsk it:  dphist answer {escape(str(made[0].audit['release']))}")

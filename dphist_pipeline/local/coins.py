@@ -1,0 +1,133 @@
+"""Exact coins: P(1) = weight / (weight + e^exponent), which is irrational; and exact uniform whole numbers.
+
+A coin compares a uniform real U, whose binary digits are random bits, with P digit by digit: at the first digit in
+which they differ, the coin is 1 if U has the 0. Many coins are tossed at once, one in each bit of a word: a coin is
+undecided as long as U's digits are P's, after eight of them one in 256. What is left compares 64 digits more, and so
+on, so no coin is ever decided by a rounded number. P's digits are certified: e^-exponent is enclosed by interval
+arithmetic (`privacy.certified`), and a digit is taken only where both ends of the enclosure have it. That ends, because
+e^exponent is irrational for a rational exponent that is not 0 (Lindemann).
+
+Random bits are ChaCha20 under a fresh key from the operating system; see `privacy.noise`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import count
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.privacy.certified import FIRST_PRECISION, exp_interval
+from dphist_pipeline.privacy.noise import NoiseSelfTestFailed, check_random_words, random_words
+
+Bytes = NDArray[np.uint8]
+
+DIGITS = 8  # that are compared for all coins at once
+BLOCK = 4096  # words
+
+
+@dataclass(frozen=True)
+class Chance:
+    """P = weight / (weight + e^exponent).
+
+    Attributes:
+        weight: at least 1.
+        exponent: above 0.
+    """
+
+    weight: int
+    exponent: Fraction
+
+    def floor(self, bits: int) -> int:
+        """The exact floor of 2^bits · P: its first binary digits."""
+        return _floor(self, bits)
+
+    def __float__(self) -> float:
+        return self.weight / (self.weight + math.exp(self.exponent))
+
+
+@lru_cache(maxsize=4096)
+def _floor(chance: Chance, bits: int) -> int:
+    for precision in (FIRST_PRECISION << doubled for doubled in count()):
+        one = 1 << precision
+        low, high = (
+            ((chance.weight * end) << bits) // (chance.weight * end + one)
+            for end in exp_interval(chance.exponent, precision)
+        )
+        if low == high:
+            return low
+    raise AssertionError("unreachable")
+
+
+def coins(chance: Chance, size: int) -> Bytes:
+    """Independent exact coins, eight in each byte; uint8, shape (size,)."""
+    _self_test()
+    return _coins(chance, size)
+
+
+def uniform_below(bound: int, size: int) -> NDArray[np.int64]:
+    """Independent exact uniform whole numbers from 0 to `bound` - 1, shape (size,); `bound` at most 2^62."""
+    check_random_words()
+    fair = (1 << 64) - (1 << 64) % bound  # of the words below it, each remainder has as many
+    drawn = random_words(size)
+    if fair < 1 << 64:
+        drawn = drawn.copy()
+        while (again := np.flatnonzero(drawn >= np.uint64(fair))).size:
+            drawn[again] = random_words(again.size)
+    return (drawn % np.uint64(bound)).astype(np.int64)
+
+
+def _coins(chance: Chance, size: int) -> Bytes:
+    tossed = np.empty(-(-size // 8), dtype=np.uint64)
+    for start in range(0, tossed.size, BLOCK):
+        part = tossed[start : start + BLOCK]
+        part[:] = _block(chance, part.size)
+    return tossed.view(np.uint8)[:size]
+
+
+def _block(chance: Chance, words: int) -> NDArray[np.uint64]:
+    first = chance.floor(DIGITS)
+    tossed = np.zeros(words, dtype=np.uint64)
+    undecided = np.full(words, ~np.uint64(0))
+    for place, random in enumerate(random_words(DIGITS * words).reshape(DIGITS, words), start=1):
+        if first >> (DIGITS - place) & 1:
+            tossed |= undecided & ~random
+            undecided &= random
+        else:
+            undecided &= ~random
+    # Few bytes hold an open bit; in `tossed` it is still 0.
+    bits, packed = undecided.view(np.uint8), tossed.view(np.uint8)
+    places = np.flatnonzero(bits)
+    still_open = np.unpackbits(bits[places])
+    at = np.flatnonzero(still_open)
+    still_open[at] = _undecided(chance, at.size)
+    packed[places] |= np.packbits(still_open)
+    return tossed
+
+
+def _undecided(chance: Chance, size: int, known: int = DIGITS) -> NDArray[np.bool_]:
+    """Coins of which U and P share the first `known` digits; shape (size,)."""
+    known_digits, digits = chance.floor(known), known + 64
+    next_digits = np.uint64(chance.floor(digits) - (known_digits << 64))
+    words = random_words(size)
+    tossed: NDArray[np.bool_] = words < next_digits
+    still_open = np.flatnonzero(words == next_digits)
+    if still_open.size:
+        tossed[still_open] = _undecided(chance, still_open.size, digits)
+    return tossed
+
+
+@lru_cache(maxsize=1)
+def _self_test() -> None:
+    """Refuses to toss where coins come up too often or too rarely; false alarms have a probability below 10^-14."""
+    check_random_words()
+    tossed = 1 << 20
+    for chance in (Chance(1, Fraction(1, 2)), Chance(3, Fraction(4))):
+        p = float(chance)
+        ones = int(np.unpackbits(_coins(chance, tossed // 8)).sum())
+        if abs(ones - tossed * p) > 8 * math.sqrt(tossed * p * (1 - p)):
+            raise NoiseSelfTestFailed("coins of the local model do not come up as often as they should")

@@ -1,0 +1,232 @@
+"""The consumers of a collection: whose histograms are wanted, each with intervals of its own over the whole range."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, ValidationInfo
+
+from dphist_pipeline.local.question import MOST_INTERVALS
+from dphist_pipeline.spec import words
+from dphist_pipeline.spec.binned_axes import BinnedAxisSpec
+from dphist_pipeline.spec.epsilon import checked_epsilon
+from dphist_pipeline.spec.fields import whole
+from dphist_pipeline.spec.mistakes import located
+from dphist_pipeline.spec.refusals import Location, MistakesError, as_key, shown
+
+MOST_CONSUMERS = 100
+MOST_EDGES = 50_000  # of all consumers together, so that a question stays a file that is read at once
+LONGEST_NUMBER = 60  # digits above and below the line of an edge, the most that a question may hold
+
+WAYS = ("width", "bins", "edges")
+
+
+@dataclass(frozen=True)
+class Consumer:
+    """Who reads one of the histograms.
+
+    Attributes:
+        name: its release is `<collection>_<name>`.
+        epsilon: the most that a report may spend to serve it.
+        edges: exact and rising, from the collection's start to its stop.
+    """
+
+    name: str
+    epsilon: Fraction
+    edges: tuple[Fraction, ...]
+
+    @property
+    def intervals(self) -> int:
+        """How many there are."""
+        return len(self.edges) - 1
+
+
+def declared_consumers(value: object, info: ValidationInfo) -> tuple[Consumer, ...]:
+    """The consumers as declared, whose intervals cover the range exactly.
+
+    Args:
+        info: holds `collection`, `start` and `stop`, where they are valid.
+
+    Raises:
+        MistakesError: for every mistake of every consumer.
+    """
+    example = "{name: city, epsilon: 1, width: 5}"
+    if value is None:
+        raise ValueError(f"is required: a list of who reads a histogram, such as {example}")
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"must be a list such as [{example}], not {shown(value)}")
+    if not 1 <= len(value) <= MOST_CONSUMERS:
+        raise ValueError(f"must name between 1 and {MOST_CONSUMERS} consumers, not {len(value)}; one is {example}")
+    read: list[Consumer] = []
+    found: list[tuple[Location, str]] = _repeated_names(value)
+    for number, item in enumerate(value):
+        try:
+            read.append(_consumer(item, info.data))
+        except MistakesError as error:
+            found += [((number, *at), what) for at, what in error.found]
+    if found:
+        raise MistakesError(sorted(found, key=lambda mistake: str(mistake[0][0]).zfill(9)))
+    if "start" in info.data and "stop" in info.data:
+        _check_together(read)
+    return tuple(read)
+
+
+def _consumer(item: object, collection: Mapping[str, Any]) -> Consumer:
+    if not isinstance(item, Mapping):
+        raise MistakesError(
+            [((), f"must be a mapping such as {{name: city, epsilon: 1, width: 5}}, not {shown(item)}")]
+        )
+    try:
+        fields = {as_key(key): given for key, given in item.items()}
+        read = _Declared.model_validate(fields, context=collection)
+    except ValidationError as error:
+        found = located(error, _Declared.model_fields)
+    else:
+        return Consumer(str(read.name), read.epsilon, read.width or read.bins or read.edges or ())
+    raise MistakesError(found)
+
+
+def _repeated_names(items: list[object] | tuple[object, ...]) -> list[tuple[Location, str]]:
+    seen: dict[str, int] = {}
+    found: list[tuple[Location, str]] = []
+    for number, item in enumerate(items):
+        name = item.get("name") if isinstance(item, Mapping) else None
+        if isinstance(name, str) and seen.setdefault(name.casefold(), number) != number:
+            what = f"{shown(name)} is the name of consumers[{seen[name.casefold()]}], case ignored"
+            found.append(((number, "name"), f"{what}; each makes a release of its own, so give each another"))
+    return found
+
+
+def _name(value: object, info: ValidationInfo) -> str:
+    if value is None:
+        raise ValueError("is required: a plain name, such as city; the release is called <collection>_city")
+    word = words.name(value)
+    collection = (info.context or {}).get("collection")
+    try:
+        words.release_name(f"{collection}_{word}" if collection else word)
+    except ValueError:
+        fits = False
+    else:
+        fits = True
+    if not fits:
+        raise ValueError(
+            f"{shown(word)} makes no name of a release: <collection>_<name> may have at most {words.LONGEST_NAME} "
+            "characters and be none of the names that every store uses itself; choose another"
+        )
+    return word
+
+
+def _epsilon(value: object) -> Fraction:
+    if value is None:
+        raise ValueError("is required: what a report may spend at most to serve this consumer, such as 1")
+    return checked_epsilon(value)
+
+
+def _width(value: object, info: ValidationInfo) -> tuple[Fraction, ...] | None:
+    return None if value is None else _evenly(info, width=value)
+
+
+def _bins(value: object, info: ValidationInfo) -> tuple[Fraction, ...] | None:
+    if value is None:
+        return None
+    bins = whole(value, 1, MOST_INTERVALS)
+    start, stop = _range(info)
+    # Without a range there is nothing to divide, and the mistake is told of the range.
+    return () if start is None or stop is None else _evenly(info, width=(stop - start) / bins)
+
+
+def _edges(value: object, info: ValidationInfo) -> tuple[Fraction, ...] | None:
+    given = [f"`{way}`" for way in WAYS[:2] if info.data.get(way, ()) is not None]
+    if value is None:
+        if not given:
+            raise ValueError("is required, unless `width` or `bins` is given: how this consumer cuts the range")
+        if len(given) > 1:
+            raise ValueError("is not given, but both `width` and `bins` are: keep one of them")
+        return None
+    if given:
+        raise ValueError(f"cannot stand beside {' and '.join(given)}: keep one way to cut the range")
+    edges = _axis(edges=value).edges or ()
+    _check_ends(edges, *_range(info))
+    return edges
+
+
+_MISSING: Any = None  # told of by the field's own check, in its own words
+
+
+class _Declared(BaseModel):
+    """A consumer as written; `width`, `bins` and `edges` all become edges, one of them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+    name: Annotated[str, PlainValidator(_name)] = _MISSING
+    epsilon: Annotated[Fraction, PlainValidator(_epsilon)] = _MISSING
+    width: Annotated[tuple[Fraction, ...] | None, PlainValidator(_width)] = None
+    bins: Annotated[tuple[Fraction, ...] | None, PlainValidator(_bins)] = None
+    edges: Annotated[tuple[Fraction, ...] | None, PlainValidator(_edges)] = None
+
+
+def _range(info: ValidationInfo) -> tuple[Fraction | None, Fraction | None]:
+    known = info.context or {}
+    return known.get("start"), known.get("stop")
+
+
+def _evenly(info: ValidationInfo, width: object) -> tuple[Fraction, ...]:
+    start, stop = _range(info)
+    axis = _axis(start=start, stop=stop, width=width)
+    if start is None or stop is None or axis.width is None:
+        return ()
+    if axis.bins > MOST_INTERVALS:
+        raise ValueError(
+            f"makes more than {MOST_INTERVALS:,} intervals, the most that a report may have; use wider ones"
+        )
+    return tuple(start + number * axis.width for number in range(axis.bins + 1))
+
+
+def _axis(**declared: object) -> BinnedAxisSpec:
+    """Bins by the rules, and refused in the words, of a release's axes."""
+    try:
+        return BinnedAxisSpec.model_validate({"column": "value", **declared})
+    except ValidationError as error:
+        found = [(at[1:], what) for at, what in located(error, BinnedAxisSpec.model_fields)]
+    raise MistakesError(found)
+
+
+def _check_ends(edges: tuple[Fraction, ...], start: Fraction | None, stop: Fraction | None) -> None:
+    ends = ((0, "start", start), (len(edges) - 1, "stop", stop))
+    found: list[tuple[Location, str]] = [
+        ((at,), f"must be the collection's `{end}`: every consumer's intervals cover the whole range")
+        for at, end, exact in ends
+        if exact is not None and edges[at] != exact
+    ]
+    if found:
+        raise MistakesError(found)
+
+
+def _check_together(read: list[Consumer]) -> None:
+    """Refuses what no report can hold: too many intervals, and ones that doubles cannot tell apart."""
+    if sum(len(consumer.edges) for consumer in read) > MOST_EDGES:
+        raise ValueError(f"have more than {MOST_EDGES:,} edges together; use wider intervals, or fewer consumers")
+    owners = {edge: number for number, consumer in enumerate(read) for edge in consumer.edges}
+    boundaries = sorted(owners)
+    if len(boundaries) > MOST_INTERVALS + 1:
+        raise ValueError(
+            f"cut the range into {len(boundaries) - 1:,} intervals, all boundaries merged, and at most "
+            f"{MOST_INTERVALS:,} are possible; use wider intervals, or widths that divide each other"
+        )
+    found: list[tuple[Location, str]] = []
+    for low, high in pairwise(boundaries):
+        if float(low) == float(high):
+            one, other = sorted((owners[low], owners[high]))
+            what = f"an edge is the same double as one of consumers[{one}], but not the same number"
+            found.append(((other,), f"{what}; write both alike, or use wider intervals"))
+    found += [
+        ((owners[edge],), f"has an edge of more than {LONGEST_NUMBER} digits; give `start`, `stop` or edges fewer")
+        for edge in boundaries
+        if max(abs(edge.numerator), edge.denominator) >= 10**LONGEST_NUMBER
+    ]
+    if found:
+        raise MistakesError(dict(found).items())

@@ -1,0 +1,191 @@
+"""A contributor's own record: what they answered, what that spent, and how much they are willing to spend.
+
+The same question is answered once: asked again, the record gives the same reports, so nobody can average fresh draws.
+Another question spends its epsilon on top, and beyond the contributor's limit nothing is answered. The record is on the
+disk before a report is given away, and holds no value.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.files import sync_folder, write_durably
+from dphist_pipeline.local.encoding import chosen, encode, report_ids, sent
+from dphist_pipeline.local.question import Question
+
+FORMAT = 1
+
+
+class LimitReached(DphistError):
+    """A question that would spend more than a contributor allows."""
+
+    def __init__(self, question: Question, spent: Fraction, limit: Fraction) -> None:
+        self.question, self.spent, self.limit = question, spent, limit
+        super().__init__(
+            f"answering '{question.collection}' (round {question.round}) spends epsilon {question.epsilon}; {spent} of "
+            f"{limit} is spent already. Nothing was answered. Only the contributor can decide on a higher limit."
+        )
+
+
+class RecordUnusable(DphistError):
+    """A contributor's record that is missing, there already, or cannot be read."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        self.path, self.problem = path, problem
+        super().__init__(f"the contributor's record at {path} {problem}")
+
+
+@dataclass(frozen=True)
+class Report:
+    """One report as it is sent.
+
+    Attributes:
+        id: 16 random bytes.
+        body: packed, as many bytes as the question says.
+    """
+
+    id: bytes
+    body: bytes
+
+    def line(self, question: Question) -> str:
+        """The report as a line of text: question, id and body in hex."""
+        return f"{question.digest[:16]} {self.id.hex()} {self.body.hex()}"
+
+
+@dataclass(frozen=True)
+class Contributor:
+    """One person's side of every collection they are asked for.
+
+    Attributes:
+        path: the file of the record.
+    """
+
+    path: Path
+
+    @classmethod
+    def create(cls, path: Path | str, limit: Fraction) -> Contributor:
+        """Begins a record, with the most that all answers together may spend.
+
+        Raises:
+            RecordUnusable: there is one already, or it cannot be written.
+        """
+        if limit <= 0:
+            raise RecordUnusable(Path(path), "needs a limit above 0")
+        made = cls(Path(path))
+        with made._held():
+            if made._file.exists():
+                raise RecordUnusable(made.path, "is there already; open it, or name another")
+            made._write({"format": FORMAT, "limit": str(limit), "answered": {}})
+        return made
+
+    @property
+    def limit(self) -> Fraction:
+        """The most that all answers together may spend."""
+        return Fraction(self._read()["limit"])
+
+    @property
+    def spent(self) -> Fraction:
+        """What all answers together have spent."""
+        return _spent(self._read())
+
+    def answer(self, question: Question, values: Sequence[float]) -> tuple[Report, ...]:
+        """The reports that answer a question: fresh ones once, and the same ones whenever it is asked again.
+
+        Args:
+            question: as its curator published it.
+            values: all that the contributor has; any number of them, none or nan included. Ignored when the question
+                was answered before.
+
+        Raises:
+            LimitReached: nothing was drawn.
+            RecordUnusable: no report was given away.
+        """
+        with self._held():
+            record = self._read()
+            known = record["answered"].get(question.digest)
+            if known is None:
+                spent, limit = _spent(record), Fraction(record["limit"])
+                if spent + question.epsilon > limit:
+                    raise LimitReached(question, spent, limit)
+                known = {"collection": question.collection, "round": question.round, "epsilon": str(question.epsilon)}
+                known["reports"] = _drawn(question, values)
+                record["answered"][question.digest] = known
+                self._write(record)
+        return _reports(known)
+
+    @property
+    def _file(self) -> Path:
+        """The file itself: one record under two names has one lock."""
+        return self.path.resolve()
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """One answer at a time, whatever number of programs ask."""
+        try:
+            handle = os.open(self._file.parent, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise RecordUnusable(self.path, "lies in no folder that can be read; make it, or name another") from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            return _checked(json.loads(self.path.read_bytes()))
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+            problem = "is missing or damaged; restore it. Without it nothing is answered"
+            raise RecordUnusable(self.path, problem) from error
+
+    def _write(self, record: dict[str, Any]) -> None:
+        """Replaces the record, whole or not at all; to be called while it is held."""
+        draft = self._file.with_name(f".{self._file.name}.draft")
+        try:
+            draft.unlink(missing_ok=True)  # of a program that was killed before it gave anything away
+            write_durably(draft, _content(record))
+            draft.replace(self._file)
+            sync_folder(draft.parent)
+        except OSError as error:
+            raise RecordUnusable(
+                self.path, f"cannot be written ({error.strerror}); no report was given away"
+            ) from error
+
+
+def _drawn(question: Question, values: Sequence[float]) -> list[tuple[str, str]]:
+    """Ids and bodies in hex of the reports that are sent."""
+    bodies = encode(question, chosen(values, question.values)[None, :])
+    kept = sent(question, question.reports)
+    ids = report_ids(question.reports)
+    return [(name.tobytes().hex(), body.tobytes().hex()) for name, body in zip(ids[kept], bodies[kept], strict=True)]
+
+
+def _reports(known: dict[str, Any]) -> tuple[Report, ...]:
+    return tuple(Report(bytes.fromhex(name), bytes.fromhex(body)) for name, body in known["reports"])
+
+
+def _checked(record: Any) -> dict[str, Any]:
+    """The record, if all of it can be read; else one of the errors that reading it gives."""
+    sound = record["format"] == FORMAT and Fraction(record["limit"]) > 0
+    for known in record["answered"].values():
+        sound &= Fraction(known["epsilon"]) > 0 and all(len(report.id) == 16 for report in _reports(known))
+    if not sound:
+        raise ValueError
+    return dict(record)
+
+
+def _spent(record: dict[str, Any]) -> Fraction:
+    return sum((Fraction(known["epsilon"]) for known in record["answered"].values()), Fraction(0))
+
+
+def _content(record: dict[str, Any]) -> bytes:
+    return json.dumps(record, indent=1).encode() + b"\n"

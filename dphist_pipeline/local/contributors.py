@@ -1,0 +1,311 @@
+"""The records of many contributors who answer on one machine: a folder, with a file for each question.
+
+What `contributor` keeps for one person, kept for a column of them: each answers a question once, and gives the same
+reports whenever it is asked again; another question adds its epsilon to what each of them has spent, and whoever has
+reached the limit does not answer. The folder belongs to the contributors' side: it says who sent which report, and
+holds no value.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.files import make_folder, sync_folder, write_durably
+from dphist_pipeline.local.contributor import RecordUnusable
+from dphist_pipeline.local.encoding import encode, report_ids, sent
+from dphist_pipeline.local.question import Question
+from dphist_pipeline.privacy.noise import random_words
+
+Bytes = NDArray[np.uint8]
+
+LIMIT = "limit.json"
+DRAFT = ".draft"
+DAMAGED = "is damaged; restore it. Without it nothing is answered"
+_EPSILON = b"epsilon"
+
+
+class AllReachedTheirLimit(DphistError):
+    """A question that none of the contributors can answer any more."""
+
+    def __init__(self, question: Question, limit: Fraction) -> None:
+        self.question, self.limit = question, limit
+        super().__init__(
+            f"answering '{question.collection}' (round {question.round}) spends epsilon {question.epsilon}, and nobody "
+            f"has so much left of {limit}. Nothing was answered. Only the contributors can decide on a higher limit."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Reports of many contributors to one question, in an order that tells nothing.
+
+    Attributes:
+        ids: uint8, shape (reports, 16).
+        bodies: uint8, shape (reports, bytes of a report).
+        contributors: how many of them answer, now or before.
+        exhausted: how many had reached their limit, and do not.
+    """
+
+    ids: Bytes
+    bodies: Bytes
+    contributors: int
+    exhausted: int
+
+
+@dataclass(frozen=True)
+class Contributors:
+    """The records in a folder.
+
+    Attributes:
+        folder: private, one file a question.
+        limit: the most that all answers of a contributor together may spend.
+    """
+
+    folder: Path
+    limit: Fraction
+
+    @classmethod
+    def open(cls, folder: Path, limit: Fraction | None) -> Contributors:
+        """The records in a folder, begun there if there are none and a limit is given.
+
+        Raises:
+            RecordUnusable: there are none and no limit is given, another limit was, or they are damaged.
+        """
+        known = folder / LIMIT
+        if not known.exists():
+            if limit is None:
+                raise RecordUnusable(folder, "is not there yet: begin one with a limit, as in --limit 5")
+            _begin(folder, limit)
+        try:
+            fixed = Fraction(json.loads(known.read_bytes())["limit"])
+        except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
+            fixed = None
+        if fixed is None or fixed <= 0:
+            raise RecordUnusable(folder, f"has a damaged {LIMIT}; restore it. Without it nothing is answered")
+        if limit not in (None, fixed):
+            raise RecordUnusable(folder, f"was begun with a limit of {fixed}, and keeps it: leave out --limit")
+        return cls(folder, fixed)
+
+    def answer(self, question: Question, names: Sequence[str], values: NDArray[np.float64]) -> Answers:
+        """The reports of contributors to a question; drawn for those who did not answer it yet, and durable.
+
+        Args:
+            question: what is asked.
+            names: of the contributors, for each value; a contributor may have several, or nan for none.
+            values: shape (names,).
+
+        Raises:
+            AllReachedTheirLimit: nothing was drawn.
+            RecordUnusable: no report was given away.
+        """
+        asked, rows = _by_contributor(names, values, question.values)
+        with self._held():
+            known = self._answered(question)
+            spent = self._spent(question)
+            fresh = [place for place, name in enumerate(asked) if name not in known.names]
+            able = [place for place in fresh if spent[asked[place]] + question.epsilon <= self.limit]
+            if fresh and not able and len(fresh) == len(asked):
+                raise AllReachedTheirLimit(question, self.limit)
+            if able:
+                known = known.joined(_drawn(question, [asked[place] for place in able], rows[able]))
+                self._keep(question, known)
+        chosen = known.of(set(asked))
+        order = np.lexsort(chosen.ids.T[::-1])  # ids are random
+        order = order[chosen.are_sent[order]]
+        exhausted = len(fresh) - len(able)
+        return Answers(chosen.ids[order], chosen.bodies[order], len(asked) - exhausted, exhausted)
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        try:
+            handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise RecordUnusable(self.folder, f"cannot be read ({error.strerror})") from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+    def _file(self, question: Question) -> Path:
+        return self.folder / f"{question.digest}.parquet"
+
+    def _answered(self, question: Question) -> _Known:
+        file = self._file(question)
+        if not file.exists():
+            return _Known.nothing(question)
+        try:
+            return _Known.read(question, file)
+        except (pa.ArrowException, OSError, KeyError, ValueError, TypeError, ArithmeticError):
+            raise RecordUnusable(file, DAMAGED) from None
+
+    def _spent(self, question: Question) -> defaultdict[str, Fraction]:
+        """What each contributor has spent on other questions."""
+        spent: defaultdict[str, Fraction] = defaultdict(Fraction)
+        for file in sorted(self.folder.glob("*.parquet")):
+            if file != self._file(question):
+                names, epsilon = _who_spent(file)
+                for name in names:
+                    spent[name] += epsilon
+        return spent
+
+    def _keep(self, question: Question, known: _Known) -> None:
+        """Replaces the file of a question, whole or not at all; to be called while it is held."""
+        draft = self.folder / DRAFT
+        try:
+            draft.unlink(missing_ok=True)  # of a program that was killed before it gave anything away
+            handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                known.write(question, file)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(self._file(question))
+            sync_folder(self.folder)
+        except OSError as error:
+            raise RecordUnusable(
+                self.folder, f"cannot be written ({error.strerror}); no report was given away"
+            ) from error
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """Who answered a question, and how: a row a report, those that were not sent included."""
+
+    contributors: list[str]
+    ids: Bytes
+    bodies: Bytes
+    are_sent: NDArray[np.bool_]
+
+    @property
+    def names(self) -> set[str]:
+        return set(self.contributors)
+
+    @classmethod
+    def nothing(cls, question: Question) -> _Known:
+        empty = np.empty(0, dtype=np.uint8)
+        return cls(
+            [],
+            empty.reshape(0, 16),
+            empty.reshape(0, question.report_bytes),
+            np.empty(0, dtype=np.bool_),
+        )
+
+    @classmethod
+    def read(cls, question: Question, file: Path) -> _Known:
+        table = pq.ParquetFile(file).read()
+        names = table.column("contributor").to_pylist()
+        ids, bodies = (table.column(name).to_pylist() for name in ("report_id", "report"))
+        sound = _epsilon(table.schema) == question.epsilon and table.column("sent").null_count == 0
+        sound &= set(Counter(names).values()) <= {question.reports} and None not in names
+        sound &= {*map(len, ids)} <= {16} and {*map(len, bodies)} <= {question.report_bytes}
+        if not sound:
+            raise ValueError
+        return cls(
+            names,
+            np.frombuffer(b"".join(ids), dtype=np.uint8).reshape(-1, 16),
+            np.frombuffer(b"".join(bodies), dtype=np.uint8).reshape(-1, question.report_bytes),
+            np.array(table.column("sent").to_pylist(), dtype=np.bool_),
+        )
+
+    def write(self, question: Question, file: BinaryIO) -> None:
+        rows = pa.table(
+            {
+                "contributor": pa.array(self.contributors, pa.string()),
+                "report_id": pa.array([row.tobytes() for row in self.ids], pa.binary()),
+                "report": pa.array([row.tobytes() for row in self.bodies], pa.binary()),
+                "sent": pa.array(self.are_sent),
+            }
+        )
+        pq.write_table(rows.replace_schema_metadata({_EPSILON: str(question.epsilon)}), file, write_statistics=False)
+
+    def joined(self, more: _Known) -> _Known:
+        return _Known(
+            self.contributors + more.contributors,
+            np.concatenate([self.ids, more.ids]),
+            np.concatenate([self.bodies, more.bodies]),
+            np.concatenate([self.are_sent, more.are_sent]),
+        )
+
+    def of(self, names: set[str]) -> _Known:
+        kept = np.array([name in names for name in self.contributors], dtype=np.bool_)
+        return _Known(
+            [name for name in self.contributors if name in names],
+            self.ids[kept],
+            self.bodies[kept],
+            self.are_sent[kept],
+        )
+
+
+def _drawn(question: Question, names: list[str], rows: NDArray[np.float64]) -> _Known:
+    reports = len(names) * question.reports
+    return _Known(
+        [name for name in names for _ in range(question.reports)],
+        report_ids(reports),
+        encode(question, rows),
+        sent(question, reports),
+    )
+
+
+def _by_contributor(
+    names: Sequence[str], values: NDArray[np.float64], wanted: int
+) -> tuple[list[str], NDArray[np.float64]]:
+    """Each contributor once, with exactly so many values: some chosen at random, nan for missing ones."""
+    coded = pa.array(names, pa.string()).dictionary_encode()
+    known, owners = coded.dictionary.to_pylist(), coded.indices.to_numpy()
+    rows = np.full((len(known), wanted), np.nan)
+    present = np.flatnonzero(~np.isnan(values))
+    shuffled = present[np.argsort(random_words(present.size), kind="stable")]
+    order = shuffled[np.argsort(owners[shuffled], kind="stable")]
+    sizes = np.bincount(owners[order], minlength=len(known))
+    rank = np.arange(order.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    kept = rank < wanted
+    rows[owners[order[kept]], rank[kept]] = values[order[kept]]
+    return known, rows
+
+
+def _who_spent(file: Path) -> tuple[list[str], Fraction]:
+    """Who answered the question of a file, each once, and what they spent."""
+    try:
+        table = pq.ParquetFile(file).read(["contributor"])
+        return table.column("contributor").unique().to_pylist(), _epsilon(table.schema)
+    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError, ArithmeticError):
+        raise RecordUnusable(file, DAMAGED) from None
+
+
+def _epsilon(schema: Any) -> Fraction:
+    epsilon = Fraction(schema.metadata[_EPSILON].decode())
+    if epsilon <= 0:
+        raise ValueError
+    return epsilon
+
+
+def _begin(folder: Path, limit: Fraction) -> None:
+    """Makes the folder of new records, whole or not at all, even while somebody else does."""
+    try:
+        make_folder(folder)
+        if any(folder.glob("*.parquet")) and not (folder / LIMIT).exists():
+            raise RecordUnusable(folder, f"has files, and no {LIMIT}; restore it, or name a new folder")
+        draft = folder / f".{uuid.uuid4().hex}"
+        write_durably(draft, json.dumps({"limit": str(limit)}).encode() + b"\n")
+        with suppress(FileExistsError):  # somebody else began it just now
+            os.link(draft, folder / LIMIT)
+        draft.unlink()
+        sync_folder(folder)
+    except OSError as error:
+        raise RecordUnusable(folder, f"cannot be made ({error.strerror})") from error

@@ -1,0 +1,97 @@
+"""From counts of reports to estimates of values, and the law of their error.
+
+With M vectors, p the probability of a 1 where a value lies and q elsewhere, d = p - q, a sum T of the counts of s
+intervals that hold n of the values has the mean n·d + M·s·q. So R = (T - M·s·q) / d is unbiased, for the values that
+were reported; where a report is sent with probability P only, R / P is unbiased for all. Its variance is
+
+    V(s, n) = alpha·s - beta·s² + (gamma + delta·s)·n
+
+    with a bit for each interval   the bits of a vector are independent: s of them vary by q(1-q), a true one by p(1-p)
+    grr                            a vector says one number: T counts vectors, each with probability s·q, or p + (s-1)·q
+    sampling                       a value counts 1/P times, or not at all; see the contract of `ReportLaw`
+
+Paper: Zheng et al. 2021, equations 7, 14 and 15; variances: Wang et al. 2017, sections 4 and 5.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.local.question import Part, Question
+from dphist_pipeline.local.tally import Tally
+from dphist_pipeline.privacy.noisy import ReportLaw
+
+
+@dataclass(frozen=True)
+class Odds:
+    """How often a vector says yes.
+
+    Attributes:
+        elsewhere: q, where the value does not lie.
+        gap: d = p - q.
+    """
+
+    elsewhere: float
+    gap: float
+
+    @property
+    def there(self) -> float:
+        """p, where the value lies."""
+        return self.elsewhere + self.gap
+
+
+def odds(part: Part) -> Odds:
+    """The probabilities of a part's encoding, without cancellation where epsilon is small."""
+    epsilon = float(part.epsilon)
+    if part.encoding == "grr":
+        others = math.exp(epsilon) + part.intervals
+        return Odds(1 / others, math.expm1(epsilon) / others)
+    if part.encoding == "symmetric":
+        return Odds(1 / (1 + math.exp(epsilon / 2)), math.tanh(epsilon / 4))
+    return Odds(1 / (1 + math.exp(epsilon)), math.tanh(epsilon / 2) / 2)
+
+
+def law_of(question: Question, part: Part, vectors: int) -> ReportLaw:
+    """The law of estimates from so many vectors of a part."""
+    q, d, p = odds(part).elsewhere, odds(part).gap, odds(part).there
+    share = float(question.participation)
+    if part.encoding == "grr":
+        alpha, beta, gamma, delta = q / d**2, q**2 / d**2, (1 - d) / d, -2 * q / d
+    else:
+        alpha, beta, gamma, delta = q * (1 - q) / d**2, 0.0, (p * (1 - p) - q * (1 - q)) / d**2, 0.0
+    return ReportLaw(
+        alpha=vectors * alpha / share**2,
+        beta=vectors * beta / share**2,
+        gamma=(gamma + 1 - share) / share,
+        delta=delta / share,
+        step=1 / (d * share),
+    )
+
+
+def estimates(tally: Tally, number: int) -> NDArray[np.float64]:
+    """Unbiased estimates of how many values lie in each interval of a part, float64, shape (intervals,)."""
+    part = tally.question.parts[number]
+    chances = odds(part)
+    scale = chances.gap * float(tally.question.participation)
+    ones = tally.ones[number].astype(np.float64)
+    return (ones - tally.vectors * chances.elsewhere) / scale
+
+
+def projected(values: NDArray[np.float64], total: float) -> NDArray[np.float64]:
+    """The nearest values, by squared error, of which none is negative and that add up to a total of at least 0.
+
+    Exact, O(m log m): every value is lowered by the same amount, and cut off at 0.
+
+    Args:
+        values: shape (m,).
+        total: what they shall add up to.
+    """
+    falling = np.sort(values)[::-1]
+    lowered = (np.cumsum(falling) - total) / np.arange(1, values.size + 1)
+    kept = int(np.flatnonzero(falling - lowered >= 0)[-1]) if total > 0 else 0
+    nearest: NDArray[np.float64] = np.maximum(values - lowered[kept], 0.0)
+    return nearest

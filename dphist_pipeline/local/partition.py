@@ -1,0 +1,128 @@
+"""From what consumers want to what contributors are asked: boundaries merged, epsilon shared, an encoding chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.local.collection import CollectionSpec
+from dphist_pipeline.local.collection_consumers import Consumer
+from dphist_pipeline.local.collection_fields import Protocol
+from dphist_pipeline.local.law import law_of
+from dphist_pipeline.local.question import Encoding, Part, Question
+
+ENCODINGS: tuple[Encoding, ...] = ("symmetric", "optimized", "grr")  # in order of preference, where they tie
+TIE = 1e-9  # relative; beyond what machines round differently, so that the same spec asks the same question anywhere
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Where a consumer's intervals lie in a part of the question.
+
+    Attributes:
+        part: number of the part.
+        first: the first merged interval of each of them, from 0.
+        last: the last one, which belongs to it.
+    """
+
+    part: int
+    first: tuple[int, ...]
+    last: tuple[int, ...]
+
+    @property
+    def atoms(self) -> tuple[int, ...]:
+        """Of how many merged intervals each of them is made."""
+        return tuple(last - first + 1 for first, last in zip(self.first, self.last, strict=True))
+
+
+def merged(cuts: Iterable[Iterable[Fraction]]) -> tuple[Fraction, ...]:
+    """All boundaries, each once, rising: compared as exact numbers, so 1/10 + 2/10 and 3/10 are one."""
+    return tuple(sorted({edge for edges in cuts for edge in edges}))
+
+
+def spans(part: int, boundaries: Sequence[Fraction], edges: Sequence[Fraction]) -> Spans:
+    """Where the intervals between edges lie among boundaries that hold every one of them."""
+    places = {boundary: number for number, boundary in enumerate(boundaries)}
+    at = [places[edge] for edge in edges]
+    return Spans(part, tuple(at[:-1]), tuple(place - 1 for place in at[1:]))
+
+
+def spans_of(spec: CollectionSpec, protocol: Protocol | None = None) -> tuple[Spans, ...]:
+    """Where each consumer's intervals lie, in order of the consumers.
+
+    Args:
+        protocol: another than the declared one, to compare.
+    """
+    if (protocol or spec.protocol) == "split_budget":
+        return tuple(spans(part, reader.edges, reader.edges) for part, reader in enumerate(spec.consumers))
+    boundaries = merged(reader.edges for reader in spec.consumers)
+    return tuple(spans(0, boundaries, reader.edges) for reader in spec.consumers)
+
+
+def question_of(
+    spec: CollectionSpec, protocol: Protocol | None = None, encoding: Encoding | Literal["auto"] | None = None
+) -> Question:
+    """What every contributor is asked.
+
+    With encoding `auto` each part takes the one of least total variance: of all published intervals that are read from
+    it, with the values spread evenly over the range, so that each interval holds its share of the width. All terms of
+    that sum are proportional to the number of contributors, which therefore does not matter. Ties go to the
+    first of `ENCODINGS`. Summed values are bits added up, so grr is not among the choices.
+
+    Args:
+        protocol: another than the declared one, to compare.
+        encoding: likewise.
+    """
+    chosen, asked = encoding or spec.encoding, protocol or spec.protocol
+    question = Question(
+        collection=str(spec.collection),
+        parts=_parts(spec, asked),
+        round=spec.round,
+        values=spec.values_per_contributor,
+        combine=spec.values,
+        participation=spec.participation if asked == "sampled" else Fraction(1),
+    )
+    readers = list(zip(spans_of(spec, asked), spec.consumers, strict=True))
+    parts = []
+    for number, part in enumerate(question.parts):
+        served = [(where, reader) for where, reader in readers if where.part == number]
+        parts.append(replace(part, encoding=_best(question, part, served) if chosen == "auto" else chosen))
+    return replace(question, parts=tuple(parts))
+
+
+def shares(consumer: Consumer) -> NDArray[np.float64]:
+    """The share of the range that each of the consumer's intervals takes, shape (intervals,)."""
+    width = consumer.edges[-1] - consumer.edges[0]
+    return np.array([float((high - low) / width) for low, high in pairwise(consumer.edges)])
+
+
+def choices(question: Question) -> tuple[Encoding, ...]:
+    """The encodings that can answer a question."""
+    return tuple(known for known in ENCODINGS if known != "grr" or question.combine == "separate")
+
+
+def _parts(spec: CollectionSpec, protocol: Protocol) -> tuple[Part, ...]:
+    if protocol == "split_budget":
+        each = spec.report_epsilon / len(spec.consumers)
+        return tuple(Part(reader.edges, each, ENCODINGS[0]) for reader in spec.consumers)
+    return (Part(merged(reader.edges for reader in spec.consumers), spec.report_epsilon, ENCODINGS[0]),)
+
+
+def _best(question: Question, part: Part, served: list[tuple[Spans, Consumer]]) -> Encoding:
+    atoms = np.concatenate([np.array(where.atoms) for where, _ in served])
+    share = np.concatenate([shares(reader) for _, reader in served])
+    # Of so many values these are sent on average, both whole numbers.
+    sent, values = question.participation.numerator, question.participation.denominator
+    best, least = ENCODINGS[0], float("inf")
+    for encoding in choices(question):
+        law = law_of(question, replace(part, encoding=encoding), sent)
+        total = float(law.variance(atoms, share * values).sum())
+        if total < least * (1 - TIE):
+            best, least = encoding, total
+    return best

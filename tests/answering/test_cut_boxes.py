@@ -1,0 +1,67 @@
+"""Boxes whose ends cut bins: an even spread for the estimate, the bins within and around for the interval."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import by_hand
+import numpy as np
+import pytest
+
+from dphist_pipeline.answering.chosen_cells import QuestionRefused
+
+AGE: dict[str, Any] = {"column": "age", "edges": [0, 20, 40, 60], "above": True, "other": True}
+DOSE: dict[str, Any] = {"column": "dose", "edges": [0, 1, 3], "below": True}
+WARD: dict[str, Any] = {"column": "ward", "values": ["surgery", "medicine"]}
+ONE = by_hand.estimate([AGE], np.array([100.0, 200, 400, 800, 7]), off=1)
+CUBE = by_hand.estimate([AGE, DOSE, WARD])
+
+
+def test_rows_of_a_cut_bin_are_spread_evenly() -> None:
+    assert ONE.box(age=(10, 45)).estimate == pytest.approx(101 / 2 + 201 + 401 / 4)
+    assert ONE.box(age=(25, 30)).estimate == pytest.approx(201 / 4)
+    assert ONE.box(age=(10, None)).estimate == pytest.approx(101 / 2 + 201 + 401 + 801)
+
+
+def test_the_interval_runs_from_the_bins_within_to_the_bins_around() -> None:
+    found, inner, outer = ONE.box(age=(10, 45)), ONE.box(age=(20, 40)), ONE.box(age=(0, 60))
+    assert (found.lower, found.upper) == (inner.lower, outer.upper)
+    assert (found.cells, found.noise_error, found.basis) == (3, outer.noise_error, "unbiased")
+    assert (
+        found.note
+        == "ends cut bins of age: the estimate spreads their rows evenly, the interval holds however they lie"
+    )
+
+
+def test_within_one_bin_there_may_be_nothing() -> None:
+    found = ONE.box(age=(25, 30))
+    assert (found.lower, found.upper) == (0, ONE.box(age=(20, 40)).upper)
+
+
+def test_several_axes_may_be_cut_at_once() -> None:
+    found = CUBE.box(age=(5, 40), dose=(None, 2), ward="medicine")
+    values = CUBE.values[:2, :, 1]
+    assert found.estimate == pytest.approx(np.array([0.75, 1]) @ values @ np.array([1, 1, 0.5]))
+    assert found.lower == CUBE.box(age=(20, 40), dose=(None, 1), ward="medicine").lower
+    assert found.upper == CUBE.box(age=(0, 40), dose=(None, 3), ward="medicine").upper
+    assert "age, dose" in found.note
+
+
+@pytest.mark.parametrize("ends", [(10, 61), (-1, 30), (30, 10), (70, None), (float("nan"), 30), (0.5, "1")])
+def test_ends_beyond_the_edges_are_still_refused(ends: tuple[Any, Any]) -> None:
+    with pytest.raises(QuestionRefused, match="axis 'age'"):
+        ONE.box(age=ends)
+
+
+def test_a_published_release_and_its_ranges_say_the_same(tmp_path: Path) -> None:
+    release = by_hand.publish(tmp_path, ONE, [AGE])
+    found, both = release.answer(age=(10, 45)), release.range("age", 10, 45)
+    assert found == ONE.box(age=(10, 45))
+    assert (found.lower, found.upper, both.covers) == (both.lower, both.upper, "partly")
+
+
+def test_a_range_without_cells_is_refused() -> None:
+    release = by_hand.estimate([DOSE])
+    with pytest.raises(QuestionRefused, match="has no cells in"):
+        release.box(dose=(3, None))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dphist_pipeline.integrations.dagster import HistogramRelease
     from dphist_pipeline.integrations.dagster_local import LocalCollection
     from dphist_pipeline.local.collection import load_collection
-    from dphist_pipeline.local.publication import publish_collection
+    from dphist_pipeline.local.publication import count_reports, publish_collection
     from dphist_pipeline.pipeline import release, sanitize
     from dphist_pipeline.releases import Release
     from dphist_pipeline.spec.loading import load_spec
@@ -30,6 +30,7 @@ _HOMES = {
     "Release": "releases",
     "ReleaseSpec": "spec.model",
     "Store": "store",
+    "count_reports": "local.publication",
     "load_collection": "local.collection",
     "load_spec": "spec.loading",
     "publish_collection": "local.publication",
@@ -45,6 +46,7 @@ __all__ = [
     "Release",
     "ReleaseSpec",
     "Store",
+    "count_reports",
     "load_collection",
     "load_spec",
     "mechanisms",

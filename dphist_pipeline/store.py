@@ -147,7 +147,7 @@ class Store:
         return ledger
 
     def verify(self) -> tuple[int, int, list[str]]:
-        """Reads the whole ledger again, and every published file against it.
+        """Reads the whole ledger again, and every published file against it, and those that no ledger pays for.
 
         Returns:
             Number of entries; number of publications that are whole; those that the ledger knows and that are not
@@ -173,6 +173,9 @@ class Store:
                     if is_marked(self.published(key)) != ("withdrawn" in ledger.notes(charge)):
                         raise PublishedFilesDamaged(self.published(key), "is withdrawn, and its audit does not say so")
                     whole += 1
+        for folder in self.public.glob("*/period=*/revision=*"):
+            if folder.name.removeprefix("revision=").isdecimal():
+                whole += read_audit(folder).get("model") == "local"
         return entries, whole, missing
 
     @property

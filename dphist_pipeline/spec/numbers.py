@@ -63,13 +63,14 @@ def edge(value: object) -> Fraction:
 
 
 def digits(number: Fraction) -> str:
-    """A fraction as short text for messages: decimal digits where they are exact, else a ratio."""
+    """A fraction as short text for messages: decimal digits where they are exact, else a ratio, or about what it is."""
     if isinstance(number, NumberFromEnvironment):
         return number.shown
     if number.denominator == 1:
         return str(number.numerator)
     near = repr(float(number))
-    return near if Fraction(near) == number else f"{number.numerator}/{number.denominator}"
+    ratio = f"{number.numerator}/{number.denominator}"
+    return near if Fraction(near) == number else ratio if len(ratio) <= LONGEST_NUMBER else f"about {near}"
 
 
 def _from_text(value: str) -> Fraction:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from dphist_pipeline.counting.ingest import stage_rows
 from dphist_pipeline.counting.source import ColumnRefused
 from dphist_pipeline.spec.loading import load_spec
 from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.numbers import digits
 from dphist_pipeline.spec.refusals import SpecError
 
 LISTED = "{column: code, values_from: codes.csv}"
@@ -192,3 +194,8 @@ def test_a_list_of_decimals_is_no_decimal(tmp_path: Path):
 def test_names_inside_of_a_type_are_not_told(tmp_path: Path):
     ages = [pa.array([1.0]), pa.array([{"Zacharias": 1}])]
     assert "has type DOUBLE in some files and STRUCT in others" in ingest_refusal(tmp_path, age=ages)
+
+
+def test_a_number_of_a_thousand_digits_is_told_shortly() -> None:
+    assert digits(Fraction(1, 10**999)) == "about 0.0"
+    assert digits(Fraction(1, 3)) == "1/3" and digits(Fraction(3, 2)) == "1.5" and digits(Fraction(7)) == "7"

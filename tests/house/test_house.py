@@ -19,6 +19,7 @@ PUBLIC = [
     "Release",
     "ReleaseSpec",
     "Store",
+    "count_reports",
     "load_collection",
     "load_spec",
     "mechanisms",

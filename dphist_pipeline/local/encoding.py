@@ -42,9 +42,10 @@ def places_of(part: Part, values: NDArray[np.float64]) -> Places:
     """The interval of each value, from 0, and -1 for a value in none; any shape."""
     edges = np.array(part.doubles)
     if edges.size <= FEW and values.size > edges.size:  # a search guesses wrong at every other edge
-        places = np.full(values.shape, NONE, dtype=np.int64)
+        passed = np.zeros(values.shape, dtype=np.uint8)
         for edge in edges:
-            places += values >= edge
+            passed += (values >= edge).view(np.uint8)
+        places = passed.astype(np.int64) - 1
     else:
         places = np.searchsorted(edges, values, side="right") - 1
     places[values == edges[-1]] = part.intervals - 1

@@ -40,7 +40,8 @@ def answer(
     box = parse_where(where) if where.strip() else {}
     opened = Store.open(store_folder(store, project_folder(Path.cwd() / "spec.yaml")))
     folder = latest_revision(opened.public, release, period)
-    facts = {"release": release, "period": folder.parent.name.removeprefix("period="), "where": where}
+    period, revision = folder.parent.name.removeprefix("period="), int(folder.name.removeprefix("revision="))
+    facts = {"release": release, "period": period, "revision": revision, "where": where}
     if by.strip():
         _show_table(folder, [name.strip() for name in by.split(",")], box, facts, as_json)
         return
@@ -49,7 +50,7 @@ def answer(
         print_json({**facts, **_as_json(found)})
         return
     cells = "1 cell" if found.cells == 1 else f"{found.cells:,} cells"
-    out.print(f"[bold]{found.estimate:,.0f}[/] records, estimated over {cells}")
+    out.print(f"[bold]{found.estimate:,.0f}[/] estimated over {cells}: {release}, period {period}, revision {revision}")
     if found.basis != "noise_only":
         out.print(f"  95 % interval of the true (bounded) count: {found.lower:,.0f} to {found.upper:,.0f}")
     if found.note:

@@ -34,7 +34,10 @@ def encode(
     values: Annotated[Path, typer.Argument(metavar="VALUES", help="Parquet or CSV with the contributors' values.")],
     column: Annotated[str, typer.Option(metavar="COLUMN", help="The column of the values.")],
     contributor: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Whose they are; `row` where every row is another contributor.")
+        str,
+        typer.Option(
+            metavar="COLUMN", help="Whose they are; `row`: each row is somebody else, known by its place."
+        ),
     ],
     record: Annotated[Path, typer.Option(metavar="DIR", help="Who answered what, kept on the contributors' side.")],
     output: Annotated[Path, typer.Option(metavar="FILE", help="A new Parquet file with the reports to send.")],
@@ -47,7 +50,8 @@ def encode(
     """Turns values into reports that can be sent to anybody.
 
     Whoever answered this question before gives the same reports again,
-    never fresh ones. Values in no interval are reported as well.
+    never fresh ones. Values that lie in no interval, or are no numbers, are
+    reported as well; nothing says how many there are, which would tell of them.
     """
     from dphist_pipeline.local.contributors import Contributors
     from dphist_pipeline.local.reports import report_file

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dphist_pipeline.answering.chosen_cells import End
     from dphist_pipeline.answering.quantiles import Quantile
     from dphist_pipeline.answering.ranges import RangeAnswer
+    from dphist_pipeline.store import Store
 
     Box = Mapping[str, Wanted]
 
@@ -36,6 +37,20 @@ class Release:
     path: Path
     audit: dict[str, Any]
     replayed: bool
+
+    @classmethod
+    def published(cls, store: Store, name: str, period: str | None = None) -> Release:
+        """The latest revision of a published release, of a period or of its latest one.
+
+        Raises:
+            NotPublished: naming what is there.
+            PublishedFilesDamaged: a file is missing or altered.
+        """
+        from dphist_pipeline.answering.published import latest_revision
+        from dphist_pipeline.publishing.release_files import read_audit
+
+        folder = latest_revision(store.public, name, period)
+        return cls(folder, read_audit(folder), replayed=True)
 
     @property
     def table(self) -> pl.DataFrame:

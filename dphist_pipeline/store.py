@@ -119,13 +119,13 @@ class Store:
         return store
 
     @classmethod
-    def open(cls, root: Path) -> Store:
+    def open(cls, root: Path | str) -> Store:
         """Opens the store in a folder.
 
         Raises:
             StoreMissing, StoreUnusable: what is wrong, and the mend.
         """
-        root = root.absolute()
+        root = Path(root).absolute()
         described = root / "store.json"
         if not described.is_file():
             raise StoreMissing(root)

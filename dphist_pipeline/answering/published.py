@@ -32,7 +32,8 @@ class TakenBack(DphistError):
         self.reason = str(audit["withdrawn"]["reason"])
         super().__init__(
             f"release '{audit['release']}', period {audit['period']}, revision {audit['revision']} was withdrawn on "
-            f"{audit['withdrawn']['at'][:10]}: {self.reason}. Nothing answers from it; name another period."
+            f"{audit['withdrawn']['at'][:10]}: {self.reason}. Nothing answers from it; name another period, or publish "
+            "a new revision."
         )
 
 
@@ -71,7 +72,8 @@ def latest_revision(public: Path, release: str, period: str | None) -> Path:
     if release not in releases:
         raise NotPublished("release", release, releases)
     periods = _periods(public / release)
-    chosen = period if period is not None else max(periods)
+    # What was asked once comes before all rounds that have a day.
+    chosen = period if period is not None else max(periods, key=lambda name: (name != "all", name))
     if chosen not in periods:
         raise NotPublished(f"period of '{release}'", chosen, periods)
     folder = public / release / f"period={chosen}"

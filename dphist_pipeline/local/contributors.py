@@ -118,7 +118,8 @@ class Contributors:
         with self._held():
             known = self._answered(question)
             spent = self._spent(question)
-            fresh = [place for place, name in enumerate(asked) if name not in known.names]
+            answered = set(known.contributors)
+            fresh = [place for place, name in enumerate(asked) if name not in answered]
             able = [place for place in fresh if spent[asked[place]] + question.epsilon <= self.limit]
             if fresh and not able and len(fresh) == len(asked):
                 raise AllReachedTheirLimit(question, self.limit)
@@ -191,10 +192,6 @@ class _Known:
     ids: Bytes
     bodies: Bytes
     are_sent: NDArray[np.bool_]
-
-    @property
-    def names(self) -> set[str]:
-        return set(self.contributors)
 
     @classmethod
     def nothing(cls, question: Question) -> _Known:

@@ -29,7 +29,8 @@ def read_values(path: Path, column: str, contributor: str) -> tuple[list[str], N
     Args:
         path: Parquet or CSV with a line of names.
         column: of the values.
-        contributor: the column that says whose they are, or `row` where every row is another contributor.
+        contributor: the column that says whose they are, or `row` where every row is another contributor, whom
+            the file's name and the row's number name in the record.
 
     Raises:
         ValuesUnreadable: the file as a file, a column that it has not, or one of a type without numbers; never because
@@ -38,7 +39,8 @@ def read_values(path: Path, column: str, contributor: str) -> tuple[list[str], N
     rows = _rows(path, [column] if contributor == "row" else [column, contributor])
     values = rows.get_column("value").to_numpy()
     if contributor == "row":
-        return [str(number) for number in range(len(rows))], values
+        # Of this file: the rows of another one are other people, and no id looks like this.
+        return [f"row {number} of {path.name}" for number in range(len(rows))], values
     owners = rows.get_column("contributor")
     known = (owners != "").fill_null(False)
     return owners.filter(known).to_list(), values[known.to_numpy()]

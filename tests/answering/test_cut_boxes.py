@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 from dphist_pipeline.answering.chosen_cells import QuestionRefused
+from dphist_pipeline.answering.published import NotPublished
+from dphist_pipeline.releases import Release
+from dphist_pipeline.store import Store
 
 AGE: dict[str, Any] = {"column": "age", "edges": [0, 20, 40, 60], "above": True, "other": True}
 DOSE: dict[str, Any] = {"column": "dose", "edges": [0, 1, 3], "below": True}
@@ -65,3 +68,13 @@ def test_a_range_without_cells_is_refused() -> None:
     release = by_hand.estimate([DOSE])
     with pytest.raises(QuestionRefused, match="has no cells in"):
         release.box(dose=(3, None))
+
+
+def test_a_published_release_is_opened_by_its_name(tmp_path: Path) -> None:
+    store = Store.create(tmp_path / "store")
+    for period in ("2026-03-02", "2026-03-09"):
+        by_hand.publish(store.public, ONE, [AGE], period=period)
+    assert Release.published(store, "weekly").path.parent.name == "period=2026-03-09"
+    assert Release.published(store, "weekly", "2026-03-02").answer(age=(0, 20)) == ONE.box(age=(0, 20))
+    with pytest.raises(NotPublished, match="weekly"):
+        Release.published(store, "weakly")

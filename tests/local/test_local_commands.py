@@ -14,6 +14,7 @@ import pytest
 from local_office import PEOPLE, LocalOffice
 from office import Office, Ran
 
+from dphist_pipeline.answering.published import latest_revision
 from dphist_pipeline.local.contributor import Contributor
 from dphist_pipeline.local.partition import question_of
 
@@ -189,7 +190,7 @@ def test_the_ledger_knows_nothing_of_it_and_goes_on(local: LocalOffice) -> None:
     (shown,) = local.office.run("ledger", "show", "--json").json
     assert (shown["spent"], [charge["release"] for charge in shown["charges"]]) == ("1/2", ["wards"])
     verified = local.office.run("ledger", "verify", "--json").json
-    assert (verified["publications"], verified["entries"] > entries) == (1, True)
+    assert (verified["publications"], verified["entries"] > entries) == (3, True)
     assert len(asked(local, "SELECT * FROM dph_releases")) == 3
     assert local.published("reports/a.parquet").out.count("already published") == 2
 
@@ -280,3 +281,11 @@ def test_a_full_disk_while_reports_are_written_loses_no_answer(
     encoded(local)
     assert next((local.folder / "records").glob("*.parquet")).read_bytes() == record
     assert [path.name for path in (local.folder / "reports").iterdir()] == ["a.parquet"]
+
+
+def test_without_a_period_the_latest_round_answers(local: LocalOffice) -> None:
+    for name in ("ages_city", "weekly"):
+        for period in ("all", "2026-01-05", "2026-03-02"):
+            folder = local.folder / "made" / name / f"period={period}" / "revision=1"
+            folder.mkdir(parents=True)
+    assert latest_revision(local.folder / "made", "ages_city", None).parent.name == "period=2026-03-02"

@@ -101,7 +101,7 @@ def test_a_number_names_the_same_contributor_in_every_type(tmp_path: Path) -> No
 
 def test_every_row_may_be_another_contributor(tmp_path: Path) -> None:
     names, values = read_values(parquet(tmp_path, ["3", "x"]), "v", "row")
-    assert names == ["0", "1"] and same(values.tolist(), [3, NAN])
+    assert names == ["row 0 of x.parquet", "row 1 of x.parquet"] and same(values.tolist(), [3, NAN])
 
 
 def test_one_column_may_be_both(tmp_path: Path) -> None:

@@ -24,11 +24,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+FEW = 8  # children along an axis, up to which they are gone through one after the other, for all parents at once
+SMALL = 1_024  # nodes, below which every call costs more than its work
 Reals = NDArray[np.float64]
 Widths = tuple[int, ...]
 
@@ -182,17 +185,17 @@ def consistent_cells(tree: RegularTree, measured: Sequence[Reals], variances: Se
     """
     fits = [_padded(tree, level, values) for level, values in enumerate(measured)]
     spread = variances[-1]
+    below: list[Reals] = []  # the sums of every node's children, from the top
     for level in range(len(fits) - 2, -1, -1):
+        below.insert(0, _sums(fits[level + 1], fits[level].shape))
         below_spread = _children(tree, level) * spread
         # Of the correction that the children's sum is worth.
         share = variances[level] / (variances[level] + below_spread)
-        fits[level] += share * (_sums(fits[level + 1], fits[level].shape) - fits[level])
+        fits[level] += share * (below[0] - fits[level])
         spread = share * below_spread
     for level in range(1, len(fits)):
-        above = fits[level - 1]
-        lacking = (above - _sums(fits[level], above.shape)) / _children(tree, level - 1)
-        blocks = _blocks(fits[level], above.shape)
-        blocks += lacking.reshape([part for nodes in above.shape for part in (nodes, 1)])
+        lacking = (fits[level - 1] - below[level - 1]) / _children(tree, level - 1)
+        _add(lacking, _blocks(fits[level], lacking.shape))
     return np.ascontiguousarray(fits[-1][tuple(slice(size) for size in tree.shape)])
 
 
@@ -218,5 +221,22 @@ def _sums(values: Reals, above: tuple[int, ...]) -> Reals:
     """The sum of every parent's children."""
     blocks = _blocks(values, above)
     for axis in range(2 * len(above) - 1, 0, -2):
-        blocks = blocks.sum(axis=axis)
+        if blocks.shape[axis] > FEW:
+            blocks = blocks.sum(axis=axis)
+            continue
+        ahead: tuple[Any, ...] = (slice(None),) * axis
+        total = blocks[*ahead, 0]
+        for child in range(1, blocks.shape[axis]):
+            total = total + blocks[*ahead, child]
+        blocks = total
     return blocks
+
+
+def _add(lacking: Reals, blocks: Reals) -> None:
+    """Adds what each parent lacks to all of its children, in place."""
+    if blocks.shape[-1] > FEW or blocks.size < SMALL:
+        blocks += lacking.reshape([part for nodes in lacking.shape for part in (nodes, 1)])
+        return
+    for place in product(*map(range, blocks.shape[1::2])):  # all first children, then all second ones, ...
+        index: tuple[Any, ...] = tuple(part for child in place for part in (slice(None), child))
+        blocks[index] += lacking

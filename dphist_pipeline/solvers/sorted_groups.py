@@ -49,8 +49,11 @@ def greedy_groups(sorted_values: Reals, price: float) -> Numbers:
     Returns:
         Group number of each value, shape (n,), starting at 0 and never falling.
     """
-    first = _greedy_starts(np.ascontiguousarray(sorted_values, dtype=np.float64), float(price))
-    return np.cumsum(first) - 1
+    line = np.ascontiguousarray(sorted_values, dtype=np.float64)
+    # Arrays are made by NumPy, not in compiled code: for large ones it asks the system for large pages.
+    groups, (high, low) = np.empty(line.size, dtype=np.int64), np.empty((2, line.size + 1))
+    _group_greedily(line, float(price), high, low, groups)
+    return groups
 
 
 def _stable_order(cells: Reals) -> NDArray[np.signedinteger]:
@@ -123,16 +126,15 @@ def _scatter(line, order, cells):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _greedy_starts(values, price):  # type: ignore[no-untyped-def]
-    """1 where a group starts; shape (n,)."""
+def _group_greedily(values, price, high, low, groups):  # type: ignore[no-untyped-def]
+    """Writes the group numbers; `high` and `low` have room for one number more than there are values."""
     n = values.size
     # Sums as unevaluated pairs of float64: differences are then as good as exact.
-    high, low = np.zeros(n + 1), np.zeros(n + 1)
+    high[0] = low[0] = 0.0
     for place in range(n):
         high[place + 1], lost = _two_sum(high[place], values[place])
         low[place + 1] = low[place] + lost
-    first = np.zeros(n, dtype=np.int64)
-    first[0] = 1
+    group, groups[0] = 0, 0
     anchor, total, size = values[0], 0.0, 1.0
     for place in range(1, n):
         off = values[place] - anchor
@@ -146,12 +148,12 @@ def _greedy_starts(values, price):  # type: ignore[no-untyped-def]
                 away = _mean_beyond(values, high, low, place, length)
                 closes = away * away + price / (float(length) * length) <= rise
         if closes:
-            first[place] = 1
+            group += 1
             anchor, total, size = values[place], 0.0, 1.0
         else:
             total += off
             size += 1.0
-    return first
+        groups[place] = group
 
 
 @compiled

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.solvers.compiled import compiled
+
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
@@ -30,19 +32,53 @@ def consistent(
         For each level, one estimate per node.
     """
     own = [1.0] * len(measured) if variances is None else [float(variance) for variance in variances]
-    upward = [np.asarray(measured[-1], dtype=np.float64)]
-    spread = [np.full(upward[0].size, own[-1])]
-    for level in range(len(measured) - 2, -1, -1):
-        nodes, parent = measured[level].size, parents[level]
-        below = np.bincount(parent, weights=upward[0], minlength=nodes)
-        below_spread = np.bincount(parent, weights=spread[0], minlength=nodes)
-        share = own[level] / (own[level] + below_spread)  # of the correction that the children's sum is worth
-        upward.insert(0, measured[level] + share * (below - measured[level]))
-        spread.insert(0, share * below_spread)
-    estimates = [upward[0]]
-    for level, parent in enumerate(parents, 1):
-        nodes = upward[level - 1].size
-        lacking = estimates[-1] - np.bincount(parent, weights=upward[level], minlength=nodes)
-        rate = lacking / np.bincount(parent, weights=spread[level], minlength=nodes)
-        estimates.append(upward[level] + spread[level] * rate[parent])
+    estimates = [np.ascontiguousarray(values, dtype=np.float64) for values in measured]
+    numbers = [np.ascontiguousarray(parent, dtype=np.int64) for parent in parents]
+    spreads = [np.full(1, variance) for variance in own]  # of a level; one number where all nodes share it
+    # One array for all levels, made by NumPy, not in compiled code: it asks the system for large pages.
+    ends = np.cumsum([0, *(level.size for level in estimates[:-1])])
+    room, work = np.empty(ends[-1]), np.empty((3, ends[-1]))
+    below: list[tuple[Reals, Reals]] = []  # the sums of each node's children, and of their spreads, from the top
+    for level in range(len(numbers) - 1, -1, -1):
+        nodes = slice(ends[level], ends[level + 1])
+        estimate, (sums, sums_spread, spread) = room[nodes], work[:, nodes]
+        _sum_children(estimates[level + 1], spreads[level + 1], numbers[level], sums, sums_spread)
+        _upwards(estimates[level], own[level], sums, sums_spread, estimate, spread)
+        estimates[level], spreads[level] = estimate, spread
+        below.insert(0, (sums, sums_spread))
+    for level, parent in enumerate(numbers, 1):
+        # Of the levels above the leaves, the upward pass has made copies that may be overwritten.
+        target = np.empty(parent.size) if level == len(numbers) else estimates[level]
+        _downwards(estimates[level - 1], *below[level - 1], estimates[level], spreads[level], parent, target)
+        estimates[level] = target
     return estimates
+
+
+@compiled
+def _sum_children(children, spread, parent, below, below_spread):  # type: ignore[no-untyped-def]
+    """Writes the sum of each node's children, and of their spreads."""
+    for node in range(below.size):
+        below[node] = below_spread[node] = 0.0
+    alike = spread.size == 1
+    for child in range(parent.size):
+        below[parent[child]] += children[child]
+        below_spread[parent[child]] += spread[0 if alike else child]
+
+
+@compiled
+def _upwards(measured, variance, below, below_spread, estimates, spread):  # type: ignore[no-untyped-def]
+    """Writes the estimates of a level from all at and below it, and their spread."""
+    for node in range(measured.size):
+        share = variance / (variance + below_spread[node])  # of the correction that the children's sum is worth
+        estimates[node] = measured[node] + share * (below[node] - measured[node])
+        spread[node] = share * below_spread[node]
+
+
+@compiled
+def _downwards(above, below, below_spread, children, spread, parent, target):  # type: ignore[no-untyped-def]
+    """Shares what the children lack of their parent; `below` is used up."""
+    for node in range(above.size):
+        below[node] = (above[node] - below[node]) / below_spread[node]
+    alike = spread.size == 1
+    for child in range(parent.size):
+        target[child] = children[child] + spread[0 if alike else child] * below[parent[child]]

@@ -99,9 +99,12 @@ def test_no_cut_lies_deeper_than_the_most():
     assert kd_boxes(cells, 0.0, 0.0, 0.0, 3).max() == 7
 
 
-def test_long_rows_are_cut_as_short_ones_are():
-    # Sums of rows are taken in four parts: every length of the rest turns up.
+@pytest.mark.parametrize("threshold", [math.nan, 50.0])
+@pytest.mark.parametrize("others", [(), (1,), (3,)])
+def test_long_rows_and_columns_are_cut_as_short_ones_are(others, threshold):
+    # Sums are taken in some parts, and cuts are looked at sixteen at once: every length of the rest turns up.
     for length in range(1, 40):
-        cells = np.random.default_rng(length).uniform(0, 10, (3, length)).round(3) * np.pi
-        expected = plain_boxes(cells, 0.7, 1.3, math.nan, 40)
-        assert np.array_equal(kd_boxes(cells, 0.7, 1.3, math.nan, 40), expected)
+        for shape in ((*others, length), (length, *others)):
+            cells = np.random.default_rng(length).uniform(0, 10, shape).round(3) * np.pi
+            expected = plain_boxes(cells, 0.7, 1.3, threshold, 40)
+            assert np.array_equal(kd_boxes(cells, 0.7, 1.3, threshold, 40), expected)

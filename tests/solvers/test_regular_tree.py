@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dphist_pipeline.privacy.noisy import NestedCells, SharedNoise
+from dphist_pipeline.solvers import regular_tree
 from dphist_pipeline.solvers.regular_tree import (
     RegularTree,
     best_tree,
@@ -30,6 +31,7 @@ TREES = {
     "square": branching_tree((4, 4), 2),
     "a long and a short side": branching_tree((9, 2), 3),
     "padded oblong": branching_tree((5, 3), 2),
+    "many children": branching_tree((10, 23), 9),
     "three axes": RegularTree((3, 2, 5), ((2, 2, 4), (2, 1, 2), (1, 1, 1))),
 }
 
@@ -69,8 +71,12 @@ def shared(tree: RegularTree, coefficients: list[float]) -> np.ndarray:
     return sum(part * rows.T @ rows for part, rows in zip(coefficients, rows_of(tree), strict=True))
 
 
+@pytest.mark.parametrize("small", [0, 1_024])
 @pytest.mark.parametrize("name", TREES)
-def test_the_estimate_is_that_of_the_normal_equations_with_an_empty_padding(name: str) -> None:
+def test_the_estimate_is_that_of_the_normal_equations_with_an_empty_padding(
+    name: str, small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(regular_tree, "SMALL", small)
     tree, source = TREES[name], np.random.default_rng(3)
     variances = variances_of(tree)
     measured = [source.normal(0, 100, math.prod(tree.grid(level))) for level in range(len(tree.widths))]

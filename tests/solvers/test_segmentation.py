@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from dphist_pipeline.solvers import segmentation
 from dphist_pipeline.solvers.segmentation import bucket_means, v_optimal
 
 
@@ -41,6 +44,32 @@ def test_finds_a_split_of_least_cost(line, price, stretch, offset):
     assert cost(values, buckets, price) == pytest.approx(least_cost(values, price), rel=1e-9, abs=1e-4 * stretch)
 
 
+@settings(max_examples=400, deadline=None)
+@given(LINES, PRICES, st.sampled_from([1.0, 1e4]), st.sampled_from([0.0, 1e9]))
+@example([3], 1.0, 1.0, 0.0)
+@example([3, 3], 1.0, 1.0, 0.0)
+@example([3, 3, 3, 0], 60.0, 1.0, 0.0)
+@example([0, 3, 3, 3, 3, 3], 0.25, 1.0, 0.0)
+def test_halves_that_meet_in_the_middle_make_a_split_of_least_cost(line, price, stretch, offset):
+    values = np.array(line) * stretch + offset
+    with patch.object(segmentation, "LONG", 2):
+        buckets = v_optimal(values, price)
+    assert buckets[0] == 0
+    assert set(np.diff(buckets)) <= {0, 1}
+    assert not np.any((np.diff(values) == 0.0) & (np.diff(buckets) != 0))
+    assert cost(values, buckets, price) == pytest.approx(least_cost(values, price), rel=1e-9, abs=1e-4 * stretch)
+
+
+@pytest.mark.parametrize("price", [0.05, 1.0, 9.0])
+def test_a_long_line_is_split_alike_from_one_end_and_from_both(price):
+    # Not whole numbers, so no two splits are equally cheap.
+    rng = np.random.default_rng(2)
+    line = np.repeat(rng.normal(0, 1.5, 700), 100) + rng.normal(0, 1, 70_000)
+    both = v_optimal(line, price)
+    with patch.object(segmentation, "LONG", line.size + 1):
+        assert np.array_equal(both, v_optimal(line, price))
+
+
 RUNS = st.lists(st.tuples(st.sampled_from([-3, 0, 1, 2, 7, 10**6]), st.integers(1, 6)), min_size=1, max_size=9)
 
 
@@ -53,17 +82,29 @@ def test_equal_neighbours_are_never_parted_and_the_split_is_of_least_cost(runs, 
     assert not np.any((np.diff(values) == 0.0) & (np.diff(buckets) != 0))
 
 
+def least_cost_of_long(values, price):
+    """As `least_cost`, from sums, for longer lines."""
+    sums, squares = np.cumsum([0.0, *values]), np.cumsum([0.0, *values**2])
+    least = np.zeros(values.size + 1)
+    for end in range(1, values.size + 1):
+        total, square = sums[end] - sums[:end], squares[end] - squares[:end]
+        least[end] = np.min(least[:end] + price + square - total * total / np.arange(end, 0, -1))
+    return least[-1]
+
+
 @pytest.mark.parametrize("scale", [1.0, 20.0])
 @pytest.mark.parametrize("price", [4.0, 50.0, 800.0])
 def test_long_lines_have_the_least_cost_that_a_plain_recurrence_finds(scale, price):
     rng = np.random.default_rng(11)
     values = np.repeat(rng.integers(0, 9, 60), 20) * scale + rng.geometric(0.4, 1200) - rng.geometric(0.4, 1200)
-    sums, squares = np.cumsum([0.0, *values]), np.cumsum([0.0, *values**2])
-    least = np.zeros(1201)
-    for end in range(1, 1201):
-        total, square = sums[end] - sums[:end], squares[end] - squares[:end]
-        least[end] = np.min(least[:end] + price + square - total * total / np.arange(end, 0, -1))
-    assert cost(values, v_optimal(values, price), price) == pytest.approx(least[-1], rel=1e-9)
+    assert cost(values, v_optimal(values, price), price) == pytest.approx(least_cost_of_long(values, price), rel=1e-9)
+
+
+@pytest.mark.parametrize("before", [[], [9.0], [9.0, 4.0]])
+@pytest.mark.parametrize("price", [1e4, 1e6, 1e8])
+def test_a_ramp_where_hundreds_of_cuts_may_still_be_the_best_is_split_at_the_least_cost(price, before):
+    values = np.array([*before, *range(1200)], dtype=float)
+    assert cost(values, v_optimal(values, price), price) == pytest.approx(least_cost_of_long(values, price), rel=1e-9)
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e9, -1e12])

@@ -35,9 +35,7 @@ def encode(
     column: Annotated[str, typer.Option(metavar="COLUMN", help="The column of the values.")],
     contributor: Annotated[
         str,
-        typer.Option(
-            metavar="COLUMN", help="Whose they are; `row`: each row is somebody else, known by its place."
-        ),
+        typer.Option(metavar="COLUMN", help="Whose they are; `row`: each row is somebody else, known by its place."),
     ],
     record: Annotated[Path, typer.Option(metavar="DIR", help="Who answered what, kept on the contributors' side.")],
     output: Annotated[Path, typer.Option(metavar="FILE", help="A new Parquet file with the reports to send.")],

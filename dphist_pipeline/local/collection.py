@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -19,11 +19,10 @@ from dphist_pipeline.local.collection_fields import Protocol
 from dphist_pipeline.local.question import EVERY_ROUND, Combine, Encoding
 from dphist_pipeline.spec import checks, sources
 from dphist_pipeline.spec.fields import Flag, one_of
-from dphist_pipeline.spec.loading import COLLECTION, check_document, project_folder, read_document
+from dphist_pipeline.spec.loading import COLLECTION, from_file, from_templates
 from dphist_pipeline.spec.mistakes import located
 from dphist_pipeline.spec.model import declared
 from dphist_pipeline.spec.refusals import SpecError, as_key, place
-from dphist_pipeline.spec.templates import resolve_templates
 
 
 class CollectionSpec(BaseModel):
@@ -146,41 +145,14 @@ def load_collection(path: Path | str) -> CollectionSpec:
     Raises:
         SpecError: with every mistake that was found, its place in the file and its mend.
     """
-    try:
-        file, document = read_document(path)
-        problems = check_document(document, COLLECTION, "collection")
-        attributes = document.get("attributes") if isinstance(document, Mapping) else None
-        if not isinstance(attributes, Mapping):
-            raise SpecError(problems)
-        return collection_from_attributes(attributes, project_folder(file), problems)
-    except SpecError as error:
-        problems = list(error.problems)
-    raise SpecError(problems, file=path)
+    return from_file(path, COLLECTION, "collection", CollectionSpec.from_attributes)
 
 
 def collection_from_attributes(
-    attributes: Mapping[str, object], base: Path, problems: list[tuple[str, str]]
+    attributes: Mapping[str, object], base: Path, problems: Sequence[tuple[str, str]] = ()
 ) -> CollectionSpec:
-    """The spec in a mapping whose templates are not resolved yet.
-
-    Args:
-        base: folder that relative paths start from.
-        problems: mistakes found before, to be named in the same message.
-
-    Raises:
-        SpecError: with every mistake that was found.
-    """
-    resolved, unresolved = resolve_templates(attributes)
-    problems = [*problems, *((place("attributes", at), what) for at, what in unresolved)]
-    spec = None
-    try:
-        spec = CollectionSpec.from_attributes(resolved if isinstance(resolved, dict) else {}, base)
-    except SpecError as error:
-        known = {where for where, _ in problems}
-        problems += [problem for problem in error.problems if problem[0] not in known]
-    if spec is None or problems:
-        raise SpecError(problems)
-    return spec
+    """The spec in a mapping whose templates are not resolved yet; see `spec.loading.from_templates`."""
+    return from_templates(CollectionSpec.from_attributes, attributes, base, problems)
 
 
 def _plain(value: object) -> object:

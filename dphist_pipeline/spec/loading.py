@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec.model import ReleaseSpec
@@ -22,6 +23,8 @@ _OTHERS = {
 }
 
 Problems = list[tuple[str, str]]
+Spec = TypeVar("Spec")
+Build = Callable[[Mapping[str, object], Path], Spec]
 
 
 def load_spec(path: Path | str) -> ReleaseSpec:
@@ -30,13 +33,18 @@ def load_spec(path: Path | str) -> ReleaseSpec:
     Raises:
         SpecError: with every mistake that was found, its place in the file and its mend.
     """
+    return from_file(path, COMPONENT, "release", ReleaseSpec.from_attributes)
+
+
+def from_file(path: Path | str, component: str, of_what: str, build: Build[Spec]) -> Spec:
+    """What the attributes in a YAML file declare; see `check_document` and `from_templates`."""
     try:
         file, document = read_document(path)
-        problems = check_document(document, COMPONENT)
-        attributes = document.get("attributes", {}) if isinstance(document, Mapping) else None
+        problems = check_document(document, component, of_what)
+        attributes = document.get("attributes") if isinstance(document, Mapping) else None
         if not isinstance(attributes, Mapping):
             raise SpecError(problems)
-        return spec_from_attributes(attributes, project_folder(file), problems)
+        return from_templates(build, attributes, project_folder(file), problems)
     except SpecError as error:
         problems = list(error.problems)
     raise SpecError(problems, file=path)
@@ -51,9 +59,17 @@ def project_folder(spec: Path | str) -> Path:
 def spec_from_attributes(
     attributes: Mapping[str, object], base: Path, problems: Sequence[tuple[str, str]] = ()
 ) -> ReleaseSpec:
-    """The spec in a mapping whose templates are not resolved yet.
+    """The release spec in a mapping whose templates are not resolved yet; see `from_templates`."""
+    return from_templates(ReleaseSpec.from_attributes, attributes, base, problems)
+
+
+def from_templates(
+    build: Build[Spec], attributes: Mapping[str, object], base: Path, problems: Sequence[tuple[str, str]] = ()
+) -> Spec:
+    """What a mapping declares whose templates are not resolved yet.
 
     Args:
+        build: makes it of the resolved mapping.
         base: folder that relative paths start from.
         problems: mistakes found before, to be named in the same message.
 
@@ -64,7 +80,7 @@ def spec_from_attributes(
     problems = [*problems, *((place("attributes", at), what) for at, what in unresolved)]
     spec = None
     try:
-        spec = ReleaseSpec.from_attributes(resolved if isinstance(resolved, dict) else {}, base)
+        spec = build(resolved if isinstance(resolved, dict) else {}, base)
     except SpecError as error:
         known = {where for where, _ in problems}
         problems += [problem for problem in error.problems if problem[0] not in known]

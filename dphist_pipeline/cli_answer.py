@@ -50,7 +50,8 @@ def answer(
         print_json({**facts, **_as_json(found)})
         return
     cells = "1 cell" if found.cells == 1 else f"{found.cells:,} cells"
-    out.print(f"[bold]{found.estimate:,.0f}[/] estimated over {cells}: {release}, period {period}, revision {revision}")
+    which = f"{release}, period {period}, revision {revision}"
+    out.print(f"[bold]{found.estimate:,.0f}[/] records, estimated over {cells}: {which}")
     if found.basis != "noise_only":
         out.print(f"  95 % interval of the true (bounded) count: {found.lower:,.0f} to {found.upper:,.0f}")
     if found.note:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -58,11 +59,17 @@ def encode(
     _refuse_output(output, record)
     asked = _read_question(question)
     names, found = read_values(values, column, contributor)
-    answers = Contributors.open(record, _limit(limit)).answer(asked, names, found)
-    draft = output.with_name(f".{output.name}.draft")
-    with report_file(asked, draft) as add:
-        add(answers.ids, answers.bodies)
-    draft.replace(output)
+    records = Contributors.open(record, _limit(limit))
+    if contributor == "row":
+        records.refuse_changed_rows(values.name, len(names))
+    answers = records.answer(asked, names, found)
+    draft = output.with_name(f".{uuid.uuid4().hex}.draft")
+    try:
+        with report_file(asked, draft) as add:
+            add(answers.ids, answers.bodies)
+        draft.replace(output)
+    finally:
+        draft.unlink(missing_ok=True)
     facts = {
         "question": asked.digest,
         "reports": len(answers.ids),

@@ -67,8 +67,8 @@ def cities() -> dict[str, City]:
     if (path := DATA / "salaries_nyc_fy2016_subset.parquet").is_file():
         yearly = pl.read_parquet(path).filter(pl.col("pay_basis") == "per Annum")
         found["New York, part"] = City(yearly["base_salary"].to_numpy(), 300_000)
-    random = np.random.default_rng(SEED)
-    found[STAND_IN] = City(np.minimum(random.lognormal(11, 0.6, 291_825), 515_102), 520_000)
+    invented = np.random.default_rng(SEED)
+    found[STAND_IN] = City(np.minimum(invented.lognormal(11, 0.6, 291_825), 515_102), 520_000)
     return found
 
 

@@ -132,6 +132,24 @@ class Contributors:
         exhausted = len(fresh) - len(able)
         return Answers(chosen.ids[order], chosen.bodies[order], len(asked) - exhausted, exhausted)
 
+    def refuse_changed_rows(self, file: str, rows: int) -> None:
+        """Refuses rows that are named by their places in a file, if the file had another number of rows before.
+
+        People would get the names of others, and answer twice.
+
+        Raises:
+            RecordUnusable: nothing was answered.
+        """
+        ending = f" of {file}"
+        for kept in sorted(self.folder.glob("*.parquet")):
+            known = sum(name.startswith("row ") and name.endswith(ending) for name in _who_spent(kept)[0])
+            if known not in (0, rows):
+                raise RecordUnusable(
+                    self.folder,
+                    f"knows another number of rows of {file}, and rows have no names but their places: encode the file "
+                    "as it was, or give everybody an id and name its column with --contributor",
+                )
+
     @contextmanager
     def _held(self) -> Iterator[None]:
         try:

@@ -24,6 +24,7 @@ computed from them alone. Paper: Zheng, Yan, Duan, Tang, Tian 2021, sections 4.1
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -83,10 +84,12 @@ def chosen(values: Sequence[object], wanted: int) -> NDArray[np.float64]:
 
 def _double(value: object) -> float:
     """The double nearest to a value, nan for one that is no number: an error would tell that it is none."""
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return float(value)  # type: ignore[arg-type]
+        except Exception:
+            return math.nan
 
 
 def sent(question: Question, reports: int) -> NDArray[np.bool_]:

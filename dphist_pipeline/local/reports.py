@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,7 @@ from dphist_pipeline.local.repeated import Repeated
 from dphist_pipeline.local.tally import Tally
 
 Bytes = NDArray[np.uint8]
+Made = TypeVar("Made")
 
 BATCH = 1 << 18  # reports at once, or fewer
 BATCH_BYTES = 1 << 24  # where they are long
@@ -82,44 +83,55 @@ def tallied(question: Question, files: Sequence[Path]) -> tuple[Tally, dict[str,
         ReportsUnreadable: a file is no Parquet file with the columns of reports.
     """
     files = list(files)
-    repeated = Repeated.of(lambda: ids_of(files), rows_of(files))
+    seen = [_state(file) for file in files]
+    # Counted, not read off footers: those say what their writers want.
+    repeated = Repeated.of(lambda: ids_of(files), sum(len(ids) for ids in ids_of(files)))
     tally, refused = Tally(question), Counter[str]()
     for batch in batches(question, files):
         refused += batch.refused
         again = repeated.again(batch.ids)
         refused[DUPLICATE] += int(np.count_nonzero(again))
         tally.add(batch.bodies[~again] if again.any() else batch.bodies)
+    for file, state in zip(files, seen, strict=True):
+        if _state(file) != state:
+            raise ReportsUnreadable(file, "changed while they were counted; count them again")
     refused[MALFORMED] = tally.malformed
     return tally, {reason: refused[reason] for reason in REFUSALS}
 
 
-def rows_of(files: Sequence[Path]) -> int:
-    """How many reports files hold, refused ones included."""
-    return sum(_opened(file).metadata.num_rows for file in files)
+def _state(file: Path) -> tuple[int, int, int] | None:
+    """What changes with a file; None where there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def batches(question: Question, files: Sequence[Path]) -> Iterator[Batch]:
     """Everything in Parquet files that may be a report to a question."""
-    for rows in _read(files, COLUMNS, question.report_bytes):
-        yield _batch(question, rows)
+    yield from _read(files, COLUMNS, question.report_bytes, lambda rows: _batch(question, rows))
 
 
 def ids_of(files: Sequence[Path]) -> Iterator[Bytes]:
     """All ids in Parquet files, uint8, shapes (any, 16), those of refused reports included."""
-    for rows in _read(files, ("report_id",), ID_BYTES):
-        ids = _plain(rows.column("report_id"))
-        fits = _of_length(ids, ID_BYTES)
-        yield _matrix(ids if pc.all(fits).as_py() in (True, None) else ids.filter(fits), ID_BYTES)
+    yield from _read(files, ("report_id",), ID_BYTES, _ids)
 
 
-def _read(files: Sequence[Path], columns: Sequence[str], width: int) -> Iterator[Any]:
-    """Rows of files, so many at once that neither reports of that width nor those that are there fill the memory."""
+def _ids(rows: Any) -> Bytes:
+    ids = _plain(rows.column("report_id"), ID_BYTES)
+    fits = _of_length(ids, ID_BYTES)
+    return _matrix(ids if pc.all(fits).as_py() in (True, None) else ids.filter(fits), ID_BYTES)
+
+
+def _read(files: Sequence[Path], columns: Sequence[str], width: int, made: Callable[[Any], Made]) -> Iterator[Made]:
+    """What is made of rows of files, so many at once that neither reports of that width nor theirs fill the memory."""
     for file in files:
         problem = None
         opened = _opened(file)
         rows = max(1, min(BATCH, BATCH_BYTES // width, max(FEWEST, BATCH_BYTES // max(1, _longest(opened.metadata)))))
         try:
-            yield from opened.iter_batches(rows, columns=list(columns), use_threads=False)
+            yield from map(made, opened.iter_batches(rows, columns=list(columns), use_threads=False))
         except (pa.ArrowException, OSError) as error:
             problem = f"cannot be read to their end ({type(error).__name__}); send the file again"
         if problem:
@@ -184,7 +196,8 @@ def _fits(kinds: list[Any], name: str) -> bool:
 
 def _batch(question: Question, rows: Any) -> Batch:
     """The reports of some rows; of those that are none, the first reason counts."""
-    names, ids, bodies = (_plain(rows.column(name)) for name in COLUMNS)
+    widths = (NAMED, ID_BYTES, question.report_bytes)
+    names, ids, bodies = (_plain(rows.column(name), width) for name, width in zip(COLUMNS, widths, strict=True))
     conditions = {
         UNREADABLE: pc.and_(_of_length(ids, ID_BYTES), bodies.is_valid()),
         OTHER_QUESTION: pc.fill_null(pc.equal(names, question.digest[:NAMED]), False),
@@ -200,10 +213,13 @@ def _batch(question: Question, rows: Any) -> Batch:
     return Batch(_matrix(ids, ID_BYTES), _matrix(bodies, question.report_bytes), refused)
 
 
-def _plain(column: Any) -> Any:
-    """A column of text or bytes, whatever wrote its file."""
+def _plain(column: Any, width: int) -> Any:
+    """A column of text or bytes, whatever wrote its file; in a dictionary, values of other lengths become empty."""
     if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+        # A file of some kilobytes can point at one huge value a million times.
+        words = column.dictionary
+        words = pc.if_else(_of_length(words, width), words, pa.scalar(b"").cast(words.type))
+        column = pa.DictionaryArray.from_arrays(column.indices, words).dictionary_decode()
     if pa.types.is_large_binary(column.type):
         return column.cast(pa.binary())
     return column

@@ -61,6 +61,8 @@ def _rows(path: Path, columns: list[str]) -> Any:
         )
         kinds = dict(frame.collect_schema())
         problem = _misfit(columns, kinds, tabular)
+        if len(columns) == 1 and "row" in kinds:
+            problem = "have a column 'row', so that `row` does not say whose they are; give it another name"
         if problem is None:
             wanted = [_number(columns[0], kinds), *(_name(name, kinds) for name in columns[1:])]
             return frame.select(wanted).collect()

@@ -314,3 +314,12 @@ def test_a_record_that_cannot_be_written_gives_nothing_away(tmp_path: Path, monk
     assert list(content(tmp_path)) == [DRAFT, LIMIT]
     assert len(contributors.answer(ASKED, PEOPLE, np.zeros(3)).ids) == 3
     assert json.loads(content(tmp_path)[LIMIT]) == {"limit": "5"}
+
+
+def test_rows_of_a_file_that_grew_would_be_other_people(tmp_path: Path) -> None:
+    answered(tmp_path, [f"row {number} of a.csv" for number in range(3)])
+    records = opened(tmp_path, None)
+    records.refuse_changed_rows("a.csv", 3)
+    records.refuse_changed_rows("b.csv", 4)
+    with pytest.raises(RecordUnusable, match=r"another number of rows of a\.csv"):
+        records.refuse_changed_rows("a.csv", 4)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from reports_scenario import (
     ALL_FINE,
@@ -28,7 +29,8 @@ from reports_scenario import (
 )
 
 from dphist_pipeline.local import reports
-from dphist_pipeline.local.reports import ReportsUnreadable, report_file, rows_of, tallied
+from dphist_pipeline.local.question import Question
+from dphist_pipeline.local.reports import ReportsUnreadable, report_file, tallied
 
 HOSTILE = columns(
     [FIRST_BIT, b"", b"\x80", b"\x80\x00\x00", None, MALFORMED, FIRST_BIT, FIRST_BIT, FIRST_BIT, NO_BIT, FIRST_BIT],
@@ -41,7 +43,7 @@ REFUSED = {"unreadable": 5, "other question": 1, "wrong length": 3, "malformed":
 def counted(*files: Path) -> tuple[list[int], dict[str, int]]:
     """Ones in each interval, and what was refused; all rows are one or the other."""
     tally, refused = tallied(QUESTION, files)
-    assert tally.reports + sum(refused.values()) == rows_of(files)
+    assert tally.reports + sum(refused.values()) == sum(pq.ParquetFile(file).metadata.num_rows for file in files)
     return tally.ones[0].tolist(), refused
 
 
@@ -240,3 +242,36 @@ def test_a_million_rows_and_long_bodies_take_little_memory(tmp_path: Path) -> No
     accepted, refused, megabytes = map(int, ran.stdout.split())
     assert (accepted, refused) == (500_000, 510_000)
     assert megabytes < 250
+
+
+def test_a_dictionary_with_a_huge_word_fills_no_memory(tmp_path: Path) -> None:
+    words = pa.array([b"x" * (1 << 26), bytes(QUESTION.report_bytes)], pa.binary())
+    many = pa.array(np.zeros(100_000, dtype=np.int32))
+    rows = pa.table(
+        {
+            "question": pa.array([QUESTION.digest[:16]] * 100_000),
+            "report_id": pa.array([number.to_bytes(16, "big") for number in range(100_000)], pa.binary()),
+            "report": pa.DictionaryArray.from_arrays(many, words),
+        }
+    )
+    pq.write_table(rows, tmp_path / "bomb.parquet")
+    tally, refused = tallied(QUESTION, [tmp_path / "bomb.parquet"])
+    assert (tally.reports, refused["wrong length"]) == (0, 100_000)
+
+
+def test_a_file_that_changes_while_it_is_counted_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "a.parquet"
+    ids = np.arange(48, dtype=np.uint8).reshape(3, 16)
+    with report_file(QUESTION, file) as add:
+        add(ids, np.zeros((3, QUESTION.report_bytes), dtype=np.uint8))
+    real = reports.batches
+
+    def changing(question: Question, files: Sequence[Path]) -> Iterator[Any]:
+        for batch in real(question, files):
+            yield batch
+            with report_file(QUESTION, file) as again:
+                again(ids, np.zeros((3, QUESTION.report_bytes), dtype=np.uint8))
+
+    monkeypatch.setattr(reports, "batches", changing)
+    with pytest.raises(ReportsUnreadable, match="changed while they were counted"):
+        tallied(QUESTION, [file])

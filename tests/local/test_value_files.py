@@ -163,3 +163,8 @@ def test_missing_files_folders_and_patterns_are_no_values(tmp_path: Path) -> Non
 def test_a_missing_column_of_parquet_is_named_with_those_that_are_there(tmp_path: Path) -> None:
     with pytest.raises(ValuesUnreadable, match=r"have no column 'whom'\. Did you mean 'who'\?"):
         read_values(parquet(tmp_path, [1.0]), "v", "whom")
+
+
+def test_a_column_called_row_cannot_be_taken_for_the_word(tmp_path: Path) -> None:
+    with pytest.raises(ValuesUnreadable, match="have a column 'row'"):
+        read_values(csv(tmp_path, b"v,row\n1,a\n2,a\n"), "v", "row")

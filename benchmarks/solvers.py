@@ -2,9 +2,10 @@
 
 Runs every solver that should grow almost in step with its cells, compiled beforehand, in one process with
 `numpy.sort(cells, axis=None)` in float64, the two in turns, and compares the best of several runs of each. Solvers of
-one thread are timed by the processor, which is the clock's time where nothing else runs. `v_optimal` and
-`closest_neighbours` work on both halves of a long line at once: they and the sorts beside them are timed by the clock,
-which counts what else runs on the machine, and what they take of both processors stands in a column of its own. Cells
+one thread are timed by the processor, which is the clock's time where nothing else runs. `v_optimal`,
+`closest_neighbours` and `groups_by_value` work on both halves of a long line at once: they and the sorts beside them
+are timed by the clock, which counts what else runs on the machine, and what they take of both processors stands in a
+column of its own. Cells
 are skewed, flat and structured counts with discrete Laplace noise at ε = 1 and 0.1, drawn from NumPy's seeded
 generator: invented data, whose seed may be known. Solvers of sorted values get the sorted cells; where a method has a
 price, both prices are run. Above 15 sorts at the largest size, or growth above 13 for ten times the cells, is marked; a
@@ -48,8 +49,9 @@ from dphist_pipeline.solvers.optimal_groups import optimal_groups
 from dphist_pipeline.solvers.regular_tree import branching_tree, consistent_cells
 from dphist_pipeline.solvers.relative_groups import relative_groups
 from dphist_pipeline.solvers.segmentation import v_optimal
-from dphist_pipeline.solvers.sorted_groups import greedy_groups, groups_by_value
+from dphist_pipeline.solvers.sorted_groups import greedy_groups
 from dphist_pipeline.solvers.tree_consistency import consistent
+from dphist_pipeline.solvers.value_groups import groups_by_value
 
 PROJECT = Path(__file__).resolve().parent.parent
 SORTS, LARGE_SORTS, GROWTH = 15, 60, 13
@@ -134,7 +136,7 @@ def of_cells(cells: np.ndarray, epsilon: float) -> Iterator[Run]:
     for name, price in (("2σ²", 2 * own), ("2σ²·ln m", 2 * own * max(1.0, math.log(m)))):
         yield Run("v_optimal", name, lambda price=price: v_optimal(cells, price), by_clock=True)
     yield Run("closest_neighbours", "", lambda: closest_neighbours(cells, own), by_clock=True)
-    yield Run("groups_by_value", "", lambda: groups_by_value(cells, _one_group))
+    yield Run("groups_by_value", "", lambda: groups_by_value(cells, _one_group), by_clock=True)
     levels, parents = binary_tree(cells)
     yield Run("consistent", "", lambda: consistent(levels, parents))
     tree, alike = branching_tree((m,), 2), [1.0] * len(levels)

@@ -13,7 +13,7 @@ import numpy as np
 from dphist_pipeline.solvers.closest_neighbours import closest_neighbours
 from dphist_pipeline.solvers.relative_groups import relative_groups
 from dphist_pipeline.solvers.segmentation import bucket_means
-from dphist_pipeline.solvers.sorted_groups import groups_by_value
+from dphist_pipeline.solvers.value_groups import groups_by_value
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ class DPHR(Mechanism):
 
     def _by_value(self, counts: PrivateCounts, budget: Budget) -> tuple[NoisyCells, NDArray[np.int64], Budget]:
         from dphist_pipeline.solvers.optimal_groups import optimal_groups
-        from dphist_pipeline.solvers.sorted_groups import groups_by_value
+        from dphist_pipeline.solvers.value_groups import groups_by_value
 
         order, sums = self._shares(budget, counts.sensitivity)
         noisy = counts.noisy_cells(order)

@@ -42,7 +42,7 @@ class GroupingSmoothing(Mechanism):
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy cells in order, groups of one size, and the groups' noisy sums."""
-        from dphist_pipeline.solvers.sorted_groups import groups_by_value
+        from dphist_pipeline.solvers.value_groups import groups_by_value
 
         order, sums = self._shares(budget, counts.sensitivity)
         noisy = counts.noisy_cells(order)

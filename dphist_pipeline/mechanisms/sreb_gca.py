@@ -41,7 +41,7 @@ class SReBGCA(Mechanism):
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy cells in order, their groups by GGS, and the groups' noisy sums."""
         from dphist_pipeline.solvers.relative_groups import relative_groups
-        from dphist_pipeline.solvers.sorted_groups import groups_by_value
+        from dphist_pipeline.solvers.value_groups import groups_by_value
 
         order, sums = self._shares(budget, counts.sensitivity)
         noisy = counts.noisy_cells(order)

@@ -1,8 +1,6 @@
-"""Groups of alike numbers: neighbours in sorted order, whatever their places."""
+"""Groups of alike neighbours in a sorted line."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,24 +9,7 @@ from dphist_pipeline.solvers.compiled import compiled
 
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
-DIGIT = 16  # bits of a key that one pass sorts by, at most: its counters fit into the cache
-WHOLE = 2.0**52  # whole numbers below have exact differences
-SIGN = np.uint64(2**63)
 VELTKAMP = 134217729.0  # 2^27 + 1 splits a float64 into two halves of 26 bits
-
-
-def groups_by_value(values: Reals, grouping: Callable[[Reals], Numbers]) -> Numbers:
-    """Group number of every cell, shape of `values`, by a grouping of the sorted values; ties in order of cells.
-
-    Cells are sorted digit by digit: whole numbers, such as noisy counts, by how far they lie above the least, which is
-    mostly one pass or two; others by the bits that hold them. O(n) time and memory beside the grouping.
-    """
-    cells = np.ascontiguousarray(values, dtype=np.float64).ravel()
-    order = _stable_order(cells)
-    line, groups = np.empty_like(cells), np.empty(cells.size, dtype=np.int64)
-    _gather(cells, order, line)
-    _scatter(grouping(line), order, groups)
-    return groups.reshape(values.shape)
 
 
 def greedy_groups(sorted_values: Reals, price: float) -> Numbers:
@@ -54,75 +35,6 @@ def greedy_groups(sorted_values: Reals, price: float) -> Numbers:
     groups, (high, low) = np.empty(line.size, dtype=np.int64), np.empty((2, line.size + 1))
     _group_greedily(line, float(price), high, low, groups)
     return groups
-
-
-def _stable_order(cells: Reals) -> NDArray[np.signedinteger]:
-    """The places of the cells in rising order, ties in order of places."""
-    keys, bits = _keys(cells)
-    passes = -(-bits // min(DIGIT, max(8, cells.size.bit_length())))
-    order: NDArray[np.signedinteger] = np.arange(cells.size, dtype=np.int32 if cells.size < 2**31 else np.int64)
-    for done in range(passes):
-        digit = -(-bits // passes)
-        counts, moved = np.zeros(2**digit, dtype=np.int64), np.empty_like(order)
-        _sort_by_digit(keys, keys.dtype.type(done * digit), counts, order, moved)
-        order = moved
-    return order
-
-
-def _keys(cells: Reals) -> tuple[NDArray[np.unsignedinteger], int]:
-    """Whole numbers in the order of the cells, from 0, and how many bits they take."""
-    least, most = float(cells.min()), float(cells.max())
-    if least > -WHOLE and most < WHOLE and _all_whole(cells):
-        bits = int(most - least).bit_length()
-        heights: NDArray[np.unsignedinteger] = np.empty(cells.size, dtype=np.uint32 if bits <= 32 else np.uint64)
-        _write_heights(cells, least, heights)
-        return heights, bits
-    keys = (cells + 0.0).view(np.uint64)  # -0 becomes 0, which it equals
-    # The bits of a negative number rise as it falls.
-    keys ^= np.where(keys >= SIGN, np.uint64(2**64 - 1), SIGN)
-    keys -= keys.min()
-    return keys, int(keys.max()).bit_length()
-
-
-@compiled
-def _all_whole(values):  # type: ignore[no-untyped-def]
-    whole = True
-    for value in values:
-        whole &= value == np.floor(value)
-    return whole
-
-
-@compiled
-def _write_heights(values, least, heights):  # type: ignore[no-untyped-def]
-    """Writes how far each value lies above the least."""
-    for place in range(values.size):
-        heights[place] = int(values[place] - least)
-
-
-@compiled
-def _sort_by_digit(keys, shift, counts, order, moved):  # type: ignore[no-untyped-def]
-    """Writes to `moved` the places in `order` by one digit of their keys; equal ones keep their order."""
-    mask, before = counts.size - 1, 0
-    for key in keys:
-        counts[int(key >> shift) & mask] += 1
-    for digit in range(counts.size):
-        before, counts[digit] = before + counts[digit], before
-    for place in order:
-        digit = int(keys[place] >> shift) & mask
-        moved[counts[digit]] = place
-        counts[digit] += 1
-
-
-@compiled
-def _gather(cells, order, line):  # type: ignore[no-untyped-def]
-    for place in range(order.size):
-        line[place] = cells[order[place]]
-
-
-@compiled
-def _scatter(line, order, cells):  # type: ignore[no-untyped-def]
-    for place in range(order.size):
-        cells[order[place]] = line[place]
 
 
 @compiled

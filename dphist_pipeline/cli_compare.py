@@ -11,6 +11,7 @@ import typer
 from rich.markup import escape
 from typer.core import TyperCommand
 
+from dphist_pipeline.cli_options import MechanismsOption
 from dphist_pipeline.spec.epsilon import parse_epsilon
 from dphist_pipeline.terminal import err, out, print_json, print_table, progress_bar
 
@@ -55,10 +56,7 @@ def compare(
         list[str] | None,
         typer.Option(EPSILON, metavar="NUMBERS", help="One or several, as in 1 0.1 1/3. Default: 1 0.1 0.01."),
     ] = None,
-    mechanism: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Also NAME:SETTING=VALUE. Repeat for more. Default: all that serve."),
-    ] = None,
+    mechanism: MechanismsOption = None,
     repeat: Annotated[int, typer.Option(min=1, max=MOST_REPEATS, help="Releases of each.")] = 20,
     workload: Annotated[
         list[str] | None,

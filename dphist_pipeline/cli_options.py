@@ -15,4 +15,10 @@ StoreOption = Annotated[
         help="The store. Default: $DPHIST_STORE, else `store/` beside the project's pyproject.toml.",
     ),
 ]
+MechanismsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mechanism", metavar="NAME", help="Also NAME:SETTING=VALUE. Repeat for more. Default: all that serve."
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]

@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 
 from dphist_pipeline.cli_compare import EPSILON
+from dphist_pipeline.cli_options import JsonOption, MechanismsOption, StoreOption
 from dphist_pipeline.privacy.ledger import as_text
 from dphist_pipeline.spec import words
 from dphist_pipeline.spec.epsilon import parse_epsilon
@@ -25,11 +26,6 @@ MOST_RECORDS = 10**12
 MOST_REPEATS = 1000
 
 SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="The release's YAML file.")]
-StoreOption = Annotated[
-    Path | None,
-    typer.Option("--store", metavar="DIR", help="The store. Default: $DPHIST_STORE, else `store/` of the project."),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
 
 def new(
@@ -100,10 +96,7 @@ def forecast(
         list[str] | None,
         typer.Option(EPSILON, metavar="NUMBERS", help="One or several, as in 1 0.1 1/3. Default: around the spec's."),
     ] = None,
-    mechanism: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Also NAME:SETTING=VALUE. Repeat for more. Default: all that serve."),
-    ] = None,
+    mechanism: MechanismsOption = None,
     stand_in: Annotated[
         str | None,
         typer.Option(

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from dphist_pipeline.cli_options import StoreOption
 from dphist_pipeline.spec.loading import project_folder
 from dphist_pipeline.store import Store, store_folder
 from dphist_pipeline.terminal import out
@@ -28,7 +29,7 @@ def plot(
             metavar="FILE", help="Ends in .svg, .png (needs the extra `plots`) or .html (with the numbers as a table)."
         ),
     ] = None,
-    store: Annotated[Path | None, typer.Option("--store", metavar="DIR", help="As for the other commands.")] = None,
+    store: StoreOption = None,
 ) -> None:
     """Draws what was published, with its intervals. Spends nothing.
 

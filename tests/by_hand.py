@@ -49,8 +49,9 @@ def publish(
     release: str = "weekly",
     period: str = "2026-03-02",
     revision: int = 1,
+    **other_facts: Any,
 ) -> Release:
-    """Writes the files of a release where a store would have them."""
+    """Writes the files of a release where a store would have them; other facts are those of its audit."""
     folder = public / release / f"period={period}" / f"revision={revision}"
     folder.mkdir(parents=True)
     facts = {
@@ -58,6 +59,7 @@ def publish(
         **{"privacy_unit": "patient", "max_rows_per_unit": 1, "neighbours": "add_remove", "sensitivity": 1},
         **{"mechanism": "geometric", "cells": made.domain.cells, "axes": axes},
         "ledger": {"number": 1, "hash": "0" * 64, "charged_at": "2026-03-10T06:00:00Z"},
+        **other_facts,
     }
     write_release(made, {}, facts, folder)
     return Release(folder, facts, replayed=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 from unittest import mock
 
+import by_hand
 import numpy as np
 
 from dphist_pipeline.estimate import Estimate
@@ -73,15 +74,11 @@ def publish(
     revision: int = 1,
 ) -> Release:
     """Writes the files of a release where a store would have them; its page is tested elsewhere."""
-    folder = public / release / f"period={period}" / f"revision={revision}"
-    folder.mkdir(parents=True)
     facts = {
-        **{"format": 1, "model": "local", "release": release, "period": period, "revision": revision, "account": None},
-        **{"privacy_unit": "contributor", "max_rows_per_unit": 1, "neighbours": "local", "sensitivity": None},
-        **{"mechanism": "chp", "settings": {"encoding": "symmetric"}, "cells": made.domain.cells, "axes": axes},
+        **{"model": "local", "account": None, "privacy_unit": "contributor", "neighbours": "local"},
+        **{"sensitivity": None, "mechanism": "chp", "settings": {"encoding": "symmetric"}},
         **{"ledger": None, "reports": {"accepted": 2500, "refused": {}}},
     }
     pages = {name: mock.Mock(return_value="") for name in ("release_card", "deployment_yaml", "smoothed")}
     with mock.patch.multiple(release_files, **pages):
-        release_files.write_release(made, {}, facts, folder)
-    return Release(folder, facts, replayed=False)
+        return by_hand.publish(public, made, axes, release, period, revision, **facts)

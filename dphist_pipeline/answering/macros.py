@@ -24,6 +24,9 @@ MACROS = (
     "dph_band",
     "dph_counts",
 )
+_ROW_FOR_ROW = ("dph_marginal", "dph_band", "dph_counts")  # give cells, or sums of them, under the table's column names
+_NUMBERS = "t.period, t.revision, t.cell_number, t.estimate, t.unbiased_estimate"
+_ONE_BOX = {"dph_total": "JSON '{}'", "dph_box": "CAST(box AS JSON)"}
 _ONE_PERIOD = "CASE WHEN period IS NOT NULL THEN [CAST(period AS VARCHAR)] END"
 _TWO_PERIODS = "[CAST(first_period AS VARCHAR), CAST(second_period AS VARCHAR)]"
 _NONE_APART = "SELECT CAST(NULL AS VARCHAR) AS grid, CAST(NULL AS VARCHAR) AS axis WHERE false"
@@ -38,7 +41,11 @@ def macro(name: str, schema: str | None = None) -> str:
     inside, trials = _piece("inside"), _piece("trials")
     parts = {
         "schema": "" if schema is None else f"{identifier(schema)}.",
-        "chosen": _piece("chosen", periods=_TWO_PERIODS if name == "dph_compare" else _ONE_PERIOD),
+        "opening": _piece(
+            "opening",
+            columns="t.*" if name in _ROW_FOR_ROW else _NUMBERS,
+            periods=_TWO_PERIODS if name == "dph_compare" else _ONE_PERIOD,
+        ),
         "bins": _piece("bins"),
         "boxes": _piece("boxes", more_positions=_piece("range_positions") if name == "dph_range" else ""),
         "nested": _piece("nested", apart=_APART.get(name, _NONE_APART)),
@@ -52,7 +59,10 @@ def macro(name: str, schema: str | None = None) -> str:
         **_report_parts(name),
         "answer": _piece("answer", **_NOTES),
         "found": _piece("found"),
+        "no_problem": _piece("no_problem", macro=name),
     }
+    if name in _ONE_BOX:
+        parts["one_box"] = _piece("one_box", box=_ONE_BOX[name], **parts)
     return statement(f"answering/{name}", **parts, **_NOTES)
 
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.boxes import Answer, answer_positions
+from dphist_pipeline.answering.boxes import Answer, answer_box, answer_positions
 from dphist_pipeline.answering.cells import Cells
 from dphist_pipeline.answering.chosen_cells import End, QuestionRefused, Wanted, chosen_cells, end_of, written_end
 from dphist_pipeline.answering.notes import CUT
 from dphist_pipeline.domain import Axis, BinnedAxis, Domain
 from dphist_pipeline.errors import did_you_mean
 
-Numbers = NDArray[np.int64]
+Positions = Sequence[NDArray[np.int64]]
 Reals = NDArray[np.float64]
 
 
@@ -59,13 +59,9 @@ def answer_range(cells: Cells, axis: str, ends: tuple[End, End], box: Mapping[st
     Raises:
         QuestionRefused: not a binned axis, ends in the wrong order, or beyond all bins.
     """
-    place, found = binned_axis(cells.domain, axis)
-    shares = shares_within(found, ends)
-    positions = chosen_cells(cells.domain, box)
-    inner, outer = list(positions), list(positions)
-    inner[place] = positions[place][shares[positions[place]] == 1]
-    outer[place] = positions[place][shares[positions[place]] != 0]
-    return RangeAnswer(*(answer_positions(cells.values, cells.unbiased, chosen) for chosen in (inner, outer)))
+    binned_axis(cells.domain, axis)
+    shares = _shares(cells.domain, {axis: ends})
+    return _summed(cells, *_inner_and_outer(chosen_cells(cells.domain, box), shares))
 
 
 def answer_any_box(cells: Cells, box: Mapping[str, Wanted]) -> Answer:
@@ -78,19 +74,15 @@ def answer_any_box(cells: Cells, box: Mapping[str, Wanted]) -> Answer:
     Raises:
         QuestionRefused: an unknown axis or category, ends beyond the edges, or a box without cells.
     """
-    cut = {axis.name: axis for axis in cells.domain.axes if isinstance(axis, BinnedAxis) and _cuts(axis, box)}
+    axes = [axis for axis in cells.domain.axes if isinstance(axis, BinnedAxis) and _cuts(axis, box)]
+    if not axes:
+        return answer_box(cells.domain, cells.values, cells.unbiased, box)
+    cut = {axis.name: box[axis.name] for axis in axes}
     positions = chosen_cells(cells.domain, {name: wanted for name, wanted in box.items() if name not in cut})
-    if not cut:
-        return answer_positions(cells.values, cells.unbiased, positions)
-    inner, outer, weights = list(positions), list(positions), [np.ones(along.size) for along in positions]
-    for place, axis in enumerate(cells.domain.axes):
-        if axis.name in cut:
-            shares = shares_within(cut[axis.name], box[axis.name])  # type: ignore[arg-type]  # two ends: see `_cuts`
-            inner[place], outer[place] = np.flatnonzero(shares == 1), np.flatnonzero(shares != 0)
-            weights[place] = shares[outer[place]]
-    spread = _spread(cells, outer, weights)
-    least, most = (answer_positions(cells.values, cells.unbiased, chosen) for chosen in (inner, outer))
-    return replace(most, estimate=spread, lower=least.lower, note=CUT.format(axes=", ".join(cut)))
+    shares = _shares(cells.domain, cut)  # type: ignore[arg-type]  # two ends: see `_cuts`
+    inner, outer = _inner_and_outer(positions, shares)
+    found, spread = _summed(cells, inner, outer), _spread(cells, outer, shares)
+    return replace(found.outer, estimate=spread, lower=found.lower, note=CUT.format(axes=", ".join(cut)))
 
 
 def shares_within(axis: BinnedAxis, ends: tuple[End, End]) -> Reals:
@@ -105,7 +97,7 @@ def shares_within(axis: BinnedAxis, ends: tuple[End, End]) -> Reals:
     if not low < high:
         raise QuestionRefused(axis.name, "takes two ends, low below high, None for an open end")
     lower, upper = axis.bounds
-    least, most = np.nanmin(lower), np.nanmax(upper)
+    least, most = float(np.nanmin(lower)), float(np.nanmax(upper))
     if (math.isfinite(low) and low < least) or (math.isfinite(high) and high > most):
         bins = f"{written_end(axis, least)} to {written_end(axis, most)}"
         raise QuestionRefused(axis.name, f"has bins from {bins} only; leave an end open that lies beyond them")
@@ -130,11 +122,31 @@ def _cuts(axis: BinnedAxis, box: Mapping[str, Wanted]) -> bool:
     return bool(within) and low < high and all(axis.edges[0] < end < axis.edges[-1] for end in within)
 
 
-def _spread(cells: Cells, positions: list[Numbers], weights: list[Reals]) -> float:
-    """The sum of the cells at all combinations of positions, each times the weights along its axes."""
+def _shares(domain: Domain, ranges: Mapping[str, tuple[End, End]]) -> list[Reals]:
+    """Along each axis, what share of each cell lies in its range; 1 where an axis has none."""
+    return [
+        shares_within(axis, ranges[axis.name])
+        if isinstance(axis, BinnedAxis) and axis.name in ranges
+        else np.ones(axis.size)
+        for axis in domain.axes
+    ]
+
+
+def _inner_and_outer(positions: Positions, shares: Sequence[Reals]) -> tuple[Positions, Positions]:
+    """Of positions along each axis, those of the bins within ranges, and those of the bins around."""
+    both = list(zip(positions, shares, strict=True))
+    return [along[share[along] == 1] for along, share in both], [along[share[along] != 0] for along, share in both]
+
+
+def _summed(cells: Cells, inner: Positions, outer: Positions) -> RangeAnswer:
+    return RangeAnswer(*(answer_positions(cells.values, cells.unbiased, chosen) for chosen in (inner, outer)))
+
+
+def _spread(cells: Cells, positions: Positions, shares: Sequence[Reals]) -> float:
+    """The sum of the cells at all combinations of positions, weighted by the shares of their bins."""
     found = cells.values[np.ix_(*positions)]
-    for along in reversed(weights):
-        found = found @ along
+    for along, share in reversed(list(zip(positions, shares, strict=True))):
+        found = found @ share[along]
     return float(found)
 
 

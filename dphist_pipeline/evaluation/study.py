@@ -19,7 +19,7 @@ from dphist_pipeline.evaluation.comparing import Score, compare
 from dphist_pipeline.evaluation.contenders import Contender, all_contenders, parse_contender
 from dphist_pipeline.evaluation.plots import draw
 from dphist_pipeline.evaluation.public_counts import read_counts
-from dphist_pipeline.evaluation.tables import Table, tables
+from dphist_pipeline.evaluation.tables import Table, cells_of, tables
 
 NOTE = "compared with exact counts: for public or synthetic data only; nothing was charged"
 WIDTH = 80
@@ -61,8 +61,7 @@ class Study:
 
     def about(self) -> str:
         """One line on the data and the work."""
-        sides = " × ".join(map(str, self.exact.shape))
-        cells = f"{self.exact.size:,} cells" + (f" ({sides})" if self.exact.ndim > 1 else "")
+        cells = cells_of(self.exact.shape)
         return f"{self.data}: {cells}, {int(self.exact.sum()):,} records; sensitivity {self.sensitivity}"
 
     def run(self, progress: Callable[[str], None] = lambda step: None) -> Finding:

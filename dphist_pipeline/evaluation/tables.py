@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
@@ -42,6 +43,12 @@ def written_epsilon(epsilon: Fraction) -> str:
     return decimal if Fraction(decimal) == epsilon else str(epsilon)
 
 
+def cells_of(shape: Sequence[int]) -> str:
+    """How many cells a grid has: 12 cells (3 × 4)."""
+    sides = f" ({' × '.join(map(str, shape))})" if len(shape) > 1 else ""
+    return f"{math.prod(shape):,} cells{sides}"
+
+
 def _table(scores: Iterable[Score], columns: dict[tuple[str, str], str]) -> tuple[list[str], list[tuple[str, ...]]]:
     found = {(score.mechanism, score.measure, score.at): score for score in scores}
     names = list(dict.fromkeys(mechanism for mechanism, _, _ in found))
@@ -49,11 +56,11 @@ def _table(scores: Iterable[Score], columns: dict[tuple[str, str], str]) -> tupl
     cells = {key: [_cell(found[name, *key], best[key]) for name in names] for key in columns}
     widths = {key: max(map(len, [*texts, columns[key]])) for key, texts in cells.items()}
     head = ["mechanism", *(title.rjust(widths[key]) for key, title in columns.items())]
-    rows = [(_folded(name), *(cells[key][row].rjust(widths[key]) for key in columns)) for row, name in enumerate(names)]
+    rows = [(folded(name), *(cells[key][row].rjust(widths[key]) for key in columns)) for row, name in enumerate(names)]
     return head, rows
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
     """A long name with a line for each setting, so that the numbers have room."""
     return name if len(name) <= LONGEST_NAME else name.replace(":", ":\n  ").replace(",", ",\n  ")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.evaluation.contenders import Contender, all_contenders, parse_contender
-from dphist_pipeline.evaluation.tables import written_epsilon
+from dphist_pipeline.evaluation.tables import Table, cells_of, folded, written_epsilon
 from dphist_pipeline.planning.forecast import CELL, Expected, Forecaster
 from dphist_pipeline.planning.inverting import Needed, needed
 from dphist_pipeline.planning.lasting import Lasting, lasting
@@ -20,11 +20,9 @@ from dphist_pipeline.privacy.budget import LARGEST_EPSILON
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.store import Store, store_folder
 
-Table = tuple[str, list[str], list[tuple[str, ...]]]
 AROUND = (Fraction(2), Fraction(1), Fraction(1, 2))
 NOTE = "from the spec alone: no record was opened and nothing was charged"
 SHAPES = "flat, skewed and sparse"
-LONGEST_NAME = 18
 TINY = 0.01
 MOST_REPEATS, ENOUGH_CELLS = 5, 20_000
 
@@ -102,8 +100,7 @@ class Forecast:
     def opening(self) -> list[str]:
         """What is forecast, in a few lines."""
         spec = self.study.spec
-        sides = " × ".join(map(str, spec.domain.shape))
-        cells = f"{spec.domain.cells:,} cells" + (f" ({sides})" if len(spec.domain.shape) > 1 else "")
+        cells = cells_of(spec.domain.shape)
         return [
             f"Forecast of {spec.release}, {NOTE}.",
             f"{cells}; one unit moves the counts by at most {spec.sensitivity:,}. Errors are root mean squared errors,",
@@ -141,7 +138,7 @@ class Forecast:
     def _row(self, one: Expected, sizes: Sequence[int]) -> tuple[str, ...]:
         errors = (_errors(*one.between(size)) for size in (CELL, *sizes))
         width = "-" if one.half_width is None else short(one.half_width)
-        return _folded(one.mechanism), _basis(one.by_law), *errors, width
+        return folded(one.mechanism), _basis(one.by_law), *errors, width
 
     def _cost(self, one: Needed) -> tuple[str, str, str]:
         found = [epsilon for epsilon in one.epsilons.values() if epsilon is not None]
@@ -150,7 +147,7 @@ class Forecast:
             epsilon = f"none up to {LARGEST_EPSILON}{missing}"
         else:
             epsilon = _between(float(min(found)), float(max(found)))
-        return _folded(one.mechanism), _basis(one.by_law), epsilon
+        return folded(one.mechanism), _basis(one.by_law), epsilon
 
 
 def prepare(
@@ -265,8 +262,3 @@ def _times(repeat: int) -> str:
 
 def _basis(by_law: bool) -> str:
     return "law" if by_law else "sim"
-
-
-def _folded(name: str) -> str:
-    """A long name with a line for each setting, so that the numbers have room."""
-    return name if len(name) <= LONGEST_NAME else name.replace(":", ":\n  ").replace(",", ",\n  ")

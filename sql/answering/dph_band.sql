@@ -3,12 +3,7 @@
 -- by Chernoff's inequality, of those from reports by Bernstein's, and somewhat wide.
 -- In: the release's table; the level; a box and a period as dph_box takes them.
 CREATE OR REPLACE MACRO {schema}dph_band(release_name, level := 0.95, box := '{}', period := NULL) AS TABLE
-WITH
--- Named first, and as no release can be: a name of a part below would hide a release of the same name.
-dph_cells AS (
-    SELECT t.* FROM query_table(release_name) AS t
-),
-{chosen},
+{opening},
 {bins},
 boxes AS (SELECT 'box' AS source, CAST(box AS JSON) AS box),
 named AS (SELECT 'box' AS name, 'box' AS source),
@@ -101,5 +96,5 @@ SELECT
 FROM ({found}) AS found LEFT JOIN (
     inside JOIN answered AS r ON r.period = inside.period AND r.cell_number = inside.cell_number
 ) ON true
-WHERE CASE WHEN found.problem IS NULL THEN true ELSE error('dph_band: ' || found.problem) END
+WHERE {no_problem}
 ORDER BY inside.period, inside.cell_number

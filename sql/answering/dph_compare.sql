@@ -1,12 +1,7 @@
 -- What a count changed by from one period to another, with its error bar: one row, of the latest revisions.
 -- In: the release's table; two periods by their first days, the earlier one first; a box as dph_box takes it.
 CREATE OR REPLACE MACRO {schema}dph_compare(release_name, first_period, second_period, box := '{}') AS TABLE
-WITH
--- Named first, and as no release can be: a name of a part below would hide a release of the same name.
-dph_cells AS (
-    SELECT t.period, t.revision, t.cell_number, t.estimate, t.unbiased_estimate FROM query_table(release_name) AS t
-),
-{chosen},
+{opening},
 {bins},
 boxes AS (SELECT 'box' AS source, CAST(box AS JSON) AS box),
 named AS (SELECT 'box' AS name, 'box' AS source),
@@ -68,5 +63,5 @@ SELECT
         WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN '{smoothed}'
     END AS note
 FROM ({found}) AS found LEFT JOIN barred ON true
-WHERE CASE WHEN found.problem IS NULL THEN true ELSE error('dph_compare: ' || found.problem) END
+WHERE {no_problem}
 ORDER BY barred.first_period

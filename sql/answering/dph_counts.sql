@@ -4,12 +4,7 @@
 -- For reading and for programs that take no other numbers: without error bars, and too large where most cells are empty.
 -- In: the release's table; a period by its first day, all without it.
 CREATE OR REPLACE MACRO {schema}dph_counts(release_name, period := NULL) AS TABLE
-WITH
--- Named first, and as no release can be: a name of a part below would hide a release of the same name.
-dph_cells AS (
-    SELECT t.* FROM query_table(release_name) AS t
-),
-{chosen},
+{opening},
 -- In 1024ths of a record, so that no sum depends on its order.
 parts AS (
     SELECT
@@ -61,5 +56,5 @@ FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT J
     dph_cells AS t JOIN chosen ON chosen.period = t.period AND chosen.revision = t.revision
     LEFT JOIN counted AS c ON c.period = t.period AND c.cell_number = t.cell_number
 ) ON true
-WHERE CASE WHEN found.problem IS NULL THEN true ELSE error('dph_counts: ' || found.problem) END
+WHERE {no_problem}
 ORDER BY t.period, t.cell_number

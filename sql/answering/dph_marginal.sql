@@ -3,12 +3,7 @@
 -- In: the release's table; a list of axes, or of levels of their hierarchies, by name; a box and a period as dph_box takes
 -- them. Each interval holds with 95 % by itself, not all of them together.
 CREATE OR REPLACE MACRO {schema}dph_marginal(release_name, axes, box := '{}', period := NULL) AS TABLE
-WITH
--- Named first, and as no release can be: a name of a part below would hide a release of the same name.
-dph_cells AS (
-    SELECT t.* FROM query_table(release_name) AS t
-),
-{chosen},
+{opening},
 {bins},
 boxes AS (SELECT 'box' AS source, CAST(box AS JSON) AS box),
 named AS (SELECT 'box' AS name, 'box' AS source),
@@ -151,5 +146,5 @@ SELECT
 FROM ({found}) AS found LEFT JOIN (
     grouped JOIN barred ON barred.period = grouped.period AND barred._first = grouped._first
 ) ON true
-WHERE CASE WHEN found.problem IS NULL THEN true ELSE error('dph_marginal: ' || found.problem) END
+WHERE {no_problem}
 ORDER BY grouped.period, grouped._first

@@ -5,12 +5,7 @@
 -- Numbers in axis units, of a calendar axis days since 1970-01-01; `bin` and `ci_bins` as people write them.
 -- In: the release's table; a binned axis; q from 0 to 1; a box and a period as dph_box takes them.
 CREATE OR REPLACE MACRO {schema}dph_quantile(release_name, axis, q := 0.5, box := '{}', period := NULL) AS TABLE
-WITH
--- Named first, and as no release can be: a name of a part below would hide a release of the same name.
-dph_cells AS (
-    SELECT t.period, t.revision, t.cell_number, t.estimate, t.unbiased_estimate FROM query_table(release_name) AS t
-),
-{chosen},
+{opening},
 {bins},
 given AS (
     SELECT coalesce(CAST(box AS JSON), JSON '{}') AS box, CAST(axis AS VARCHAR) AS axis, CAST(q AS DOUBLE) AS q
@@ -196,5 +191,5 @@ SELECT
         WHEN NOT (isfinite(barred.bin_lower) AND isfinite(barred.bin_upper)) THEN '{open_bin}'
     END AS note
 FROM ({found}) AS found LEFT JOIN barred ON true
-WHERE CASE WHEN found.problem IS NULL THEN true ELSE error('dph_quantile: ' || found.problem) END
+WHERE {no_problem}
 ORDER BY barred.period

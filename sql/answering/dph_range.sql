@@ -5,12 +5,7 @@
 -- In: the release's table; a binned axis and its ends, days as '2026-03-02', null for an open end; a box for the other
 -- axes and a period as dph_box takes them.
 CREATE OR REPLACE MACRO {schema}dph_range(release_name, axis, low, high, box := '{}', period := NULL) AS TABLE
-WITH
--- Named first, and as no release can be: a name of a part below would hide a release of the same name.
-dph_cells AS (
-    SELECT t.period, t.revision, t.cell_number, t.estimate, t.unbiased_estimate FROM query_table(release_name) AS t
-),
-{chosen},
+{opening},
 {bins},
 boxes AS (SELECT 'box' AS source, CAST(box AS JSON) AS box),
 named AS (SELECT unnest(['inner', 'outer']) AS name, 'box' AS source),
@@ -96,5 +91,5 @@ SELECT
     barred.upper_end,
     {answer}
 FROM ({found}) AS found LEFT JOIN barred ON true
-WHERE CASE WHEN found.problem IS NULL THEN true ELSE error('dph_range: ' || found.problem) END
+WHERE {no_problem}
 ORDER BY barred.period, barred.name

@@ -3,12 +3,7 @@
 -- linear estimates (but not of those from reports) those of the part and of the box, which is wider where the share is large.
 -- In: the release's table; the part and the whole as boxes, as dph_box takes them (the part is what both hold); a period.
 CREATE OR REPLACE MACRO {schema}dph_share(release_name, part, whole := '{}', period := NULL) AS TABLE
-WITH
--- Named first, and as no release can be: a name of a part below would hide a release of the same name.
-dph_cells AS (
-    SELECT t.period, t.revision, t.cell_number, t.estimate, t.unbiased_estimate FROM query_table(release_name) AS t
-),
-{chosen},
+{opening},
 {bins},
 boxes AS (
     SELECT 'whole' AS source, CAST(whole AS JSON) AS box
@@ -100,5 +95,5 @@ SELECT
         WHEN barred.share NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN '{smoothed}'
     END AS note
 FROM ({found}) AS found LEFT JOIN barred ON true
-WHERE CASE WHEN found.problem IS NULL THEN true ELSE error('dph_share: ' || found.problem) END
+WHERE {no_problem}
 ORDER BY barred.period

@@ -9,8 +9,10 @@ import by_hand
 import numpy as np
 import pytest
 
+from dphist_pipeline.answering.cells import Cells
 from dphist_pipeline.answering.chosen_cells import QuestionRefused
 from dphist_pipeline.answering.published import NotPublished
+from dphist_pipeline.answering.ranges import answer_range
 from dphist_pipeline.releases import Release
 from dphist_pipeline.store import Store
 
@@ -62,6 +64,20 @@ def test_a_published_release_and_its_ranges_say_the_same(tmp_path: Path) -> None
     found, both = release.answer(age=(10, 45)), release.range("age", 10, 45)
     assert found == ONE.box(age=(10, 45))
     assert (found.lower, found.upper, both.covers) == (both.lower, both.upper, "partly")
+
+
+def test_a_range_is_taken_within_a_box_of_its_own_axis() -> None:
+    cells = Cells(CUBE.domain, CUBE.values, CUBE.unbiased)
+    found = answer_range(cells, "age", (10, 60), {"age": (20, None), "dose": (0, 1)})
+    assert (found.inner, found.covers) == (CUBE.box(age=(20, 60), dose=(0, 1)), "exactly")
+    cut = answer_range(cells, "age", (30, 60), {"age": (0, 40), "dose": (0, 1)})
+    assert (cut.outer, cut.inner.cells, cut.covers) == (CUBE.box(age=(20, 40), dose=(0, 1)), 0, "partly")
+
+
+def test_ends_beyond_the_bins_are_told_where_those_end() -> None:
+    cells = Cells(CUBE.domain, CUBE.values, CUBE.unbiased)
+    with pytest.raises(QuestionRefused, match="has bins from -inf to 3 only; leave an end open"):
+        answer_range(cells, "dose", (0.5, 4), {})
 
 
 def test_a_range_without_cells_is_refused() -> None:

@@ -1,5 +1,11 @@
--- Which publications are asked: of each period its latest revision.
--- In: release_name; a list of periods by their first days, null for all.
+-- What every macro starts with: the cells of the release, and which of its publications are asked, of each period the
+-- latest revision.
+-- In: release_name; the columns of a cell that are read; a list of periods by their first days, null for all.
+WITH
+-- Named first, and as no release can be: a name of a part below would hide a release of the same name.
+dph_cells AS (
+    SELECT {columns} FROM query_table(release_name) AS t
+),
 asked AS (
     SELECT
         lower(trim(split_part(release_name, '.', -1), '"')) AS release,

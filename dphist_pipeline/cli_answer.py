@@ -36,6 +36,7 @@ def answer(
     """Estimates a count from what was published, with its error bar. Spends nothing."""
     from dphist_pipeline.answering.grammar import parse_where
     from dphist_pipeline.answering.published import answer_published, latest_revision
+    from dphist_pipeline.publishing.release_files import read_audit
 
     box = parse_where(where) if where.strip() else {}
     opened = Store.open(store_folder(store, project_folder(Path.cwd() / "spec.yaml")))
@@ -49,17 +50,24 @@ def answer(
     if as_json:
         print_json({**facts, **_as_json(found)})
         return
+    audit = read_audit(folder)
+    counted, true = _words(audit)
     cells = "1 cell" if found.cells == 1 else f"{found.cells:,} cells"
     which = f"{release}, period {period}, revision {revision}"
-    out.print(f"[bold]{found.estimate:,.0f}[/] records, estimated over {cells}: {which}")
+    out.print(f"[bold]{found.estimate:,.0f}[/] {counted}, estimated over {cells}: {which}")
     if found.basis != "noise_only":
-        out.print(f"  95 % interval of the true (bounded) count: {found.lower:,.0f} to {found.upper:,.0f}")
+        out.print(f"  95 % interval of the {true}: {found.lower:,.0f} to {found.upper:,.0f}")
     if found.note:
         out.print(f"  {found.note}")
+    if "reports" in audit:
+        out.print(f"  Estimated from {audit['reports']['accepted']:,} reports; an estimate may exceed their number.")
 
 
-def _bar(value: float) -> float | None:
-    return None if math.isnan(value) else value
+def _words(audit: Mapping[str, Any]) -> tuple[str, str]:
+    """What is estimated, and what its interval holds; only rows are bounded."""
+    if audit.get("model") != "local":
+        return "records", "true (bounded) count"
+    return "contributors" if audit["max_rows_per_unit"] == 1 else "values of contributors", "true number"
 
 
 def _as_json(found: Answer) -> dict[str, Any]:

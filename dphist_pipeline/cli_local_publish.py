@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -68,13 +67,14 @@ def publish(
 
 
 def report_files(spec: CollectionSpec, named: list[Path]) -> list[Path]:
-    """The files of reports: as named, else as the spec says, in order of their names."""
+    """The files of reports: as named, else as the spec says."""
+    from dphist_pipeline.local.reports import files_at
+
     if named:
         return named
     if spec.reports_pattern is None:
         raise NoReportFiles("nothing says where the reports are")
-    matches = map(Path, glob.glob(spec.reports_pattern, recursive=True))  # noqa: PTH207 - absolute patterns
-    found = sorted(path for path in matches if not path.is_dir())
+    found = files_at(spec.reports_pattern)
     if not found:
         raise NoReportFiles(f"no file matches `reports: {spec.reports}`")
     return found
@@ -89,8 +89,8 @@ def _counted(spec: CollectionSpec, store: Store, named: list[Path]) -> Counted:
         return count_reports(spec, report_files(spec, named))
     with store.run(Key(spec.release_of(spec.consumers[0]), spec.round, 1)) as scratch:
         kept = scratch / "reports.parquet"
-        unreadable = keep_lines(question_of(spec), sys.stdin.buffer, kept)
-        return count_reports(spec, [kept, *(path for path in named if path != STANDARD_INPUT)], unreadable)
+        left_out = keep_lines(question_of(spec), sys.stdin.buffer, kept)
+        return count_reports(spec, [kept, *(path for path in named if path != STANDARD_INPUT)], left_out)
 
 
 def _as_json(counted: Counted, made: list[Release]) -> dict[str, object]:

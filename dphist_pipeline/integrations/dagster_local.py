@@ -93,7 +93,7 @@ def collection_definitions(spec: CollectionSpec, change: Any = lambda asset: ass
         SpecError: the spec does not say where reports are.
     """
     if spec.reports is None:
-        raise SpecError([NO_REPORTS])
+        raise SpecError([NO_REPORTS], of_what="collection")
     specs = {name: change(asset) for name, asset in _asset_specs(spec).items()}
     assets = [
         _queries(spec, specs["queries"]),

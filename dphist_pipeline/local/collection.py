@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import glob
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, PlainValidator, PrivateAttr, ValidationError
 
@@ -18,10 +15,10 @@ from dphist_pipeline.local.collection_consumers import Consumer, declared_consum
 from dphist_pipeline.local.collection_fields import Protocol
 from dphist_pipeline.local.question import EVERY_ROUND, Combine, Encoding
 from dphist_pipeline.spec import checks, sources
+from dphist_pipeline.spec.digest import declared, digest_of
 from dphist_pipeline.spec.fields import Flag, one_of
 from dphist_pipeline.spec.loading import COLLECTION, from_file, from_templates
 from dphist_pipeline.spec.mistakes import located
-from dphist_pipeline.spec.model import declared
 from dphist_pipeline.spec.refusals import SpecError, as_key, place
 
 
@@ -70,7 +67,7 @@ class CollectionSpec(BaseModel):
         else:
             spec._base = Path(base).resolve()
             return spec
-        raise SpecError(problems)
+        raise SpecError(problems, of_what="collection")
 
     @property
     def base(self) -> Path:
@@ -91,11 +88,8 @@ class CollectionSpec(BaseModel):
 
     @property
     def reports_pattern(self) -> str | None:
-        """The reports as an absolute glob; signs in the base folder's name are escaped by `glob.escape`."""
-        if self.reports is None:
-            return None
-        resolved = sources.resolved(self.reports)
-        return resolved if Path(resolved).is_absolute() else str(Path(glob.escape(str(self.base))) / resolved)
+        """The reports as an absolute glob."""
+        return None if self.reports is None else sources.absolute_pattern(self.reports, self.base)
 
     def release_of(self, consumer: Consumer) -> str:
         """What the consumer's release is called."""
@@ -124,19 +118,7 @@ class CollectionSpec(BaseModel):
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of all fields that are part of the digest, in hex."""
-        kept = {field: value for field, value in self.normalised().items() if in_digest(field)}
-        canonical = json.dumps(kept, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-        return hashlib.sha256(canonical.encode("ascii")).hexdigest()
-
-
-def in_digest(field: str) -> bool:
-    """Whether a field of the spec is part of its digest.
-
-    Raises:
-        KeyError: for a field that nobody marked.
-    """
-    marks: Any = CollectionSpec.model_fields[field].json_schema_extra
-    return bool(marks["digest"])
+        return digest_of(self, self.normalised())
 
 
 def load_collection(path: Path | str) -> CollectionSpec:
@@ -152,7 +134,7 @@ def collection_from_attributes(
     attributes: Mapping[str, object], base: Path, problems: Sequence[tuple[str, str]] = ()
 ) -> CollectionSpec:
     """The spec in a mapping whose templates are not resolved yet; see `spec.loading.from_templates`."""
-    return from_templates(CollectionSpec.from_attributes, attributes, base, problems)
+    return from_templates(CollectionSpec.from_attributes, attributes, base, problems, "collection")
 
 
 def _plain(value: object) -> object:

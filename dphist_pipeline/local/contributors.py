@@ -12,23 +12,22 @@ import fcntl
 import json
 import os
 import uuid
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import make_folder, sync_folder, write_durably
 from dphist_pipeline.local.contributor import RecordUnusable
 from dphist_pipeline.local.encoding import encode, report_ids, sent
+from dphist_pipeline.local.kept_answers import KeptAnswers, who_spent
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.privacy.noise import random_words
 
@@ -36,8 +35,6 @@ Bytes = NDArray[np.uint8]
 
 LIMIT = "limit.json"
 DRAFT = ".draft"
-DAMAGED = "is damaged; restore it. Without it nothing is answered"
-_EPSILON = b"epsilon"
 
 
 class AllReachedTheirLimit(DphistError):
@@ -142,7 +139,7 @@ class Contributors:
         """
         ending = f" of {file}"
         for kept in sorted(self.folder.glob("*.parquet")):
-            known = sum(name.startswith("row ") and name.endswith(ending) for name in _who_spent(kept)[0])
+            known = sum(name.startswith("row ") and name.endswith(ending) for name in who_spent(kept)[0])
             if known not in (0, rows):
                 raise RecordUnusable(
                     self.folder,
@@ -165,26 +162,21 @@ class Contributors:
     def _file(self, question: Question) -> Path:
         return self.folder / f"{question.digest}.parquet"
 
-    def _answered(self, question: Question) -> _Known:
+    def _answered(self, question: Question) -> KeptAnswers:
         file = self._file(question)
-        if not file.exists():
-            return _Known.nothing(question)
-        try:
-            return _Known.read(question, file)
-        except (pa.ArrowException, OSError, KeyError, ValueError, TypeError, ArithmeticError):
-            raise RecordUnusable(file, DAMAGED) from None
+        return KeptAnswers.read(question, file) if file.exists() else KeptAnswers.nothing(question)
 
     def _spent(self, question: Question) -> defaultdict[str, Fraction]:
         """What each contributor has spent on other questions."""
         spent: defaultdict[str, Fraction] = defaultdict(Fraction)
         for file in sorted(self.folder.glob("*.parquet")):
             if file != self._file(question):
-                names, epsilon = _who_spent(file)
+                names, epsilon = who_spent(file)
                 for name in names:
                     spent[name] += epsilon
         return spent
 
-    def _keep(self, question: Question, known: _Known) -> None:
+    def _keep(self, question: Question, known: KeptAnswers) -> None:
         """Replaces the file of a question, whole or not at all; to be called while it is held."""
         draft = self.folder / DRAFT
         try:
@@ -202,74 +194,9 @@ class Contributors:
             ) from error
 
 
-@dataclass(frozen=True, eq=False)
-class _Known:
-    """Who answered a question, and how: a row a report, those that were not sent included."""
-
-    contributors: list[str]
-    ids: Bytes
-    bodies: Bytes
-    are_sent: NDArray[np.bool_]
-
-    @classmethod
-    def nothing(cls, question: Question) -> _Known:
-        empty = np.empty(0, dtype=np.uint8)
-        return cls(
-            [],
-            empty.reshape(0, 16),
-            empty.reshape(0, question.report_bytes),
-            np.empty(0, dtype=np.bool_),
-        )
-
-    @classmethod
-    def read(cls, question: Question, file: Path) -> _Known:
-        table = pq.ParquetFile(file).read()
-        names = table.column("contributor").to_pylist()
-        ids, bodies = (table.column(name).to_pylist() for name in ("report_id", "report"))
-        sound = _epsilon(table.schema) == question.epsilon and table.column("sent").null_count == 0
-        sound &= set(Counter(names).values()) <= {question.reports} and None not in names
-        sound &= {*map(len, ids)} <= {16} and {*map(len, bodies)} <= {question.report_bytes}
-        if not sound:
-            raise ValueError
-        return cls(
-            names,
-            np.frombuffer(b"".join(ids), dtype=np.uint8).reshape(-1, 16),
-            np.frombuffer(b"".join(bodies), dtype=np.uint8).reshape(-1, question.report_bytes),
-            np.array(table.column("sent").to_pylist(), dtype=np.bool_),
-        )
-
-    def write(self, question: Question, file: BinaryIO) -> None:
-        rows = pa.table(
-            {
-                "contributor": pa.array(self.contributors, pa.string()),
-                "report_id": pa.array([row.tobytes() for row in self.ids], pa.binary()),
-                "report": pa.array([row.tobytes() for row in self.bodies], pa.binary()),
-                "sent": pa.array(self.are_sent),
-            }
-        )
-        pq.write_table(rows.replace_schema_metadata({_EPSILON: str(question.epsilon)}), file, write_statistics=False)
-
-    def joined(self, more: _Known) -> _Known:
-        return _Known(
-            self.contributors + more.contributors,
-            np.concatenate([self.ids, more.ids]),
-            np.concatenate([self.bodies, more.bodies]),
-            np.concatenate([self.are_sent, more.are_sent]),
-        )
-
-    def of(self, names: set[str]) -> _Known:
-        kept = np.array([name in names for name in self.contributors], dtype=np.bool_)
-        return _Known(
-            [name for name in self.contributors if name in names],
-            self.ids[kept],
-            self.bodies[kept],
-            self.are_sent[kept],
-        )
-
-
-def _drawn(question: Question, names: list[str], rows: NDArray[np.float64]) -> _Known:
+def _drawn(question: Question, names: list[str], rows: NDArray[np.float64]) -> KeptAnswers:
     reports = len(names) * question.reports
-    return _Known(
+    return KeptAnswers(
         [name for name in names for _ in range(question.reports)],
         report_ids(reports),
         encode(question, rows),
@@ -292,22 +219,6 @@ def _by_contributor(
     kept = rank < wanted
     rows[owners[order[kept]], rank[kept]] = values[order[kept]]
     return known, rows
-
-
-def _who_spent(file: Path) -> tuple[list[str], Fraction]:
-    """Who answered the question of a file, each once, and what they spent."""
-    try:
-        table = pq.ParquetFile(file).read(["contributor"])
-        return table.column("contributor").unique().to_pylist(), _epsilon(table.schema)
-    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError, ArithmeticError):
-        raise RecordUnusable(file, DAMAGED) from None
-
-
-def _epsilon(schema: Any) -> Fraction:
-    epsilon = Fraction(schema.metadata[_EPSILON].decode())
-    if epsilon <= 0:
-        raise ValueError
-    return epsilon
 
 
 def _begin(folder: Path, limit: Fraction) -> None:

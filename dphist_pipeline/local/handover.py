@@ -11,22 +11,21 @@ are counted again when there are more of them, and every consumer's histogram is
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.canonical_json import sha256
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import make_folder, sync_folder, write_durably
 from dphist_pipeline.local.collection import CollectionSpec
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import Counted, count_reports, estimate_of, publish_collection
 from dphist_pipeline.local.question import Question
-from dphist_pipeline.local.reports import MALFORMED, REFUSALS
+from dphist_pipeline.local.reports import MALFORMED, REFUSALS, files_at
 from dphist_pipeline.local.tally import Tally
 from dphist_pipeline.releases import Release
 from dphist_pipeline.store import Key, Store
@@ -101,7 +100,7 @@ def count(spec: CollectionSpec, store: Store) -> tuple[Counted, str]:
     Raises:
         NothingSent, NoReports, ReportsUnreadable.
     """
-    files = sorted(map(Path, glob.glob(str(spec.reports_pattern), recursive=True)))  # noqa: PTH207 - absolute patterns
+    files = files_at(str(spec.reports_pattern))
     if not files:
         raise NothingSent(spec)
     counted = count_reports(spec, files)
@@ -112,7 +111,7 @@ def count(spec: CollectionSpec, store: Store) -> tuple[Counted, str]:
         "refused": counted.refused,
         "ones": [ones.tolist() for ones in counted.tally.ones],
     }
-    digest = _digest(facts)
+    digest = sha256(facts)
     content = json.dumps({**facts, "digest": digest}, separators=(",", ":")).encode("ascii") + b"\n"
     _put(spec, store, folder_of(spec, store) / TALLY, content)
     return counted, digest
@@ -129,7 +128,7 @@ def tallied(spec: CollectionSpec, store: Store) -> Counted:
         raise TallyUnusable(spec, place, "is not there yet")
     try:
         facts = json.loads(place.read_bytes())
-        whole = facts.pop("digest") == _digest(facts) and set(facts) == _TALLIED and facts["format"] == FORMAT
+        whole = facts.pop("digest") == sha256(facts) and set(facts) == _TALLIED and facts["format"] == FORMAT
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OSError):
         whole = False
     if not whole:
@@ -167,10 +166,6 @@ def publish(spec: CollectionSpec, store: Store, consumer: str) -> Release:
 def _asked(place: Path) -> str:
     """The digest of a question as it lies there: of its canonical text, without the end of the line."""
     return hashlib.sha256(place.read_bytes().strip()).hexdigest()
-
-
-def _digest(facts: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(facts, sort_keys=True, separators=(",", ":")).encode("ascii")).hexdigest()
 
 
 def _put(spec: CollectionSpec, store: Store, place: Path, content: bytes) -> None:

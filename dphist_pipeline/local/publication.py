@@ -7,7 +7,7 @@ own records say so. Counting reports again is free, so more reports make a new r
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -59,7 +59,7 @@ class ReportsChanged(DphistError):
         super().__init__(
             f"release '{key.release}', period {key.period}, revision {key.revision} is published, and these reports, "
             "or this spec, give something else. Reports cost nothing more: publish a new revision with "
-            "--revise --reason TEXT."
+            "dphist local publish SPEC --revise --reason TEXT"
         )
 
 
@@ -87,17 +87,17 @@ class Counted:
     refused: dict[str, int]
 
 
-def count_reports(spec: CollectionSpec, files: Sequence[Path], unreadable: int = 0) -> Counted:
+def count_reports(spec: CollectionSpec, files: Sequence[Path], left_out: Mapping[str, int] = {}) -> Counted:
     """Counts the reports in Parquet files.
 
     Args:
-        unreadable: how many more came that no file could hold.
+        left_out: how many more came that no file could hold, by reason.
 
     Raises:
         NoReports, ReportsUnreadable.
     """
     tally, refused = tallied(question_of(spec), files)
-    refused["unreadable"] += unreadable
+    refused = {reason: number + left_out.get(reason, 0) for reason, number in refused.items()}
     if not tally.reports:
         raise NoReports(str(spec.collection), refused)
     return Counted(tally, refused)
@@ -155,12 +155,17 @@ def publish_collection(
         if only in (None, consumer.name):
             progress(f"publishing {spec.release_of(consumer)}")
             made.append(_publish(spec, store, counted, number, reason))
-    key = Key(spec.release_of(spec.consumers[0]), spec.round, 1)
-    if not all(holds(store.public, release.path) for release in made):
+    if not _catalogued(store, made):
         progress("updating the catalogue")
+        key = Key(spec.release_of(spec.consumers[0]), spec.round, 1)
         with store.run(key) as scratch, store.building():
-            building.build_apart(store.public, scratch)
+            if not _catalogued(store, made):  # whoever built just now may have had them
+                building.build_apart(store.public, scratch)
     return made
+
+
+def _catalogued(store: Store, made: Sequence[Release]) -> bool:
+    return all(holds(store.public, release.path) for release in made)
 
 
 def _refuse_taken(spec: CollectionSpec, store: Store, release: str) -> None:

@@ -6,7 +6,6 @@ what the contributor's own record adds up.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
+from dphist_pipeline.canonical_json import canonical_json, sha256
 from dphist_pipeline.errors import DphistError
 
 Encoding = Literal["symmetric", "optimized", "grr"]
@@ -150,11 +150,14 @@ class Question:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON, in hex: another question has another digest, and costs anew."""
-        return hashlib.sha256(self.to_json().encode("ascii")).hexdigest()
+        return sha256(self._facts())
 
     def to_json(self) -> str:
         """Canonical: the same question is the same text."""
-        facts = {
+        return canonical_json(self._facts())
+
+    def _facts(self) -> dict[str, Any]:
+        return {
             "format": FORMAT,
             "collection": self.collection,
             "round": self.round,
@@ -170,7 +173,6 @@ class Question:
                 for part in self.parts
             ],
         }
-        return json.dumps(facts, sort_keys=True, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Question:

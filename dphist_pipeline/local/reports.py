@@ -9,6 +9,7 @@ counted, never raised: how many were refused, and why, tells of reports only, an
 
 from __future__ import annotations
 
+import glob
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -64,6 +65,12 @@ class Batch:
     ids: Bytes
     bodies: Bytes
     refused: Counter[str] = field(default_factory=Counter)
+
+
+def files_at(pattern: str) -> list[Path]:
+    """The files that an absolute glob finds, in order of their names; folders are passed over."""
+    found = map(Path, glob.glob(pattern, recursive=True))  # noqa: PTH207 - absolute patterns
+    return sorted(path for path in found if not path.is_dir())
 
 
 def tallied(question: Question, files: Sequence[Path]) -> tuple[Tally, dict[str, int]]:

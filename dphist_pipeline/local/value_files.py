@@ -69,7 +69,11 @@ def _rows(path: Path, columns: list[str]) -> Any:
     except FileNotFoundError:
         problem = "are not there; check the path"
     except (pl.exceptions.PolarsError, OSError) as error:
-        problem = f"cannot be read ({type(error).__name__}; its message is withheld, because it may hold values)"
+        whole = "Parquet file" if tabular else "CSV file, with quotation marks in pairs; or give Parquet"
+        problem = (
+            f"cannot be read ({type(error).__name__}; its message is withheld, because it may hold values). Look "
+            f"whether this is a whole {whole}"
+        )
     raise ValuesUnreadable(path, problem)
 
 

@@ -44,10 +44,10 @@ def from_file(path: Path | str, component: str, of_what: str, build: Build[Spec]
         attributes = document.get("attributes") if isinstance(document, Mapping) else None
         if not isinstance(attributes, Mapping):
             raise SpecError(problems)
-        return from_templates(build, attributes, project_folder(file), problems)
+        return from_templates(build, attributes, project_folder(file), problems, of_what)
     except SpecError as error:
         problems = list(error.problems)
-    raise SpecError(problems, file=path)
+    raise SpecError(problems, path, of_what)
 
 
 def project_folder(spec: Path | str) -> Path:
@@ -64,7 +64,11 @@ def spec_from_attributes(
 
 
 def from_templates(
-    build: Build[Spec], attributes: Mapping[str, object], base: Path, problems: Sequence[tuple[str, str]] = ()
+    build: Build[Spec],
+    attributes: Mapping[str, object],
+    base: Path,
+    problems: Sequence[tuple[str, str]] = (),
+    of_what: str = "release",
 ) -> Spec:
     """What a mapping declares whose templates are not resolved yet.
 
@@ -72,6 +76,7 @@ def from_templates(
         build: makes it of the resolved mapping.
         base: folder that relative paths start from.
         problems: mistakes found before, to be named in the same message.
+        of_what: it is a spec.
 
     Raises:
         SpecError: with every mistake that was found.
@@ -85,7 +90,7 @@ def from_templates(
         known = {where for where, _ in problems}
         problems += [problem for problem in error.problems if problem[0] not in known]
     if spec is None or problems:
-        raise SpecError(problems)
+        raise SpecError(problems, of_what=of_what)
     return spec
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import glob
-import hashlib
-import json
 from collections.abc import Mapping
 from datetime import datetime
 from fractions import Fraction
@@ -16,7 +13,6 @@ from pydantic import (
     AliasChoices,
     BaseModel,
     ConfigDict,
-    Field,
     PlainValidator,
     PrivateAttr,
     ValidationError,
@@ -29,6 +25,7 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.mechanisms import Mechanism, build, settings_of
 from dphist_pipeline.spec import checks, sources, words
 from dphist_pipeline.spec.axes import MOST_CELLS, AxisSpec, check_axes
+from dphist_pipeline.spec.digest import declared, digest_of
 from dphist_pipeline.spec.fields import Flag, one_of, whole
 from dphist_pipeline.spec.mistakes import located
 from dphist_pipeline.spec.periods import MONTHS, Length, Period, PeriodRule, WeekStart
@@ -37,18 +34,6 @@ from dphist_pipeline.spec.sensitivity import Neighbours, l1_sensitivity
 from dphist_pipeline.spec.sources import PrivacyUnit, SqlFile
 
 LONGEST_DELAY = 36_500
-
-
-def declared(digest: bool, later: bool = False, **more: Any) -> Any:
-    """A field, marked as part of the spec's digest or not.
-
-    Args:
-        digest: whether a change to it changes what is released.
-        later: added after specs were in use: out of the digest while it has its default, or else every period that was
-            released before would ask for `--revise`.
-        more: what pydantic takes.
-    """
-    return Field(json_schema_extra={"digest": digest, "later": later}, validate_default=True, **more)
 
 
 class ReleaseSpec(BaseModel):
@@ -173,14 +158,10 @@ class ReleaseSpec(BaseModel):
 
     @property
     def source_pattern(self) -> str:
-        """The source as an absolute glob; signs in the base folder's name are escaped by `glob.escape`.
-
-        Of a server, which has no files, what is written, and never its address.
-        """
+        """The source as an absolute glob; of a server, which has no files, what is written, and never its address."""
         if self.source_format == "postgres" or sources.in_store(self.source):
             return str(self.source)
-        resolved = sources.resolved(self.source)
-        return resolved if Path(resolved).is_absolute() else str(Path(glob.escape(str(self.base))) / resolved)
+        return sources.absolute_pattern(self.source, self.base)
 
     @property
     def source_format(self) -> sources.Format:
@@ -214,13 +195,7 @@ class ReleaseSpec(BaseModel):
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of all fields that are part of the digest, in hex."""
-        kept = {
-            field: value
-            for field, value in self.normalised().items()
-            if in_digest(field) and not (_is_later(field) and getattr(self, field) == _default(field))
-        }
-        canonical = json.dumps(kept, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-        return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+        return digest_of(self, self.normalised())
 
     def period_named(self, key: str) -> Period:
         """The period with that key; refuses whatever is not a first day, with a PeriodError."""
@@ -237,27 +212,3 @@ class ReleaseSpec(BaseModel):
     def _periods(self) -> PeriodRule:
         first_month = MONTHS.index(self.quarter_starts) + 1
         return PeriodRule(self.period, self.week_starts, str(self.time_zone), self.release_delay_days, first_month)
-
-
-def in_digest(field: str) -> bool:
-    """Whether a field of the spec is part of its digest.
-
-    Raises:
-        KeyError: for a field that nobody marked.
-    """
-    return bool(_marks(field)["digest"])
-
-
-def _is_later(field: str) -> bool:
-    return bool(_marks(field)["later"])
-
-
-def _default(field: str) -> Any:
-    return ReleaseSpec.model_fields[field].default
-
-
-def _marks(field: str) -> dict[str, Any]:
-    marks = ReleaseSpec.model_fields[field].json_schema_extra
-    if not isinstance(marks, dict):
-        raise KeyError(field)
-    return marks

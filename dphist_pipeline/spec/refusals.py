@@ -41,18 +41,21 @@ COUNTS_ONLY = (
 
 
 class SpecError(DphistError):
-    """A release spec with mistakes: all that were found, each with its place and its mend.
+    """A spec with mistakes: all that were found, each with its place and its mend.
 
     Attributes:
         problems: pairs of place (`attributes.axes[1].values[0]`, or line and column) and what is wrong there.
         file: the spec, where it came from a file.
+        of_what: it is a spec.
     """
 
-    def __init__(self, problems: Iterable[tuple[str, str]], file: Path | str | None = None) -> None:
+    def __init__(
+        self, problems: Iterable[tuple[str, str]], file: Path | str | None = None, of_what: str = "release"
+    ) -> None:
         self.problems = tuple(problems)
-        self.file = file
+        self.file, self.of_what = file, of_what
         count = len(self.problems)
-        title = "release spec" if file is None else shortened(str(file), 300)
+        title = f"{of_what} spec" if file is None else shortened(str(file), 300)
         lines = [f"{title}: {count} mistake{'s' if count != 1 else ''}, nothing was read or spent"]
         lines += [f"  {place}: {what}" if place else f"  {what}" for place, what in self.problems[:MOST_LINES]]
         if count > MOST_LINES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -157,6 +158,12 @@ def format_of(given: str) -> Format:
 def resolved(given: str) -> str:
     """A checked source with what the environment gave, which is never shown."""
     return given.resolved if isinstance(given, Source) else given
+
+
+def absolute_pattern(given: str, base: Path) -> str:
+    """Checked files, by name or glob, as an absolute glob; signs in the base folder's name are escaped."""
+    pattern = resolved(given)
+    return pattern if Path(pattern).is_absolute() else str(Path(glob.escape(str(base))) / pattern)
 
 
 def ending_of(name: str) -> str | None:

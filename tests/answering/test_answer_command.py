@@ -98,4 +98,12 @@ def test_a_release_of_the_local_model_is_answered_too(store: Store) -> None:
     rows = facts(store, "town_age", "--by", "age")["rows"]
     assert [row["estimate"] for row in rows] == made_of.values.tolist()
     assert {row["basis"] for row in rows} == {"linear"}
-    assert "95 % interval" in answered(store, "town_age").stdout
+
+
+def test_an_answer_says_what_was_counted_and_in_the_local_model_how_many_reports_there_are(
+    store: Store,
+) -> None:
+    central, local = answered(store, "cells").stdout, answered(store, "town_age").stdout
+    assert " records, estimated over" in central and "interval of the true (bounded) count: " in central
+    assert " contributors, estimated over" in local and "interval of the true number: " in local
+    assert "Estimated from 2,500 reports; an estimate may exceed their number." in local and "reports" not in central

@@ -34,5 +34,6 @@ def refusal(**changes: object) -> dict[str, str]:
     """What is wrong with the changed spec: place (below `attributes`) to message."""
     with pytest.raises(SpecError) as caught:
         collected(**changes)
+    assert str(caught.value).startswith("collection spec: ")
     assert "pydantic" not in str(caught.value) and "http" not in str(caught.value)
     return {place.removeprefix("attributes.").removeprefix("attributes"): what for place, what in caught.value.problems}

@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.local.collection import CollectionSpec, in_digest, load_collection
+from dphist_pipeline.local.collection import CollectionSpec, load_collection
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.question import Question
+from dphist_pipeline.spec.digest import in_digest
 from dphist_pipeline.spec.refusals import FromEnvironment, SpecError
 
 VALID_TEXT = """\
@@ -113,7 +114,15 @@ def test_the_digest_follows_what_is_asked_and_published_and_nothing_else() -> No
     ]
     digests = {collected(**change).digest for change in other}
     assert len(digests) == len(other) and plain not in digests
-    assert {field for field in CollectionSpec.model_fields if not in_digest(field)} == {"title", "owners", "reports"}
+    assert {field for field in CollectionSpec.model_fields if not in_digest(CollectionSpec, field)} == {
+        "title",
+        "owners",
+        "reports",
+    }
+
+
+def test_the_digest_of_a_collection_never_changes_between_versions() -> None:
+    assert collected().digest == "9fe49eba4c8411cdb210693f8206e37a8406b952083e0597fce922d43e192991"
 
 
 def test_reports_lie_in_the_project(tmp_path: Path) -> None:

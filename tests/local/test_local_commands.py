@@ -134,15 +134,13 @@ def test_lines_come_through_a_pipe_and_beside_files(local: LocalOffice, monkeypa
     people = [Contributor.create(local.folder / f"{number}.json", question.epsilon) for number in range(3)]
     lines = [report.line(question) for person in people for report in person.answer(question, [5.0])]
     encoded(local, "--limit", "5")
-    content = "\r\n".join([*lines, "no report", lines[0], ""]).encode()
+    foreign = ["0" * 16 + lines[0][16:]] * 2
+    content = "\r\n".join([*lines, "no report", *foreign, lines[0], ""]).encode()
     for _ in range(2):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
         ran = local.published("-", "reports/a.parquet", "--json")
-        assert (ran.json["accepted"], ran.json["refused"]["unreadable"], ran.json["refused"]["duplicate"]) == (
-            303,
-            1,
-            1,
-        )
+        refused = {"unreadable": 1, "other question": 2, "wrong length": 0, "malformed": 0, "duplicate": 1}
+        assert (ran.json["accepted"], ran.json["refused"]) == (303, refused)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
     ran = local.publish("-")
     assert ran.code == 1 and "there is no report to the question of 'ages'" in ran.err
@@ -162,6 +160,17 @@ def test_more_reports_are_a_revision_with_a_reason(local: LocalOffice) -> None:
     revised = local.published(*both, "--revise", "--reason", "late reports", "--json").json
     assert {release["revision"] for release in revised["releases"]} == {2}
     assert asked(local, "SELECT max(revision) FROM dph_releases") == [(2,)]
+
+
+def test_an_answer_counts_people_or_their_values(local: LocalOffice) -> None:
+    encoded(local, "--limit", "20")
+    local.published("reports/a.parquet")
+    assert " contributors, estimated over 4 cells: ages_city, " in local.office.run("answer", "ages_city").out
+    local.declared(values_per_contributor=2, round="2026-01-05")
+    encoded(local, output="b.parquet")
+    local.published("reports/b.parquet")
+    told = local.office.run("answer", "ages_city", "--period", "2026-01-05").out
+    assert " values of contributors, estimated over" in told and "Estimated from 600 reports; " in told
 
 
 def test_what_is_taken_back_leaves_the_catalogue_and_says_so(local: LocalOffice) -> None:

@@ -152,7 +152,7 @@ def test_the_same_reports_give_the_same_bytes_and_more_need_a_reason(local: Loca
     assert [release.replayed for release in publish(local, first)] == [False, False]
     before = local.files()
     assert [release.replayed for release in publish(local, first)] == [True, True]
-    with pytest.raises(ReportsChanged, match="--revise --reason"):
+    with pytest.raises(ReportsChanged, match="dphist local publish SPEC --revise --reason TEXT"):
         publish(local, first, late)
     with pytest.raises(ReportsChanged):
         publish(local, first, nonnegative=True)
@@ -233,8 +233,8 @@ def test_nobody_who_answered_is_said_with_what_was_refused(local: LocalOffice) -
     with pytest.raises(NoReports, match=r"no report to the question of 'ages'\. Look whether"):
         count_reports(spec, [])
     other = local.reports(Question("wages", question_of(spec).parts), AGES)
-    with pytest.raises(NoReports, match=r"\(refused: 2 unreadable, 400 other question\)"):
-        count_reports(spec, [other], 2)
+    with pytest.raises(NoReports, match=r"\(refused: 2 unreadable, 405 other question\)"):
+        count_reports(spec, [other], {"unreadable": 2, "other question": 5})
 
 
 def test_a_withdrawn_collection_is_marked_and_published_only_by_a_revision(local: LocalOffice) -> None:

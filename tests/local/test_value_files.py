@@ -152,6 +152,17 @@ def test_a_file_that_cannot_be_read_is_refused_without_what_it_holds(tmp_path: P
     assert CANARY not in told and "ward" not in told and str(tmp_path / name) in told
 
 
+def test_a_file_that_cannot_be_read_is_refused_with_what_to_look_for(tmp_path: Path) -> None:
+    for case, mend in {
+        "open quote": "a whole CSV file, with quotation marks in pairs; or give Parquet",
+        "cut off": "a whole CSV file, with",
+        "no parquet": "a whole Parquet file",
+    }.items():
+        name, content = UNREADABLE[case]
+        with pytest.raises(ValuesUnreadable, match=f"Look whether this is {mend}"):
+            read(csv(tmp_path, content, name))
+
+
 def test_missing_files_folders_and_patterns_are_no_values(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").mkdir()
     parquet(tmp_path, [1.0])

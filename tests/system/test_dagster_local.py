@@ -148,7 +148,9 @@ def test_every_required_field_is_asked_for_when_a_project_is_loaded(left_out: st
 
 def test_a_collection_without_reports_is_refused_by_the_factory_too(collecting: Collecting) -> None:
     spec = collecting.declared(reports=...)
-    with pytest.raises(SpecError, match=r"attributes\.reports: is required in a Dagster project"):
+    with pytest.raises(
+        SpecError, match=r"^collection spec: 1 mistake(.|\n)*attributes\.reports: is required in a Dagster"
+    ):
         collection_definitions(spec)
 
 
@@ -156,6 +158,7 @@ def test_one_message_names_every_mistake_with_its_path() -> None:
     wrong = {**COLLECTION, "protocol": "shp", "epsilom": 1, "value": "{{ env.NOWHERE }}", "reports": None}
     with pytest.raises(SpecError) as refused:
         from_attributes(wrong)
+    assert str(refused.value).startswith("collection spec: 4 mistakes")
     with pytest.raises(ComponentTreeException) as in_project, in_a_project(wrong):
         pass
     for message in (str(refused.value), _whole(in_project.value)):

@@ -9,8 +9,9 @@ import pytest
 from spec_scenario import AGE, BASE, VALID, WARD, refusal, spec
 
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.spec.epsilon import EpsilonError, parse_epsilon, parse_total
-from dphist_pipeline.spec.model import ReleaseSpec, in_digest
+from dphist_pipeline.spec.digest import in_digest
+from dphist_pipeline.spec.epsilon import EpsilonError, parse_epsilon
+from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.refusals import SpecError
 from dphist_pipeline.spec.sensitivity import l1_sensitivity
 
@@ -121,12 +122,12 @@ def test_the_noise_scale_has_an_upper_end() -> None:
     assert "10^7" in refusal(epsilon="0.000001", max_rows_per_unit=11)["epsilon"]
 
 
-def test_parsing_an_epsilon_or_a_total_on_its_own_refuses_by_name() -> None:
-    assert parse_epsilon("1/3") == Fraction(1, 3) and parse_total(26) == 26
+def test_parsing_an_epsilon_on_its_own_refuses_by_name() -> None:
+    assert parse_epsilon("1/3") == Fraction(1, 3)
     with pytest.raises(EpsilonError, match="epsilon must lie"):
         parse_epsilon(-1)
-    with pytest.raises(EpsilonError, match="the total must be a number"):
-        parse_total("abc")
+    with pytest.raises(EpsilonError, match="epsilon must be a number"):
+        parse_epsilon("abc")
 
 
 @pytest.mark.parametrize("field", ["release", "account"])
@@ -227,7 +228,7 @@ def test_attributes_that_are_no_mapping_are_refused() -> None:
 
 
 def test_every_field_is_marked_as_part_of_the_digest_or_not() -> None:
-    marked = {field: in_digest(field) for field in ReleaseSpec.model_fields}
+    marked = {field: in_digest(ReleaseSpec, field) for field in ReleaseSpec.model_fields}
     out = {field for field, inside in marked.items() if not inside}
     assert out == {"title", "owners", "schedule", "first_period", "release_delay_days", "publish"}
     assert set(spec().normalised()) == set(marked)

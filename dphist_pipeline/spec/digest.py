@@ -1,0 +1,58 @@
+"""The digest of a spec: which fields are part of it, and what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from dphist_pipeline.canonical_json import sha256
+
+
+def declared(digest: bool, later: bool = False, **more: Any) -> Any:
+    """A field, marked as part of the spec's digest or not.
+
+    Args:
+        digest: whether a change to it changes what is released.
+        later: added after specs were in use: out of the digest while it has its default, or else every period that was
+            released before would ask for `--revise`.
+        more: what pydantic takes.
+    """
+    return Field(json_schema_extra={"digest": digest, "later": later}, validate_default=True, **more)
+
+
+def digest_of(spec: BaseModel, normalised: Mapping[str, object]) -> str:
+    """SHA-256 of the canonical JSON of all fields that are part of the digest, in hex.
+
+    Args:
+        normalised: every field of the spec as a JSON value.
+    """
+    of, fields = type(spec), type(spec).model_fields
+    return sha256(
+        {
+            field: value
+            for field, value in normalised.items()
+            if in_digest(of, field) and not (_is_later(of, field) and getattr(spec, field) == fields[field].default)
+        }
+    )
+
+
+def in_digest(spec: type[BaseModel], field: str) -> bool:
+    """Whether a field is part of the digest of its spec.
+
+    Raises:
+        KeyError: for a field that nobody marked.
+    """
+    return bool(_marks(spec, field)["digest"])
+
+
+def _is_later(spec: type[BaseModel], field: str) -> bool:
+    return bool(_marks(spec, field)["later"])
+
+
+def _marks(spec: type[BaseModel], field: str) -> dict[str, Any]:
+    marks = spec.model_fields[field].json_schema_extra
+    if not isinstance(marks, dict):
+        raise KeyError(field)
+    return marks

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.solvers.compiled import at_once, compiled
 from dphist_pipeline.solvers.segmentation import centre_of, numbers_within
+from dphist_pipeline.solvers.value_order import stable_order
 from dphist_pipeline.solvers.window_merges import increase, merged_few, merged_many
 
 LONG = 65_536  # cells that are worth a second thread; three at least
@@ -87,13 +88,10 @@ def _merged(values: Reals, centre: float, price: float) -> _Merged:
         sums, other_sums, sizes, other_sizes = other_sums[:left], sums, other_sizes[:left], sizes
     rights, merges = np.empty(sums.size, dtype=np.int32), np.empty((sums.size, 2))
     _, done = _sweep(sums, sizes, other_sums, other_sizes, costs, windows, rights, merges, 2.0 * price, drawn)
-    increases, levels = merges[:done, 0], merges[:done, 1]
+    increases, levels = np.ascontiguousarray(merges[:done].T)
     # The merges in the order of the whole line: of equally high ones, window after window.
-    order = np.argsort(levels)
-    levels = levels[order]
-    ties = np.cumsum(np.diff(levels, prepend=0.0) > 0.0)
-    order = np.sort((ties << 32) + order) & 0xFFFFFFFF
-    return _Merged(sizes, rights[order], levels, increases[order] - price, bool(drawn[0]), bool(drawn[1]))
+    order = stable_order(levels)
+    return _Merged(sizes, rights[order], levels[order], increases[order] - price, bool(drawn[0]), bool(drawn[1]))
 
 
 def _borders(merged: _Merged, taken: int) -> Borders:

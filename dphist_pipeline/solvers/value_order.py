@@ -19,6 +19,8 @@ def stable_order(values: Reals) -> NDArray[np.signedinteger]:
     Sorted digit by digit: whole numbers by how far they lie above the least, others by the bits that hold them. O(n)
     time and memory.
     """
+    if values.size == 0:
+        return np.empty(0, dtype=np.int32)
     keys, bits = _keys(values)
     passes = -(-bits // min(DIGIT, max(8, values.size.bit_length())))
     order: NDArray[np.signedinteger] = np.arange(values.size, dtype=np.int32 if values.size < 2**31 else np.int64)

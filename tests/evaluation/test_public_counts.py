@@ -66,7 +66,7 @@ def test_synthetic_counts_have_names():
         ({"bin": [0], "count": pa.array([2**63], pa.uint64())}, r"above 2\^52"),
         ({"bin": [0, 1, 2], "count": [2**52, 2**52, 2**52]}, r"add up to more than 2\^52"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else None,  # columns print their place in memory
 )
 def test_a_table_of_anything_else_is_refused(tmp_path, columns, says):
     with pytest.raises(CountsRefused, match=says):

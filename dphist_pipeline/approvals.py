@@ -1,8 +1,9 @@
-"""What people decide about a publication: that it may go out (`publish: manual`), and that it is taken back.
+"""What people decide of a publication: that it may go out (`publish: manual`), that it will not, that it is taken back.
 
-Both are entries of the ledger, which says who or why, and when; neither gives any budget back. What is taken back keeps
-its files, with the mark in its audit, for whoever has copies of them; it leaves the catalogue, and nothing answers from
-it.
+All are entries of the ledger, which says who or why, and when; none gives any budget back. What was charged under
+`publish: manual` waits for a person, whatever its spec says later. What is rejected loses what was drawn for it. What
+is taken back keeps its files, with the mark in its audit, for whoever has copies of them; it leaves the catalogue, and
+nothing answers from it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from dphist_pipeline.answering.published import NotPublished
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.privacy.ledger import Charge, Ledger, Note, utc_now
+from dphist_pipeline.privacy.ledger import Charge, Ledger, Note, Rejected, utc_now
 from dphist_pipeline.privacy.ledger_limits import refuse_no_reason
 from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, is_marked, mark_withdrawn, read_audit
 from dphist_pipeline.spec.model import ReleaseSpec
@@ -22,20 +23,32 @@ from dphist_pipeline.store import Key, Store
 
 
 class AwaitsApproval(DphistError):
-    """A release of `publish: manual` that is charged and drawn, and that nobody has approved yet."""
+    """A release that is charged and drawn under `publish: manual`, and that nobody has approved yet."""
 
-    def __init__(self, key: Key) -> None:
-        self.key = key
+    def __init__(self, key: Key, held: bool) -> None:
+        self.key, self.held = key, held
+        why = "it was charged under `publish: manual`" if held else "its spec says `publish: manual`"
         period = "" if key.period == "all" else f" --period {key.period}"
+        revision = "" if key.revision == 1 else f" --revision {key.revision}"
         super().__init__(
             f"release '{key.release}', period {key.period}, revision {key.revision} is charged and drawn, and waits "
-            f"for approval: its spec says `publish: manual`. Publish it, for nothing more: "
-            f"dphist publish SPEC{period} --approved-by NAME"
+            f"for approval: {why}. Publish it, for nothing more: dphist publish SPEC{period}{revision} --approved-by "
+            f"NAME; or say that it will not be: dphist reject {key.release} {key.period}{revision} --reason TEXT"
         )
 
 
-class NothingToApprove(DphistError):
-    """An approval of what was never drawn, or of what publishes by itself."""
+class SayWhich(DphistError):
+    """A decision that may be about more than one of those that wait."""
+
+    def __init__(self, release: str, names: list[str]) -> None:
+        self.release, self.names = release, names
+        super().__init__(
+            f"release '{release}': say which one you mean, for these wait: {'; '.join(names)}. Nothing was changed."
+        )
+
+
+class NothingToDecide(DphistError):
+    """A decision about what was never drawn, publishes by itself, or is not there."""
 
     def __init__(self, key: Key, problem: str) -> None:
         self.key = key
@@ -72,18 +85,89 @@ def refuse_withdrawn(ledger: Ledger, charge: Charge, key: Key) -> None:
         raise Withdrawn(key, note)
 
 
+def refuse_rejected(store: Store, ledger: Ledger, charge: Charge) -> None:
+    """Raises Rejected where the ledger says so, and leaves nothing that was drawn for it."""
+    note = ledger.notes(charge).get("rejected")
+    if note is not None:
+        finish_rejections(store, ledger)
+        raise Rejected(charge, note)
+
+
+def waits(spec: ReleaseSpec, charge: Charge | None) -> bool:
+    """Whether a person must approve a release before it is published: by its charge, or by its spec as it is now."""
+    return spec.publish == "manual" or (charge is not None and charge.held)
+
+
 def approval(spec: ReleaseSpec, ledger: Ledger, charge: Charge, key: Key) -> dict[str, Any]:
-    """What the audit says of the approval; nothing where a release publishes by itself.
+    """What the audit says of the approval; nothing where a release was published by itself.
 
     Raises:
         AwaitsApproval: nobody approved yet.
     """
-    if spec.publish == "automatic":
-        return {}
     note = ledger.notes(charge).get("approved")
-    if note is None:
-        raise AwaitsApproval(key)
-    return {"approved": {"by": note.text, "at": note.made_at, "entry": note.number}}
+    if note is not None:
+        return {"approved": {"by": note.text, "at": note.made_at, "entry": note.number}}
+    if waits(spec, charge) and ledger.published_digest(charge) is None:
+        raise AwaitsApproval(key, charge.held)
+    return {}
+
+
+def revision_meant(spec: ReleaseSpec, ledger: Ledger, period: str, named: bool, revision: int | None) -> int | None:
+    """The revision that an approval is about, the latest where none is named; None before any was charged.
+
+    Args:
+        spec: as released.
+        ledger: that holds its charges.
+        period: key of the period that is meant.
+        named: whether somebody named it.
+        revision: if somebody named one.
+
+    Raises:
+        SayWhich: what was not named leaves room for another one that waits.
+        NothingToDecide: there is no such revision.
+    """
+    made = [charge.revision for charge in ledger.charges(spec.release, period)]
+    if revision not in (None, *made):
+        raise NothingToDecide(Key(spec.release, period, 1), f"there is no revision {revision}")
+    meant = revision or max(made, default=None)
+    waiting = [
+        charge
+        for charge in ledger.unpublished(spec.release)
+        if waits(spec, charge) and (not named or charge.period == period) and revision in (None, charge.revision)
+    ]
+    if any((charge.period, charge.revision) != (period, meant) for charge in waiting):
+        raise SayWhich(spec.release, [f"--period {charge.period} --revision {charge.revision}" for charge in waiting])
+    return meant
+
+
+def reject(store: Store, release: str, period: str, reason: str, revision: int | None = None) -> Key:
+    """Says that what waits will not be published, and deletes what was drawn for it; the same again changes nothing.
+
+    Args:
+        store: that holds it.
+        release: its name.
+        period: its key, the first day or `all`.
+        reason: why; the ledger keeps it.
+        revision: which one, where several wait.
+
+    Raises:
+        SayWhich: several wait.
+        NothingToDecide: nothing was charged.
+        LedgerError: no reason, or it was published, or rejected for another one.
+    """
+    ledger = store.ledger()
+    charges = [charge for charge in ledger.charges(release, period) if revision in (None, charge.revision)]
+    if not charges:
+        raise NothingToDecide(Key(release, period, 1), "nothing waits, for nothing was charged")
+    waiting = [charge for charge in ledger.unpublished(release) if charge in charges]
+    if len(waiting) > 1:
+        raise SayWhich(release, [f"--revision {charge.revision}" for charge in waiting])
+    (charge,) = waiting or charges[-1:]
+    # Noted before anything is deleted: from then on a crash leaves nothing that `finish_rejections` does not mend.
+    ledger.note(charge, "rejected", reason)
+    finish_rejections(store, ledger)
+    store.sweep()
+    return Key(release, period, charge.revision)
 
 
 def withdraw(store: Store, release: str, period: str, reason: str) -> list[Path]:
@@ -104,6 +188,10 @@ def withdraw(store: Store, release: str, period: str, reason: str) -> list[Path]
     """
     ledger = store.ledger()
     charges = [charge for charge in ledger.charges(release, period) if ledger.published_digest(charge) is not None]
+    if not charges and any(charge.period == period for charge in ledger.unpublished(release)):
+        raise NothingToDecide(
+            Key(release, period, 1), "nothing is published; `dphist reject` says of what waits that it never will be"
+        )
     if not charges:
         return _withdraw_uncharged(store, Key(release, period, 1), reason)
     standing = [charge for charge in charges if "withdrawn" not in ledger.notes(charge)]
@@ -152,7 +240,7 @@ def finish_withdrawals(store: Store, ledger: Ledger) -> None:
         PublishedFilesDamaged: of one that is damaged, after all the others are marked.
     """
     damaged = None
-    for key, note in ledger.withdrawals():
+    for key, note in ledger.noted("withdrawn"):
         folder = store.published(Key(*key))
         try:
             if folder.exists() and not is_marked(folder):
@@ -163,3 +251,12 @@ def finish_withdrawals(store: Store, ledger: Ledger) -> None:
             damaged = error
     if damaged is not None:
         raise damaged
+
+
+def finish_rejections(store: Store, ledger: Ledger) -> None:
+    """Deletes what was drawn for releases that the ledger says are rejected: by one rename, and from there."""
+    for key, _ in ledger.noted("rejected"):
+        answers = store.journal(Key(*key))
+        if answers.exists():
+            with store.run(Key(*key)) as scratch, suppress(FileNotFoundError):  # somebody else was first
+                answers.rename(scratch / "rejected")

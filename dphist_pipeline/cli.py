@@ -18,7 +18,7 @@ from rich.markup import escape
 from dphist_pipeline import mechanisms as registry
 from dphist_pipeline.cli_answer import answer
 from dphist_pipeline.cli_compare import SeveralEpsilons, compare
-from dphist_pipeline.cli_decide import print_waiting, publish, withdraw
+from dphist_pipeline.cli_decide import print_waiting, publish, reject, withdraw
 from dphist_pipeline.cli_local import local_app
 from dphist_pipeline.cli_local_encode import encode
 from dphist_pipeline.cli_local_publish import publish as publish_reports
@@ -62,6 +62,7 @@ local_app.command()(encode)
 local_app.command()(publish_reports)
 app.command()(answer)
 app.command()(publish)
+app.command()(reject)
 app.command()(withdraw)
 app.command()(new)
 app.command()(rehearse)

@@ -1,4 +1,4 @@
-"""The commands by which people decide about a publication: `dphist publish` and `dphist withdraw`."""
+"""The commands by which people decide about a publication: `dphist publish`, `dphist reject`, `dphist withdraw`."""
 
 from __future__ import annotations
 
@@ -21,21 +21,50 @@ def publish(
     spec: Annotated[Path, typer.Argument(metavar="SPEC", help="The release's YAML file, with `publish: manual`.")],
     approved_by: Annotated[str, typer.Option(metavar="NAME", help="Who approves; ledger and audit say so for good.")],
     period: Annotated[str | None, typer.Option(metavar="DAY", help="Its first day. Default: the latest.")] = None,
+    revision: Annotated[int | None, typer.Option(metavar="NUMBER", help="Default: the latest of its period.")] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Publishes what a release of `publish: manual` holds back. Spends nothing and reads no record."""
+    """Publishes what a release of `publish: manual` holds back. Spends nothing and reads no record.
+
+    Where something else waits as well, period and revision must be named; the
+    refusal lists what waits.
+    """
     from dphist_pipeline import pipeline
 
     checked = load_spec(spec)
     opened = Store.open(store_folder(store, checked.base))
     with progress(as_json) as step:
-        made = pipeline.publish(checked, opened, approved_by, period, progress=step)
+        made = pipeline.publish(checked, opened, approved_by, period, revision=revision, progress=step)
     if as_json:
         kept = ("release", "period", "revision", "approved")
         print_json({**{name: made.audit.get(name) for name in kept}, "path": str(made.path)})
         return
     print_release(made.audit, made.replayed, made.path, opened.ledger().statement(checked.account))
+
+
+def reject(
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The name of a release that waits.")],
+    period: Annotated[str, typer.Argument(metavar="PERIOD", help="Its key: the first day, or `all`.")],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it stays in the ledger.")],
+    revision: Annotated[int | None, typer.Option(metavar="NUMBER", help="Which one, where several wait.")] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Says that a release that waits will not be published, and deletes what was drawn for it.
+
+    It waits no more, and nobody can approve it. What it spent stays spent;
+    the period can be released anew, at its price, with --revise.
+    """
+    from dphist_pipeline import approvals
+
+    opened = Store.open(store_folder(store, project_folder(Path.cwd() / "spec.yaml")))
+    key = approvals.reject(opened, release, period, reason, revision)
+    if as_json:
+        print_json({"release": release, "period": period, "revision": key.revision, "reason": reason})
+        return
+    out.print(f"[green]✓[/] Rejected: {escape(release)}, period {escape(period)}, revision {key.revision}")
+    out.print("  It will not be published, and what was drawn for it is deleted. What it spent stays spent.")
 
 
 def withdraw(

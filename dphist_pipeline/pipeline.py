@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline import approvals, mechanisms, stages
-from dphist_pipeline.approvals import NothingToApprove
+from dphist_pipeline import approvals, handover, mechanisms, stages
+from dphist_pipeline.approvals import NothingToDecide
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimate import Estimate
 from dphist_pipeline.privacy.private_counts import PrivateCounts
@@ -64,6 +64,7 @@ def publish(
     approved_by: str,
     period: str | None = None,
     *,
+    revision: int | None = None,
     now: datetime | None = None,
     progress: stages.Progress = lambda step: None,
 ) -> Release:
@@ -74,25 +75,29 @@ def publish(
         store: that holds its answers.
         approved_by: a name; everybody can read it.
         period: as for `release`.
+        revision: the latest when left out.
         now: as for `release`.
         progress: as for `release`.
 
     Raises:
-        NothingToApprove: it was never drawn, or publishes by itself.
+        SayWhich: several wait, and period and revision leave open which.
+        NothingToDecide: it was never drawn, or publishes by itself.
     """
-    store = store if isinstance(store, Store) else Store.open(Path(store))
-    attempt = stages.begin(spec, store, period, now or datetime.now(UTC), "", progress)
-    if spec.publish == "automatic":
-        raise NothingToApprove(attempt.key, "it publishes by itself; `publish: manual` in its spec would hold it back")
+    store, now = store if isinstance(store, Store) else Store.open(Path(store)), now or datetime.now(UTC)
+    key = stages.chosen_period(spec, period, now).key
+    revision = approvals.revision_meant(spec, store.ledger(), key, period is not None, revision)
+    attempt = stages.begin(spec, store, key, now, "", progress, revision)
+    if not approvals.waits(spec, attempt.charge):
+        raise NothingToDecide(attempt.key, "it publishes by itself; `publish: manual` in its spec would hold it back")
     with store.run(attempt.key) as folder:
         drawn = stages.answered(attempt, folder) is not None
     if attempt.charge is None or not drawn:
-        raise NothingToApprove(attempt.key, "it was not drawn yet, or not to its end; run `dphist release` first")
+        raise NothingToDecide(attempt.key, "it was not drawn yet, or not to its end; run `dphist release` first")
     published = attempt.ledger.published_digest(attempt.charge) is not None
     if published and "approved" not in attempt.ledger.notes(attempt.charge):
-        raise NothingToApprove(attempt.key, "it was published before its spec said `publish: manual`")
+        raise NothingToDecide(attempt.key, "it was published before its spec said `publish: manual`")
     attempt.ledger.note(attempt.charge, "approved", approved_by)
-    return release(spec, store, attempt.key.period, now=now, progress=progress)
+    return handover.publish_answers(attempt)
 
 
 def withdraw(store: Store | Path | str, name: str, period: str, reason: str) -> list[Path]:

@@ -18,7 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline import mechanisms
-from dphist_pipeline.approvals import approval, finish_withdrawals, holds_local, refuse_withdrawn
+from dphist_pipeline.approvals import (
+    approval,
+    finish_rejections,
+    finish_withdrawals,
+    holds_local,
+    refuse_rejected,
+    refuse_withdrawn,
+)
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimate import Estimate
 from dphist_pipeline.mechanisms import Mechanism
@@ -151,13 +158,17 @@ def begin(
     now: datetime,
     reason: str = "",
     progress: Progress = lambda step: None,
+    revision: int | None = None,
 ) -> Attempt:
     """Chooses period and revision and asks the ledger, which refuses early; charges nothing."""
-    period = _chosen_period(spec, named, now)
+    period = chosen_period(spec, named, now)
     store.sweep()
     ledger = store.ledger()
     finish_withdrawals(store, ledger)
-    charge, request = _charge_or_request(spec, store, ledger, period, reason)
+    finish_rejections(store, ledger)
+    charge, request = _charge_or_request(spec, store, ledger, period, reason, revision)
+    if charge is not None:
+        refuse_rejected(store, ledger, charge)
     key = Key(spec.release, period.key, request.revision)
     if holds_local(store, spec.release):
         raise TakenByACollection(key)
@@ -228,6 +239,8 @@ def estimate(attempt: Attempt, load: Load, scratch: Path) -> Paid:
     made = estimate_of(spec.build_mechanism(), counts, spec.epsilon)
     if published not in (None, values_digest(made)):
         raise ValuesDiffer(attempt.key)
+    # Whoever rejected it meanwhile deleted the answers, and a door may have drawn anew: that leads nowhere.
+    refuse_rejected(attempt.store, attempt.ledger, charge)
     return Paid(charge, made, counts.scales, published is not None)
 
 
@@ -284,7 +297,8 @@ def estimate_of(mechanism: Mechanism, counts: PrivateCounts, epsilon: Fraction) 
     return made
 
 
-def _chosen_period(spec: ReleaseSpec, named: str | None, now: datetime) -> Period:
+def chosen_period(spec: ReleaseSpec, named: str | None, now: datetime) -> Period:
+    """The period of that key, which must be over; the latest finished one when none is named."""
     if named is None:
         return spec.latest_period(now)
     period = spec.period_named(named)
@@ -293,13 +307,18 @@ def _chosen_period(spec: ReleaseSpec, named: str | None, now: datetime) -> Perio
 
 
 def _charge_or_request(
-    spec: ReleaseSpec, store: Store, ledger: Ledger, period: Period, reason: str
+    spec: ReleaseSpec, store: Store, ledger: Ledger, period: Period, reason: str, revision: int | None
 ) -> tuple[Charge | None, ChargeRequest]:
     """The charge that pays for this call, if it was made before, and what to ask the ledger for if not."""
     made = ledger.charges(spec.release, period.key)
     if reason and not made:
         raise NothingToRevise(spec.release, period.key)
-    meant = [charge for charge in made if not reason or (charge.reason, charge.digest) == (reason, spec.digest)]
+    meant = [
+        charge
+        for charge in made
+        if (not reason or (charge.reason, charge.digest) == (reason, spec.digest))
+        and revision in (None, charge.revision)
+    ]
     charge = meant[-1] if meant else None
     request = ChargeRequest(
         account=spec.account,
@@ -312,6 +331,7 @@ def _charge_or_request(
         privacy_unit=spec.privacy_unit,
         neighbours=spec.neighbours,
         store_id=store.id,
+        held=spec.publish == "manual",
     )
     # An early refusal: a changed spec, an account that disagrees, too little left. Charges nothing.
     ledger.check(request)

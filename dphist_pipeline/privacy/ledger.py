@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -26,6 +26,7 @@ from dphist_pipeline.privacy.ledger_entries import (
     ChargeRequest,
     Entry,
     Note,
+    NoteKind,
     Statement,
     as_text,
     canonical,
@@ -50,8 +51,10 @@ from dphist_pipeline.privacy.ledger_errors import (
     NotedOtherwise,
     NotRecordable,
     Overspend,
+    PublishedAlready,
     PublishedDiffers,
     ReasonMissing,
+    Rejected,
     RevisionSkipped,
     TotalNotLarger,
     UnknownAccount,
@@ -88,8 +91,10 @@ __all__ = [
     "Note",
     "NotedOtherwise",
     "Overspend",
+    "PublishedAlready",
     "PublishedDiffers",
     "ReasonMissing",
+    "Rejected",
     "RevisionSkipped",
     "Statement",
     "TotalNotLarger",
@@ -200,6 +205,7 @@ class Ledger:
                 "epsilon": exact_text(request.epsilon),
                 "digest": request.digest,
                 "reason": request.reason,
+                **({"held": True} if request.held else {}),
             }
             entry = _append(connection, books, now, "charged", facts, request.account, request)
             return charge_of(entry, entry.facts)
@@ -221,8 +227,11 @@ class Ledger:
         self._refuse_unknown_charge(books, charge)
         return books.published.get(charge.number)
 
-    def note(self, charge: Charge, kind: Literal["approved", "withdrawn"], text: str) -> None:
-        """Writes down who approves a charge's publication, or why it is withdrawn; the same again does nothing."""
+    def note(self, charge: Charge, kind: NoteKind, text: str) -> None:
+        """Writes down who approves a charge's publication, or why it is rejected or withdrawn.
+
+        The same again does nothing.
+        """
         with self._file.transaction("write") as connection:
             books = self._books(connection, charge.account, charge.release, charge.period)
             self._refuse_unknown_charge(books, charge)
@@ -237,14 +246,19 @@ class Ledger:
         self._refuse_unknown_charge(books, charge)
         return books.notes.get(charge.number, {})
 
-    def withdrawals(self) -> list[tuple[tuple[str, str, int], Note]]:
-        """Every publication that was withdrawn, as (release, period, revision), and what was said."""
+    def unpublished(self, release: str) -> list[Charge]:
+        """What was charged for a release and is neither published nor rejected, by period and revision."""
         with self._file.transaction("read") as connection:
-            found = [entry for entry in _some(connection, _columns.kind == "withdrawn") if entry.kind == "withdrawn"]
+            return gather(self._file.where, _some(connection, _columns.release == release)).unpublished(release)
+
+    def noted(self, kind: NoteKind) -> list[tuple[tuple[str, str, int], Note]]:
+        """Every charge with a note of a kind, as (release, period, revision), and what was said."""
+        with self._file.transaction("read") as connection:
+            found = [entry for entry in _some(connection, _columns.kind == kind) if entry.kind == kind]
         return [
             (
                 (str(entry.release), str(entry.period), int(entry.revision or 0)),
-                Note("withdrawn", entry.facts["text"], entry.made_at, entry.number),
+                Note(kind, entry.facts["text"], entry.made_at, entry.number),
             )
             for entry in found
         ]

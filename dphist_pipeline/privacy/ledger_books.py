@@ -28,7 +28,9 @@ from dphist_pipeline.privacy.ledger_errors import (
     AlreadyCharged,
     NotedOtherwise,
     Overspend,
+    PublishedAlready,
     PublishedDiffers,
+    Rejected,
     RevisionSkipped,
     TotalNotLarger,
     UnknownAccount,
@@ -121,19 +123,43 @@ class Books:
         return None
 
     def judge_published(self, charge: Charge, digest: str) -> bool:
-        """Whether these values stand there already as the charge's; other values are refused."""
+        """Whether these values stand there already as the charge's; other values are refused, and rejected ones."""
+        self._refuse_rejected(charge)
         there = self.published.get(charge.number)
         if there is not None and there != digest:
             raise PublishedDiffers(charge, there, digest)
         return there is not None
 
     def judge_note(self, charge: Charge, kind: str, text: str) -> bool:
-        """Whether a charge carries this very note already; another one of its kind is refused."""
+        """Whether a charge carries this very note already; another one of its kind is refused.
+
+        What is published is not rejected, and what is rejected is not approved, or published, any more.
+        """
         refuse_no_reason(f"{key_text(charge)}: that it is {kind}", text)
+        if kind != "rejected":
+            self._refuse_rejected(charge)
+        elif charge.number in self.published:
+            raise PublishedAlready(charge)
         there = self.notes.get(charge.number, {}).get(kind)
         if there is not None and there.text != text:
             raise NotedOtherwise(charge, there)
         return there is not None
+
+    def unpublished(self, release: str) -> list[Charge]:
+        """What was charged for a release and is neither published nor rejected, by period and revision."""
+        return [
+            charge
+            for (of, _), revisions in sorted(self.charges.items())
+            for _, charge in sorted(revisions.items())
+            if of == release
+            and charge.number not in self.published
+            and "rejected" not in self.notes.get(charge.number, {})
+        ]
+
+    def _refuse_rejected(self, charge: Charge) -> None:
+        note = self.notes.get(charge.number, {}).get("rejected")
+        if note is not None:
+            raise Rejected(charge, note)
 
     def _refuse_overspend(self, account: Account, request: ChargeRequest, year: int) -> None:
         left = account.total - self.spent(account, year)
@@ -177,6 +203,7 @@ _POST: dict[str, Callable[[Books, Entry, Mapping[str, Any]], None]] = {
     "charged": Books._post_charged,
     "published": Books._post_published,
     "approved": Books._post_note,
+    "rejected": Books._post_note,
     "withdrawn": Books._post_note,
 }
 

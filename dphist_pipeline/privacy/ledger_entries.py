@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
+NoteKind = Literal["approved", "rejected", "withdrawn"]
+
 SCHEMA_VERSION = 1
 _LONGEST_DECIMAL = 15
 _LONGEST_FRACTION = 60
@@ -31,7 +33,10 @@ class Account:
 
 @dataclass(frozen=True)
 class ChargeRequest:
-    """What one release of one period asks for, and the terms it believes its account to have."""
+    """What one release of one period asks for, and the terms it believes its account to have.
+
+    `held`: whether a person must approve its publication.
+    """
 
     account: str
     release: str
@@ -43,11 +48,12 @@ class ChargeRequest:
     privacy_unit: str
     neighbours: str
     store_id: str
+    held: bool = False
 
 
 @dataclass(frozen=True)
 class Charge:
-    """A charge as it stands in the ledger: `number` and `hash` are those of its entry."""
+    """A charge as it stands in the ledger: `number` and `hash` are those of its entry, `held` as it was asked for."""
 
     number: int
     hash: str
@@ -59,6 +65,7 @@ class Charge:
     digest: str
     reason: str
     charged_at: str
+    held: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,16 +83,16 @@ class Statement:
 
 @dataclass(frozen=True)
 class Note:
-    """What was said about a charge after it: that somebody approves its publication, or that it is withdrawn.
+    """What was said about a charge after it: that somebody approves its publication, that it is rejected, or withdrawn.
 
     Attributes:
         kind: of its entry.
-        text: who approves, or why it is withdrawn.
+        text: who approves, or why it is rejected or withdrawn.
         made_at: when.
         number: of its entry.
     """
 
-    kind: Literal["approved", "withdrawn"]
+    kind: NoteKind
     text: str
     made_at: str
     number: int
@@ -143,6 +150,7 @@ def charge_of(entry: Entry, facts: Mapping[str, Any]) -> Charge:
         digest=facts["digest"],
         reason=facts["reason"],
         charged_at=entry.made_at,
+        held=facts.get("held", False),
     )
 
 

@@ -223,6 +223,28 @@ class NotedOtherwise(LedgerError):
         )
 
 
+class Rejected(LedgerError):
+    """A release whose publication was rejected while it waited: it is not approved or published any more."""
+
+    def __init__(self, charge: Charge, note: Note) -> None:
+        self.charge, self.note = charge, note
+        super().__init__(
+            f"{key_text(charge)} was rejected on {note.made_at[:10]}: {note.text}. It is not published, and what it "
+            "spent stays spent. To release that period anew, at its price: dphist release with --revise --reason TEXT."
+        )
+
+
+class PublishedAlready(LedgerError):
+    """A publication that is rejected, though it is out."""
+
+    def __init__(self, charge: Charge) -> None:
+        self.charge = charge
+        super().__init__(
+            f"{key_text(charge)} was published already, so that it cannot be rejected. Take it back, marked for "
+            f"everybody: dphist withdraw {charge.release} {charge.period} --reason TEXT."
+        )
+
+
 class Overspend(LedgerError):
     """An account does not hold what a release asks for."""
 

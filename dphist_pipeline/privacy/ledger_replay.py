@@ -29,6 +29,7 @@ _FACTS = {
     "charged": {"epsilon", "digest", "reason", "year"},
     "published": {"charge", "digest", "year"},
     "approved": {"charge", "text", "year"},
+    "rejected": {"charge", "text", "year"},
     "withdrawn": {"charge", "text", "year"},
 }
 
@@ -76,7 +77,8 @@ def _refuse_broken_rule(books: Books, entry: Entry, facts: Mapping[str, Any]) ->
         raise _BrokenRuleError("an entry before it is missing")
     if entry.previous_hash != (previous.hash if previous else None):
         raise _BrokenRuleError("it does not follow from the entry before it")
-    if canonical(facts) != entry.body or set(facts) != _FACTS.get(entry.kind):
+    held = {"held"} if entry.kind == "charged" and facts.get("held") is True else set()
+    if canonical(facts) != entry.body or set(facts) - held != _FACTS.get(entry.kind):
         raise ValueError("an unknown kind of entry, or a body of another one")
     if not _MADE_AT.fullmatch(entry.made_at) or facts["year"] != books.year_at(entry.made_at):
         raise _BrokenRuleError("its year is not the one it was made in")
@@ -153,6 +155,7 @@ _JUDGE: dict[str, Callable[[Books, Entry, Mapping[str, Any]], None]] = {
     "charged": _rejudge_charged,
     "published": _rejudge_published,
     "approved": _rejudge_note,
+    "rejected": _rejudge_note,
     "withdrawn": _rejudge_note,
 }
 

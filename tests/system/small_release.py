@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import sqlalchemy as sa
 
-from dphist_pipeline import pipeline
+from dphist_pipeline import approvals, pipeline
 from dphist_pipeline.answering import building
 from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.errors import DphistError
@@ -169,10 +169,12 @@ def assert_whole(published: Path) -> None:
         assert _digest(published / name) == digest, name
 
 
-def start(project: Project, period: str = WEEK, reason: str = "", *, kill_at: int = 0, wait: Any = None) -> Outcome:
-    """Releases in a child and waits for its end; it kills itself right before boundary `kill_at`, from 1."""
+def start(
+    project: Project, period: str = WEEK, reason: str = "", *, kill_at: int = 0, wait: Any = None, reject: bool = False
+) -> Outcome:
+    """Releases (or rejects) in a child and waits for it; it kills itself right before boundary `kill_at`, from 1."""
     ours, theirs = server.Pipe(duplex=False)
-    child = server.Process(target=_child, args=(project, period, reason, kill_at, wait, theirs))
+    child = server.Process(target=_child, args=(project, period, reason, kill_at, wait, reject, theirs))
     child.start()
     theirs.close()
     with ours:
@@ -192,18 +194,26 @@ def at_once(calls: list[tuple[Project, str, str]]) -> list[Outcome]:
         return list(pool.map(lambda call: start(*call, wait=barrier), calls))
 
 
-def _child(project: Project, period: str, reason: str, kill_at: int, wait: Any, said: Connection) -> None:
+def _child(project: Project, period: str, reason: str, kill_at: int, wait: Any, reject: bool, said: Connection) -> None:
     building.build_apart = build_catalogue  # spares a new process, and has its boundaries here
     boundaries = _watch(project.root, kill_at)
     if wait is not None:
         wait.wait(60)
     try:
-        made = project.release(period, reason)
-        files = tuple(sorted((path.name, _digest(path)) for path in made.path.iterdir()))
-        outcome = {"replayed": made.replayed, "revision": made.audit["revision"], "files": files}
+        outcome = _rejected(project, period, reason) if reject else _released(project, period, reason)
     except Exception as error:
         outcome = {"refusal": type(error).__name__ if isinstance(error, DphistError) else repr(error)}
     said.send({**outcome, "boundaries": tuple(boundaries)})
+
+
+def _released(project: Project, period: str, reason: str) -> dict[str, Any]:
+    made = project.release(period, reason)
+    files = tuple(sorted((path.name, _digest(path)) for path in made.path.iterdir()))
+    return {"replayed": made.replayed, "revision": made.audit["revision"], "files": files}
+
+
+def _rejected(project: Project, period: str, reason: str) -> dict[str, Any]:
+    return {"revision": approvals.reject(Store.open(project.root), NAME, period, reason).revision}
 
 
 def _watch(root: Path, kill_at: int) -> list[str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 
 import duckdb
 import pytest
-from office import Office
+from office import RECORDS, Office
 
 from dphist_pipeline import approvals
+from dphist_pipeline.privacy.private_counts import PrivateCounts
 
 
 @pytest.fixture
@@ -174,12 +176,105 @@ def test_what_is_withdrawn_while_it_is_published_never_answers(office, monkeypat
     run(office, "ledger", "verify")
 
 
+WEEKS = ["2024-01-01", "2024-01-08"]
+
+
+@pytest.fixture
+def waiting(office):
+    """An office with two weeks that wait."""
+    office.write_records({**RECORDS, "admitted_on": [date.fromisoformat(WEEKS[0])] * 4})
+    office.write_spec(publish="manual", period="week", period_column="admitted_on")
+    for week in WEEKS:
+        run(office, "release", office.folder / "spec.yaml", "--period", week)
+    return office
+
+
+def approve(office, *words):
+    return office.run("publish", office.folder / "spec.yaml", "--approved-by", "Ada", *words, "--store", office.store)
+
+
+def test_an_approval_that_may_mean_several_lists_them(waiting):
+    before = waiting.entries()
+    unclear = approve(waiting)
+    assert unclear.code == 1
+    assert "these wait: --period 2024-01-01 --revision 1; --period 2024-01-08 --revision 1." in unclear.err
+    assert waiting.entries() == before
+    assert approve(waiting, "--period", WEEKS[1], "--revision", "1").code == 0
+    assert periods(waiting) == [("wards", 1)] and waiting.published(period=WEEKS[1]).exists()
+
+
+def test_an_approval_of_nothing_named_is_of_the_latest_period_alone(waiting):
+    assert approve(waiting, "--period", WEEKS[0]).code == 0
+    unclear = approve(waiting)
+    assert (unclear.code, "these wait: --period 2024-01-08 --revision 1." in unclear.err) == (1, True)
+    run(waiting, "release", waiting.folder / "spec.yaml")
+    unclear = approve(waiting)
+    assert (unclear.code, "these wait: --period 2024-01-08 --revision 1; --period 20" in unclear.err) == (1, True)
+    assert approve(waiting, "--period", WEEKS[1]).code == 0
+    latest = approve(waiting, "--json")
+    assert latest.code == 0 and latest.json["period"] > WEEKS[1]
+    run(waiting, "ledger", "verify")
+
+
+def test_each_of_two_revisions_is_approved_by_its_number(office):
+    office.write_spec(publish="manual")
+    run(office, "release", office.folder / "spec.yaml")
+    revised = run(office, "release", office.folder / "spec.yaml", "--revise", "--reason", "right ward codes")
+    assert "dphist publish SPEC --revision 2 --approved-by NAME" in revised.out
+    unclear = approve(office)
+    assert (unclear.code, "--period all --revision 1; --period all --revision 2" in unclear.err) == (1, True)
+    nothing = approve(office, "--revision", "3")
+    assert (nothing.code, "there is no revision 3" in nothing.err) == (1, True)
+    assert approve(office, "--revision", "2").code == 0
+    older = approve(office)
+    assert (older.code, "these wait: --period all --revision 1." in older.err) == (1, True), "published unasked"
+    assert not office.published().exists()
+    assert approve(office, "--revision", "1", "--json").json["revision"] == 1
+    assert json.loads((office.published() / "audit.json").read_bytes())["revision"] == 1
+    assert (approve(office).code, spent(office)) == (0, "1")
+    run(office, "ledger", "verify")
+
+
+def test_what_was_charged_under_manual_waits_whatever_its_spec_says_later(office):
+    office.write_spec(publish="manual")
+    run(office, "release", office.folder / "spec.yaml")
+    office.write_spec(publish="automatic")
+    still = run(office, "release", office.folder / "spec.yaml", "--json").json
+    assert still["awaits_approval"] and not office.published().exists()
+    assert "it was charged under `publish: manual`" in run(office, "release", office.folder / "spec.yaml").out
+    assert approve(office, "--json").json["approved"]["by"] == "Ada"
+    files = office.published()
+    published = {path.name: path.read_bytes() for path in files.iterdir()}
+    files.rename(office.folder / "moved-away")
+    run(office, "release", office.folder / "spec.yaml")
+    assert {path.name: path.read_bytes() for path in files.iterdir()} == published
+    run(office, "ledger", "verify")
+
+
+def test_what_was_charged_under_manual_and_not_drawn_waits_as_well(office, monkeypatch):
+    office.write_spec(publish="manual")
+    with monkeypatch.context() as broken:
+        broken.setattr(PrivateCounts, "noisy_cells", killed)
+        assert office.run("release", office.folder / "spec.yaml", "--store", office.store).code != 0
+    office.write_spec(publish="automatic")
+    assert run(office, "release", office.folder / "spec.yaml", "--json").json["awaits_approval"]
+    assert not office.published().exists()
+
+
+def test_what_was_published_by_itself_is_made_anew_under_manual_without_an_approval(office):
+    run(office, "release", office.folder / "spec.yaml")
+    office.published().rename(office.folder / "moved-away")
+    office.write_spec(publish="manual")
+    run(office, "release", office.folder / "spec.yaml")
+    assert office.published().exists()
+    run(office, "ledger", "verify")
+
+
+def killed(*_):
+    raise KeyboardInterrupt
+
+
 def test_an_approval_after_a_crash_reads_no_record(office, monkeypatch):
-    from dphist_pipeline.privacy.private_counts import PrivateCounts
-
-    def killed(*_):
-        raise KeyboardInterrupt
-
     office.write_spec(publish="manual")
     with monkeypatch.context() as broken:
         broken.setattr(PrivateCounts, "noisy_cells", killed)

@@ -14,7 +14,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from system.small_release import EPSILON, FILES, WEEK, Project, assert_whole, charges, start
+from system.small_release import EPSILON, FILES, NAME, WEEK, Project, assert_whole, charges, start
+
+from dphist_pipeline import approvals
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.store import Store
 
 REASON = "the source was corrected"
 MUST_BE_CROSSED = {
@@ -101,6 +105,39 @@ def test_a_revision_killed_at_a_boundary_is_finished_by_the_same_call(released: 
 @pytest.mark.soak
 def test_a_revision_killed_at_any_boundary_is_finished_by_the_same_call(released: Project, tmp_path: Path) -> None:
     kill_at_each(released, tmp_path, revision=2, reason=REASON)
+
+
+def refusal(project: Project) -> str:
+    with pytest.raises(DphistError) as refused:
+        project.release()
+    return type(refused.value).__name__
+
+
+def test_a_rejection_killed_at_any_boundary_leaves_what_waits_or_what_is_rejected(
+    fresh: Project, tmp_path: Path
+) -> None:
+    waiting = fresh.copy(tmp_path / "waiting")
+    waiting.write_spec(publish="manual")
+    assert start(waiting).refusal == "AwaitsApproval"
+    whole = start(waiting.copy(tmp_path / "whole"), reason=REASON, reject=True)
+    assert not whole.killed and set(whole.boundaries) >= {"commit", "os.rename", "os.remove", "os.rmdir"}
+
+    def killed_rejecting(number: int) -> str:
+        project = waiting.copy(tmp_path / f"{number}")
+        assert start(project, reason=REASON, kill_at=number, reject=True).killed
+        # Either way the next command says which it is, and leaves what waits whole or nothing at all.
+        state = refusal(project)
+        left = project.files("confidential")
+        assert left == (waiting.files("confidential") if state == "AwaitsApproval" else {}), f"boundary {number}"
+        assert approvals.reject(Store.open(project.root), NAME, WEEK, REASON).revision == 1
+        assert refusal(project) == "Rejected" and not project.files("confidential")
+        assert charges(project) == [1] and not project.files("public")
+        return state
+
+    with ThreadPoolExecutor(2) as pool:
+        states = list(pool.map(killed_rejecting, range(1, len(whole.boundaries) + 1)))
+    committed = whole.boundaries.index("commit") + 1
+    assert states == ["AwaitsApproval"] * committed + ["Rejected"] * (len(states) - committed)
 
 
 def test_a_release_whose_finish_is_killed_too_is_finished_by_the_next(fresh: Project, tmp_path: Path) -> None:

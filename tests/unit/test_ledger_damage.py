@@ -323,6 +323,7 @@ FORGERIES: dict[str, Callable[[Entry], Entry]] = {
     "negative": lambda last: sealed(last, facts={"epsilon": "-1/2"}),
     "a number": lambda last: sealed(last, facts={"epsilon": 0.5}),
     "one fact more": lambda last: sealed(last, facts={"note": "x"}),
+    "held, in other words": lambda last: sealed(last, facts={"held": 1}),
     "another year": lambda last: sealed(last, facts={"year": 2999}),
     "an earlier year": lambda last: sealed(last, facts={"year": 1999}),
     "no such time": lambda last: sealed(last, made_at="yesterday"),

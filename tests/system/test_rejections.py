@@ -1,0 +1,180 @@
+"""What people decide: that a release which waits will not be published."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from office import Office, Ran
+
+from dphist_pipeline import approvals, stages
+from dphist_pipeline.privacy.private_counts import PrivateCounts
+
+REJECT = ("reject", "wards", "all", "--reason", "wrong ward codes")
+
+
+@pytest.fixture
+def office(tmp_path) -> Office:
+    """An office with a release that waits."""
+    made = Office(tmp_path / "office").opened()
+    made.write_spec(publish="manual")
+    run(made, "release", made.folder / "spec.yaml")
+    assert drawn(made)
+    return made
+
+
+def run(office: Office, *words) -> Ran:
+    ran = office.run(*words, "--store", office.store)
+    assert ran.code == 0, ran.err
+    return ran
+
+
+def refusal(office: Office, *words) -> str:
+    ran = office.run(*words, "--store", office.store)
+    assert ran.code == 1
+    return ran.err
+
+
+def approve(office: Office) -> tuple:
+    return "publish", office.folder / "spec.yaml", "--approved-by", "Ada"
+
+
+def drawn(office: Office) -> list:
+    """Files in the confidential store: what waits, or was left over."""
+    return [path for path in office.store.glob("confidential/**/*") if path.is_file()]
+
+
+def spent(office: Office) -> str:
+    return run(office, "ledger", "show", "health", "--json").json[0]["spent"]
+
+
+def test_what_is_rejected_waits_no_more_and_stays_spent(office):
+    done = run(office, *REJECT, "--json").json
+    assert done == {"release": "wards", "period": "all", "revision": 1, "reason": "wrong ward codes"}
+    assert not drawn(office) and not office.published().exists()
+    assert spent(office) == "1/2"
+    _, kind, _, *key, body = office.entries()[-1][:7]
+    assert (kind, key, json.loads(body)["text"]) == ("rejected", ["wards", "all", 1], "wrong ward codes")
+    for words in (approve(office), (*approve(office), "--revision", "1"), ("release", office.folder / "spec.yaml")):
+        said = refusal(office, *words)
+        assert "was rejected on" in said and "wrong ward codes" in said and "--revise --reason" in said
+    run(office, "ledger", "verify")
+
+
+def test_a_rejection_is_said_once(office):
+    run(office, *REJECT)
+    before = office.entries()
+    run(office, *REJECT)
+    assert "was rejected already" in refusal(office, "reject", "wards", "all", "--reason", "never mind")
+    assert office.entries() == before
+
+
+def test_a_rejection_needs_no_spec(office):
+    (office.folder / "spec.yaml").unlink()
+    run(office, *REJECT)
+    run(office, "ledger", "verify")
+
+
+def test_a_revision_takes_the_place_of_what_was_rejected(office):
+    run(office, *REJECT)
+    revise = ("release", office.folder / "spec.yaml", "--revise", "--reason", "right ward codes")
+    assert run(office, *revise, "--json").json["revision"] == 2
+    assert run(office, *approve(office), "--json").json["revision"] == 2
+    assert spent(office) == "1"
+    assert "records, estimated" in run(office, "answer", "wards").out
+    run(office, "ledger", "verify")
+
+
+def test_of_two_that_wait_one_is_rejected_by_its_number(office):
+    run(office, "release", office.folder / "spec.yaml", "--revise", "--reason", "right ward codes")
+    assert "these wait: --revision 1; --revision 2." in refusal(office, *REJECT)
+    run(office, *REJECT, "--revision", "1")
+    assert len(drawn(office)) == 1
+    assert run(office, *approve(office), "--json").json["revision"] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["wards", "2026-01-05", "--reason", "x"], "nothing was charged"),
+        (["nowhere", "all", "--reason", "x"], "nothing was charged"),
+        (["wards", "all", "--reason", "x", "--revision", "2"], "nothing was charged"),
+        (["wards", "all", "--reason", " "], "needs a reason"),
+    ],
+)
+def test_what_cannot_be_rejected_is_refused_with_nothing_changed(office, words, says):
+    before = office.entries(), drawn(office)
+    assert says in refusal(office, "reject", *words)
+    assert (office.entries(), drawn(office)) == before
+
+
+def test_what_is_published_is_withdrawn_and_what_waits_is_rejected(office):
+    assert "`dphist reject`" in refusal(office, "withdraw", "wards", "all", "--reason", "wrong ward codes")
+    run(office, *approve(office))
+    assert "dphist withdraw wards all --reason TEXT" in refusal(office, *REJECT)
+    assert drawn(office) and office.published().exists()
+
+
+def test_a_rejection_that_was_killed_before_it_deleted_is_finished_by_the_next_command(office, monkeypatch):
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(approvals, "finish_rejections", killed)
+        assert office.run(*REJECT, "--store", office.store).code != 0
+    assert drawn(office)
+    run(office, "ledger", "verify")
+    office.write_spec(release="others")
+    run(office, "release", office.folder / "spec.yaml")
+    assert [path.parent.parent.parent.name for path in drawn(office)] == ["others"]
+
+
+def test_what_a_killed_approval_staged_goes_with_the_rest(office):
+    run_of_a_dead_process = office.store / "confidential" / "runs" / "wards" / "all" / "1" / "0"
+    (run_of_a_dead_process / "published").mkdir(parents=True)
+    (run_of_a_dead_process / "published" / "histogram.parquet").touch()
+    run_of_a_dead_process.with_name("0.lock").touch()
+    run(office, *REJECT)
+    assert not drawn(office)
+
+
+def test_what_is_rejected_while_it_is_published_is_not_published(office, monkeypatch):
+    write = stages.write_release
+
+    def rejected_first(*given):
+        run(office, *REJECT)
+        return write(*given)
+
+    monkeypatch.setattr(stages, "write_release", rejected_first)
+    assert "was rejected on" in refusal(office, *approve(office))
+    assert not drawn(office) and not office.published().exists()
+    run(office, "ledger", "verify")
+
+
+def test_what_is_published_while_it_is_rejected_stays_published(office, monkeypatch):
+    note = approvals.Ledger.note
+
+    def published_first(ledger, charge, kind, text):
+        if kind == "rejected":
+            run(office, *approve(office))
+        return note(ledger, charge, kind, text)
+
+    monkeypatch.setattr(approvals.Ledger, "note", published_first)
+    assert "was published already" in refusal(office, *REJECT)
+    assert office.published().exists() and drawn(office)
+    run(office, "ledger", "verify")
+
+
+@pytest.mark.parametrize("publish", ["manual", "automatic"])
+def test_what_is_rejected_while_a_door_draws_leaves_nothing_that_was_drawn(tmp_path, monkeypatch, publish):
+    office, noisy_cells = Office(tmp_path / "office").opened(), PrivateCounts.noisy_cells
+
+    def rejected_first(counts, budget):
+        run(office, *REJECT)
+        return noisy_cells(counts, budget)
+
+    office.write_spec(publish=publish)
+    monkeypatch.setattr(PrivateCounts, "noisy_cells", rejected_first)
+    assert "was rejected on" in refusal(office, "release", office.folder / "spec.yaml")
+    assert not drawn(office) and not office.published().exists()
+    assert spent(office) == "1/2"

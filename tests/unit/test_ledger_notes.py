@@ -1,0 +1,91 @@
+"""What is said about a charge after it, and what it forbids: in whatever order two of them come, one is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from ledger_scenario import WEEKLY, ledger, path, url_of
+
+from dphist_pipeline.privacy.ledger import (
+    Charge,
+    Ledger,
+    LedgerAltered,
+    NotedOtherwise,
+    PublishedAlready,
+    ReasonMissing,
+    Rejected,
+)
+from dphist_pipeline.privacy.ledger_books import Books
+
+__all__ = ["ledger", "path"]
+
+
+@pytest.fixture
+def charge(ledger: Ledger) -> Charge:
+    return ledger.charge(replace(WEEKLY, held=True))
+
+
+def test_a_charge_says_for_good_that_it_is_held(ledger: Ledger, charge: Charge) -> None:
+    assert charge.held and ledger.charge(WEEKLY) == charge
+    assert not ledger.charge(replace(WEEKLY, revision=2, reason="late records")).held
+    assert [made.held for made in ledger.charges("weekly", "2026-03-02")] == [True, False]
+    assert "held" not in ledger.entries()[-1].facts
+    assert ledger.verify() == 4
+
+
+def test_what_is_neither_published_nor_rejected_is_unpublished(ledger: Ledger, charge: Charge) -> None:
+    made = [charge, *(ledger.charge(replace(WEEKLY, period=f"2026-03-{day}")) for day in (30, 23, 16))]
+    ledger.charge(replace(WEEKLY, release="monthly"))
+    assert ledger.unpublished("weekly") == [made[0], *made[:0:-1]]
+    ledger.note(made[1], "rejected", "wrong codes")
+    ledger.record_published(made[2], "digest")
+    ledger.note(made[3], "approved", "Ada")
+    assert ledger.unpublished("weekly") == [made[0], made[3]]
+    assert [(key, note.text) for key, note in ledger.noted("rejected")] == [
+        (("weekly", "2026-03-30", 1), "wrong codes")
+    ]
+
+
+def test_what_is_rejected_is_neither_approved_nor_published(ledger: Ledger, charge: Charge) -> None:
+    ledger.note(charge, "approved", "Ada")
+    ledger.note(charge, "rejected", "wrong codes")
+    ledger.note(charge, "rejected", "wrong codes")
+    before = ledger.entries()
+    with pytest.raises(NotedOtherwise):
+        ledger.note(charge, "rejected", "never mind")
+    for refused in (
+        lambda: ledger.note(charge, "approved", "Ada"),
+        lambda: ledger.note(charge, "withdrawn", "wrong codes"),
+        lambda: ledger.record_published(charge, "digest"),
+    ):
+        with pytest.raises(Rejected, match=r"weekly, period 2026-03-02, revision 1 was rejected on .*: wrong codes"):
+            refused()
+    assert ledger.entries() == before and ledger.verify() == len(before)
+
+
+def test_what_is_published_is_not_rejected(ledger: Ledger, charge: Charge) -> None:
+    with pytest.raises(ReasonMissing):
+        ledger.note(charge, "rejected", "")
+    ledger.record_published(charge, "digest")
+    with pytest.raises(PublishedAlready, match="dphist withdraw weekly 2026-03-02"):
+        ledger.note(charge, "rejected", "wrong codes")
+    assert ledger.verify() == 4
+
+
+@pytest.mark.parametrize("order", [("published", "rejected"), ("rejected", "published")])
+def test_a_ledger_that_says_both_is_found_altered(
+    ledger: Ledger, path: Path, charge: Charge, order: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as careless:
+        careless.setattr(Books, "judge_note", lambda *_: False)
+        careless.setattr(Books, "judge_published", lambda *_: False)
+        for kind in order:
+            if kind == "published":
+                ledger.record_published(charge, "digest")
+            else:
+                ledger.note(charge, "rejected", "wrong codes")
+    with pytest.raises(LedgerAltered) as found:
+        Ledger.open(url_of(path), ledger.id)
+    assert found.value.number == 5

@@ -7,7 +7,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from dphist_pipeline.counting.source import Source, SourceRefused
+from dphist_pipeline.counting.source import Source, SourceRefused, without_values
 from dphist_pipeline.spec.sources import ending_of
 from dphist_pipeline.sql_files import literal
 
@@ -34,10 +34,12 @@ def open_csv(files: tuple[Path, ...], delimiter: str, quote: str, folders: tuple
         by_header.setdefault(_header(path, delimiter, quote), []).append(str(path))
     names = {frozenset(header) for header in by_header}
     if len(names) > 1:
-        raise SourceRefused(str(files[0].parent), "has files whose header lines name different columns")
+        raise SourceRefused(without_values(files[0].parent), "has files whose header lines name different columns")
     header = next(iter(by_header))
     if {name.lower() for name in header} & {name.lower() for name in folders}:
-        raise SourceRefused(str(files[0].parent), "has folders that are called as a column of its files; rename one")
+        raise SourceRefused(
+            without_values(files[0].parent), "has folders that are called as a column of its files; rename one"
+        )
     reading = _reading(files, delimiter, quote, bool(folders))
     parts = []
     for number, columns in enumerate(by_header):
@@ -72,7 +74,7 @@ def _check_whole(path: Path) -> None:
             pass
         whole = True
     if not whole:
-        raise SourceRefused(str(path), "is damaged, cut off, or no archive of its kind. Write it anew.")
+        raise SourceRefused(without_values(path), "is damaged, cut off, or no archive of its kind. Write it anew.")
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -93,7 +95,7 @@ def _header(path: Path, delimiter: str, quote: str) -> tuple[str, ...]:
         names = _first_line(path, delimiter, quote)
     if not names or not all(names) or len({name.lower() for name in names}) < len(names):
         raise SourceRefused(
-            str(path),
+            without_values(path),
             "cannot be read, or has no usable header line: column names in UTF-8, each once, apart by the declared "
             "`csv_delimiter`",
         )

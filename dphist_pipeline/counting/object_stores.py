@@ -19,7 +19,7 @@ from pathlib import PurePosixPath
 
 import duckdb
 
-from dphist_pipeline.counting.source import Source, SourceRefused, withheld
+from dphist_pipeline.counting.source import Source, SourceRefused, withheld, without_values
 from dphist_pipeline.counting.source_files import folder_columns, open_parquet
 from dphist_pipeline.spec.sources import STORE, is_object, resolved
 from dphist_pipeline.sql_files import identifier, literal
@@ -107,7 +107,8 @@ def open_objects(
         source: checked. What the environment gave of it is in no message, so files are then called as it is written.
         hive: whether folders called `column=value` give columns of text.
     """
-    called = {address: address if resolved(source) == str(source) else str(source) for address in addresses}
+    plain = resolved(source) == str(source)
+    called = {address: without_values(address) if plain else str(source) for address in addresses}
     folders = folder_columns(tuple(map(PurePosixPath, addresses)), source) if hive else ()
     problem = (
         "cannot be opened: no such file, keys that may not read it, no answer from the store, or no readable Parquet "

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any, TypeVar
 
 import duckdb
@@ -50,6 +52,11 @@ def with_possible_times(types: Mapping[str, str], table: str) -> str:
             replaced.append(f"CASE WHEN {impossible} THEN NULL ELSE {column} END AS {column}")
     columns = f" REPLACE ({', '.join(replaced)})" if replaced else ""
     return f"SELECT *{columns} FROM {table}"
+
+
+def without_values(found: PurePath | str) -> str:
+    """What messages call a file that was found, or a folder: folders called `column=value` may hold records' values."""
+    return re.sub("=[^/]*", "=…", str(found))
 
 
 class SourceRefused(DphistError):

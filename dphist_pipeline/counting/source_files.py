@@ -6,6 +6,7 @@ import glob
 from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import duckdb
 
@@ -17,6 +18,7 @@ from dphist_pipeline.counting.source import (
     plain_type,
     with_possible_times,
     withheld,
+    without_values,
 )
 from dphist_pipeline.spec.sources import ending_of
 
@@ -37,9 +39,9 @@ def find_files(pattern: str, written: str | None = None) -> tuple[Path, ...]:
         if not str(path).isprintable():
             raise SourceRefused(written or pattern, "finds a file whose name cannot be printed; rename the file")
         if not path.is_file():
-            raise SourceRefused(str(path), "is not a file; name files, as in `data/*.parquet`")
+            raise SourceRefused(without_values(path), "is not a file; name files, as in `data/*.parquet`")
         if glob.has_magic(str(path)):
-            raise SourceRefused(str(path), "has one of the characters * ? [ in its name; rename the file")
+            raise SourceRefused(without_values(path), "has one of the characters * ? [ in its name; rename the file")
     return tuple(found)
 
 
@@ -56,21 +58,39 @@ def open_source(
         hive: whether folders called `column=value` give columns of text.
     """
     endings = {ending_of(path.name) or path.suffix.lower() for path in files}
+    where = without_values(files[0].parent)
     if len(endings) > 1:
-        raise SourceRefused(str(files[0].parent), f"mixes {' and '.join(sorted(endings))} files; name one kind")
-    folders = folder_columns(files, str(files[0].parent)) if hive else ()
+        raise SourceRefused(where, f"mixes {' and '.join(sorted(endings))} files; name one kind")
+    folders = folder_columns(files, where) if hive else ()
     if endings == {".parquet"}:
-        return open_parquet(connection, {str(path): str(path) for path in files}, str(files[0].parent), folders)
+        return open_parquet(connection, {str(path): without_values(path) for path in files}, where, folders)
     return open_csv(files, delimiter, quote, folders)
 
 
 def folder_columns(files: tuple[PurePath, ...], where: str) -> tuple[str, ...]:
     """The columns that folders called `column=value` give, the same for all files; `where` is for messages."""
-    found = {tuple(part.partition("=")[0] for part in path.parts[:-1] if part.find("=") > 0) for path in files}
+    folders = {part for path in files for part in path.parts[:-1] if part.find("=") > 0}
+    for column, _, value in (folder.partition("=") for folder in sorted(folders)):
+        if "=" in value or not _is_text(value):
+            raise SourceRefused(
+                where,
+                f"has folders called `{column}=…` whose value cannot be read: it must be UTF-8 once its %XX are "
+                "decoded, and hold no other `=`, which is written %3D. Rename them.",
+            )
+    found = {tuple(part.partition("=")[0] for part in path.parts[:-1] if part in folders) for path in files}
     if len(found) > 1 or not all(found):
         raise SourceRefused(where, "is read with `hive: true`, and not all files lie in folders called `column=value`")
     (names,) = found
     return names
+
+
+def _is_text(value: str) -> bool:
+    """Whether a folder's value is UTF-8, once its %XX are decoded."""
+    try:
+        unquote_to_bytes(value).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def open_parquet(

@@ -117,6 +117,42 @@ def test_files_outside_of_declared_folders_are_refused(folder: str):
     assert "not all files lie in folders called `column=value`" in message
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("folder", ["region=Zacharias%FF", "region=Zacharias%ED%A0%80", "region=b=Zacharias"])
+def test_a_folder_whose_value_cannot_be_read_is_refused_by_its_column_alone(kind: str, folder: str):
+    content = {"csv": PEOPLE, "parquet": people(age=[5])}[kind]
+    files = {f"{name}/x.{kind}": content for name in ("region=Zacharias", folder)}
+    message = refused(files, SourceRefused, source=f"**/*.{kind}", axes=[REGION], hive=True)
+    assert "folders called `region=…` whose value cannot be read: it must be UTF-8" in message
+
+
+@pytest.mark.parametrize("value", ["%", "%G1", "a%2Fb", "%00", "%EF%BF%BF", "%f0%9f%98%80"])
+def test_a_folder_may_hold_any_text(value: str):
+    files = {f"region={value}/x.csv": PEOPLE, "region=north/x.csv": PEOPLE}
+    assert counted(files, source="**/*.csv", axes=[REGION], hive=True) == [3, 0, 0, 3]
+
+
+@pytest.mark.parametrize("hive", [True, False])
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
+def test_a_damaged_file_is_named_without_the_values_of_its_folders(kind: str, hive: bool):
+    files = {f"region=Zacharias/year=2026/x.{kind}": b"" if kind == "csv" else b"damaged"}
+    message = refused(files, SourceRefused, source=f"**/*.{kind}", axes=[AGE], hive=hive)
+    assert f"region=…/year=…/x.{kind}: " in message and "2026" not in message
+
+
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        ({"b.csv": b"person,ages\n"}, "region=…: has files whose header lines"),
+        ({"b.csv/c": b""}, "region=…/b.csv: is not a file"),
+        ({"b?.csv": PEOPLE}, "region=…/b?.csv: has one of the characters"),
+    ],
+)
+def test_files_that_do_not_serve_are_named_without_the_values_of_their_folders(other: dict[str, bytes], says: str):
+    files = {f"region=Zacharias/{name}": content for name, content in {"a.csv": PEOPLE, **other}.items()}
+    assert says in refused(files, SourceRefused, source="**/*.csv")
+
+
 def test_a_missing_column_of_folders_is_refused():
     files = {"region=south/x.csv": PEOPLE}
     message = refused(files, ColumnRefused, source="**/*.csv", hive=True, axes=[{**REGION, "column": "regions"}])

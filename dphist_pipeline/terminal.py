@@ -101,12 +101,13 @@ def print_statement(statement: Statement, as_json: bool) -> None:
     if statement.charges:
         key = ["release", "period", "revision"]
         print_table(
-            [*key, "epsilon", "charged", "reason"],
+            [*key, "epsilon", "charged", "state", "reason"],
             [
                 (
                     *(str(getattr(charge, name)) for name in key),
                     as_text(charge.epsilon),
                     charge.charged_at[:10],
+                    statement.states[charge.number],
                     charge.reason,
                 )
                 for charge in statement.charges
@@ -132,6 +133,7 @@ def statement_facts(statement: Statement) -> dict[str, Any]:
                 "revision": charge.revision,
                 "epsilon": str(charge.epsilon),
                 "charged_at": charge.charged_at,
+                "state": statement.states[charge.number],
                 "reason": charge.reason,
             }
             for charge in statement.charges

@@ -83,6 +83,7 @@ class Books:
         """An account's standing in a year."""
         account = self.account(name)
         spent = self.spent(account, year)
+        charges = [charge for _, charge in self.spenders.get(name, [])]
         return Statement(
             account=account,
             year=year,
@@ -90,8 +91,19 @@ class Books:
             spent=spent,
             spent_ever=self._spent.get((name, None), Fraction(0)),
             left=account.total - spent,
-            charges=[charge for _, charge in self.spenders.get(name, [])],
+            charges=charges,
+            states={charge.number: self._state(charge) for charge in charges},
         )
+
+    def _state(self, charge: Charge) -> str:
+        """What became of a charge's publication, in a word."""
+        notes = self.notes.get(charge.number, {})
+        for decided in ("withdrawn", "rejected"):
+            if decided in notes:
+                return decided
+        if charge.number in self.published:
+            return "published"
+        return "approved" if "approved" in notes else "waits" if charge.held else "unpublished"
 
     def judge_account(self, account: Account) -> None:
         """Refuses an account that cannot be opened."""

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -70,7 +70,10 @@ class Charge:
 
 @dataclass(frozen=True)
 class Statement:
-    """An account's standing: `spent` and `left` in `year` if it renews yearly, else ever."""
+    """An account's standing: `spent` and `left` in `year` if it renews yearly, else ever.
+
+    `states`: by number of a charge, what became of it: unpublished, waits, approved, published, rejected, withdrawn.
+    """
 
     account: Account
     year: int
@@ -79,6 +82,7 @@ class Statement:
     spent_ever: Fraction
     left: Fraction
     charges: list[Charge]
+    states: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ COMMANDS = [
     ["ledger", "verify"],
 ]
 STATEMENT = {"account", "privacy_unit", "neighbours", "renews", "total", "spent", "spent_ever", "left", "charges"}
-CHARGE = {"release", "period", "revision", "epsilon", "charged_at", "reason"}
+CHARGE = {"release", "period", "revision", "epsilon", "charged_at", "state", "reason"}
 CHECKED = {"release", "mechanism", "axes", "cells", "privacy_unit", "neighbours", "sensitivity", "epsilon"} | {
     *("account", "period", "digest")
 }

@@ -89,3 +89,23 @@ def test_a_ledger_that_says_both_is_found_altered(
     with pytest.raises(LedgerAltered) as found:
         Ledger.open(url_of(path), ledger.id)
     assert found.value.number == 5
+
+
+def test_a_statement_says_what_became_of_every_charge(ledger: Ledger, charge: Charge) -> None:
+    def states() -> list[str]:
+        statement = ledger.statement(charge.account)
+        return [statement.states[made.number] for made in statement.charges]
+
+    assert states() == ["waits"]
+    ledger.note(charge, "approved", "Ada")
+    assert states() == ["approved"]
+    ledger.record_published(charge, "digest")
+    assert states() == ["published"]
+    ledger.note(charge, "withdrawn", "wrong codes")
+    assert states() == ["withdrawn"]
+
+
+def test_a_statement_says_what_was_rejected_and_what_is_not_out_yet(ledger: Ledger, charge: Charge) -> None:
+    ledger.note(charge, "rejected", "wrong codes")
+    later = ledger.charge(replace(WEEKLY, period="2026-03-09", held=False))
+    assert ledger.statement(charge.account).states == {charge.number: "rejected", later.number: "unpublished"}

@@ -3,6 +3,8 @@
 Kinds are DuckDB's types. Arguments have exactly the kinds named here, so that no cast is left to DuckDB, whose implicit
 casts raise. Functions that are missing here are missing for a reason: `repeat` and `lpad` grow without bound, `abs` of
 a whole number overflows, `last_day` raises near the ends of the calendar, `now` and `random` are no functions of a row.
+Arithmetic is on DOUBLE; texts that are joined are cut to 1,000 characters each; `week`, `isoyear`, `date_part` and
+`date_trunc` give null outside the years 1 to 9999.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,7 +15,15 @@ from dphist_pipeline.solvers.kd_boxes import kd_boxes
 
 
 def squared_error(part):
+    """Exact for Python's whole numbers."""
+    if part.dtype == object:
+        return Fraction(int((part * part).sum())) - Fraction(int(part.sum()) ** 2, part.size)
     return float(((part - part.mean()) ** 2).sum())
+
+
+def whole(cells):
+    """The same as Python's whole numbers, among which ties are exact."""
+    return cells.astype(np.int64).astype(object)
 
 
 def plain_boxes(cells, cell_variance, box_variance, threshold, max_depth):
@@ -32,13 +42,14 @@ def plain_boxes(cells, cell_variance, box_variance, threshold, max_depth):
             tried += length - 1
             cuts = [np.split(part, [cut], axis) for cut in range(1, length)]
             errors = [squared_error(left) + squared_error(right) for left, right in cuts]
-            cut = int(np.argmin(np.round(errors, 6)))
+            compared = errors if part.dtype == object else [round(error, 6) for error in errors]
+            cut = compared.index(min(compared))
             left, right = cuts[cut]
             if math.isnan(threshold):
                 gain = squared_error(part) - errors[cut] - 2 * cell_variance * math.log(max(2, tried))
                 wanted = gain > box_variance * (1 / left.size + 1 / right.size - 1 / part.size)
             else:
-                wanted = part.var() - cell_variance > threshold
+                wanted = squared_error(part) / part.size - cell_variance > threshold
             if wanted:
                 middle_high, middle_low = list(high), list(low)
                 middle_high[axis] = middle_low[axis] = low[axis] + cut + 1
@@ -66,6 +77,56 @@ def test_finds_the_boxes_that_a_plain_recursion_finds(shape, seed, threshold, ma
     assert np.array_equal(kd_boxes(cells, 0.7, 1.3, threshold, max_depth), expected)
 
 
+# Sides of 1 come often: a few cells in a line along any axis, and squares across any two, have paths of their own.
+MORE_SHAPES = st.lists(st.sampled_from([1, 1, 2, 2, 3, 4, 6]), min_size=1, max_size=6).map(tuple)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    MORE_SHAPES.filter(lambda shape: math.prod(shape) <= 300),
+    st.integers(0, 10**6),
+    st.sampled_from([2, 5, 60]),
+    st.sampled_from([0, -(10**9), 10**12]),
+    st.sampled_from([math.nan, math.nan, 0.0, 3.0]),
+    st.sampled_from([0, 1, 2, 3, 40]),
+)
+def test_takes_the_first_of_equally_good_cuts_of_whole_numbers(shape, seed, most, offset, threshold, max_depth):
+    cells = np.random.default_rng(seed).integers(0, most, shape) + float(offset)
+    variance = math.sqrt(0.003) if most == 2 else math.sqrt(0.5)
+    expected = plain_boxes(whole(cells), variance, variance, threshold, max_depth)
+    assert np.array_equal(kd_boxes(cells, variance, variance, threshold, max_depth), expected)
+
+
+@pytest.mark.parametrize("shape", [(2,), (3,), (3, 1), (2, 2), (2, 1, 2)])
+@pytest.mark.parametrize("max_depth", [1, 2])
+def test_every_line_of_three_and_every_square_of_few_values(shape, max_depth):
+    for values in product(range(5), repeat=math.prod(shape)):
+        cells = np.array(values, dtype=float).reshape(shape)
+        expected = plain_boxes(whole(cells), math.sqrt(0.5), math.sqrt(0.5), math.nan, max_depth)
+        assert np.array_equal(kd_boxes(cells, math.sqrt(0.5), math.sqrt(0.5), math.nan, max_depth), expected)
+
+
+@pytest.mark.parametrize("length", [2, 3, 4, 8, 9, 10, 16, 17, 127, 128, 129, 130, 200, 257, 300, 520])
+@pytest.mark.parametrize(("before", "after"), [(1, 1), (1, 2), (2, 1)])
+def test_the_first_of_equally_good_cuts_of_rows_of_every_length(length, before, after):
+    numbers = np.random.default_rng(length)
+    rows = [np.zeros(length), np.arange(length) % 2, numbers.integers(0, 3, length), numbers.integers(0, 99, length)]
+    half = rows[2][: (length + 1) // 2]
+    rows.append(np.concatenate([half, half[: length // 2][::-1]]))  # every cut has its equal
+    for row in rows:
+        cells = np.ones((before, length, after)) * row[:, None]
+        assert np.array_equal(kd_boxes(cells, 0.0, 0.0, -1.0, 1), plain_boxes(whole(cells), 0.0, 0.0, -1.0, 1))
+
+
+@pytest.mark.parametrize(("shape", "tried"), [((1000,), 999), ((1, 1000), 999), ((1000, 1), 999), ((40, 25), 39)])
+def test_pays_for_the_luck_of_every_cut_it_tried(shape, tried):
+    # Half of the cells lie higher by h: that gains 250 h², and the luck of k cuts is 2 ln k.
+    for more, boxes in ((1.01, 2), (0.99, 1)):
+        height = math.sqrt(more * 2 * math.log(tried) / 250)
+        cells = np.repeat([0.0, height], 500).reshape(shape)
+        assert kd_boxes(cells, 1.0, 0.0, math.nan, 1).max() + 1 == boxes
+
+
 @pytest.mark.parametrize("offset", [0.0, 1e9, 1e12])
 def test_finds_a_block_at_any_offset(offset):
     cells = np.zeros((12, 16)) + offset
@@ -88,6 +149,38 @@ def test_one_huge_cell_does_not_hide_small_ones():
     assert not np.isin(boxes[16:, 16:], boxes[:16, :16]).any()
 
 
+def test_a_huge_cell_does_not_hide_noise_of_a_tenth():
+    cells = np.random.default_rng(3).normal(0.0, 0.1, (32, 32))
+    cells[16:, 16:] += 1
+    cells[0, 0] = 1e12
+    boxes = kd_boxes(cells, 0.01, 0.01, math.nan, 40)
+    assert not np.isin(boxes[16:, 16:], boxes[:16]).any()
+    assert len(np.unique(boxes[16:, 16:])) == 1
+    assert len(np.unique(boxes)) < 60  # a wall around the cell, and little more
+
+
+@pytest.mark.parametrize("scale", [2.0**-1040, 1e-300, 1e-9, 1.0, 1e9, 1e18, 1e120])
+def test_finds_the_same_boxes_at_every_scale(scale):
+    cells = np.random.default_rng(5).integers(0, 50, (9, 7)) / 4.0
+    expected = plain_boxes(cells, 0.0, 0.0, 7.0 / 3, 40)
+    if scale < 1e-200:  # squares of such cells are no longer told apart, but nothing breaks
+        assert kd_boxes(cells * scale, 0.0, 0.0, 0.0, 40).max() <= 62
+    else:
+        assert np.array_equal(kd_boxes(cells * scale, 0.0, 0.0, 7.0 / 3 * scale**2, 40), expected)
+
+
+@pytest.mark.parametrize("cell", [math.nan, math.inf, -1e300])
+def test_refuses_cells_whose_squares_are_not_finite(cell):
+    with pytest.raises(ValueError, match="finite"):
+        kd_boxes(np.array([[0.0, cell, 2.0]]), 1.0, 1.0, math.nan, 40)
+
+
+@pytest.mark.parametrize("threshold", [math.nan, 0.0])
+def test_a_single_cell_is_a_box(threshold):
+    for axes in range(1, 7):
+        assert kd_boxes(np.full((1,) * axes, 7.5), 1.0, 1.0, threshold, 40).tolist() == np.zeros((1,) * axes).tolist()
+
+
 def test_six_axes_are_served_and_a_flat_longest_side_does_not_stop_the_search():
     cells = np.zeros((2, 3, 2, 3, 2, 3))
     cells[1] = 50
@@ -102,7 +195,7 @@ def test_no_cut_lies_deeper_than_the_most():
 @pytest.mark.parametrize("threshold", [math.nan, 50.0])
 @pytest.mark.parametrize("others", [(), (1,), (3,)])
 def test_long_rows_and_columns_are_cut_as_short_ones_are(others, threshold):
-    # Sums are taken in some parts, and cuts are looked at sixteen at once: every length of the rest turns up.
+    # Sums are taken in some parts, and cuts are looked at some at once: every length of the rest turns up.
     for length in range(1, 40):
         for shape in ((*others, length), (length, *others)):
             cells = np.random.default_rng(length).uniform(0, 10, shape).round(3) * np.pi

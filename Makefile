@@ -16,8 +16,8 @@ ui: $(READY)  ## Dagster's page with the demo's runs
 	DAGSTER_HOME=$(CURDIR)/demo/dagster_home DPHIST_STORE=$(CURDIR)/demo/store PATH=$(CURDIR)/$(BIN):$$PATH \
 	  $(BIN)/dg dev --host 127.0.0.1 --port $(DPHIST_PORT)
 
-test: $(READY)  ## the tests
-	$(BIN)/python -m pytest
+test: $(READY)  ## the tests, on as many processors as there are, up to four
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 
 check: $(READY)  ## format, lint, types, import contracts
 	$(BIN)/ruff format --check .

@@ -15,6 +15,7 @@ from typing import Any
 
 from dphist_pipeline.answering.published import NotPublished
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.files import make_folder, sync_folder, write_durably
 from dphist_pipeline.privacy.ledger import Charge, Ledger, Note, Rejected, utc_now
 from dphist_pipeline.privacy.ledger_limits import refuse_no_reason
 from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, is_marked, mark_withdrawn, read_audit
@@ -156,6 +157,7 @@ def reject(store: Store, release: str, period: str, reason: str, revision: int |
         LedgerError: no reason, or it was published, or rejected for another one.
     """
     ledger = store.ledger()
+    note_what_is_out(store, ledger, release, period)
     charges = [charge for charge in ledger.charges(release, period) if revision in (None, charge.revision)]
     if not charges:
         raise NothingToDecide(Key(release, period, 1), "nothing waits, for nothing was charged")
@@ -187,6 +189,7 @@ def withdraw(store: Store, release: str, period: str, reason: str) -> list[Path]
         LedgerError: no reason, or all of it was withdrawn for other ones.
     """
     ledger = store.ledger()
+    note_what_is_out(store, ledger, release, period)
     charges = [charge for charge in ledger.charges(release, period) if ledger.published_digest(charge) is not None]
     if not charges and any(charge.period == period for charge in ledger.unpublished(release)):
         raise NothingToDecide(
@@ -254,9 +257,38 @@ def finish_withdrawals(store: Store, ledger: Ledger) -> None:
 
 
 def finish_rejections(store: Store, ledger: Ledger) -> None:
-    """Deletes what was drawn for releases that the ledger says are rejected: by one rename, and from there."""
-    for key, _ in ledger.noted("rejected"):
-        answers = store.journal(Key(*key))
+    """Deletes what was drawn for releases that the ledger says are rejected, and kept cubes: by one rename each.
+
+    In its place stays which entry of the ledger says so. Without it, a ledger that is put back to before that entry
+    would find nothing drawn, and draw again for the same charge.
+    """
+    for named, note in ledger.noted("rejected"):
+        key = Key(*named)
+        answers, witness = store.journal(key), store.rejection(key)
+        if not witness.exists():
+            with store.run(key) as scratch:
+                content = json.dumps({"number": note.number, "hash": ledger.hash_of(note.number)})
+                write_durably(scratch / "rejection", content.encode())
+                make_folder(witness.parent)
+                (scratch / "rejection").rename(witness)
+                sync_folder(witness.parent)
         if answers.exists():
-            with store.run(Key(*key)) as scratch, suppress(FileNotFoundError):  # somebody else was first
+            with store.run(key) as scratch, suppress(FileNotFoundError):  # somebody else was first
                 answers.rename(scratch / "rejected")
+        store.forget_kept_runs(key)
+
+
+def note_what_is_out(store: Store, ledger: Ledger, release: str, period: str) -> None:
+    """Has the ledger say what is published, where it was put back to just after the charge."""
+    for charge in ledger.charges(release, period):
+        note_if_out(store, ledger, charge)
+
+
+def note_if_out(store: Store, ledger: Ledger, charge: Charge) -> str | None:
+    """The digest of the values that the ledger says were published; has it say so where their files are there."""
+    recorded = ledger.published_digest(charge)
+    folder = store.published(Key(charge.release, charge.period, charge.revision))
+    if recorded is None and folder.exists():
+        recorded = str(read_audit(folder)["values_digest"])
+        ledger.record_published(charge, recorded)
+    return recorded

@@ -23,6 +23,7 @@ from dphist_pipeline.approvals import (
     finish_rejections,
     finish_withdrawals,
     holds_local,
+    note_if_out,
     refuse_rejected,
     refuse_withdrawn,
 )
@@ -183,11 +184,7 @@ def replayed(attempt: Attempt) -> Release | None:
     if not attempt.path.exists():
         return None
     audit = read_audit(attempt.path)
-    recorded = attempt.ledger.published_digest(attempt.charge)
-    if recorded is None:
-        # The ledger was put back to just after the charge.
-        attempt.ledger.record_published(attempt.charge, audit["values_digest"])
-    elif recorded != audit["values_digest"]:
+    if note_if_out(attempt.store, attempt.ledger, attempt.charge) != audit["values_digest"]:
         raise ValuesDiffer(attempt.key)
     return Release(attempt.path, audit, replayed=True)
 
@@ -236,7 +233,11 @@ def estimate(attempt: Attempt, load: Load, scratch: Path) -> Paid:
     journal = Journal(attempt.store.journal(attempt.key), scratch, charge.hash)
     attempt.progress(f"releasing by {spec.mechanism}")
     counts = PrivateCounts(spec.domain, spec.sensitivity, late, journal)
-    made = estimate_of(spec.build_mechanism(), counts, spec.epsilon)
+    try:
+        made = estimate_of(spec.build_mechanism(), counts, spec.epsilon)
+    except FileNotFoundError:
+        refuse_rejected(attempt.store, attempt.ledger, charge)  # meanwhile, and its answers were deleted
+        raise
     if published not in (None, values_digest(made)):
         raise ValuesDiffer(attempt.key)
     # Whoever rejected it meanwhile deleted the answers, and a door may have drawn anew: that leads nowhere.
@@ -319,7 +320,9 @@ def _charge_or_request(
         if (not reason or (charge.reason, charge.digest) == (reason, spec.digest))
         and revision in (None, charge.revision)
     ]
-    charge = meant[-1] if meant else None
+    # What was rejected stands in nobody's way, but where nothing else was made.
+    standing = [charge for charge in meant if "rejected" not in ledger.notes(charge)]
+    charge = (standing or meant)[-1] if meant else None
     request = ChargeRequest(
         account=spec.account,
         release=spec.release,

@@ -140,9 +140,9 @@ class Store:
         return store
 
     def ledger(self) -> Ledger:
-        """Opens and verifies the ledger, and checks it against every audit that was ever published here."""
+        """Opens and verifies the ledger, and checks it against all that was ever published or rejected here."""
         ledger = Ledger.open(ledger_url(self.root), self.ledger_id)
-        # Audits first, entries second: another run may charge and publish at this very moment.
+        # Files first, entries second: another run may charge and publish at this very moment.
         ledger.require(list(self._witnesses()))
         return ledger
 
@@ -164,6 +164,10 @@ class Store:
             for charge in ledger.statement(account.name).charges:
                 key = Key(charge.release, charge.period, charge.revision)
                 recorded = ledger.published_digest(charge)
+                if recorded is None and self.published(key).exists():
+                    raise PublishedFilesDamaged(
+                        self.published(key), "is there, and the ledger does not say so; release it again, for nothing"
+                    )
                 if recorded is not None and not self.published(key).exists():
                     missing.append(str(key.public_place))
                 elif recorded is not None:
@@ -196,6 +200,10 @@ class Store:
         """The folder of the doors' answers for this key."""
         return self.confidential / "journal" / key.place
 
+    def rejection(self, key: Key) -> Path:
+        """The file that stays where a waiting release was rejected: which entry of the ledger says so."""
+        return self.confidential / "rejected" / key.place.with_suffix(".json")
+
     @contextmanager
     def run(self, key: Key) -> Iterator[Path]:
         """A private folder for one attempt, gone at the end."""
@@ -220,6 +228,11 @@ class Store:
                 _beside(folder, KEPT).touch(0o600)
                 make_folder(folder)
         return folder
+
+    def forget_kept_runs(self, key: Key) -> None:
+        """Deletes what attempts at a key keep for their later steps."""
+        for kept in (self.confidential / "runs" / key.place).glob(f"*{KEPT}"):
+            _forget(kept.with_suffix(""))
 
     def forget(self, folder: Path) -> None:
         """Deletes the folder of a run."""
@@ -250,7 +263,7 @@ class Store:
                         _forget(kept.with_suffix(""))
 
     def _witnesses(self) -> Iterator[tuple[str, int, str]]:
-        """The ledger entries that published audits name, so that an older ledger is noticed.
+        """The ledger entries that published audits and rejections name, so that an older ledger is noticed.
 
         Releases of the local model name none: their contributors spent, and this store's ledger knows nothing of it.
         """
@@ -267,6 +280,15 @@ class Store:
                     f"has a damaged audit, {audit.relative_to(self.root)}: restore it, or move its folder "
                     "away and release that period again, for nothing",
                 )
+            yield witness
+        for rejection in sorted(self.confidential.glob("rejected/*/*/*.json")):
+            try:
+                facts = json.loads(rejection.read_bytes())
+                witness = (str(rejection.relative_to(self.root)), int(facts["number"]), facts["hash"])
+            except (ValueError, KeyError, TypeError, OSError):
+                raise StoreUnusable(
+                    self.root, f"has a damaged {rejection.relative_to(self.root)}: restore it"
+                ) from None
             yield witness
 
 

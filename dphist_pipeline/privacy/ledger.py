@@ -263,6 +263,11 @@ class Ledger:
             for entry in found
         ]
 
+    def hash_of(self, number: int) -> str:
+        """The hash of an entry."""
+        with self._file.transaction("read") as connection:
+            return str(connection.execute(sa.select(_columns.hash).where(_columns.number == number)).scalar_one())
+
     def entries(self) -> list[Entry]:
         """Every entry, in order, as it is; `verify` tells whether they hold together."""
         with self._file.transaction("read") as connection:

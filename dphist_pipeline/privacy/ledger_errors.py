@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from shlex import quote
 
 from dphist_pipeline.errors import DphistError, did_you_mean
 from dphist_pipeline.privacy.ledger_entries import Account, Charge, ChargeRequest, Note, as_text
@@ -68,7 +69,7 @@ class LedgerAltered(LedgerError):
 
 
 class LedgerOutdated(LedgerError):
-    """A published audit names an entry that the ledger does not hold."""
+    """A published audit, or a rejection, names an entry that the ledger does not hold."""
 
     def __init__(self, where: str, seen_in: str, number: int) -> None:
         self.where, self.seen_in, self.number = where, seen_in, number
@@ -130,14 +131,14 @@ class ReasonMissing(LedgerError):
 
 
 class UnknownAccount(LedgerError):
-    """An account that was never opened."""
+    """An account that was never opened; `unit` and `neighbours` are the terms to open it with, where they are known."""
 
-    def __init__(self, name: str, known: Iterable[str]) -> None:
+    def __init__(self, name: str, known: Iterable[str], unit: str = "COLUMN", neighbours: str = "add_remove") -> None:
         self.name, self.known = name, tuple(sorted(known))
         hint = did_you_mean(name, self.known) if self.known else "No account is open yet."
         super().__init__(
             f"The ledger holds no account '{name}'. {hint} To open it: `dphist ledger open {name} "
-            "--privacy-unit COLUMN --neighbours add_remove --total EPSILON`."
+            f"--privacy-unit {quote(unit)} --neighbours {neighbours} --total EPSILON`."
         )
 
 
@@ -230,7 +231,8 @@ class Rejected(LedgerError):
         self.charge, self.note = charge, note
         super().__init__(
             f"{key_text(charge)} was rejected on {note.made_at[:10]}: {note.text}. It is not published, and what it "
-            "spent stays spent. To release that period anew, at its price: dphist release with --revise --reason TEXT."
+            "spent stays spent. To release that period anew, at its price: dphist release with --revise --reason TEXT, "
+            "for a reason that was not given before."
         )
 
 

@@ -285,3 +285,13 @@ def test_confidential_steps_tell_dagster_the_same_whatever_the_records(
 def without_times(message: str) -> str:
     words = message.split(" in ")
     return words[0] if message.startswith(("Finished execution", "Execution of step")) else message
+
+
+def test_the_log_tells_of_a_release_that_waits_what_was_charged_and_nothing_of_its_values(
+    office: Office, instance: dg.DagsterInstance
+) -> None:
+    definitions = defined(office.opened(), publish="manual")
+    run = materialized(definitions, instance, "records", "cube", "sanitized")
+    (made,) = (found for found in events(run) if found.asset_key == key("sanitized"))
+    (charge,) = (entry for entry in office.entries() if entry[1] == "charged")
+    assert (made.tags or {})["dagster/data_version"] == charge[-1][:32]

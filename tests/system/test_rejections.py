@@ -9,6 +9,7 @@ from office import Office, Ran
 
 from dphist_pipeline import approvals, stages
 from dphist_pipeline.privacy.private_counts import PrivateCounts
+from dphist_pipeline.store import Key, Store
 
 REJECT = ("reject", "wards", "all", "--reason", "wrong ward codes")
 
@@ -41,7 +42,8 @@ def approve(office: Office) -> tuple:
 
 def drawn(office: Office) -> list:
     """Files in the confidential store: what waits, or was left over."""
-    return [path for path in office.store.glob("confidential/**/*") if path.is_file()]
+    files = [path for path in office.store.glob("confidential/**/*") if path.is_file()]
+    return [path for path in files if "rejected" not in path.relative_to(office.store).parts]
 
 
 def spent(office: Office) -> str:
@@ -178,3 +180,57 @@ def test_what_is_rejected_while_a_door_draws_leaves_nothing_that_was_drawn(tmp_p
     assert "was rejected on" in refusal(office, "release", office.folder / "spec.yaml")
     assert not drawn(office) and not office.published().exists()
     assert spent(office) == "1/2"
+
+
+def test_a_ledger_put_back_to_before_the_rejection_is_noticed_and_nothing_is_drawn_again(office):
+    before = (office.store / "ledger.sqlite").read_bytes()
+    run(office, *REJECT)
+    (office.store / "ledger.sqlite").write_bytes(before)
+    for words in (("release", office.folder / "spec.yaml"), approve(office), ("ledger", "verify")):
+        assert " as confidential/rejected/wards/all/1.json states it" in refusal(office, *words)
+    assert not drawn(office)
+
+
+def test_a_damaged_witness_of_a_rejection_is_refused(office):
+    run(office, *REJECT)
+    (office.store / "confidential/rejected/wards/all/1.json").write_text("{")
+    assert "has a damaged confidential/rejected/wards/all/1.json" in refusal(office, "ledger", "verify")
+
+
+def test_a_rejection_that_was_cut_short_is_finished_by_the_next_command(office, monkeypatch):
+    # As after a kill: the ledger says so, and what was drawn is still there.
+    with monkeypatch.context() as patch:
+        patch.setattr(approvals, "finish_rejections", lambda store, ledger: None)
+        run(office, *REJECT)
+    assert drawn(office)
+    assert "was rejected on" in refusal(office, "release", office.folder / "spec.yaml")
+    assert not drawn(office) and (office.store / "confidential/rejected/wards/all/1.json").is_file()
+
+
+def test_what_is_published_is_not_rejected_though_the_ledger_forgot_that(office):
+    charged = (office.store / "ledger.sqlite").read_bytes()
+    run(office, *approve(office))
+    (office.store / "ledger.sqlite").write_bytes(charged)
+    assert "the ledger does not say so" in refusal(office, "ledger", "verify")
+    assert "was published already" in refusal(office, *REJECT)
+    assert drawn(office) and office.published().exists()
+    run(office, "withdraw", "wards", "all", "--reason", "wrong ward codes")
+    run(office, "ledger", "verify")
+
+
+def test_a_rejected_revision_does_not_stand_in_the_way_of_what_was_published(office):
+    run(office, *approve(office))
+    shown = {path: path.read_bytes() for path in office.store.glob("public/wards/**/*.parquet")}
+    run(office, "release", office.folder / "spec.yaml", "--revise", "--reason", "late records")
+    run(office, *REJECT, "--revision", "2")
+    assert "Already published" in run(office, "release", office.folder / "spec.yaml").out
+    assert {path: path.read_bytes() for path in office.store.glob("public/wards/**/*.parquet")} == shown
+    again = refusal(office, "release", office.folder / "spec.yaml", "--revise", "--reason", "late records")
+    assert "was rejected on" in again and "for a reason that was not given before" in again
+
+
+def test_a_cube_that_is_kept_for_later_steps_goes_with_the_rejection(office):
+    kept = Store.open(office.store).kept_run(Key("wards", "all", 1), "somebody's run")
+    (kept / "cube.npy").write_bytes(b"counts")
+    run(office, *REJECT)
+    assert not drawn(office)

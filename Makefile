@@ -13,7 +13,8 @@ demo: $(READY)  ## a synthetic population and hospital, released through Dagster
 
 ui: $(READY)  ## Dagster's page with the demo's runs
 	@test -d demo/dagster_home || { echo "there is nothing to show yet: run make demo first"; exit 1; }
-	DAGSTER_HOME=$(CURDIR)/demo/dagster_home DPHIST_STORE=$(CURDIR)/demo/store PATH=$(CURDIR)/$(BIN):$$PATH \
+	DAGSTER_HOME=$(CURDIR)/demo/dagster_home DPHIST_STORE=$(CURDIR)/demo/store \
+	  VIRTUAL_ENV=$(CURDIR)/.venv PATH=$(CURDIR)/$(BIN):$$PATH \
 	  $(BIN)/dg dev --host 127.0.0.1 --port $(DPHIST_PORT)
 
 test: $(READY)  ## the tests, on as many processors as there are, up to four
@@ -24,7 +25,7 @@ check: $(READY)  ## format, lint, types, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/dg check defs
+	VIRTUAL_ENV=$(CURDIR)/.venv PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/dg check defs
 
 soak: $(READY)  ## the long tests
 	$(BIN)/python -m pytest -m soak

@@ -124,7 +124,7 @@ def show(store: Store) -> None:
     for period, visits, lower, upper in rows:
         table.add_row(period, f"{visits:,.0f}", f"{lower:,.0f} to {upper:,.0f}")
     console.print(table)
-    console.print(f"Residents: {total[0]:,.0f} (by dpcube; 95 % by noisy cells: {total[1]:,.0f} to {total[2]:,.0f})")
+    console.print(residents(*total))
     console.print("\nWhat was spent, once and for all:")
     for account in store.ledger().accounts():
         statement = store.ledger().statement(account.name)
@@ -137,6 +137,14 @@ def show(store: Store) -> None:
     console.print(f"Catalogue for SQL  {catalogue.relative_to(PROJECT)}")
     console.print("\nAsk it:   .venv/bin/dphist answer weekly_admissions --store demo/store")
     console.print("See it:   make ui     (Dagster's page, with the runs of this demo)")
+
+
+def residents(estimate: float, lower: float, upper: float) -> str:
+    """The estimated total, and why it lies outside of its interval where it does."""
+    told = f"Residents: {estimate:,.0f} (by dpcube; 95 % by noisy cells: {lower:,.0f} to {upper:,.0f})"
+    if lower <= estimate <= upper:
+        return told
+    return f"{told}\n  (dpcube smooths its total; the interval is that of the unbiased count)"
 
 
 if __name__ == "__main__":

@@ -113,32 +113,33 @@ def approval(spec: ReleaseSpec, ledger: Ledger, charge: Charge, key: Key) -> dic
     return {}
 
 
-def revision_meant(spec: ReleaseSpec, ledger: Ledger, period: str, named: bool, revision: int | None) -> int | None:
-    """The revision that an approval is about, the latest where none is named; None before any was charged.
+def meant(spec: ReleaseSpec, ledger: Ledger, period: str | None, revision: int | None) -> tuple[str | None, int | None]:
+    """Period and revision that an approval is about: as named, else of the only one that waits, as far as there is one.
 
     Args:
         spec: as released.
         ledger: that holds its charges.
-        period: key of the period that is meant.
-        named: whether somebody named it.
+        period: its key, if somebody named it.
         revision: if somebody named one.
 
     Raises:
-        SayWhich: what was not named leaves room for another one that waits.
+        SayWhich: several wait, or one that a later revision has taken the place of.
         NothingToDecide: there is no such revision.
     """
-    made = [charge.revision for charge in ledger.charges(spec.release, period)]
-    if revision not in (None, *made):
-        raise NothingToDecide(Key(spec.release, period, 1), f"there is no revision {revision}")
-    meant = revision or max(made, default=None)
     waiting = [
         charge
         for charge in ledger.unpublished(spec.release)
-        if waits(spec, charge) and (not named or charge.period == period) and revision in (None, charge.revision)
+        if waits(spec, charge) and period in (None, charge.period) and revision in (None, charge.revision)
     ]
-    if any((charge.period, charge.revision) != (period, meant) for charge in waiting):
+    if len(waiting) == 1:
+        period = waiting[0].period
+    made = [charge.revision for charge in ledger.charges(spec.release, period)] if period is not None else []
+    if period is not None and revision not in (None, *made):
+        raise NothingToDecide(Key(spec.release, period, 1), f"there is no revision {revision}")
+    latest = revision or max(made, default=None)
+    if len(waiting) > 1 or any(charge.revision != latest for charge in waiting):
         raise SayWhich(spec.release, [f"--period {charge.period} --revision {charge.revision}" for charge in waiting])
-    return meant
+    return period, latest
 
 
 def reject(store: Store, release: str, period: str, reason: str, revision: int | None = None) -> Key:

@@ -40,7 +40,8 @@ def publish(
         kept = ("release", "period", "revision", "approved")
         print_json({**{name: made.audit.get(name) for name in kept}, "path": str(made.path)})
         return
-    print_release(made.audit, made.replayed, made.path, opened.ledger().statement(checked.account))
+    statement = opened.ledger().statement(checked.account)
+    print_release(made.audit, made.replayed, made.path, statement, charged=False)
 
 
 def reject(

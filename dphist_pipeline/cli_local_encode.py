@@ -42,7 +42,7 @@ def encode(
     output: Annotated[Path, typer.Option(metavar="FILE", help="A new Parquet file with the reports to send.")],
     limit: Annotated[
         str | None,
-        typer.Option(metavar="EPSILON", help="The most that a contributor ever spends; fixed with the record."),
+        typer.Option(metavar="EPSILON", help="The most that a contributor ever spends; fixed by the first answer."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -105,6 +105,8 @@ def _read_question(path: Path) -> Question:
     """The question in a curator's file; a spec asks one, too."""
     from dphist_pipeline.local.question import LONGEST_QUESTION, Question, QuestionRefused
 
+    if path.suffix.casefold() in (".csv", ".parquet"):
+        raise QuestionRefused(f"{path} is a table of values; QUESTION comes first, then VALUES")
     if path.suffix.casefold() != ".json":
         from dphist_pipeline.local.collection import load_collection
         from dphist_pipeline.local.partition import question_of

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dphist_pipeline import stages
+from dphist_pipeline.approvals import AwaitsApproval, approval
 from dphist_pipeline.publishing.release_files import values_digest
 from dphist_pipeline.releases import Release
 from dphist_pipeline.stages import Attempt, CubeMissing, Paid
@@ -55,6 +56,16 @@ def sanitize_cube(attempt: Attempt, run: str) -> str:
         return values_digest(stages.estimate(attempt, load, folder).estimate)
     finally:
         attempt.store.forget(folder)
+
+
+def what_it_waits_for(attempt: Attempt) -> str | None:
+    """What a person must do before it is published, if anything."""
+    if attempt.charge is not None and stages.replayed(attempt) is None:
+        try:
+            approval(attempt.spec, attempt.ledger, attempt.charge, attempt.key)
+        except AwaitsApproval as waiting:
+            return str(waiting)
+    return None
 
 
 def releasable(attempt: Attempt, digest: str) -> dict[str, bool]:

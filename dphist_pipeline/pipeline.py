@@ -6,6 +6,7 @@ and period once, the journal keeps the first answer of every door, and all files
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -74,7 +75,7 @@ def publish(
         spec: as released.
         store: that holds its answers.
         approved_by: a name; everybody can read it.
-        period: as for `release`.
+        period: as for `release`; when left out, that of the only one that waits.
         revision: the latest when left out.
         now: as for `release`.
         progress: as for `release`.
@@ -84,13 +85,14 @@ def publish(
         NothingToDecide: it was never drawn, or publishes by itself.
     """
     store, now = store if isinstance(store, Store) else Store.open(Path(store)), now or datetime.now(UTC)
-    key = stages.chosen_period(spec, period, now).key
-    revision = approvals.revision_meant(spec, store.ledger(), key, period is not None, revision)
-    attempt = stages.begin(spec, store, key, now, "", progress, revision)
+    unnamed = period is None and spec.period != "none"
+    named = None if unnamed else stages.chosen_period(spec, period, now).key
+    named, revision = approvals.meant(spec, store.ledger(), named, revision)
+    attempt = stages.begin(spec, store, named, now, "", progress, revision)
     if not approvals.waits(spec, attempt.charge):
         raise NothingToDecide(attempt.key, "it publishes by itself; `publish: manual` in its spec would hold it back")
     with store.run(attempt.key) as folder:
-        drawn = stages.answered(attempt, folder) is not None
+        drawn = stages.answered(replace(attempt, progress=lambda step: None), folder) is not None
     if attempt.charge is None or not drawn:
         raise NothingToDecide(attempt.key, "it was not drawn yet, or not to its end; run `dphist release` first")
     published = attempt.ledger.published_digest(attempt.charge) is not None

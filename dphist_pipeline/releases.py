@@ -8,6 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from dphist_pipeline.errors import DphistError
+
 if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
@@ -22,6 +24,17 @@ if TYPE_CHECKING:
     Box = Mapping[str, Wanted]
 
 _ALL: Mapping[str, Any] = MappingProxyType({})
+
+
+class NotARelease(DphistError):
+    """Something else where a release is asked for, such as the day of its period."""
+
+    def __init__(self, given: object, name: str) -> None:
+        self.given = type(given).__name__
+        super().__init__(
+            f"change_since compares with a Release, not with a {self.given}: "
+            f"give it Release.published(Store.open(FOLDER), {name!r}, PERIOD)"
+        )
 
 
 @dataclass(frozen=True)
@@ -51,6 +64,10 @@ class Release:
 
         folder = latest_revision(store.public, name, period)
         return cls(folder, read_audit(folder), replayed=True)
+
+    def __repr__(self) -> str:
+        facts = self.audit
+        return f"<Release {facts['release']}, period {facts['period']}, revision {facts['revision']}, in {self.path}>"
 
     @property
     def table(self) -> pl.DataFrame:
@@ -102,6 +119,8 @@ class Release:
         """What the count in a box changed by since another publication, with its error bar."""
         from dphist_pipeline.answering.ratios import change
 
+        if not isinstance(earlier, Release):
+            raise NotARelease(earlier, self.audit["release"])
         return change(earlier._cells(), self._cells(), box)
 
     def band(self, level: float = 0.95, box: Box = _ALL) -> pl.DataFrame:

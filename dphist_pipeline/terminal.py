@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,8 +15,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dphist_pipeline.privacy.ledger import Statement, as_text
+from dphist_pipeline.privacy.ledger import Note, Statement, as_text
+from dphist_pipeline.spec.loading import project_folder
 from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.store import store_folder
 
 # Lines are never cut or wrapped: paths and commands stay whole, to be copied.
 out = Console(highlight=False, soft_wrap=True)
@@ -66,11 +69,14 @@ def progress_bar(total: int, quiet: bool) -> Iterator[Callable[[str], None]]:
         yield step
 
 
-def print_release(audit: dict[str, Any], replayed: bool, path: Path, statement: Statement) -> None:
+def print_release(
+    audit: dict[str, Any], replayed: bool, path: Path, statement: Statement, charged: bool = True
+) -> None:
+    """What was published just now, or before, and whether this call charged anything unless it was a replay."""
     period = "" if audit["period"] == "all" else f", period {audit['period']}"
     done = "Already published" if replayed else "Published"
     out.print(f"[green]✓[/] {done}: {audit['release']}{period}, revision {audit['revision']}")
-    spent = "nothing now" if replayed else f"epsilon {as_text(Fraction(audit['epsilon']))}"
+    spent = "nothing now" if replayed or not charged else f"epsilon {as_text(Fraction(audit['epsilon']))}"
     print_facts(
         {
             "spent": f"{spent}; account {statement.account.name} has {as_text(statement.left)} left of "
@@ -78,8 +84,20 @@ def print_release(audit: dict[str, Any], replayed: bool, path: Path, statement: 
             "files": str(path),
         }
     )
-    query = f"SELECT * FROM '{path / 'histogram.parquet'}'"
-    out.print(f"\nLook at it:  duckdb -c {escape(json.dumps(query))}")
+    root = path.parents[3]
+    usual = store_folder(None, project_folder(Path.cwd() / "spec.yaml")).resolve() == root.resolve()
+    store = [] if usual else ["--store", _from_here(root)]
+    day = [] if audit["period"] == "all" else ["--period", audit["period"]]
+    asked = ["dphist", "answer", audit["release"], *day, *store]
+    query = ["duckdb", "-readonly", _from_here(path.parents[2] / "catalog.duckdb"), "-c", f"FROM {audit['release']}"]
+    out.print(f"\nAsk it:       {escape(shlex.join(asked))}")
+    out.print(f"With DuckDB:  {escape(shlex.join(query))}")
+
+
+def _from_here(path: Path) -> str:
+    """A path as short as it can be typed."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def print_statement(statement: Statement, as_json: bool) -> None:
@@ -108,11 +126,17 @@ def print_statement(statement: Statement, as_json: bool) -> None:
                     as_text(charge.epsilon),
                     charge.charged_at[:10],
                     statement.states[charge.number],
-                    charge.reason,
+                    "; ".join(
+                        [*filter(None, [charge.reason]), *map(_said, statement.notes[charge.number])],
+                    ),
                 )
                 for charge in statement.charges
             ],
         )
+
+
+def _said(note: Note) -> str:
+    return f"approved by {note.text}" if note.kind == "approved" else f"{note.kind}: {note.text}"
 
 
 def statement_facts(statement: Statement) -> dict[str, Any]:
@@ -135,6 +159,10 @@ def statement_facts(statement: Statement) -> dict[str, Any]:
                 "charged_at": charge.charged_at,
                 "state": statement.states[charge.number],
                 "reason": charge.reason,
+                "notes": [
+                    {"kind": note.kind, "text": note.text, "at": note.made_at}
+                    for note in statement.notes[charge.number]
+                ],
             }
             for charge in statement.charges
         ],

@@ -236,13 +236,16 @@ def _sanitized(spec: ReleaseSpec, specs: Mapping[str, dg.AssetSpec], partitions:
         name=f"{spec.release}_sanitize", specs=[specs["sanitized"]], check_specs=[gate], partitions_def=partitions
     )
     def sanitize(context: dg.AssetExecutionContext) -> Iterator[Any]:
-        def work() -> tuple[str, dict[str, bool]]:
+        def work() -> tuple[str, str | None, dict[str, bool]]:
             digest = handover.sanitize_cube(_attempt(spec, context), context.run.run_id)
             attempt = _attempt(spec, context)
-            return attempt.charge.hash if attempt.charge else "", handover.releasable(attempt, digest)
+            charged = attempt.charge.hash if attempt.charge else ""
+            return charged, handover.what_it_waits_for(attempt), handover.releasable(attempt, digest)
 
         # No digest of values: they may wait for a person, or be rejected, and few of them could be found from it.
-        charged, found = _withheld("sanitizing", work)
+        charged, waiting, found = _withheld("sanitizing", work)
+        if waiting is not None:
+            context.log.info(waiting)
         yield dg.MaterializeResult(asset_key=specs["sanitized"].key, data_version=dg.DataVersion(charged[:32]))
         yield dg.AssetCheckResult(
             passed=all(found.values()), asset_key=specs["sanitized"].key, check_name=gate.name, metadata=dict(found)

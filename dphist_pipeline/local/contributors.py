@@ -11,20 +11,20 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import uuid
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.files import make_folder, sync_folder, write_durably
+from dphist_pipeline.files import make_folder, sync_folder
 from dphist_pipeline.local.contributor import RecordUnusable
 from dphist_pipeline.local.encoding import encode, report_ids, sent
 from dphist_pipeline.local.kept_answers import KeptAnswers, who_spent
@@ -79,25 +79,18 @@ class Contributors:
 
     @classmethod
     def open(cls, folder: Path, limit: Fraction | None) -> Contributors:
-        """The records in a folder, begun there if there are none and a limit is given.
+        """The records in a folder; if there are none and a limit is given, it is fixed there with the first answer.
 
         Raises:
             RecordUnusable: there are none and no limit is given, another limit was, or they are damaged.
         """
-        known = folder / LIMIT
-        if not known.exists():
-            if limit is None:
-                raise RecordUnusable(folder, "is not there yet: begin one with a limit, as in --limit 5")
-            _begin(folder, limit)
+        agreed = _agreed_limit(folder, limit)
         try:
-            fixed = Fraction(json.loads(known.read_bytes())["limit"])
-        except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
-            fixed = None
-        if fixed is None or fixed <= 0:
-            raise RecordUnusable(folder, f"has a damaged {LIMIT}; restore it. Without it nothing is answered")
-        if limit not in (None, fixed):
-            raise RecordUnusable(folder, f"was begun with a limit of {fixed}, and keeps it: leave out --limit")
-        return cls(folder, fixed)
+            if not (folder / LIMIT).exists():
+                make_folder(folder)
+        except OSError as error:
+            raise RecordUnusable(folder, f"cannot be made ({error.strerror})") from error
+        return cls(folder, agreed)
 
     def answer(self, question: Question, names: Sequence[str], values: NDArray[np.float64]) -> Answers:
         """The reports of contributors to a question; drawn for those who did not answer it yet, and durable.
@@ -113,6 +106,7 @@ class Contributors:
         """
         asked, rows = _by_contributor(names, values, question.values)
         with self._held():
+            _agreed_limit(self.folder, self.limit)  # somebody else may have answered first, with another
             known = self._answered(question)
             spent = self._spent(question)
             answered = set(known.contributors)
@@ -122,7 +116,9 @@ class Contributors:
                 raise AllReachedTheirLimit(question, self.limit)
             if able:
                 known = known.joined(_drawn(question, [asked[place] for place in able], rows[able]))
-                self._keep(question, known)
+                if not _anybody_answered(self.folder):
+                    self._keep(LIMIT, lambda file: file.write(json.dumps({"limit": str(self.limit)}).encode() + b"\n"))
+                self._keep(self._file(question).name, lambda file: known.write(question, file))
         chosen = known.of(set(asked))
         order = np.lexsort(chosen.ids.T[::-1])  # ids are random
         order = order[chosen.are_sent[order]]
@@ -176,17 +172,17 @@ class Contributors:
                     spent[name] += epsilon
         return spent
 
-    def _keep(self, question: Question, known: KeptAnswers) -> None:
-        """Replaces the file of a question, whole or not at all; to be called while it is held."""
+    def _keep(self, name: str, write: Callable[[BinaryIO], object]) -> None:
+        """Replaces a file of the folder, whole or not at all; to be called while it is held."""
         draft = self.folder / DRAFT
         try:
             draft.unlink(missing_ok=True)  # of a program that was killed before it gave anything away
             handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "wb") as file:
-                known.write(question, file)
+                write(file)
                 file.flush()
                 os.fsync(file.fileno())
-            draft.replace(self._file(question))
+            draft.replace(self.folder / name)
             sync_folder(self.folder)
         except OSError as error:
             raise RecordUnusable(
@@ -221,17 +217,31 @@ def _by_contributor(
     return known, rows
 
 
-def _begin(folder: Path, limit: Fraction) -> None:
-    """Makes the folder of new records, whole or not at all, even while somebody else does."""
-    try:
-        make_folder(folder)
-        if any(folder.glob("*.parquet")) and not (folder / LIMIT).exists():
+def _anybody_answered(folder: Path) -> bool:
+    return any(folder.glob("*.parquet"))
+
+
+def _agreed_limit(folder: Path, wanted: Fraction | None) -> Fraction:
+    """The limit of the records in a folder: as wanted until somebody answers, from then on as it was fixed.
+
+    It is on the disk before the first answer, so one without answers is of a program that gave nothing away.
+    """
+    answered = _anybody_answered(folder)  # looked at first: who answers in between has fixed the limit before
+    known = folder / LIMIT
+    if not known.exists():
+        if answered:
             raise RecordUnusable(folder, f"has files, and no {LIMIT}; restore it, or name a new folder")
-        draft = folder / f".{uuid.uuid4().hex}"
-        write_durably(draft, json.dumps({"limit": str(limit)}).encode() + b"\n")
-        with suppress(FileExistsError):  # somebody else began it just now
-            os.link(draft, folder / LIMIT)
-        draft.unlink()
-        sync_folder(folder)
-    except OSError as error:
-        raise RecordUnusable(folder, f"cannot be made ({error.strerror})") from error
+        if wanted is None:
+            raise RecordUnusable(folder, "is not there yet: begin one with a limit, as in --limit 5")
+        return wanted
+    try:
+        fixed = Fraction(json.loads(known.read_bytes())["limit"])
+    except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
+        fixed = None
+    if fixed is None or fixed <= 0:
+        raise RecordUnusable(folder, f"has a damaged {LIMIT}; restore it. Without it nothing is answered")
+    if wanted is None or wanted == fixed:
+        return fixed
+    if answered:
+        raise RecordUnusable(folder, f"was begun with a limit of {fixed}, and keeps it: leave out --limit")
+    return wanted

@@ -18,7 +18,6 @@ import numpy as np
 
 from dphist_pipeline.answering import building
 from dphist_pipeline.answering.catalogue import holds
-from dphist_pipeline.answering.published import TakenBack
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimate import Estimate
 from dphist_pipeline.local.collection import CollectionSpec
@@ -60,6 +59,25 @@ class ReportsChanged(DphistError):
             f"release '{key.release}', period {key.period}, revision {key.revision} is published, and these reports, "
             "or this spec, give something else. Reports cost nothing more: publish a new revision with "
             "dphist local publish SPEC --revise --reason TEXT"
+        )
+
+
+class ConsumersTakenBack(DphistError):
+    """Publications of a collection that their office has withdrawn; its other consumers have theirs."""
+
+    def __init__(self, collection: str, withdrawn: Sequence[Release], made: Sequence[Release]) -> None:
+        self.collection = collection
+        self.withdrawn, self.published = ([str(one.audit["release"]) for one in ones] for ones in (withdrawn, made))
+        marked = "".join(
+            f"release '{one['release']}', period {one['period']}, revision {one['revision']} was withdrawn on "
+            f"{one['withdrawn']['at'][:10]}: {one['withdrawn']['reason']}. "
+            for one in (each.audit for each in withdrawn)
+        )
+        super().__init__(
+            f"{marked}Not published anew: {', '.join(self.withdrawn)}; "
+            f"published: {', '.join(self.published) or 'none'}. "
+            f"A new revision of all consumers of '{collection}' costs nothing more: "
+            "dphist local publish SPEC --revise --reason TEXT, with a TEXT that was not given before"
         )
 
 
@@ -142,25 +160,29 @@ def publish_collection(
     Raises:
         ReportsChanged: something else is published, and no reason for a revision is given.
         TakenByARelease: a name is taken; nothing was published.
-        TakenBack: what is meant was withdrawn.
+        ConsumersTakenBack: what is meant was withdrawn, of some consumers; the others are published.
     """
     if reason:
         refuse_no_reason(f"collection '{spec.collection}': a revision", reason)
     store = store if isinstance(store, Store) else Store.open(Path(store))
     store.sweep()
-    made = []
+    made: list[Release] = []
+    withdrawn: list[Release] = []
     for consumer in spec.consumers:
         _refuse_taken(spec, store, spec.release_of(consumer))
     for number, consumer in enumerate(spec.consumers):
         if only in (None, consumer.name):
             progress(f"publishing {spec.release_of(consumer)}")
-            made.append(_publish(spec, store, counted, number, reason))
+            release = _publish(spec, store, counted, number, reason)
+            (withdrawn if "withdrawn" in release.audit else made).append(release)
     if not _catalogued(store, made):
         progress("updating the catalogue")
         key = Key(spec.release_of(spec.consumers[0]), spec.round, 1)
         with store.run(key) as scratch, store.building():
             if not _catalogued(store, made):  # whoever built just now may have had them
                 building.build_apart(store.public, scratch)
+    if withdrawn:
+        raise ConsumersTakenBack(str(spec.collection), withdrawn, made)
     return made
 
 
@@ -193,9 +215,8 @@ def _publish(spec: CollectionSpec, store: Store, counted: Counted, number: int, 
     audit = read_audit(path)
     if reason and audit["reason"] != reason:  # somebody else made that revision a moment ago
         return _publish(spec, store, counted, number, reason)
-    if "withdrawn" in audit:
-        raise TakenBack(audit)
-    if (audit["values_digest"], audit["spec_digest"]) != (values_digest(estimate), spec.digest):
+    same = (audit["values_digest"], audit["spec_digest"]) == (values_digest(estimate), spec.digest)
+    if not same and "withdrawn" not in audit:
         raise ReportsChanged(key)
     return Release(path, audit, replayed)
 

@@ -93,6 +93,7 @@ class Books:
             left=account.total - spent,
             charges=charges,
             states={charge.number: self._state(charge) for charge in charges},
+            notes={charge.number: [*self.notes.get(charge.number, {}).values()] for charge in charges},
         )
 
     def _state(self, charge: Charge) -> str:

@@ -73,6 +73,7 @@ class Statement:
     """An account's standing: `spent` and `left` in `year` if it renews yearly, else ever.
 
     `states`: by number of a charge, what became of it: unpublished, waits, approved, published, rejected, withdrawn.
+    `notes`: by number, what was said about it, in order.
     """
 
     account: Account
@@ -83,6 +84,7 @@ class Statement:
     left: Fraction
     charges: list[Charge]
     states: dict[int, str] = field(default_factory=dict)
+    notes: dict[int, list[Note]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

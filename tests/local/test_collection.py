@@ -250,12 +250,15 @@ def test_all_mistakes_come_in_one_message(load: Load) -> None:
     ("content", "says"),
     [
         ("", "the file is empty; it needs `type: dphist_pipeline.LocalCollection`"),
-        ("- a\n", "must be a mapping with `type: dphist_pipeline.LocalCollection`"),
+        (
+            "name,salary\nANNA,1\n",
+            "no YAML spec of a collection, which is UTF-8 text with `type: dphist_pipeline.Local",
+        ),
         ("type: dphist_pipeline.HistogramRelease\nattributes: {}\n", "use the commands without `local`"),
         ("type: dphist_pipeline.LocalCollections\nattributes: {}\n", "type: must be dphist_pipeline.LocalCollection"),
         ("type: dphist_pipeline.LocalCollection\n", "attributes: must be a mapping"),
-        ("attributes: {}\n", "type: must be dphist_pipeline.LocalCollection, and is missing"),
-        ("a: 1\na: 2\n", "the key 'a' was already given in line 1"),
+        ("attributes: {}\n", "no YAML spec of a collection"),
+        ("ANNA: 1\nANNA: 2\n", "no YAML spec of a collection"),
     ],
 )
 def test_a_file_that_is_no_collection_is_refused(load: Load, content: str, says: str) -> None:

@@ -101,10 +101,36 @@ def test_the_limit_may_be_reached_exactly_in_fractions(tmp_path: Path) -> None:
 
 
 def test_a_refusal_leaves_everything_as_it_is(tmp_path: Path) -> None:
-    opened(tmp_path, 1)
+    answered(tmp_path, ["dan"], limit=1)
     before = content(tmp_path)
     with pytest.raises(AllReachedTheirLimit):
         answered(tmp_path, PEOPLE, THRICE, None)
+    assert content(tmp_path) == before
+
+
+def test_a_limit_that_lets_nobody_answer_is_not_kept(tmp_path: Path) -> None:
+    with pytest.raises(AllReachedTheirLimit):
+        answered(tmp_path, PEOPLE, THRICE, 1)
+    assert content(tmp_path) == {}
+    assert len(answered(tmp_path, PEOPLE, THRICE, 5).ids) == 9
+    assert json.loads(content(tmp_path)[LIMIT]) == {"limit": "5"}
+
+
+def test_a_limit_without_answers_gives_way_to_another(tmp_path: Path) -> None:
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / LIMIT).write_text('{"limit": "1"}')  # of a program that was killed before it answered
+    with pytest.raises(AllReachedTheirLimit):
+        answered(tmp_path, PEOPLE, THRICE, None)
+    answered(tmp_path, PEOPLE, THRICE, 5)
+    assert json.loads(content(tmp_path)[LIMIT]) == {"limit": "5"}
+
+
+def test_of_two_limits_at_once_the_first_that_answers_holds(tmp_path: Path) -> None:
+    late = opened(tmp_path, 50)
+    answered(tmp_path, ["ann"], limit=5)
+    before = content(tmp_path)
+    with pytest.raises(RecordUnusable, match="begun with a limit of 5, and keeps it"):
+        late.answer(THRICE, ["ann"], np.zeros(1))
     assert content(tmp_path) == before
 
 
@@ -116,7 +142,8 @@ def test_nobody_asked_is_nobody_answered(tmp_path: Path) -> None:
 def test_a_limit_begins_a_record_once_and_stays(tmp_path: Path) -> None:
     with pytest.raises(RecordUnusable, match="begin one with a limit"):
         opened(tmp_path, None)
-    assert opened(tmp_path, 5).limit == opened(tmp_path, None).limit == opened(tmp_path, 5).limit == 5
+    answered(tmp_path, PEOPLE, limit=5)
+    assert opened(tmp_path, None).limit == opened(tmp_path, 5).limit == 5
     with pytest.raises(RecordUnusable, match="begun with a limit of 5, and keeps it"):
         opened(tmp_path, 6)
 
@@ -195,10 +222,11 @@ def test_programs_that_ask_at_once_draw_once(tmp_path: Path) -> None:
 
 def _killed(folder: Path, at: str, names: list[str]) -> None:
     """Answers in a child that is killed at a step."""
+    contributors = opened(folder)
     child = os.fork()
     if child == 0:
         setattr(module.os if at == "fsync" else Path, at, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
-        answered(folder, names)
+        contributors.answer(ASKED, names, np.zeros(len(names)))
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
@@ -211,6 +239,24 @@ def test_who_is_killed_before_the_record_is_there_gave_nothing_away(tmp_path: Pa
     more = answered(tmp_path, [*PEOPLE, "dan"])
     assert first < set(pairs(more)) and more.contributors == 4
     assert DRAFT not in content(tmp_path)
+
+
+@pytest.mark.parametrize("at", ["fsync", "replace"])
+def test_who_is_killed_before_the_limit_is_there_binds_nobody(tmp_path: Path, at: str) -> None:
+    _killed(tmp_path, at, PEOPLE)
+    assert list(content(tmp_path)) == [DRAFT]
+    assert len(answered(tmp_path, PEOPLE, THRICE, 4).ids) == 9
+    assert json.loads(content(tmp_path)[LIMIT]) == {"limit": "4"}
+
+
+def test_the_limit_is_on_the_disk_before_the_first_answer(tmp_path: Path) -> None:
+    child = os.fork()
+    if child == 0:
+        module.sync_folder = lambda folder: os.kill(os.getpid(), signal.SIGKILL)
+        answered(tmp_path, PEOPLE)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert list(content(tmp_path)) == [LIMIT]
 
 
 def test_who_is_killed_after_the_record_is_there_gives_the_same_again(tmp_path: Path) -> None:
@@ -303,6 +349,7 @@ def test_a_damaged_record_of_another_question_answers_nothing(tmp_path: Path, da
 
 def test_a_record_that_cannot_be_written_gives_nothing_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     contributors = opened(tmp_path)
+    contributors.answer(THRICE, ["dan"], np.zeros(1))
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -311,7 +358,7 @@ def test_a_record_that_cannot_be_written_gives_nothing_away(tmp_path: Path, monk
     with pytest.raises(RecordUnusable, match="No space left on device"):
         contributors.answer(ASKED, PEOPLE, np.zeros(3))
     monkeypatch.undo()
-    assert list(content(tmp_path)) == [DRAFT, LIMIT]
+    assert set(content(tmp_path)) == {DRAFT, LIMIT, f"{THRICE.digest}.parquet"}
     assert len(contributors.answer(ASKED, PEOPLE, np.zeros(3)).ids) == 3
     assert json.loads(content(tmp_path)[LIMIT]) == {"limit": "5"}
 

@@ -218,6 +218,25 @@ def test_reports_go_nowhere_but_into_a_new_file(local: LocalOffice) -> None:
     assert (local.folder / "reports" / "there.parquet").read_text() == "kept"
 
 
+@pytest.mark.parametrize(
+    ("named", "says"),
+    [
+        ("people.csv", "QUESTION comes first, then VALUES"),
+        ("people.json", "not valid JSON"),
+        ("people", "no YAML spec"),
+    ],
+)
+def test_values_in_place_of_a_question_are_refused_without_a_word_of_them(
+    local: LocalOffice, named: str, says: str
+) -> None:
+    (local.folder / named).write_text("who,age\nANNA,41\n")
+    words = ["--column", "age", "--contributor", "who", "--record", "records", "--output", "a.parquet"]
+    ran = local.office.run("local", "encode", named, "ages.yaml", *words)
+    assert ran.code == 1 and says in ran.err and "ANNA" not in ran.err and "who" not in ran.err
+    ran = local.office.run("local", "plan", named, "--contributors", "1000")
+    assert ran.code == 1 and "no YAML spec of a collection" in ran.err and "ANNA" not in ran.err
+
+
 @pytest.mark.parametrize("limit", ["0", "-1", "five", "1e9999", "nan", ""])
 def test_a_limit_is_a_positive_number(local: LocalOffice, limit: str) -> None:
     ran = encode(local, "--limit", limit)

@@ -23,6 +23,7 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.local import publication
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import (
+    ConsumersTakenBack,
     NoReports,
     ReportsChanged,
     TakenByARelease,
@@ -248,8 +249,9 @@ def test_a_withdrawn_collection_is_marked_and_published_only_by_a_revision(local
     with pytest.raises(WithdrawnOtherwise, match=r"'a wrong question'\. It stands once"):
         pipeline.withdraw(local.store, "ages_city", "all", "another reason")
     for reason in ("", "once more"):
-        with pytest.raises(TakenBack, match="a wrong question"):
+        with pytest.raises(ConsumersTakenBack, match="a wrong question") as refused:
             publish(local, file, reason=reason)
+        assert (refused.value.withdrawn, refused.value.published) == (["ages_city"], ["ages_state"])
     assert local.files() == before
     with pytest.raises(TakenBack):
         read_cells(folders[1])
@@ -262,6 +264,19 @@ def test_a_withdrawn_collection_is_marked_and_published_only_by_a_revision(local
     assert len(pipeline.withdraw(local.store, "ages_city", "all", "wrong as well")) == 3
     assert local.audit("ages_city")["withdrawn"]["reason"] == "a wrong question"
     assert local.audit("ages_city", revision=3)["withdrawn"]["reason"] == "wrong as well"
+
+
+def test_of_a_withdrawn_consumer_the_others_are_published_and_told_apart(local: LocalOffice) -> None:
+    file = local.answered(AGES)
+    publish(local, file, only="city")
+    pipeline.withdraw(local.store, "ages_city", "all", "wrong edges")
+    with pytest.raises(ConsumersTakenBack, match="Not published anew: ages_city; published: ages_state") as refused:
+        publish(local, file)
+    assert "dphist local publish SPEC --revise --reason TEXT" in str(refused.value)
+    (state,) = publish(local, file, only="state")
+    assert state.replayed
+    with pytest.raises(ConsumersTakenBack, match="published: none"):
+        publish(local, file, only="city")
 
 
 @pytest.mark.parametrize("reason", ["", "  ", "x" * 3000, "\ud800"])

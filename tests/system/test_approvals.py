@@ -203,17 +203,21 @@ def test_an_approval_that_may_mean_several_lists_them(waiting):
     assert periods(waiting) == [("wards", 1)] and waiting.published(period=WEEKS[1]).exists()
 
 
-def test_an_approval_of_nothing_named_is_of_the_latest_period_alone(waiting):
-    assert approve(waiting, "--period", WEEKS[0]).code == 0
-    unclear = approve(waiting)
-    assert (unclear.code, "these wait: --period 2024-01-08 --revision 1." in unclear.err) == (1, True)
+def test_an_approval_of_nothing_named_is_of_the_only_one_that_waits(waiting):
     run(waiting, "release", waiting.folder / "spec.yaml")
+    assert approve(waiting, "--period", WEEKS[0]).code == 0
     unclear = approve(waiting)
     assert (unclear.code, "these wait: --period 2024-01-08 --revision 1; --period 20" in unclear.err) == (1, True)
     assert approve(waiting, "--period", WEEKS[1]).code == 0
     latest = approve(waiting, "--json")
     assert latest.code == 0 and latest.json["period"] > WEEKS[1]
     run(waiting, "ledger", "verify")
+
+
+def test_an_earlier_period_that_waits_alone_needs_no_name(waiting):
+    said = approve(waiting, "--period", WEEKS[1])
+    assert (said.code, "nothing now" in said.out, said.err.count("releasing by")) == (0, True, 1)
+    assert approve(waiting, "--json").json["period"] == WEEKS[0]
 
 
 def test_each_of_two_revisions_is_approved_by_its_number(office):

@@ -295,3 +295,5 @@ def test_the_log_tells_of_a_release_that_waits_what_was_charged_and_nothing_of_i
     (made,) = (found for found in events(run) if found.asset_key == key("sanitized"))
     (charge,) = (entry for entry in office.entries() if entry[1] == "charged")
     assert (made.tags or {})["dagster/data_version"] == charge[-1][:32]
+    told = [entry.user_message for entry in instance.all_logs(run.run_id) if "waits for approval" in entry.user_message]
+    assert len(told) == 1 and "dphist publish SPEC --approved-by NAME" in told[0]

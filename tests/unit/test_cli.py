@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 import pytest
-from office import OPEN_HEALTH, Office
+from office import OPEN_HEALTH, RECORDS, Office
 
 from dphist_pipeline import mechanisms, stages
 
@@ -27,7 +27,7 @@ COMMANDS = [
     ["ledger", "verify"],
 ]
 STATEMENT = {"account", "privacy_unit", "neighbours", "renews", "total", "spent", "spent_ever", "left", "charges"}
-CHARGE = {"release", "period", "revision", "epsilon", "charged_at", "state", "reason"}
+CHARGE = {"release", "period", "revision", "epsilon", "charged_at", "state", "reason", "notes"}
 CHECKED = {"release", "mechanism", "axes", "cells", "privacy_unit", "neighbours", "sensitivity", "epsilon"} | {
     *("account", "period", "digest")
 }
@@ -110,6 +110,25 @@ def test_progress_goes_to_standard_error_and_the_outcome_to_standard_output(offi
     assert re.findall(r"· (\w+)", first.err) == steps
     assert "Published: wards, revision 1" in first.out and "epsilon 0.5; account health has 9.5 left of 10" in first.out
     assert (again.err, "Already published" in again.out, "nothing now" in again.out) == ("", True, True)
+
+
+def test_what_was_published_can_be_asked_as_it_says(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    office.opened()
+    monkeypatch.chdir(office.folder)
+    asked, query = office.released().out.splitlines()[-2:]
+    assert asked == "Ask it:       dphist answer wards"
+    assert query == "With DuckDB:  duckdb -readonly store/public/catalog.duckdb -c 'FROM wards'"
+    monkeypatch.chdir("/")
+    asked = office.released().out.splitlines()[-2]
+    assert asked == f"Ask it:       dphist answer wards --store {office.store.relative_to('/')}"
+    assert office.run(*asked.split()[3:]).code == 0
+
+
+def test_the_period_that_was_published_is_the_one_to_ask(office: Office) -> None:
+    office.opened().write_records({**RECORDS, "day": ["2026-01-05"] * 4})
+    office.write_spec(period="week", period_column="day")
+    asked = office.released("--period", "2026-01-05").out.splitlines()[-2]
+    assert "dphist answer wards --period 2026-01-05" in asked
 
 
 def test_paths_and_names_are_never_cut_or_wrapped(office: Office) -> None:

@@ -103,6 +103,8 @@ def test_a_statement_says_what_became_of_every_charge(ledger: Ledger, charge: Ch
     assert states() == ["published"]
     ledger.note(charge, "withdrawn", "wrong codes")
     assert states() == ["withdrawn"]
+    said = ledger.statement(charge.account).notes[charge.number]
+    assert [(note.kind, note.text) for note in said] == [("approved", "Ada"), ("withdrawn", "wrong codes")]
 
 
 def test_a_statement_says_what_was_rejected_and_what_is_not_out_yet(ledger: Ledger, charge: Charge) -> None:

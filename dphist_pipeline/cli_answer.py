@@ -29,7 +29,9 @@ def answer(
     by: Annotated[
         str, typer.Option(metavar="AXIS,AXIS", help="A table by these axes or levels, instead of one number.")
     ] = "",
-    period: Annotated[str | None, typer.Option(metavar="DAY", help="Its first day. Default: the latest.")] = None,
+    period: Annotated[
+        str | None, typer.Option(metavar="DAY", help="Its first day, or 2026-W10. Default: the latest.")
+    ] = None,
     store: Annotated[Path | None, typer.Option("--store", metavar="DIR", help="As for the other commands.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")] = False,
 ) -> None:
@@ -86,13 +88,28 @@ def _show_table(folder: Path, by: list[str], box: Mapping[str, Wanted], facts: d
         rows = [{name: infinite.get(value, value) for name, value in row.items()} for row in rows]
         print_json({**facts, "by": by, "rows": rows})
         return
-    shown = [{name: _shown(value) for name, value in row.items()} for row in rows]
-    hidden = {"noise_error", "basis", *(() if any(row["note"] for row in rows) else ("note",))}
-    header = [name for name in (shown[0] if shown else {}) if name not in hidden]
-    print_table(header, [tuple(row[name] for name in header) for row in shown])
+    notes = list(dict.fromkeys(row["note"] for row in rows if row["note"]))
+    hidden = {"noise_error", "basis", *(() if notes else ("note",))}
+    header = [name for name in (rows[0] if rows else {}) if name not in hidden]
+    print_table(header, [tuple(_shown(row, name, notes) for name in header) for row in rows])
+    for number, note in enumerate(notes, 1):
+        out.print(f"({number}) {note}")
 
 
-def _shown(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:,.10g}" if value == round(value) else f"{value:,.4g}"
-    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+def _shown(row: Mapping[str, Any], column: str, notes: list[str]) -> str:
+    value = row[column]
+    if column == "note":
+        return f"({notes.index(value) + 1})" if value else ""
+    if column in ("estimate", "ci_lower", "ci_upper", "cells"):
+        return "" if value is None else f"{round(value):,}"
+    if value is None:
+        return _without_value(row, column)
+    return f"{value:,}".removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def _without_value(row: Mapping[str, Any], column: str) -> str:
+    """What a table shows of a name that is null: `other`, once for an axis; nothing at open ends, nor for a label."""
+    stem, _, part = column.rpartition("_")
+    open_end = part == "lower" and row.get(f"{stem}_upper") is not None
+    second = (part == "upper" and f"{stem}_lower" in row) or (part == "label" and stem in row)
+    return "" if open_end or second else "other"

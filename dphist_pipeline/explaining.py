@@ -7,7 +7,7 @@ from typing import Any
 
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.privacy.ledger import Statement, as_text
+from dphist_pipeline.privacy.ledger import Statement, UnknownAccount, as_text
 from dphist_pipeline.publishing.tables import OUR_COLUMNS
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.store import Store, store_folder
@@ -107,7 +107,8 @@ def _account(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
     try:
         statement: Statement = Store.open(store_folder(store, spec.base)).ledger().statement(spec.account)
     except DphistError as error:
-        return {"name": spec.account, "known": False, "because": str(error)}
+        told = error.on_terms(spec.privacy_unit, spec.neighbours) if isinstance(error, UnknownAccount) else error
+        return {"name": spec.account, "known": False, "because": str(told)}
     protected = (statement.account.privacy_unit, statement.account.neighbours)
     if protected != (spec.privacy_unit, spec.neighbours):
         because = f"protects {protected[0]} ({protected[1]}), so a release by this spec would be refused"

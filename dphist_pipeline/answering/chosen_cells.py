@@ -18,6 +18,7 @@ End = float | date | str | None
 Wanted = tuple[End, End] | str | None | Sequence[str | None]
 
 
+OTHER = "other"
 ANY_END = ", or ask `Release.answer`, `Release.range` or `dphist answer`, which take any end"
 
 
@@ -62,9 +63,35 @@ def _positions(axis: Axis, box: Mapping[str, Wanted]) -> NDArray[np.int64]:
 def _of_ends(axis: BinnedAxis, wanted: Wanted) -> NDArray[np.int64]:
     if not isinstance(wanted, tuple) or len(wanted) != 2:
         units = "as dates" if isinstance(axis, CalendarAxis) else "in axis units"
-        raise QuestionRefused(axis.name, f"takes a range (low, high) {units}, half-open, None for an open end")
+        problem = f"takes a range (low, high) {units}, half-open, None for an open end"
+        if isinstance(wanted, str):
+            asked = _condition_of(axis, _cell_that_holds(axis, wanted))
+            problem += f"; `=` is for categories, so ask for a bin by its ends: `{asked}`"
+        raise QuestionRefused(axis.name, problem)
     low, high = wanted
     return _of_range(axis, end_of(axis, low, -math.inf), end_of(axis, high, math.inf))
+
+
+def _cell_that_holds(axis: BinnedAxis, text: str) -> int:
+    """The cell with a number or day in it; the first bin where the text is neither, or no cell has it."""
+    with suppress(ValueError, QuestionRefused):
+        end = end_of(axis, text if isinstance(axis, CalendarAxis) else float(text), math.nan)
+        lower, upper = axis.bounds
+        left = axis.closed == "left"
+        inside = (lower <= end) & (end < upper) if left else (lower < end) & (end <= upper)
+        if inside.any():
+            return int(np.argmax(inside))
+    return int(axis.below)
+
+
+def _condition_of(axis: BinnedAxis, cell: int) -> str:
+    """A cell as a condition of `--where`."""
+    low, high = (float(ends[cell]) for ends in axis.bounds)
+    if math.isinf(low):
+        return f"{axis.name} < {written_end(axis, high)}"
+    if math.isinf(high):
+        return f"{axis.name} >= {written_end(axis, low)}"
+    return f"{axis.name} in {_written_range(axis, low, high)}"
 
 
 def end_of(axis: BinnedAxis, end: object, open_end: float) -> float:
@@ -94,7 +121,7 @@ def _of_groups(axis: CategoricalAxis, name: str, groups: tuple[str, ...], wanted
     positions: list[int] = []
     for group in listed:
         inside = [position for position, named in enumerate(groups) if named == group]
-        if group is None and axis.other_cell is not None:
+        if axis.other_cell is not None and (group is None or (group == OTHER and not inside)):
             inside = [axis.other_cell]
         if not inside:
             hint = did_you_mean(group, set(groups))

@@ -1,17 +1,19 @@
 """The small grammar of `dphist answer --where`: conditions on axes, joined by `and`.
 
 age in [60, 80)            a half-open range, in axis units
-age >= 60    age < 80      one end of it
+age >= 60    age < 80      one end of it; the others, > and <=, are refused with the end to ask for
 day >= 2026-03-02          days on a calendar axis
-ward = 'surgery'           a category; quotes may be left out of plain words
+ward = 'surgery'           a category, also with ==; quotes may be left out of plain words
 ward in ('surgery', 'medicine')
-ward is other              the cell for null and undeclared values
+ward is other              the cell for null and undeclared values; also `ward = other`, if nothing is called that
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import date, timedelta
 
 from dphist_pipeline.answering.boxes import Wanted
 from dphist_pipeline.errors import DphistError
@@ -19,7 +21,7 @@ from dphist_pipeline.errors import DphistError
 LONGEST = 2_000
 _TOKEN = re.compile(
     r"\s*(?:(?P<day>\d{4}-\d{2}-\d{2})(?!\w)|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<word>[A-Za-z_]\w*)|'(?P<text>(?:[^']|'')*)'"
-    r"|(?P<sign>>=|<=|[=<>\[\](),]))",
+    r"|(?P<sign>>=|<=|==|[=<>\[\](),]))",
 )
 
 
@@ -68,12 +70,19 @@ class _Parser:
         elif kind == "word" and sign.lower() == "is":
             self._expect("word", "other")
             self._add(axis, None)
-        elif sign == "=":
+        elif sign in ("=", "=="):
             self._add(axis, self._category())
         elif sign == ">=":
             self._end(axis, 0, self._number_or_day())
         elif sign == "<":
             self._end(axis, 1, self._number_or_day())
+        elif sign in (">", "<="):
+            mend = f"{axis} {'>=' if sign == '>' else '<'} {_next(*self._peek())}"
+            raise WhereRefused(
+                self._where,
+                f"'{axis} {sign}' is not known, since ranges hold their lower end and not their upper one; use >= and "
+                f"<, as in `{mend}`, or a range, as in `{axis} in [low, high)`",
+            )
         else:
             raise WhereRefused(self._where, f"after '{axis}' one of in, is, =, >=, < is expected")
 
@@ -147,3 +156,12 @@ class _Parser:
             yield kind, value.replace("''", "'") if kind == "text" else value
             position = match.end()
         yield "end", ""
+
+
+def _next(kind: str, text: str) -> str:
+    """The whole number, or day, that follows the one of a token."""
+    with suppress(ValueError, OverflowError):
+        if kind == "day":
+            return (date.fromisoformat(text) + timedelta(days=1)).isoformat()
+        return str(int(text) + 1)
+    return "END"

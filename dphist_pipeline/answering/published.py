@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,10 @@ from dphist_pipeline.answering.ranges import answer_any_box
 from dphist_pipeline.errors import DphistError, did_you_mean
 from dphist_pipeline.publishing.release_files import published_unbiased, read_audit
 from dphist_pipeline.spec.axes import domain_of
+from dphist_pipeline.spec.periods import PeriodRule
+from dphist_pipeline.spec.refusals import PeriodError
+
+MOST_LISTED = 20
 
 
 class NotPublished(DphistError):
@@ -26,14 +33,15 @@ class NotPublished(DphistError):
 
 
 class TakenBack(DphistError):
-    """A publication that its office has withdrawn."""
+    """A publication that its office has withdrawn; `standing` are the periods that can be asked instead."""
 
-    def __init__(self, audit: Mapping[str, Any]) -> None:
-        self.reason = str(audit["withdrawn"]["reason"])
+    def __init__(self, audit: Mapping[str, Any], standing: Sequence[str] = ()) -> None:
+        self.reason, self.standing = str(audit["withdrawn"]["reason"]), tuple(standing)
+        others = f" (these stand: {', '.join(self.standing[-MOST_LISTED:])})" if standing else ""
         super().__init__(
             f"release '{audit['release']}', period {audit['period']}, revision {audit['revision']} was withdrawn on "
-            f"{audit['withdrawn']['at'][:10]}: {self.reason}. Nothing answers from it; name another period, or publish "
-            "a new revision."
+            f"{audit['withdrawn']['at'][:10]}: {self.reason}. Nothing answers from it; name another period{others}, "
+            "or publish a new revision."
         )
 
 
@@ -46,7 +54,7 @@ def read_cells(folder: Path) -> Cells:
     """
     audit = read_audit(folder)
     if "withdrawn" in audit:
-        raise TakenBack(audit)
+        raise TakenBack(audit, _standing(folder.resolve().parents[1]))
     domain = domain_of(audit["axes"])
     rows = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
     values, unbiased = (column.to_numpy().reshape(domain.shape) for column in rows.columns)
@@ -65,6 +73,9 @@ def answer_published(folder: Path, box: Mapping[str, Wanted]) -> Answer:
 def latest_revision(public: Path, release: str, period: str | None) -> Path:
     """The folder of a release's latest revision, of a period or of its latest period.
 
+    Args:
+        period: its first day, or its week as 2026-W10, if weeks are released.
+
     Raises:
         NotPublished: naming what is there.
     """
@@ -75,9 +86,39 @@ def latest_revision(public: Path, release: str, period: str | None) -> Path:
     # What was asked once comes before all rounds that have a day.
     chosen = period if period is not None else max(periods, key=lambda name: (name != "all", name))
     if chosen not in periods:
+        chosen = _first_day_of_week(public / release, chosen)
+    if chosen not in periods:
         raise NotPublished(f"period of '{release}'", chosen, periods)
-    folder = public / release / f"period={chosen}"
+    return _latest(public / release, chosen)
+
+
+def _latest(release: Path, period: str) -> Path:
+    folder = release / f"period={period}"
     return folder / f"revision={max(_revisions(folder))}"
+
+
+def _standing(release: Path) -> list[str]:
+    """The periods whose latest revision is not withdrawn."""
+    return [period for period in _periods(release) if "withdrawn" not in _facts(release, period, {"withdrawn": {}})]
+
+
+def _first_day_of_week(release: Path, named: str) -> str:
+    """The published week with that number, by its first day, else the name itself; only the audit knows of a length."""
+    with suppress(PeriodError, ValueError, TypeError, KeyError):
+        day = PeriodRule("week", "sunday" if "-EW" in named else "monday", "UTC", 0).named(named).key
+        if day in _periods(release):
+            facts = _facts(release, day, {})
+            start, end = (datetime.fromisoformat(facts[name]).date() for name in ("period_start", "period_end"))
+            return day if (end - start).days == 7 else named
+    return named
+
+
+def _facts(release: Path, period: str, otherwise: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The audit of a period's latest revision as it lies there, unchecked."""
+    with suppress(OSError, ValueError):
+        found: Mapping[str, Any] = json.loads((_latest(release, period) / "audit.json").read_bytes())
+        return found
+    return otherwise
 
 
 def _periods(release: Path) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.privacy.ledger import Statement, as_text
+from dphist_pipeline.privacy.ledger import Statement, UnknownAccount, as_text
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.spec.refusals import PeriodError
@@ -56,6 +56,8 @@ def lasting(spec: ReleaseSpec, store: Path | None, now: datetime | None = None) 
     """
     try:
         statement = Store.open(store_folder(store, spec.base)).ledger().statement(spec.account)
+    except UnknownAccount as error:
+        return _unknown(spec, f"not known: {error.on_terms(spec.privacy_unit, spec.neighbours)}")
     except DphistError as error:
         return _unknown(spec, f"not known: {error}")
     protected = (statement.account.privacy_unit, statement.account.neighbours)

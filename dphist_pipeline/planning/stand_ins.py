@@ -61,7 +61,7 @@ def read_stand_in(named: str, spec: ReleaseSpec, public: Path | None) -> tuple[s
     shape = spec.domain.shape
     if named.startswith(SYNTHETIC) or ending_of(named) is not None:
         _refuse_source(named, spec)
-        return f"public counts of {named}", read_counts(named, shape)
+        return f"public counts of {named}", _public(named, shape)
     return _published(named, shape, public)
 
 
@@ -81,6 +81,29 @@ def _refuse_source(named: str, spec: ReleaseSpec) -> None:
         raise StandInRefused(named, "is the source of the release itself; name counts that are public")
 
 
+def _public(named: str, shape: tuple[int, ...]) -> Numbers:
+    """Public counts, with empty cells where the file ends before the grid does."""
+    found = read_counts(named)
+    if named.startswith(SYNTHETIC):
+        _refuse_other_grid(named, found.shape, shape)
+    if found.ndim != len(shape):
+        raise StandInRefused(named, f"has {_axes(found.ndim)}; the spec has {_axes(len(shape))}")
+    for number, (side, wanted) in enumerate(zip(found.shape, shape, strict=True), 1):
+        if side > wanted:
+            raise StandInRefused(named, f"axis {number} has {side} cells or more; in the spec it has {wanted}")
+    return np.pad(found, [(0, wanted - side) for side, wanted in zip(found.shape, shape, strict=True)])
+
+
+def _axes(many: int) -> str:
+    return "1 axis" if many == 1 else f"{many} axes"
+
+
+def _refuse_other_grid(named: str, found: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    if found != shape:
+        sides, wanted = (" × ".join(map(str, sides)) for sides in (found, shape))
+        raise StandInRefused(named, f"has a grid of {sides} cells, and the spec one of {wanted}")
+
+
 def _published(named: str, shape: tuple[int, ...], public: Path | None) -> tuple[str, Numbers]:
     """The estimates of a release's latest publication, rounded and cut off at 0."""
     from dphist_pipeline.answering.published import latest_revision
@@ -92,9 +115,7 @@ def _published(named: str, shape: tuple[int, ...], public: Path | None) -> tuple
     if "withdrawn" in audit:
         raise StandInRefused(named, f"its latest publication, period {audit['period']}, was withdrawn")
     found = domain_of(audit["axes"]).shape
-    if found != shape:
-        sides, wanted = (" × ".join(map(str, sides)) for sides in (found, shape))
-        raise StandInRefused(named, f"has a grid of {sides} cells, and the spec one of {wanted}")
+    _refuse_other_grid(named, found, shape)
     import pyarrow.parquet as pq
 
     estimates = pq.ParquetFile(folder / "histogram.parquet").read(["estimate"]).column(0).to_numpy()

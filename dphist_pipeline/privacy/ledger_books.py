@@ -122,7 +122,9 @@ class Books:
 
     def judge_charge(self, request: ChargeRequest, year: int) -> Charge | None:
         """The charge to join when this very thing is paid for already; None when it may be entered now."""
-        account = self.account(request.account)
+        if request.account not in self.accounts:
+            raise UnknownAccount(request.account, self.accounts, request.privacy_unit, request.neighbours)
+        account = self.accounts[request.account]
         _refuse_other_terms(account, request)
         there = self.charges.get((request.release, request.period), {})
         if request.revision in there:

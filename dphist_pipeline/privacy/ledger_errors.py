@@ -141,6 +141,10 @@ class UnknownAccount(LedgerError):
             f"--privacy-unit {quote(unit)} --neighbours {neighbours} --total EPSILON`."
         )
 
+    def on_terms(self, unit: str, neighbours: str) -> UnknownAccount:
+        """The same, where the terms to open it with are known."""
+        return UnknownAccount(self.name, self.known, unit, neighbours)
+
 
 class AccountExists(LedgerError):
     """An account was to be opened a second time."""

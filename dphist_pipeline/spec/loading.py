@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -16,6 +17,8 @@ COMPONENT = "dphist_pipeline.HistogramRelease"
 COLLECTION = "dphist_pipeline.LocalCollection"
 LARGEST_FILE = 10_000_000
 
+_OURS = "dphist_pipeline."
+_NAMES_OURS = re.compile(rb"""type["']? *: *["']?dphist_pipeline\.""")
 _TOP_LEVEL = ("type", "attributes", "requirements", "post_processing")
 _OTHERS = {
     COMPONENT: "this is the spec of a release: use the commands without `local`",
@@ -39,7 +42,8 @@ def load_spec(path: Path | str) -> ReleaseSpec:
 def from_file(path: Path | str, component: str, of_what: str, build: Build[Spec]) -> Spec:
     """What the attributes in a YAML file declare; see `check_document` and `from_templates`."""
     try:
-        file, document = read_document(path)
+        file = Path(path)
+        document = _document(_bytes(file), component, of_what)
         problems = check_document(document, component, of_what)
         attributes = document.get("attributes") if isinstance(document, Mapping) else None
         if not isinstance(attributes, Mapping):
@@ -102,32 +106,44 @@ def check_document(document: object, component: str, of_what: str = "release") -
         of_what: it is a spec.
 
     Raises:
-        SpecError: it is a spec of the other kind, and every other mistake would mislead.
+        SpecError: it is a spec of the other kind, or of nothing, and every other mistake would mislead.
     """
     if document is None:
         return [("", f"the file is empty; it needs `type: {component}` and `attributes:`")]
-    if not isinstance(document, Mapping):
-        return [("", f"must be a mapping with `type: {component}` and `attributes`, not {shown(document)}")]
-    other = _OTHERS.get(str(document.get("type")))
-    if other is not None and document["type"] != component:
-        raise SpecError([("type", other)])
+    kind = document.get("type") if isinstance(document, Mapping) else None
+    if not isinstance(document, Mapping) or not str(kind).startswith(_OURS):
+        raise _no_spec(component, of_what)
+    if kind != component and str(kind) in _OTHERS:
+        raise SpecError([("type", _OTHERS[str(kind)])])
     problems = [
         (place("", (key,)).lstrip("."), f"unknown field. {did_you_mean(str(key)[:60], _TOP_LEVEL)}")
         for key in document
         if key not in _TOP_LEVEL
     ]
-    if document.get("type") != component:
-        given = f"not {shown(document['type'])}" if "type" in document else "and is missing"
-        problems.append(("type", f"must be {component}, {given}"))
+    if kind != component:
+        problems.append(("type", f"must be {component}, not {shown(kind)}"))
     if not isinstance(document.get("attributes"), Mapping):
         given = f"not {shown(document['attributes'])}" if "attributes" in document else "and is missing"
         problems.append(("attributes", f"must be a mapping with the fields of the {of_what}, {given}"))
     return problems
 
 
-def read_document(path: Path | str) -> tuple[Path, object]:
-    file = Path(path)
-    return file, read_yaml(_decoded(_bytes(file)))
+def _document(content: bytes, component: str, of_what: str) -> object:
+    """What the YAML says; its mistakes are quoted only where it names a type of ours, since other files may be data."""
+    try:
+        return read_yaml(_decoded(content))
+    except SpecError:
+        if _NAMES_OURS.search(content):
+            raise
+    raise _no_spec(component, of_what)
+
+
+def _no_spec(component: str, of_what: str) -> SpecError:
+    problem = (
+        f"this is no YAML spec of a {of_what}, which is UTF-8 text with `type: {component}` and `attributes:`. Name "
+        "the spec's file, usually defs.yaml, or write both into it. Nothing of the file is shown: it may hold data"
+    )
+    return SpecError([("", problem)])
 
 
 def _bytes(file: Path) -> bytes:
@@ -140,7 +156,10 @@ def _bytes(file: Path) -> bytes:
             problem = "is not a regular file; name a YAML file"
         else:
             with file.open("rb") as stream:
-                return stream.read(LARGEST_FILE + 1)
+                content = stream.read(LARGEST_FILE + 1)
+            if len(content) <= LARGEST_FILE:
+                return content
+            problem = f"is larger than {LARGEST_FILE // 1_000_000} MB, too large for a spec"
     except (OSError, ValueError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "its path is not valid"
         problem = f"cannot be read: {reason}"
@@ -148,8 +167,6 @@ def _bytes(file: Path) -> bytes:
 
 
 def _decoded(content: bytes) -> str:
-    if len(content) > LARGEST_FILE:
-        raise SpecError([("", f"is larger than {LARGEST_FILE // 1_000_000} MB, too large for a spec")])
     nul = content.find(b"\0")
     if nul >= 0:
         raise SpecError([(_line(content, nul), "holds a NUL byte; save the file as UTF-8 text")])

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import by_hand
+import numpy as np
 import pytest
 import reported
 from answering_scenario import AXES, made
@@ -107,3 +108,84 @@ def test_an_answer_says_what_was_counted_and_in_the_local_model_how_many_reports
     assert " records, estimated over" in central and "interval of the true (bounded) count: " in central
     assert " contributors, estimated over" in local and "interval of the true number: " in local
     assert "Estimated from 2,500 reports; an estimate may exceed their number." in local and "reports" not in central
+
+
+@pytest.mark.parametrize(
+    ("where", "mend"),
+    [
+        ("age = 30", "`age in [18, 65)`"),
+        ("age == -1", "`age < 0`"),
+        ("age = 65", "`age >= 65`"),
+        ("age = old", "`age in [0, 18)`"),
+        ("day = 2026-01-07", "`day in [2026-01-05, 2026-01-12)`"),
+        ("day = 2020-01-01", "`day in [2026-01-05, 2026-01-12)`"),
+    ],
+)
+def test_equality_on_bins_is_refused_with_the_bin_to_ask_for(store: Store, where: str, mend: str) -> None:
+    refused = answered(store, "cells", "--where", where)
+    assert refused.exit_code == 1
+    assert "`=` is for categories" in str(refused.exception) and mend in str(refused.exception)
+
+
+def test_other_asks_for_the_other_cell_unless_a_category_is_called_that(store: Store) -> None:
+    asked = facts(store, "cells", "--where", "county is other")
+    assert facts(store, "cells", "--where", "county = other")["estimate"] == asked["estimate"]
+    assert facts(store, "cells", "--where", "region in (other)")["estimate"] == asked["estimate"]
+    side = {"column": "side", "values": ["other", "left"], "other": True}
+    by_hand.publish(store.public, by_hand.estimate([side]), [side], "sides")
+    found = [facts(store, "sides", "--where", f"side {what}")["estimate"] for what in ("= other", "is other")]
+    assert found == [-2.75, 11.25]
+
+
+def test_a_table_names_other_cells_and_writes_counts_whole(store: Store) -> None:
+    axes = [{**by_hand.HEIGHT, "other": True}, by_hand.WARD]
+    values = np.array([[506065.4, -0.4, 3.0]] * 5)
+    by_hand.publish(store.public, by_hand.estimate(axes, values, off=0), axes, "heights")
+    lines = answered(store, "heights", "--by", "height,ward").stdout.splitlines()
+    assert lines[0].split()[:5] == ["height_lower", "height_upper", "ward", "estimate", "ci_lower"]
+    assert lines[1].split()[:4] == ["0", "0.1", "surgery", "506,065"]
+    assert lines[2].split()[:4] == ["0", "0.1", "medicine", "0"]
+    assert lines[3].split()[:4] == ["0", "0.1", "other", "3"]
+    assert lines[15].split()[:3] == ["other", "other", "3"]
+
+
+def test_open_ends_and_labels_of_a_table_stay_blank(store: Store) -> None:
+    lines = answered(store, "cells", "--by", "age,county").stdout.splitlines()
+    assert lines[1].split()[:3] == ["0", "01", "Autauga"] and lines[2].split()[:2] == ["0", "02"]
+    assert lines[5].split()[:2] == ["0", "other"] and lines[25].split()[:2] == ["other", "other"]
+
+
+def test_a_table_says_each_note_once_below(store: Store) -> None:
+    shown = answered(store, "cells", "--by", "age,county,day").stdout
+    assert shown.count(BELOW) == 1 and shown.splitlines()[-1] == f"(1) {BELOW}"
+    below = [row for row in facts(store, "cells", "--by", "age,county,day")["rows"] if row["note"]]
+    assert sum(line.rstrip().endswith(" (1)") for line in shown.splitlines()) == len(below) > 0
+
+
+def weekly(store: Store, name: str, period: str, end: str, **more: Any) -> None:
+    ends = {"period_start": f"{period}T00:00:00+01:00", "period_end": f"{end}T00:00:00+02:00"}
+    by_hand.publish(store.public, made("cells"), AXES, name, period, **ends, **more)
+
+
+def test_a_week_may_be_asked_by_its_number(store: Store) -> None:
+    weekly(store, "weeks", "2026-01-12", "2026-01-19")
+    weekly(store, "weeks", "2026-01-18", "2026-01-25")
+    weekly(store, "months", "2026-06-01", "2026-07-01")
+    assert facts(store, "weeks", "--period", "2026-W03")["period"] == "2026-01-12"
+    assert facts(store, "weeks", "--period", "2026-EW03")["period"] == "2026-01-18"
+    for name, week in (("weeks", "2026-W05"), ("weeks", "2026-W99"), ("months", "2026-W23"), ("cells", "2026-W10")):
+        refused = answered(store, name, "--period", week)
+        assert refused.exit_code == 1 and f"'{week}' is published" in str(refused.exception)
+
+
+def test_a_period_that_was_taken_back_is_refused_with_those_that_stand(store: Store) -> None:
+    gone = {"withdrawn": {"reason": "wrong", "at": "2026-05-01T00:00:00Z", "entry": 2}}
+    for period, more in (("2026-03-02", {}), ("2026-03-09", gone), ("2026-03-16", {}), ("2026-03-23", gone)):
+        by_hand.publish(store.public, made("cells"), AXES, "taken", period, **more)
+    by_hand.publish(store.public, made("cells"), AXES, "taken", "2026-03-09", 2)
+    by_hand.publish(store.public, made("cells"), AXES, "taken", "2026-03-16", 2, **gone)
+    says = str(answered(store, "taken").exception)
+    assert "period 2026-03-23, revision 1 was withdrawn" in says
+    assert "name another period (these stand: 2026-03-02, 2026-03-09), or publish" in says
+    by_hand.publish(store.public, made("cells"), AXES, "alone", **gone)
+    assert "name another period, or publish" in str(answered(store, "alone").exception)

@@ -27,6 +27,7 @@ from dphist_pipeline.answering.macros import MACROS, macro
 from dphist_pipeline.integrations.duckdb import install
 from dphist_pipeline.privacy import noise
 from dphist_pipeline.privacy.noisy import NestedCells, SharedNoise
+from dphist_pipeline.releases import NotARelease
 from dphist_pipeline.solvers.regular_tree import branching_tree, covariance
 
 QUESTIONS = {
@@ -95,6 +96,19 @@ def test_boxes_shares_and_changes_are_the_same_in_sql_and_python(store: Asked, b
         assert_alike(row, store.releases[second].change_since(store.releases[first], box))
         assert (row["first_period"], row["second_period"]) == (first, second)
         assert row["second_estimate"] - row["first_estimate"] == pytest.approx(row["estimate"])
+
+
+def test_a_change_asks_for_a_release_and_says_how_to_get_one(store: Asked) -> None:
+    earlier, later = list(store.releases)[:2]
+    with pytest.raises(
+        NotARelease, match=r"not with a str: .*Release\.published\(Store\.open\(FOLDER\), 'weekly', PERIOD"
+    ):
+        store.releases[later].change_since(earlier)  # type: ignore[arg-type]
+
+
+def test_a_release_is_shown_in_a_line(store: Asked) -> None:
+    period, shown = next(iter(store.releases.items()))
+    assert repr(shown) == f"<Release weekly, period {period}, revision 1, in {shown.path}>"
 
 
 RANGES: list[tuple[str, Any, Any]] = [

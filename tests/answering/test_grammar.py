@@ -19,6 +19,7 @@ MEANINGS: dict[str, dict[str, Wanted]] = {
     "age >= 60 and age < 80": {"age": (60.0, 80.0)},
     "age < 80 AND age >= .5": {"age": (0.5, 80.0)},
     "ward = surgery": {"ward": "surgery"},
+    "ward == surgery": {"ward": "surgery"},
     "ward = 'day care, ''B'' and more'": {"ward": "day care, 'B' and more"},
     "ward = ''": {"ward": ""},
     "ward = Other": {"ward": "Other"},
@@ -31,7 +32,7 @@ MEANINGS: dict[str, dict[str, Wanted]] = {
     "ward = 'Ω; drop table x -- \u202e'": {"ward": "Ω; drop table x -- \u202e"},
 }
 REFUSED = [
-    *["", "   ", "age", "and", "age >", "age > 3", "age <= 3", "age != 3", "age == 3", "age >= old", "age < '3'"],
+    *["", "   ", "age", "and", "age >", "age > 3", "age <= 3", "age != 3", "age === 3", "age >= old", "age < '3'"],
     *[
         "age in",
         "age in [1, 2]",
@@ -97,6 +98,23 @@ def test_a_refusal_says_where_it_stopped() -> None:
         parse_where("age >=")
     with pytest.raises(WhereRefused, match="'ward' has two conditions"):
         parse_where("ward = a and ward = b")
+
+
+@pytest.mark.parametrize(
+    ("where", "mend"),
+    [
+        ("age > 60", "`age >= 61`"),
+        ("age <= -5", "`age < -4`"),
+        ("age > 6.5", "`age >= END`"),
+        ("age >", "`age >= END`"),
+        ("day > 2026-02-28", "`day >= 2026-03-01`"),
+        ("day <= 9999-12-31", "`day < END`"),
+    ],
+)
+def test_an_end_that_ranges_do_not_hold_is_refused_with_the_one_to_ask_for(where: str, mend: str) -> None:
+    with pytest.raises(WhereRefused, match=r"use >= and <.*a range, as in `\w+ in \[low, high\)`") as refused:
+        parse_where(where)
+    assert mend in str(refused.value)
 
 
 def test_long_texts_are_refused_unread() -> None:

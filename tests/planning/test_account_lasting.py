@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from office import Office
 
-from dphist_pipeline.planning.lasting import Lasting, _lasting
+from dphist_pipeline.planning.lasting import Lasting, _lasting, lasting
 from dphist_pipeline.privacy.ledger import Account, Charge, Statement
 from dphist_pipeline.spec.loading import load_spec
 from dphist_pipeline.spec.model import ReleaseSpec
@@ -122,3 +122,10 @@ def test_no_store_and_no_account_are_said(office: Office) -> None:
     office.write_spec()
     office.released()
     assert office.run(*words).json["account"]["releases"] == 19
+
+
+def test_an_account_that_is_not_open_comes_with_the_command_for_this_spec(office: Office) -> None:
+    office.opened()
+    spec = spec_of(office, account="helth", privacy_unit="Patient No", neighbours="substitute")
+    terms = "dphist ledger open helth --privacy-unit 'Patient No' --neighbours substitute --total EPSILON"
+    assert "Did you mean 'health'?" in lasting(spec, None).says and terms in lasting(spec, None).says

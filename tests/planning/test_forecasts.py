@@ -28,10 +28,11 @@ from dphist_pipeline.evaluation.contenders import Contender
 from dphist_pipeline.planning.forecast import CELL, Forecaster, has_law
 from dphist_pipeline.planning.inverting import epsilon_at, needed, smallest, step_of
 from dphist_pipeline.planning.questions import questions
-from dphist_pipeline.planning.stand_ins import declared_shapes
+from dphist_pipeline.planning.stand_ins import declared_shapes, read_stand_in
 from dphist_pipeline.planning.study import short
 from dphist_pipeline.privacy import noise
 from dphist_pipeline.privacy.noisy import NoisyCells
+from dphist_pipeline.spec.loading import load_spec
 
 QUICK = ["--mechanism", "geometric", "--epsilon", "1"]
 LAWFUL = ["geometric", "boost"]
@@ -136,6 +137,29 @@ def test_public_counts_may_stand_in(office: Office) -> None:
     assert "–" not in next(line for line in office.run(*words, "public.parquet").out.splitlines() if " sim " in line)
 
 
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ({"age": [0]}, "has 1 axis; the spec has 2 axes"),
+        ({"age": [7], "ward": [0]}, "axis 1 has 8 cells or more; in the spec it has 7"),
+    ],
+)
+def test_public_counts_of_another_grid_do_not_stand_in(
+    office: Office, columns: dict[str, list[int]], says: str
+) -> None:
+    pq.write_table(pa.table({**columns, "count": [1000]}), "public.parquet")
+    office.write_spec()
+    ran = office.run("forecast", "spec.yaml", "--stand-in", "public.parquet")
+    assert ran.code == 1 and says in ran.err and "--shape" not in ran.err
+
+
+def test_public_counts_that_end_before_the_grid_are_empty_from_there(office: Office) -> None:
+    office.write_spec()
+    pq.write_table(pa.table({"age": [1], "ward": [1], "count": [1000]}), "public.parquet")
+    _, found = read_stand_in("public.parquet", load_spec("spec.yaml"), None)
+    assert found.shape == (7, 3) and found[1, 1] == found.sum() == 1000
+
+
 def test_what_was_published_may_stand_in(office: Office) -> None:
     office.opened().released()
     before = office.state()
@@ -169,7 +193,7 @@ def test_the_source_itself_cannot_stand_in_under_any_name(office: Office) -> Non
     [
         (["--stand-in", "nothing.parquet"], "there is no such file"),
         (["--stand-in", "nothing"], "there is no store with releases"),
-        (["--stand-in", "synthetic:waitakere"], "7725 cells"),
+        (["--stand-in", "synthetic:waitakere"], "has a grid of 7725 cells, and the spec one of 7 × 3"),
         (["--mechanism", "nothing"], "there is no mechanism 'nothing'"),
         (["--mechanism", "noise_first"], "serves one axis"),
         (["--epsilon", "0"], "epsilon must lie between"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Any
@@ -61,7 +62,9 @@ def open_source(
     where = without_values(files[0].parent)
     if len(endings) > 1:
         raise SourceRefused(where, f"mixes {' and '.join(sorted(endings))} files; name one kind")
-    folders = folder_columns(files, where) if hive else ()
+    # Of folders that ought to be called `column=value`, one that is not may still be called as a value is.
+    above = without_values(Path(os.path.commonpath([path.parent for path in files])).parent)
+    folders = folder_columns(files, above) if hive else ()
     if endings == {".parquet"}:
         return open_parquet(connection, {str(path): without_values(path) for path in files}, where, folders)
     return open_csv(files, delimiter, quote, folders)
@@ -71,6 +74,8 @@ def folder_columns(files: tuple[PurePath, ...], where: str) -> tuple[str, ...]:
     """The columns that folders called `column=value` give, the same for all files; `where` is for messages."""
     folders = {part for path in files for part in path.parts[:-1] if part.find("=") > 0}
     for column, _, value in (folder.partition("=") for folder in sorted(folders)):
+        if "\\" in column:
+            raise SourceRefused(where, "has folders with a backslash in the column's name. Rename them.")
         if "=" in value or not _is_text(value):
             raise SourceRefused(
                 where,

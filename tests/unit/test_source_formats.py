@@ -117,6 +117,13 @@ def test_files_outside_of_declared_folders_are_refused(folder: str):
     assert "not all files lie in folders called `column=value`" in message
 
 
+@pytest.mark.parametrize("folders", [["Zacharias"], ["Zacharias", "region=south"], ["Zacharias\\region=b"]])
+def test_a_folder_that_is_not_called_after_its_column_is_not_told(folders: list[str]):
+    files = {f"{folder}/x.csv": PEOPLE for folder in folders}
+    message = refused(files, SourceRefused, source="**/*.csv", axes=[REGION], hive=True)
+    assert "folders" in message and "Zacharias" not in message
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize("folder", ["region=Zacharias%FF", "region=Zacharias%ED%A0%80", "region=b=Zacharias"])
 def test_a_folder_whose_value_cannot_be_read_is_refused_by_its_column_alone(kind: str, folder: str):

@@ -158,8 +158,8 @@ def reject(store: Store, release: str, period: str, reason: str, revision: int |
         LedgerError: no reason, or it was published, or rejected for another one.
     """
     ledger = store.ledger()
-    note_what_is_out(store, ledger, release, period)
-    charges = [charge for charge in ledger.charges(release, period) if revision in (None, charge.revision)]
+    made = charges_as_they_are(store, ledger, release, period)
+    charges = [charge for charge in made if revision in (None, charge.revision)]
     if not charges:
         raise NothingToDecide(Key(release, period, 1), "nothing waits, for nothing was charged")
     waiting = [charge for charge in ledger.unpublished(release) if charge in charges]
@@ -190,8 +190,8 @@ def withdraw(store: Store, release: str, period: str, reason: str) -> list[Path]
         LedgerError: no reason, or all of it was withdrawn for other ones.
     """
     ledger = store.ledger()
-    note_what_is_out(store, ledger, release, period)
-    charges = [charge for charge in ledger.charges(release, period) if ledger.published_digest(charge) is not None]
+    made = charges_as_they_are(store, ledger, release, period)
+    charges = [charge for charge in made if ledger.published_digest(charge) is not None]
     if not charges and any(charge.period == period for charge in ledger.unpublished(release)):
         raise NothingToDecide(
             Key(release, period, 1), "nothing is published; `dphist reject` says of what waits that it never will be"
@@ -279,10 +279,12 @@ def finish_rejections(store: Store, ledger: Ledger) -> None:
         store.forget_kept_runs(key)
 
 
-def note_what_is_out(store: Store, ledger: Ledger, release: str, period: str) -> None:
-    """Has the ledger say what is published, where it was put back to just after the charge."""
-    for charge in ledger.charges(release, period):
+def charges_as_they_are(store: Store, ledger: Ledger, release: str, period: str) -> list[Charge]:
+    """The charges of a period; the ledger says what is published, though it was put back to just after a charge."""
+    charges = ledger.charges(release, period)
+    for charge in charges:
         note_if_out(store, ledger, charge)
+    return charges
 
 
 def note_if_out(store: Store, ledger: Ledger, charge: Charge) -> str | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
+
 
 def canonical_json(facts: object) -> str:
     """Sorted names, no spaces, ASCII.
@@ -12,7 +14,7 @@ def canonical_json(facts: object) -> str:
     Raises:
         ValueError: for nan and infinities, which JSON has not.
     """
-    return json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return _encode(facts)
 
 
 def sha256(facts: object) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.privacy.ledger_books import Books
 from dphist_pipeline.privacy.ledger_entries import (
     SCHEMA_VERSION,
@@ -29,7 +30,6 @@ from dphist_pipeline.privacy.ledger_entries import (
     NoteKind,
     Statement,
     as_text,
-    canonical,
     charge_of,
     exact_text,
     seal,
@@ -355,7 +355,7 @@ def _append(
         release=key.release if key else None,
         period=key.period if key else None,
         revision=key.revision if key else None,
-        body=canonical({**facts, "year": books.year_at(made_at)}),
+        body=canonical_json({**facts, "year": books.year_at(made_at)}),
         previous_hash=last.hash if last else None,
         made_at=made_at,
         hash="",

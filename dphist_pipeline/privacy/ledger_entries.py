@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -10,13 +9,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
 
+from dphist_pipeline.canonical_json import sha256
+
 NoteKind = Literal["approved", "rejected", "withdrawn"]
 
 SCHEMA_VERSION = 1
 _LONGEST_DECIMAL = 15
 _LONGEST_FRACTION = 60
 _EXACT = re.compile(r"(0|[1-9][0-9]{0,39})/([1-9][0-9]{0,39})")
-_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 @dataclass(frozen=True)
@@ -130,15 +130,10 @@ class Entry:
         return read
 
 
-def canonical(value: object) -> str:
-    """JSON with one spelling: sorted keys, no spaces, ASCII."""
-    return _encode(value)
-
-
 def seal(entry: Entry) -> str:
     """The hash that an entry must carry: SHA-256 over the canonical JSON of all its other fields."""
     fields = {name: value for name, value in vars(entry).items() if name != "hash"}
-    return hashlib.sha256(_encode(fields).encode("ascii")).hexdigest()
+    return sha256(fields)
 
 
 def charge_of(entry: Entry, facts: Mapping[str, Any]) -> Charge:

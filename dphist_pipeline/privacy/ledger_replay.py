@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.privacy.ledger_books import Books, account_of
 from dphist_pipeline.privacy.ledger_entries import (
@@ -13,7 +14,6 @@ from dphist_pipeline.privacy.ledger_entries import (
     Charge,
     ChargeRequest,
     Entry,
-    canonical,
     charge_of,
     read_exact,
     seal,
@@ -78,7 +78,7 @@ def _refuse_broken_rule(books: Books, entry: Entry, facts: Mapping[str, Any]) ->
     if entry.previous_hash != (previous.hash if previous else None):
         raise _BrokenRuleError("it does not follow from the entry before it")
     held = {"held"} if entry.kind == "charged" and facts.get("held") is True else set()
-    if canonical(facts) != entry.body or set(facts) - held != _FACTS.get(entry.kind):
+    if canonical_json(facts) != entry.body or set(facts) - held != _FACTS.get(entry.kind):
         raise ValueError("an unknown kind of entry, or a body of another one")
     if not _MADE_AT.fullmatch(entry.made_at) or facts["year"] != books.year_at(entry.made_at):
         raise _BrokenRuleError("its year is not the one it was made in")

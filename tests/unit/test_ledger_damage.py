@@ -17,6 +17,7 @@ import pytest
 import sqlalchemy
 from ledger_scenario import HEALTH, WEEKLY, ledger, path, raw, url_of, week
 
+from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.privacy import ledger_tables
 from dphist_pipeline.privacy.ledger import (
     Ledger,
@@ -28,7 +29,7 @@ from dphist_pipeline.privacy.ledger import (
     LedgerReadOnly,
     LedgerUrlRefused,
 )
-from dphist_pipeline.privacy.ledger_entries import Entry, canonical, seal
+from dphist_pipeline.privacy.ledger_entries import Entry, seal
 
 # Ledgers that are not as they were
 
@@ -311,7 +312,7 @@ def test_missing_triggers_and_indexes_are_found(used: Ledger, path: Path) -> Non
 
 
 def sealed(entry: Entry, **changes: Any) -> Entry:
-    body = changes.pop("body", None) or canonical({**entry.facts, **changes.pop("facts", {})})
+    body = changes.pop("body", None) or canonical_json({**entry.facts, **changes.pop("facts", {})})
     changed = replace(entry, **changes, body=body)
     return replace(changed, hash=seal(changed))
 
@@ -334,17 +335,17 @@ FORGERIES: dict[str, Callable[[Entry], Entry]] = {
     "a gap in the numbers": lambda last: sealed(last, number=9),
     "another spelling": lambda last: sealed(last, body=last.body.replace(":", ": ")),
     "a raise that names a release": lambda last: sealed(
-        last, kind="raised", body=canonical({"total": "50/1", "reason": "r", "year": last.facts["year"]})
+        last, kind="raised", body=canonical_json({"total": "50/1", "reason": "r", "year": last.facts["year"]})
     ),
     "a publication of what was not charged": lambda last: sealed(
-        last, kind="published", body=canonical({"charge": 7, "digest": "d", "year": last.facts["year"]})
+        last, kind="published", body=canonical_json({"charge": 7, "digest": "d", "year": last.facts["year"]})
     ),
     "a publication of another charge": lambda last: sealed(
         last,
         kind="published",
         period=WEEKLY.period,
         revision=2,
-        body=canonical({"charge": 3, "digest": "d", "year": last.facts["year"]}),
+        body=canonical_json({"charge": 3, "digest": "d", "year": last.facts["year"]}),
     ),
     "not chained": lambda last: sealed(last, previous_hash="0" * 64),
 }

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from dagster_project.definitions import defs
 from dagster_project.synthetic import FIRST_DAY, PATIENTS, PERSONS, WEEKS, write_admissions, write_population
-from dphist_pipeline.privacy.ledger import Account, as_text
+from dphist_pipeline.ledger.ledger import Account, as_text
 from dphist_pipeline.store import Store
 
 PROJECT = Path(__file__).resolve().parent.parent

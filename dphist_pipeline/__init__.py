@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dphist_pipeline import mechanisms as mechanisms
     from dphist_pipeline.errors import DphistError
-    from dphist_pipeline.estimate import Estimate
+    from dphist_pipeline.estimates.estimate import Estimate
     from dphist_pipeline.integrations.dagster import HistogramRelease
     from dphist_pipeline.integrations.dagster_local import LocalCollection
     from dphist_pipeline.local.collection import load_collection

@@ -16,8 +16,8 @@ from typing import Any
 from dphist_pipeline.answering.published import NotPublished
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import make_folder, sync_folder, write_durably
-from dphist_pipeline.privacy.ledger import Charge, Ledger, Note, Rejected, utc_now
-from dphist_pipeline.privacy.ledger_limits import refuse_no_reason
+from dphist_pipeline.ledger.ledger import Charge, Ledger, Note, Rejected, utc_now
+from dphist_pipeline.ledger.limits import refuse_no_reason
 from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, is_marked, mark_withdrawn, read_audit
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.store import Key, Store

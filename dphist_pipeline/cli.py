@@ -26,7 +26,7 @@ from dphist_pipeline.cli_options import JsonOption, StoreOption
 from dphist_pipeline.cli_plan import forecast, new, rehearse
 from dphist_pipeline.cli_plot import plot
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.privacy.ledger import Account, as_text
+from dphist_pipeline.ledger.ledger import Account, as_text
 from dphist_pipeline.spec.loading import load_spec, project_folder
 from dphist_pipeline.spec.numbers import exact
 from dphist_pipeline.store import Store, store_folder

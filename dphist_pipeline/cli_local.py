@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rich.markup import escape
 
 from dphist_pipeline.cli_options import JsonOption
-from dphist_pipeline.privacy.ledger_entries import as_text
+from dphist_pipeline.ledger.entries import as_text
 from dphist_pipeline.spec.numbers import digits
 from dphist_pipeline.terminal import out, print_facts, print_json, print_table
 

@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from dphist_pipeline.cli_options import JsonOption
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.privacy.ledger import as_text
+from dphist_pipeline.ledger.ledger import as_text
 from dphist_pipeline.spec.numbers import exact
 from dphist_pipeline.terminal import out, print_json
 

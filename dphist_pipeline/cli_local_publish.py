@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from dphist_pipeline.cli_options import JsonOption, StoreOption
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.privacy.ledger import as_text
+from dphist_pipeline.ledger.ledger import as_text
 from dphist_pipeline.store import Key, Store, store_folder
 from dphist_pipeline.terminal import out, print_json, print_table, progress
 

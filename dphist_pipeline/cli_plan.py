@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from dphist_pipeline.cli_compare import EPSILON
 from dphist_pipeline.cli_options import JsonOption, MechanismsOption, StoreOption
-from dphist_pipeline.privacy.ledger import as_text
+from dphist_pipeline.ledger.ledger import as_text
 from dphist_pipeline.spec import words
 from dphist_pipeline.spec.epsilon import parse_epsilon
 from dphist_pipeline.spec.loading import load_spec

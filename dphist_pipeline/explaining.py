@@ -7,7 +7,7 @@ from typing import Any
 
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.privacy.ledger import Statement, UnknownAccount, as_text
+from dphist_pipeline.ledger.ledger import Statement, UnknownAccount, as_text
 from dphist_pipeline.publishing.tables import OUR_COLUMNS
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.store import Store, store_folder

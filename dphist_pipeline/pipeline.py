@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from dphist_pipeline import approvals, handover, mechanisms, stages
 from dphist_pipeline.approvals import NothingToDecide
+from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.estimate import Estimate
-from dphist_pipeline.privacy.private_counts import PrivateCounts
+from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.releases import Release
 from dphist_pipeline.spec.epsilon import parse_epsilon
 from dphist_pipeline.spec.model import ReleaseSpec

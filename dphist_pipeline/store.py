@@ -26,7 +26,7 @@ from sqlalchemy import URL
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import make_folder, sync_folder, write_durably
-from dphist_pipeline.privacy.ledger import Ledger
+from dphist_pipeline.ledger.ledger import Ledger
 
 FORMAT = 1
 LOCK, KEPT = ".lock", ".kept"

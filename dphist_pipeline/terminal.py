@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dphist_pipeline.privacy.ledger import Note, Statement, as_text
+from dphist_pipeline.ledger.ledger import Note, Statement, as_text
 from dphist_pipeline.spec.loading import project_folder
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.store import store_folder

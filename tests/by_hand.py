@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.estimate import Estimate
-from dphist_pipeline.privacy.noisy import NoisyCells
+from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.publishing.release_files import write_release
 from dphist_pipeline.releases import Release
 from dphist_pipeline.spec.axes import domain_of

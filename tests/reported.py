@@ -11,8 +11,8 @@ from unittest import mock
 import by_hand
 import numpy as np
 
-from dphist_pipeline.estimate import Estimate
-from dphist_pipeline.privacy.noisy import ReportedCells, ReportLaw
+from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.noisy import ReportedCells, ReportLaw
 from dphist_pipeline.publishing import release_files
 from dphist_pipeline.releases import Release
 from dphist_pipeline.spec.axes import domain_of

@@ -15,7 +15,7 @@ from rich.progress import track
 from dphist_pipeline import sanitize
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.evaluation.asking import Workload
 from dphist_pipeline.evaluation.comparing import Score, measure, summed_up
 

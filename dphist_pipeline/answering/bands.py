@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.answering.report_intervals import bernstein_factor, half_widths_of_cells
-from dphist_pipeline.privacy import noise
-from dphist_pipeline.privacy.noisy import NestedCells, ReportedCells, Unbiased
+from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.noisy import NestedCells, ReportedCells, Unbiased
 
 # Shares of 1/scale, beyond which M is infinite; close together near 0 for many draws, near 1 for one.
 TRIALS = np.concatenate([0.9 ** np.arange(1, 151), 1 - 0.8 ** np.arange(1, 41)])
@@ -33,7 +33,7 @@ def chernoff_reach(scale: Fraction, variance: NDArray[np.float64], missed: float
         variance: of the sums, in records squared, shape (sums,).
         missed: above 0, at most 1.
     """
-    decay, one = float(1 / scale), noise.variance(scale)
+    decay, one = float(1 / scale), noise_law.variance(scale)
     log_m = -np.log(1 - 2 * one * np.sinh(TRIALS * decay / 2) ** 2)
     reach = np.full(variance.shape, math.inf)
     for rate, grows in zip(TRIALS * decay, log_m, strict=True):

@@ -14,7 +14,7 @@ from dphist_pipeline.answering.chosen_cells import QuestionRefused, Wanted, chos
 from dphist_pipeline.answering.intervals import half_width_of_box
 from dphist_pipeline.answering.notes import NO_INTERVAL, note_of
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.privacy.noisy import NoisyCells, Unbiased
+from dphist_pipeline.estimates.noisy import NoisyCells, Unbiased
 
 __all__ = ["Answer", "Basis", "QuestionRefused", "Wanted", "answer_box"]
 

@@ -33,7 +33,7 @@ import pyarrow.parquet as pq
 from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO, half_width_grid, linear_reach_grid
 from dphist_pipeline.answering.macros import MACROS, macro
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
-from dphist_pipeline.privacy import noise
+from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.publishing.release_files import REPORT_LAW, read_audit
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.sql_files import identifier, literal
@@ -208,7 +208,7 @@ def _covariance_rows(audit: dict[str, Any], domain: Domain) -> list[dict[str, An
 def _release_row(audit: dict[str, Any], grid: str, scale: str | None) -> dict[str, Any]:
     row = {name: audit[name] for name in _RELEASES.names if name in audit}
     row = {"model": "central", **row, **(audit.get("report_law") or {})}
-    variance = None if scale is None else noise.variance(Fraction(scale))
+    variance = None if scale is None else noise_law.variance(Fraction(scale))
     charged_at = audit["ledger"]["charged_at"] if audit["ledger"] else None
     return {**row, "grid": grid, "noise_scale": scale, "noise_variance": variance, "charged_at": charged_at}
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.privacy.noisy import Unbiased
+from dphist_pipeline.estimates.noisy import Unbiased
 
 
 @dataclass(frozen=True, eq=False)

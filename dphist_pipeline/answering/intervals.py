@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.answering.report_intervals import half_width_of_reports, half_widths_of_cells, normal_factor
-from dphist_pipeline.privacy import noise
-from dphist_pipeline.privacy.noisy import NoisyCells, ReportedCells, Unbiased
+from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.noisy import NoisyCells, ReportedCells, Unbiased
 
 LEVEL = Fraction(95, 100)
 LEVEL_OF_TWO = Fraction(975, 1000)  # of each of two intervals that hold together with LEVEL, whatever ties them
@@ -46,8 +46,8 @@ def half_width_of_sum(scale: Fraction, cells: int, level: Fraction = LEVEL) -> i
         level: of the interval, up to 0.999999.
     """
     if cells == 1:
-        return noise.half_width(scale, level)
-    sigma = math.sqrt(cells * noise.variance(scale))
+        return noise_law.half_width(scale, level)
+    sigma = math.sqrt(cells * noise_law.variance(scale))
     wanted = float(level) + SLACK
     low, high = -1, max(1, math.ceil(sigma))
     inside = _Inside(scale, cells)
@@ -102,7 +102,7 @@ def half_width_of_linear(scale: Fraction, variance: float, level: Fraction = LEV
         level: how probably it reaches no farther.
     """
     # A rounding error must not decide whether a whole number of draws is reached: SQL adds in another order.
-    draws = max(1.0, variance / noise.variance(scale) * (1 + 1e-9))
+    draws = max(1.0, variance / noise_law.variance(scale) * (1 + 1e-9))
     number = 1
     while (next_number := _next_on_grid(number)) <= draws:
         number = next_number
@@ -111,7 +111,7 @@ def half_width_of_linear(scale: Fraction, variance: float, level: Fraction = LEV
 
 def linear_reach(scale: Fraction, draws: int, level: Fraction = LEVEL) -> float:
     """How many standard deviations a linear estimate reaches that has at least the variance of so many draws."""
-    calibrated = (half_width_of_sum(scale, draws, level) + 1) / math.sqrt(draws * noise.variance(scale))
+    calibrated = (half_width_of_sum(scale, draws, level) + 1) / math.sqrt(draws * noise_law.variance(scale))
     return min(calibrated, math.sqrt(1 / (1 - level)))
 
 
@@ -137,7 +137,7 @@ class _Inside:
 
     def __init__(self, scale: Fraction, cells: int) -> None:
         q = math.exp(-1 / scale)
-        sigma = math.sqrt(cells * noise.variance(scale))
+        sigma = math.sqrt(cells * noise_law.variance(scale))
         reach = _cut_off(q, cells)
         # The lattice of the trapezoid rule must be longer than the noise and the interval together.
         points = math.ceil(reach / (2 * math.pi) * (80 * sigma + 400 * float(scale) + 200)) + 64

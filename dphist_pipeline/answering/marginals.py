@@ -18,7 +18,7 @@ from dphist_pipeline.answering.intervals import LEVEL, half_width_of_linear, hal
 from dphist_pipeline.answering.report_intervals import normal_factor, report_reach
 from dphist_pipeline.domain import Axis, CategoricalAxis, Domain
 from dphist_pipeline.errors import did_you_mean
-from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells, ReportedCells, Unbiased
+from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, Unbiased
 
 Reals = NDArray[np.float64]
 Integers = NDArray[np.int64]

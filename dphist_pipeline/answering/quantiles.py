@@ -16,7 +16,7 @@ from dphist_pipeline.answering.chosen_cells import QuestionRefused, Wanted, chos
 from dphist_pipeline.answering.notes import NO_INTERVAL, NO_WHOLE, OPEN_BIN, SMOOTHED
 from dphist_pipeline.answering.ranges import binned_axis
 from dphist_pipeline.answering.report_intervals import balance_reach, bernstein_factor
-from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells, ReportedCells, Unbiased
+from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, Unbiased
 
 Reals = NDArray[np.float64]
 LEVEL = 0.95

@@ -20,7 +20,7 @@ from dphist_pipeline.answering.intervals import (
 )
 from dphist_pipeline.answering.notes import NO_INTERVAL, NO_SHARE, NO_WHOLE, ROUNDING, SMOOTHED
 from dphist_pipeline.answering.report_intervals import normal_factor, report_reach
-from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells, ReportedCells, Unbiased
+from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, Unbiased
 
 Positions = Sequence[NDArray[np.int64]]
 

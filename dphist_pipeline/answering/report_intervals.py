@@ -24,7 +24,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dphist_pipeline.privacy.noisy import ReportedCells
+from dphist_pipeline.estimates.noisy import ReportedCells
 
 Reals = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from dphist_pipeline.answering.marginals import Sums, axis_columns, marginal_sum
 from dphist_pipeline.answering.notes import BELOW, NO_INTERVAL, ROUNDING, SMOOTHED
 from dphist_pipeline.answering.published import read_cells
 from dphist_pipeline.answering.whole_counts import whole_counts
-from dphist_pipeline.privacy.noisy import ReportedCells
+from dphist_pipeline.estimates.noisy import ReportedCells
 from dphist_pipeline.publishing.tables import OUR_COLUMNS
 
 Reals = NDArray[np.float64]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.evaluation import metrics
 from dphist_pipeline.evaluation.asking import Workload
 from dphist_pipeline.evaluation.contenders import Contender

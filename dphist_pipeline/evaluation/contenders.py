@@ -9,7 +9,7 @@ from fractions import Fraction
 from dphist_pipeline import mechanisms
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.privacy.budget import Budget
+from dphist_pipeline.estimates.budget import Budget
 
 
 @dataclass(frozen=True)

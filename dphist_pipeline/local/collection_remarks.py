@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dphist_pipeline.ledger.entries import as_text
 from dphist_pipeline.local.collection import CollectionSpec
 from dphist_pipeline.local.question import EVERY_ROUND
-from dphist_pipeline.privacy.ledger_entries import as_text
 
 NOT_COVERED = (
     "Errors are of the perturbation alone, one standard deviation. Contributors who do not answer, or not truly, are "

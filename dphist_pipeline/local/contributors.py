@@ -29,7 +29,7 @@ from dphist_pipeline.local.contributor import RecordUnusable
 from dphist_pipeline.local.encoding import encode, report_ids, sent
 from dphist_pipeline.local.kept_answers import KeptAnswers, who_spent
 from dphist_pipeline.local.question import Question
-from dphist_pipeline.privacy.noise import random_words
+from dphist_pipeline.random_words import random_words
 
 Bytes = NDArray[np.uint8]
 

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.local.coins import Bytes, Chance, coins, uniform_below
 from dphist_pipeline.local.question import Part, Question
-from dphist_pipeline.privacy.noise import random_words
+from dphist_pipeline.random_words import random_words
 
 Places = NDArray[np.int64]
 NONE = -1

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.estimates.noisy import ReportLaw
 from dphist_pipeline.local.question import Part, Question
 from dphist_pipeline.local.tally import Tally
-from dphist_pipeline.privacy.noisy import ReportLaw
 
 
 @dataclass(frozen=True)

@@ -19,15 +19,15 @@ import numpy as np
 from dphist_pipeline.answering import building
 from dphist_pipeline.answering.catalogue import holds
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.noisy import ReportedCells
+from dphist_pipeline.ledger.limits import refuse_no_reason
 from dphist_pipeline.local.collection import CollectionSpec
 from dphist_pipeline.local.collection_consumers import Consumer
 from dphist_pipeline.local.law import estimates, law_of, projected
 from dphist_pipeline.local.partition import Spans, question_of, spans_of
 from dphist_pipeline.local.reports import tallied
 from dphist_pipeline.local.tally import Tally
-from dphist_pipeline.privacy.ledger_limits import refuse_no_reason
-from dphist_pipeline.privacy.noisy import ReportedCells
 from dphist_pipeline.publishing.release_files import move_into_place, read_audit, values_digest, write_release
 from dphist_pipeline.releases import Release
 from dphist_pipeline.spec.binned_axes import BinnedAxisSpec

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.privacy.noise import random_words
+from dphist_pipeline.random_words import random_words
 
 Ids = NDArray[np.uint8]
 Prints = NDArray[np.uint64]

@@ -20,11 +20,11 @@ from typing import cast
 
 from pydantic import TypeAdapter, ValidationError
 
+from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError, did_you_mean
-from dphist_pipeline.estimate import Estimate
-from dphist_pipeline.privacy.budget import Budget
-from dphist_pipeline.privacy.private_counts import PrivateCounts
+from dphist_pipeline.estimates.budget import Budget
+from dphist_pipeline.estimates.estimate import Estimate
 
 
 class UnknownMechanism(DphistError):

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.estimates.budget import Budget
+from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.mechanisms import Mechanism
-from dphist_pipeline.privacy.budget import Budget
-from dphist_pipeline.privacy.noisy import NestedCells, SharedNoise
-from dphist_pipeline.privacy.private_counts import PrivateCounts
 
 if TYPE_CHECKING:
     from dphist_pipeline.solvers.regular_tree import RegularTree

@@ -21,13 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.budget import Budget
+from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.noisy import NoisyCells, NoisySums
 from dphist_pipeline.mechanisms import DomainRefused, Mechanism
-from dphist_pipeline.privacy import noise
-from dphist_pipeline.privacy.budget import Budget
-from dphist_pipeline.privacy.noisy import NoisyCells, NoisySums
-from dphist_pipeline.privacy.private_counts import PrivateCounts
 
 MOST_AXES = 6
 
@@ -58,7 +58,7 @@ class DPCube(Mechanism):
 
         structure, sums = self._shares(budget, counts.sensitivity)
         noisy = counts.noisy_cells(structure)
-        box_variance = noise.variance(sums.scale(counts.sensitivity))
+        box_variance = noise_law.variance(sums.scale(counts.sensitivity))
         threshold = auto_threshold() if self.threshold == "auto" else self.threshold
         boxes = kd_boxes(noisy.values, noisy.variance, box_variance, threshold, self.max_depth)
         boxed = counts.noisy_sums(boxes, sums)

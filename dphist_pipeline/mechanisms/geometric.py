@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.estimates.budget import Budget
+from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.mechanisms import Mechanism
-from dphist_pipeline.privacy.budget import Budget
-from dphist_pipeline.privacy.private_counts import PrivateCounts
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.estimates.budget import Budget
+from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.noisy import NestedCells, NoisyContrasts, SharedNoise
 from dphist_pipeline.mechanisms import DomainRefused, Mechanism
-from dphist_pipeline.privacy.budget import Budget
-from dphist_pipeline.privacy.noisy import NestedCells, NoisyContrasts, SharedNoise
-from dphist_pipeline.privacy.private_counts import PrivateCounts
 
 
 @dataclass(frozen=True)

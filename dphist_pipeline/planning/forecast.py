@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.answering.intervals import half_width_of_box, half_width_of_cell
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
 from dphist_pipeline.evaluation.comparing import released
 from dphist_pipeline.evaluation.contenders import Contender
 from dphist_pipeline.planning.questions import Question
-from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells, ReportedCells
 
 Numbers = NDArray[np.int64]
 Progress = Callable[[str], None]

@@ -9,9 +9,9 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from dphist_pipeline.estimates.budget import LARGEST_EPSILON, SMALLEST_EPSILON
 from dphist_pipeline.evaluation.contenders import Contender
 from dphist_pipeline.planning.forecast import ANY, Forecaster
-from dphist_pipeline.privacy.budget import LARGEST_EPSILON, SMALLEST_EPSILON
 
 STEPS_OF_TEN = 90
 LEAST, MOST = -6 * STEPS_OF_TEN, STEPS_OF_TEN + 40  # the steps of the smallest and of the largest epsilon

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.privacy.ledger import Statement, UnknownAccount, as_text
+from dphist_pipeline.ledger.ledger import Statement, UnknownAccount, as_text
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.spec.refusals import PeriodError

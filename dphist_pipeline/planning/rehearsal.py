@@ -15,8 +15,8 @@ from typing import Any
 
 from dphist_pipeline import pipeline
 from dphist_pipeline.domain import CalendarAxis, CategoricalAxis, day_of
+from dphist_pipeline.ledger.ledger import Account
 from dphist_pipeline.planning.invented import NotRehearsed, invent, write_records
-from dphist_pipeline.privacy.ledger import Account
 from dphist_pipeline.releases import Release
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimates.budget import LARGEST_EPSILON
 from dphist_pipeline.evaluation.contenders import Contender, all_contenders, parse_contender
 from dphist_pipeline.evaluation.tables import Table, cells_of, folded, written_epsilon
 from dphist_pipeline.planning.forecast import CELL, Expected, Forecaster
@@ -16,7 +17,6 @@ from dphist_pipeline.planning.inverting import Needed, needed
 from dphist_pipeline.planning.lasting import Lasting, lasting
 from dphist_pipeline.planning.questions import questions
 from dphist_pipeline.planning.stand_ins import declared_shapes, read_stand_in
-from dphist_pipeline.privacy.budget import LARGEST_EPSILON
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.store import Store, store_folder
 

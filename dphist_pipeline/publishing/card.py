@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.publishing.card_pieces import grid_words
 from dphist_pipeline.publishing.card_pieces.central import CENTRAL
 from dphist_pipeline.publishing.card_pieces.facts import Facts, counted, entries

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.answering.intervals import LEVEL, half_width_of_linear, half_width_of_sum
 from dphist_pipeline.answering.report_intervals import half_width_of_reports
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.privacy.noisy import NoisyCells, ReportedCells, Unbiased
+from dphist_pipeline.estimates.noisy import NoisyCells, ReportedCells, Unbiased
 from dphist_pipeline.publishing.plots_axes import Along, Positions, along, whole
 
 Reals = NDArray[np.float64]

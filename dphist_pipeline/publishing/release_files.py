@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, ReportLaw, SharedNoise, Unbiased
 from dphist_pipeline.files import make_folder, sync_folder
-from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells, ReportedCells, ReportLaw, SharedNoise, Unbiased
 from dphist_pipeline.publishing import withdrawal
 from dphist_pipeline.publishing.card import release_card, smoothed
 from dphist_pipeline.publishing.deployment import deployment_yaml

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from dphist_pipeline.answering.intervals import LEVEL, half_width_of_cell
 from dphist_pipeline.answering.report_intervals import half_widths_of_cells, normal_factor
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of
-from dphist_pipeline.estimate import Estimate
-from dphist_pipeline.privacy.noisy import ReportedCells, Unbiased
+from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.noisy import ReportedCells, Unbiased
 
 GROUP_ROWS = 1 << 18
 OUR_COLUMNS = ("estimate", "unbiased_estimate", "ci_lower", "ci_upper", "group_id")

@@ -15,8 +15,8 @@ from zoneinfo import ZoneInfo, available_timezones
 from pydantic import ValidationInfo
 
 from dphist_pipeline.errors import DphistError, did_you_mean
+from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE
 from dphist_pipeline.mechanisms import build, names
-from dphist_pipeline.privacy.budget import LARGEST_EPSILON, LARGEST_SCALE
 from dphist_pipeline.spec.epsilon import checked_epsilon
 from dphist_pipeline.spec.fields import whole
 from dphist_pipeline.spec.refusals import Location, MistakesError, as_key, shown

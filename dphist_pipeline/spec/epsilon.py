@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.privacy.budget import LARGEST_EPSILON, SMALLEST_EPSILON
+from dphist_pipeline.estimates.budget import LARGEST_EPSILON, SMALLEST_EPSILON
 from dphist_pipeline.spec.numbers import exact
 from dphist_pipeline.spec.refusals import shown
 

@@ -16,9 +16,9 @@ from by_hand import AGE
 
 from dphist_pipeline.answering.boxes import Wanted
 from dphist_pipeline.answering.catalogue import build_catalogue
-from dphist_pipeline.estimate import Estimate
-from dphist_pipeline.privacy import noise
-from dphist_pipeline.privacy.noisy import NestedCells, SharedNoise
+from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.releases import Release
 from dphist_pipeline.solvers.regular_tree import branching_tree, covariance
 
@@ -65,7 +65,7 @@ def made(kind: str, step: float = 0.0) -> Estimate:
     if kind != "tree":
         return replace(start, values=start.values + step)
     tree = branching_tree(start.domain.shape, 2)
-    parts = covariance(tree, [noise.variance(by_hand.SCALE)] * len(tree.widths))
+    parts = covariance(tree, [noise_law.variance(by_hand.SCALE)] * len(tree.widths))
     unbiased = NestedCells(start.values + step, by_hand.SCALE, tuple(map(SharedNoise, parts, tree.widths)))
     return replace(start, values=start.values + step / 2, unbiased=unbiased)
 

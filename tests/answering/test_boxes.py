@@ -21,8 +21,8 @@ from dphist_pipeline.answering.boxes import Answer, QuestionRefused, Wanted, ans
 from dphist_pipeline.answering.intervals import half_width_of_sum
 from dphist_pipeline.answering.notes import NO_INTERVAL
 from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis, Domain
-from dphist_pipeline.estimate import Estimate
-from dphist_pipeline.privacy.noisy import NoisyCells
+from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.publishing.release_files import PublishedFilesDamaged
 
 AXES = [AGE, WARD, HEIGHT]

@@ -11,7 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from dphist_pipeline.answering.intervals import LEVEL, _Inside, half_width_grid, half_width_of_sum
-from dphist_pipeline.privacy import noise
+from dphist_pipeline.confidential import noise
+from dphist_pipeline.estimates import noise_law
 
 SCALES = [
     *(Fraction(1, 20), Fraction(1, 3), Fraction(1), Fraction(7, 5), Fraction(2), Fraction(6)),
@@ -71,7 +72,7 @@ def test_many_cells_reach_as_far_as_the_normal_law_says(scale: Fraction) -> None
         q = math.exp(-1 / scale)
         kurtosis = (1 + 10 * q + q * q) / (2 * q) / cells if scale < 1000 else 3 / cells
         quantile = NORMAL + (NORMAL**3 - 3 * NORMAL) * kurtosis / 24
-        expected = quantile * math.sqrt(cells * noise.variance(scale))
+        expected = quantile * math.sqrt(cells * noise_law.variance(scale))
         assert half_width_of_sum(scale, cells) == pytest.approx(expected, rel=1e-7, abs=1)
 
 
@@ -87,7 +88,7 @@ def test_the_grid_for_sql_is_never_too_narrow_and_hardly_too_wide(scale: Fractio
 
 
 def test_the_grid_of_one_cell_is_that_cell() -> None:
-    assert half_width_grid(Fraction(20), 1) == [(1, noise.half_width(Fraction(20), LEVEL))]
+    assert half_width_grid(Fraction(20), 1) == [(1, noise_law.half_width(Fraction(20), LEVEL))]
 
 
 @pytest.mark.parametrize(("scale", "cells"), [(Fraction(1), 3), (Fraction(20), 10), (Fraction(9000), 4)], ids=str)

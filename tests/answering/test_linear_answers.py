@@ -28,9 +28,9 @@ from dphist_pipeline.answering.intervals import (
     linear_reach_grid,
 )
 from dphist_pipeline.answering.quantiles import _balance_variance
-from dphist_pipeline.estimate import Estimate
-from dphist_pipeline.privacy import noise
-from dphist_pipeline.privacy.noisy import NestedCells, SharedNoise
+from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.publishing import release_files
 from dphist_pipeline.releases import Release
 from dphist_pipeline.solvers.regular_tree import RegularTree, best_tree, branching_tree, covariance
@@ -62,7 +62,7 @@ def linear(axes: list[dict[str, Any]], tree: RegularTree | None = None, scale: F
     """An estimate made by hand with the covariance of a tree, binary and whole when left out."""
     made = by_hand.estimate(axes)
     tree = branching_tree(made.domain.shape, 2) if tree is None else tree
-    parts = covariance(tree, [noise.variance(scale)] * len(tree.widths))
+    parts = covariance(tree, [noise_law.variance(scale)] * len(tree.widths))
     return replace(made, unbiased=NestedCells(made.values * 11, scale, tuple(map(SharedNoise, parts, tree.widths))))
 
 
@@ -143,7 +143,7 @@ def test_the_catalogue_holds_what_the_audit_says(store: Any) -> None:
     ]
     assert sorted((row["level"], row["axis"], row["width"], row["coefficient"]) for row in rows) == sorted(expected)
     (release,) = ask(catalogue, "FROM r.dph_releases WHERE release = 'visits' AND period = '2026-03-02'")
-    assert release["noise_variance"] == noise.variance(Fraction(20))
+    assert release["noise_variance"] == noise_law.variance(Fraction(20))
     assert ask(catalogue, "FROM r.dph_covariance WHERE period = '2026-03-16'") == []
 
 
@@ -181,7 +181,7 @@ def probability(scale: Fraction, weighed: NDArray[np.float64], reach: float) -> 
     """P(|sum| <= reach) of a weighted sum of draws, by its characteristic function on a lattice of weights."""
     fine = round(min(1000, max(50, 1000 / scale)))
     q = math.exp(-1 / scale)
-    deviation = math.sqrt(noise.variance(scale) * float(weighed @ weighed))
+    deviation = math.sqrt(noise_law.variance(scale) * float(weighed @ weighed))
     points = 1 << math.ceil(math.log2(2 * fine * (8 * deviation + 20 * float(scale) + 3)))
     turn = 2 * np.pi * np.arange(points // 2 + 1) / points
     log_phi = np.zeros(turn.size)
@@ -200,7 +200,7 @@ def test_an_interval_holds_the_truth_as_often_as_it_says_by_the_law_of_its_noise
     scale: Fraction, tree: RegularTree
 ) -> None:
     size = tree.shape[0]
-    parts = covariance(tree, [noise.variance(scale)] * len(tree.widths))
+    parts = covariance(tree, [noise_law.variance(scale)] * len(tree.widths))
     cells = NestedCells(np.zeros(size), scale, tuple(map(SharedNoise, parts, tree.widths)))
     places = np.arange(size)
     boxes = [places[3:4], places[size - 1 :], places, places[5:13], places[size // 3 :], places[::2], places[1:3]]
@@ -220,7 +220,7 @@ def test_weighted_sums_of_few_draws_are_held_too(scale: Fraction) -> None:
     for _ in range(25):
         weighed = np.append(1.0, source.uniform(0, source.choice([0.1, 0.5, 1]), source.integers(0, 9)))
         weighed *= source.choice([1, 0.95, 0.6])
-        variance = noise.variance(scale) * float(weighed @ weighed)
+        variance = noise_law.variance(scale) * float(weighed @ weighed)
         for level in (LEVEL, LEVEL_OF_TWO):
             held = probability(scale, weighed, half_width_of_linear(scale, variance, level))
             assert held >= float(level) - 0.0005
@@ -232,14 +232,14 @@ def test_the_grid_for_sql_is_what_python_takes(scale: Fraction) -> None:
     assert grid[0][0] == 1
     assert 0.95 * 5000 < grid[-1][0] <= 5000
     for draws in (0.3, 1, 1.5, 2, 7, 19.99, 333, 4999):
-        variance = draws * noise.variance(scale)
+        variance = draws * noise_law.variance(scale)
         looked_up = [reach for number, reach in grid if number <= max(1, draws * (1 + 1e-9))][-1]
         assert half_width_of_linear(scale, variance) == looked_up * math.sqrt(variance)
 
 
 def test_a_whole_draw_reaches_a_record_further_than_its_law_and_never_beyond_chebyshev() -> None:
     for scale in (Fraction(4), Fraction(100)):
-        assert half_width_of_linear(scale, noise.variance(scale)) == pytest.approx(half_width_of_sum(scale, 1) + 1)
+        assert half_width_of_linear(scale, noise_law.variance(scale)) == pytest.approx(half_width_of_sum(scale, 1) + 1)
     assert linear_reach(Fraction(1, 100), 1) == math.sqrt(20)
     assert 1.9599 < linear_reach(Fraction(1000), 10**6) < 1.961
 

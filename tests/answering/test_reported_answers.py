@@ -22,8 +22,8 @@ from dphist_pipeline.answering.chosen_cells import QuestionRefused
 from dphist_pipeline.answering.intervals import LEVEL, half_width_of_cell
 from dphist_pipeline.answering.published import read_cells
 from dphist_pipeline.answering.report_intervals import normal_factor, report_reach
-from dphist_pipeline.estimate import BadEstimate, Estimate
-from dphist_pipeline.privacy.noisy import ReportedCells
+from dphist_pipeline.estimates.estimate import BadEstimate, Estimate
+from dphist_pipeline.estimates.noisy import ReportedCells
 from dphist_pipeline.publishing.release_files import PublishedFilesDamaged
 from dphist_pipeline.releases import Release
 

@@ -20,9 +20,9 @@ from grey_box import Counts, Doors, Log, losses
 from office import AGE, WARD, Office
 
 from dphist_pipeline import stages
-from dphist_pipeline.counting import cube
-from dphist_pipeline.privacy import ledger
-from dphist_pipeline.privacy.journal import Journal
+from dphist_pipeline.confidential import cube
+from dphist_pipeline.confidential.journal import Journal
+from dphist_pipeline.ledger import ledger
 from dphist_pipeline.spec.loading import load_spec
 
 SCHEMA = pa.schema([("patient", pa.string()), ("age", pa.float64()), ("ward", pa.string())])

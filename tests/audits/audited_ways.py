@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from dphist_pipeline import mechanisms
 from dphist_pipeline.domain import Domain
+from dphist_pipeline.estimates.budget import BudgetMisuse
 from dphist_pipeline.mechanisms import BadSetting, DomainRefused, Mechanism
-from dphist_pipeline.privacy.budget import BudgetMisuse
 
 Shape = tuple[int, ...]
 

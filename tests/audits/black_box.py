@@ -20,10 +20,10 @@ from grey_box import Audited, Counts, Doors
 from numpy.typing import NDArray
 from scipy import stats  # type: ignore[import-untyped]
 
+from dphist_pipeline.confidential import noise
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.estimate import Estimate
-from dphist_pipeline.privacy import noise
-from dphist_pipeline.privacy.budget import Budget
+from dphist_pipeline.estimates.budget import Budget
+from dphist_pipeline.estimates.estimate import Estimate
 
 Rows = NDArray[np.float64]
 EVENTS = 6  # of each direction

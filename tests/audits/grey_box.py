@@ -18,12 +18,12 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.confidential import noise
+from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.estimates.budget import Budget
+from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.mechanisms import Mechanism
-from dphist_pipeline.privacy import noise
-from dphist_pipeline.privacy.budget import Budget
-from dphist_pipeline.privacy.private_counts import PrivateCounts
 
 Counts = NDArray[np.int64]
 INFINITE = Fraction(10**30)

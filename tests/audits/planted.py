@@ -16,13 +16,13 @@ import numpy as np
 from grey_box import Audited, Counts, Doors, Log
 from neighbours import Pair
 
-from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.confidential import noise
+from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.estimates.budget import Budget
+from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.mechanisms import Mechanism, build
 from dphist_pipeline.mechanisms.geometric import Geometric
 from dphist_pipeline.mechanisms.sreb_gca import SReBGCA
-from dphist_pipeline.privacy import noise
-from dphist_pipeline.privacy.budget import Budget
-from dphist_pipeline.privacy.private_counts import PrivateCounts
 
 Caught = Literal["replay", "black box"]
 

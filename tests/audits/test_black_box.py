@@ -16,7 +16,7 @@ from neighbours import audited_on, bounded, pairs
 from scipy import stats  # type: ignore[import-untyped]
 
 from dphist_pipeline import mechanisms
-from dphist_pipeline.privacy import noise
+from dphist_pipeline.confidential import noise
 
 ONE = Fraction(1)
 FIRST = {way.name: way for way in reversed(WAYS)}

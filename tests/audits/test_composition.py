@@ -13,7 +13,7 @@ from grey_box import Asked, Audited, Log
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphist_pipeline.privacy.budget import Budget
+from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.publishing.tables import rounded_up
 
 CELLS, SENSITIVITY = 6, 3

@@ -21,10 +21,11 @@ from grey_box import Log
 from office import AGE, Office
 
 from dphist_pipeline import mechanisms
-from dphist_pipeline.counting import cube, ingest
-from dphist_pipeline.counting.source import SourceRefused
-from dphist_pipeline.privacy.budget import Budget
-from dphist_pipeline.privacy.private_counts import PrivateCounts
+from dphist_pipeline.confidential import cube
+from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.reading import ingest
+from dphist_pipeline.confidential.reading.source import SourceRefused
+from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.spec import model
 from dphist_pipeline.spec.loading import load_spec
 

@@ -11,7 +11,7 @@ import pytest
 from dphist_pipeline import mechanisms
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.evaluation import comparing, study, tables
 from dphist_pipeline.evaluation.asking import parse_workloads
 from dphist_pipeline.evaluation.comparing import Score, compare, measure, summed_up

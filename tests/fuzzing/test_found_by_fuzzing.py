@@ -15,13 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 from spec_seeds import COMMON, ENVIRONMENT, HEAD, TREE, written
 
-from dphist_pipeline.counting.cube import read_and_count
-from dphist_pipeline.counting.ingest import stage_rows
-from dphist_pipeline.counting.source import ColumnRefused
+from dphist_pipeline.confidential.cube import read_and_count
+from dphist_pipeline.confidential.reading.ingest import stage_rows
+from dphist_pipeline.confidential.reading.source import ColumnRefused
 from dphist_pipeline.spec.loading import load_spec
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.numbers import digits
 from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.stages import plan_of
 
 LISTED = "{column: code, values_from: codes.csv}"
 RELEASE: dict[str, Any] = {
@@ -163,7 +164,7 @@ def test_no_time_stamp_of_a_record_makes_a_release_fail(tmp_path: Path, axis: st
     changes |= {"source_table": "seen"} if stored == "duckdb" else {}
     spec = ReleaseSpec.from_attributes(RELEASE | changes | ({"source_sql": "query.sql"} if query else {}), tmp_path)
     (tmp_path / "run").mkdir()
-    assert read_and_count(spec, spec.period_named("all"), tmp_path / "run").tolist() == [1, 4]
+    assert read_and_count(plan_of(spec, spec.period_named("all")), tmp_path / "run").tolist() == [1, 4]
 
 
 @pytest.mark.parametrize("moment", [-(2**63), 0])
@@ -173,7 +174,7 @@ def test_a_column_that_nobody_names_makes_no_release_fail(tmp_path: Path, moment
     pq.write_table(pa.table({"age": [0.5], "day": day}), tmp_path / "seen.parquet")
     spec = ReleaseSpec.from_attributes(RELEASE, tmp_path)
     (tmp_path / "run").mkdir()
-    assert read_and_count(spec, spec.period_named("all"), tmp_path / "run").tolist() == [1]
+    assert read_and_count(plan_of(spec, spec.period_named("all")), tmp_path / "run").tolist() == [1]
 
 
 def ingest_refusal(folder: Path, **columns: Any) -> str:
@@ -184,7 +185,7 @@ def ingest_refusal(folder: Path, **columns: Any) -> str:
         (folder / f"{number}.parquet").write_bytes(file.getvalue())
     spec = ReleaseSpec.from_attributes(RELEASE, folder)
     with pytest.raises(ColumnRefused) as caught:
-        stage_rows(spec, spec.period_named("all"), folder)
+        stage_rows(plan_of(spec, spec.period_named("all")), folder)
     return str(caught.value)
 
 

@@ -30,11 +30,12 @@ from hostile_files import (
 )
 from spec_seeds import PROJECT
 
-from dphist_pipeline.counting.cube import read_and_count
-from dphist_pipeline.counting.source import ColumnRefused, SourceRefused
+from dphist_pipeline.confidential.cube import read_and_count
+from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.stages import plan_of
 
-WATCHED = [PROJECT / "dphist_pipeline" / "counting"]
+WATCHED = [PROJECT / "dphist_pipeline" / "confidential" / "reading"]
 NOT_TO_ITS_END = "could not be read to its end"
 Reading = Callable[[bytes], tuple[dict[str, Any], Hostile]]
 
@@ -80,7 +81,7 @@ class Ingest:
         spec = self._written(attributes, files)
         outcome, cells = ("a cube", ""), tuple[int, ...]()
         try:
-            cube = read_and_count(spec, spec.period_named(PERIODS[spec.period]), self._run)
+            cube = read_and_count(plan_of(spec, spec.period_named(PERIODS[spec.period])), self._run)
         except (SourceRefused, ColumnRefused) as error:
             assert error.__cause__ is None and error.__context__ is None
             outcome = (type(error).__name__, str(error))

@@ -17,7 +17,7 @@ import pytest
 import reported
 from office import AGE, FILES, RECORDS, WARD, Office
 
-from dphist_pipeline.privacy import noise
+from dphist_pipeline.confidential import noise
 from dphist_pipeline.spec.sql_words import SQL_WORDS
 
 AXES = [{"column": "age", "edges": [0, 17.5, 65], "below": True, "above": True, "other": True}, WARD]

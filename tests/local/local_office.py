@@ -11,12 +11,12 @@ import numpy as np
 from office import OPEN_HEALTH, Office, Ran
 from reports_scenario import random_ids
 
+from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.local.collection import CollectionSpec, load_collection
 from dphist_pipeline.local.encoding import encode
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.local.reports import report_file
-from dphist_pipeline.privacy.ledger import Ledger
 from dphist_pipeline.store import Key, Store
 
 COLLECTION: dict[str, Any] = {

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.local import coins as module
 from dphist_pipeline.local.coins import Chance, coins, uniform_below
-from dphist_pipeline.privacy.noise import NoiseSelfTestFailed
+from dphist_pipeline.random_words import NoiseSelfTestFailed
 
 Words = NDArray[np.uint64]
 CHANCES = [

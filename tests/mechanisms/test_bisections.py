@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import dphist_pipeline as dph
+from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
+from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
 from dphist_pipeline.mechanisms import BadSetting, DomainRefused, build
-from dphist_pipeline.privacy.budget import Budget, BudgetMisuse
-from dphist_pipeline.privacy.private_counts import PrivateCounts
 
 BOTH = ["ihp", "p_hpartition"]
 CENTRES = ["median", "mean"]

@@ -14,13 +14,13 @@ import pytest
 
 import dphist_pipeline as dph
 from dphist_pipeline.answering.intervals import half_width_of_box
+from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
+from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
+from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells
 from dphist_pipeline.mechanisms import BadSetting, build
 from dphist_pipeline.mechanisms.boost import Boost
-from dphist_pipeline.privacy import noise
-from dphist_pipeline.privacy.budget import Budget, BudgetMisuse
-from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells
-from dphist_pipeline.privacy.private_counts import PrivateCounts
 from dphist_pipeline.publishing.tables import write_groups, write_histogram
 
 DATA = Path(os.environ.get("DPHIST_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
@@ -149,8 +149,8 @@ def test_the_published_tables_have_error_bars_for_every_cell(tmp_path):
     assert cells["unbiased_estimate"].to_numpy().tolist() == estimate.values.tolist()
     variance = sum(part.coefficient for part in estimate.unbiased.shared)
     # Four levels share epsilon; as many deviations as one draw and a record more reaches.
-    deviation = math.sqrt(noise.variance(Fraction(4)))
-    reach = (noise.half_width(Fraction(4), Fraction(95, 100)) + 1) / deviation * math.sqrt(variance)
+    deviation = math.sqrt(noise_law.variance(Fraction(4)))
+    reach = (noise_law.half_width(Fraction(4), Fraction(95, 100)) + 1) / deviation * math.sqrt(variance)
     for name, sign in (("ci_lower", -1), ("ci_upper", 1)):
         assert cells[name].to_numpy() == pytest.approx(estimate.values + sign * reach, rel=1e-12)
     assert cells["group_id"].null_count == 5

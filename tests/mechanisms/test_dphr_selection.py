@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
+from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
 from dphist_pipeline.mechanisms import BadSetting, DomainRefused, build
-from dphist_pipeline.privacy.budget import Budget, BudgetMisuse
-from dphist_pipeline.privacy.private_counts import PrivateCounts
 from dphist_pipeline.solvers.line_groups import cheapest_line_groups
 
 LINE = np.array([2, 4, 2, 5, 8, 2, 3])

@@ -9,9 +9,9 @@ import pytest
 
 import dphist_pipeline as dph
 from dphist_pipeline import mechanisms
+from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.privacy.budget import Budget
-from dphist_pipeline.privacy.private_counts import PrivateCounts
+from dphist_pipeline.estimates.budget import Budget
 
 NAMES = mechanisms.names()
 # A mechanism by its name, and settings that take it another way through the doors.

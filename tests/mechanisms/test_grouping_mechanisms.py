@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from dphist_pipeline import mechanisms
+from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.privacy.budget import Budget, BudgetMisuse
-from dphist_pipeline.privacy.private_counts import PrivateCounts
+from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
 
 DATA = Path(os.environ.get("DPHIST_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data"))
 SETTINGS = [("ahp", {}), ("ahp", {"search": "exact"}), ("dphr", {}), ("sreb_gca", {})]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from dphist_pipeline import mechanisms
+from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.privacy.budget import Budget
-from dphist_pipeline.privacy.private_counts import PrivateCounts
+from dphist_pipeline.estimates.budget import Budget
 
 FLAT = np.full(2000, 50)
 UNLIKE = np.random.default_rng(7).geometric(0.001, 2000)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from dphist_pipeline.answering.intervals import half_width_of_box
+from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
+from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
+from dphist_pipeline.estimates.noisy import NestedCells, NoisyContrasts
 from dphist_pipeline.mechanisms import DomainRefused
 from dphist_pipeline.mechanisms.privelet import Privelet, cells_of
-from dphist_pipeline.privacy import noise
-from dphist_pipeline.privacy.budget import Budget, BudgetMisuse
-from dphist_pipeline.privacy.noisy import NestedCells, NoisyContrasts
-from dphist_pipeline.privacy.private_counts import PrivateCounts
 from dphist_pipeline.solvers.regular_tree import branching_tree, covariance, mean_variance
 
 
@@ -68,7 +68,7 @@ def test_the_covariance_is_that_of_the_linear_map_and_a_bound_where_there_is_pad
         columns.append(cells_of(NoisyContrasts(total, tuple(levels), law.scale), size))
     linear = np.array(columns).T
     assert np.abs(linear).max() <= 1
-    true = noise.variance(law.scale) * linear @ linear.T
+    true = noise_law.variance(law.scale) * linear @ linear.T
     source = np.random.default_rng(size)
     for _ in range(40):
         chosen = np.flatnonzero(source.random(size) < source.choice([0.3, 0.7, 1.1]))

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
+from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.mechanisms import build
-from dphist_pipeline.privacy.budget import Budget
-from dphist_pipeline.privacy.private_counts import PrivateCounts
 
 CHOOSING = [
     ("structure_first", {"buckets": 4}),

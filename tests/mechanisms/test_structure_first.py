@@ -7,11 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
+from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
 from dphist_pipeline.mechanisms import BadSetting, DomainRefused, build
 from dphist_pipeline.mechanisms.structure_first import StructureFirst
-from dphist_pipeline.privacy.budget import Budget, BudgetMisuse
-from dphist_pipeline.privacy.private_counts import PrivateCounts
 
 
 class Scripted:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from office import Office
 
+from dphist_pipeline.ledger.ledger import Account, Charge, Statement
 from dphist_pipeline.planning.lasting import Lasting, _lasting, lasting
-from dphist_pipeline.privacy.ledger import Account, Charge, Statement
 from dphist_pipeline.spec.loading import load_spec
 from dphist_pipeline.spec.model import ReleaseSpec
 

@@ -22,7 +22,9 @@ from dphist_pipeline import mechanisms
 from dphist_pipeline.answering.intervals import half_width_of_sum
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.evaluation.comparing import released
 from dphist_pipeline.evaluation.contenders import Contender
 from dphist_pipeline.planning.forecast import CELL, Forecaster, has_law
@@ -30,8 +32,6 @@ from dphist_pipeline.planning.inverting import epsilon_at, needed, smallest, ste
 from dphist_pipeline.planning.questions import questions
 from dphist_pipeline.planning.stand_ins import declared_shapes, read_stand_in
 from dphist_pipeline.planning.study import short
-from dphist_pipeline.privacy import noise
-from dphist_pipeline.privacy.noisy import NoisyCells
 from dphist_pipeline.spec.loading import load_spec
 
 QUICK = ["--mechanism", "geometric", "--epsilon", "1"]
@@ -51,10 +51,10 @@ def test_plain_noise_is_forecast_by_its_law(office: Office) -> None:
     office.write_spec()
     ran = office.run("forecast", "spec.yaml", "--json", *QUICK)
     assert (ran.code, ran.err) == (0, "")
-    variance = noise.variance(Fraction(2))
+    variance = noise_law.variance(Fraction(2))
     assert rmse(ran, "geometric") == pytest.approx({str(n): math.sqrt(n * variance) for n in (1, 2, 10, 21)})
     (one,) = ran.json["expected"]
-    assert (one["basis"], one["interval_half_width"]) == ("law", noise.half_width(Fraction(2), Fraction(95, 100)))
+    assert (one["basis"], one["interval_half_width"]) == ("law", noise_law.half_width(Fraction(2), Fraction(95, 100)))
     assert one["box_interval_half_width"]["21"] == half_width_of_sum(Fraction(2), 21)
 
 
@@ -213,7 +213,7 @@ def test_the_least_epsilon_for_plain_noise_is_the_least_of_two_digits(sensitivit
     (found,) = needed(forecaster((50,), sensitivity), Contender("geometric", "geometric"), target).epsilons.values()
     assert found is not None
     below = epsilon_at(step_of(found) - 1)
-    errors = [math.sqrt(noise.variance(sensitivity / epsilon)) for epsilon in (found, below)]
+    errors = [math.sqrt(noise_law.variance(sensitivity / epsilon)) for epsilon in (found, below)]
     assert errors[0] <= target < errors[1]
 
 

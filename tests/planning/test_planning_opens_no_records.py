@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from office import RECORDS, Office
 
-from dphist_pipeline.counting import ingest
+from dphist_pipeline.confidential.reading import ingest
 
 SECONDS = 60
 QUICK = ["--repeat", "1", "--mechanism", "geometric", "--mechanism", "dpcube", "--target-error", "5"]

@@ -12,8 +12,8 @@ import by_hand
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.estimate import Estimate
-from dphist_pipeline.privacy.noisy import NoisyCells
+from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.publishing.card import release_card
 from dphist_pipeline.spec.axes import domain_of
 

@@ -14,7 +14,7 @@ import numpy as np
 from carded import Read
 
 from dphist_pipeline.answering import building
-from dphist_pipeline.estimate import Estimate
+from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.local.collection import CollectionSpec
 from dphist_pipeline.local.law import odds
 from dphist_pipeline.local.partition import question_of

@@ -26,7 +26,7 @@ from carded_reports import ALONE, SAMPLED, Made, made
 from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.answering.intervals import LEVEL
 from dphist_pipeline.answering.report_intervals import half_width_of_reports
-from dphist_pipeline.privacy.noisy import ReportedCells
+from dphist_pipeline.estimates.noisy import ReportedCells
 from dphist_pipeline.publishing import withdrawal
 from dphist_pipeline.publishing.plots_page import exact
 

@@ -12,7 +12,7 @@ import pytest
 from by_hand import AGE, HEIGHT, SCALE, WARD
 
 from dphist_pipeline.answering.boxes import answer_box
-from dphist_pipeline.privacy.noisy import NestedCells, ReportedCells, ReportLaw, SharedNoise
+from dphist_pipeline.estimates.noisy import NestedCells, ReportedCells, ReportLaw, SharedNoise
 from dphist_pipeline.publishing.plots import all_pictures, main_picture
 from dphist_pipeline.publishing.plots_axes import along, seen
 from dphist_pipeline.publishing.plots_drawing import STEPS, alone, scale_of, shown_number, wrapped

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dphist_pipeline.privacy.noisy import NestedCells, SharedNoise
+from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.solvers import regular_tree
 from dphist_pipeline.solvers.regular_tree import (
     RegularTree,

@@ -23,10 +23,11 @@ from dphist_pipeline.answering.cells import Cells
 from dphist_pipeline.answering.intervals import half_width_of_box, half_width_of_sum
 from dphist_pipeline.answering.quantiles import quantile_of_axis
 from dphist_pipeline.answering.ratios import change, share_of_box
+from dphist_pipeline.confidential import noise
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.estimate import Estimate
-from dphist_pipeline.privacy import noise
-from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells
+from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells
 
 UNLIKELY = 1e-9
 NARROW = 0.7
@@ -109,7 +110,7 @@ def test_a_band_holds_all_cells_at_once_as_often_as_promised(scale: Fraction) ->
         reach = band_half_widths(NoisyCells(np.zeros(cells), scale), cells, level)
         assert not refused(int((largest <= reach).sum()), runs, level)
         assert refused(int((largest <= NARROW * reach).sum()), runs, level)
-        pointwise = noise.half_width(scale, Fraction(level))
+        pointwise = noise_law.half_width(scale, Fraction(level))
         assert refused(int((largest <= pointwise).sum()), runs, level)
 
 
@@ -119,7 +120,7 @@ def test_a_band_is_the_narrowest_by_the_exact_law(scale: Fraction, cells: int) -
     for level in (0.5, 0.95, 0.999):
         reach = band_half_widths(NoisyCells(np.zeros(1), scale), cells, level)
         outside = -np.expm1(np.log(level) / cells)
-        exact = noise.half_width(scale, 1 - Fraction(float(outside) * (1 - 1e-12)))
+        exact = noise_law.half_width(scale, 1 - Fraction(float(outside) * (1 - 1e-12)))
         assert exact <= reach <= exact + 1
 
 
@@ -128,7 +129,7 @@ def test_chernoffs_bound_is_never_below_the_exact_quantile_and_not_far_above(sca
     for draws in (1, 2, 30, 4000):
         for missed in (Fraction(5, 100), Fraction(1, 1000), Fraction(1, 10**5)):
             exact = half_width_of_sum(scale, draws, 1 - missed)
-            bound = float(chernoff_reach(scale, np.array([draws * noise.variance(scale)]), float(missed))[0])
+            bound = float(chernoff_reach(scale, np.array([draws * noise_law.variance(scale)]), float(missed))[0])
             assert bound >= exact - 1
             assert bound <= (2 if draws == 1 else 1.8) * exact + 2
 

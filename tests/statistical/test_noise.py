@@ -24,12 +24,15 @@ from numpy.typing import NDArray
 from scipy import stats  # type: ignore[import-untyped]
 
 import dphist_pipeline
+from dphist_pipeline import random_words
+from dphist_pipeline.confidential import noise
+from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.journal import Journal
+from dphist_pipeline.confidential.noise import BLOCK, LARGEST_TABLE, discrete_laplace
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.privacy import noise
-from dphist_pipeline.privacy.budget import Budget
-from dphist_pipeline.privacy.journal import Journal
-from dphist_pipeline.privacy.noise import BLOCK, LARGEST_TABLE, NoiseSelfTestFailed, discrete_laplace
-from dphist_pipeline.privacy.private_counts import PrivateCounts
+from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.budget import Budget
+from dphist_pipeline.random_words import NoiseSelfTestFailed
 
 DRAWS = 200_000
 UNLIKELY = 1e-14
@@ -59,7 +62,7 @@ def fit(draws: NDArray[np.int64], scale: Fraction) -> float:
 
 def tail_fit(draws: NDArray[np.int64], scale: Fraction, share: float) -> float:
     """How likely draws of the law have a share beyond its own tail of about `share` that is as far off."""
-    start = noise.half_width(scale, 1 - Fraction(share)) + 1
+    start = noise_law.half_width(scale, 1 - Fraction(share)) + 1
     expected = float(at_least(np.array(float(start)), scale))
     return float(stats.binomtest(int((np.abs(draws) >= start).sum()), draws.size, expected).pvalue)
 
@@ -100,7 +103,7 @@ def test_wrong_signs_and_wrong_zeros_are_noticed(draws: dict[Fraction, NDArray[n
 
 @pytest.mark.parametrize("scale", SCALES, ids=str)
 def test_draws_do_not_depend_on_each_other(draws: dict[Fraction, NDArray[np.int64]], scale: Fraction) -> None:
-    standard = draws[scale] / math.sqrt(noise.variance(scale))
+    standard = draws[scale] / math.sqrt(noise_law.variance(scale))
     ranks = np.clip(standard, -3, 3)
     for lag in (1, 2, 3, BLOCK - 1, BLOCK, BLOCK + 1):
         overlap = ranks.size - lag
@@ -134,9 +137,9 @@ def test_opendp_draws_from_the_same_law(scale: Fraction, size: int) -> None:
 def test_variance_and_half_width_are_those_of_the_law(scale: Fraction) -> None:
     with localcontext(Context(prec=60)):
         q = (Decimal(-scale.denominator) / scale.numerator).exp()
-        assert noise.variance(scale) == pytest.approx(float(2 * q / (1 - q) ** 2), rel=1e-12)
+        assert noise_law.variance(scale) == pytest.approx(float(2 * q / (1 - q) ** 2), rel=1e-12)
         for level in (Fraction(1, 2), Fraction(19, 20), Fraction(99999, 100000)):
-            width = noise.half_width(scale, level)
+            width = noise_law.half_width(scale, level)
             outside = Decimal(level.denominator - level.numerator) / level.denominator
             assert 2 * q ** (width + 1) / (1 + q) <= outside
             assert width == 0 or 2 * q**width / (1 + q) > outside
@@ -171,7 +174,9 @@ def repeating(size: int) -> NDArray[np.uint64]:
     return np.random.default_rng(0).integers(0, 2**64, size, dtype=np.uint64)
 
 
-def from_the_second_word(key: bytes, nonce: bytes, size: int, whole: Any = noise._keystream) -> NDArray[np.uint64]:
+def from_the_second_word(
+    key: bytes, nonce: bytes, size: int, whole: Any = random_words._keystream
+) -> NDArray[np.uint64]:
     return np.asarray(whole(key, nonce, size + 1)[1:])
 
 
@@ -187,7 +192,7 @@ BROKEN: dict[str, dict[str, object]] = {
     "constant words": {"random_words": constant},
     "words that come again": {"random_words": repeating},
     "another key stream": {"_keystream": from_the_second_word},
-    "words of 62 bits": {"random_words": lambda size, whole=noise.random_words: whole(size) >> np.uint64(1)},
+    "words of 62 bits": {"random_words": lambda size, whole=random_words.random_words: whole(size) >> np.uint64(1)},
     "scale too large": break_sampler("_signed", off=Fraction(11, 10)),
     "scale too small": break_sampler("_signed", off=Fraction(9, 10)),
     "off by one": break_sampler("_signed", lambda drawn: drawn + 1),
@@ -203,7 +208,9 @@ def test_a_broken_sampler_draws_nothing_for_a_release(
     untested: pytest.MonkeyPatch, tmp_path: Path, broken: str
 ) -> None:
     for name, stand_in in BROKEN[broken].items():
-        untested.setattr(noise, name, stand_in)
+        for module in (noise, random_words):
+            if hasattr(module, name):
+                untested.setattr(module, name, stand_in)
     journal = Journal(tmp_path / "journal", tmp_path, "charge")
     counts = PrivateCounts(Domain.from_shape((2,)), 1, lambda: np.array([5, 6]), journal)
     for _ in range(2):  # a failure is not forgotten
@@ -224,7 +231,7 @@ def test_the_self_test_runs_at_first_use_and_once(untested: pytest.MonkeyPatch) 
 
 
 def numbers() -> list[int]:
-    return [*map(int, noise.random_words(2)), *map(int, discrete_laplace(Fraction(10**6), 4))]
+    return [*map(int, random_words.random_words(2)), *map(int, discrete_laplace(Fraction(10**6), 4))]
 
 
 def test_seeds_of_other_generators_change_nothing() -> None:
@@ -237,7 +244,7 @@ def test_seeds_of_other_generators_change_nothing() -> None:
 
 
 def test_new_processes_with_the_same_environment_draw_differently() -> None:
-    program = "from dphist_pipeline.privacy import noise; print(noise.random_words(4).tolist())"
+    program = "from dphist_pipeline.random_words import random_words; print(random_words(4).tolist())"
     seeds = {"PYTHONHASHSEED": "0", "SEED": "0", "DPHIST_SEED": "0", "NUMPY_SEED": "0", "SOURCE_DATE_EPOCH": "0"}
     started = [
         subprocess.Popen([sys.executable, "-c", program], env=os.environ | seeds, stdout=subprocess.PIPE)
@@ -317,6 +324,6 @@ def test_a_seed_would_be_noticed(source: str) -> None:
 
 
 def test_no_environment_variable_is_read_by_the_sampler() -> None:
-    for module in ("noise", "certified"):
-        source = (Path(str(dphist_pipeline.__file__)).parent / "privacy" / f"{module}.py").read_text()
+    for module in ("confidential/noise", "estimates/certified", "random_words"):
+        source = (Path(str(dphist_pipeline.__file__)).parent / f"{module}.py").read_text()
         assert "environ" not in source and "getenv" not in source

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy import stats  # type: ignore[import-untyped]
 from test_noise import UNLIKELY, at_least, fit, symmetry, tail_fit
 
-from dphist_pipeline.privacy import noise
-from dphist_pipeline.privacy.noise import discrete_laplace
+from dphist_pipeline.confidential import noise
+from dphist_pipeline.confidential.noise import discrete_laplace
 
 DRAWS = 200_000
 OFF = [Fraction(7, 10), Fraction(13, 10)]

@@ -26,7 +26,7 @@ from dphist_pipeline.answering.quantiles import quantile_of_axis
 from dphist_pipeline.answering.ratios import change, share_of_box
 from dphist_pipeline.answering.report_intervals import balance_reach, bernstein_factor, normal_factor, report_reach
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.privacy.noisy import ReportedCells, ReportLaw
+from dphist_pipeline.estimates.noisy import ReportedCells, ReportLaw
 
 UNLIKELY = 1e-9
 NARROW = 0.7

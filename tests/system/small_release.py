@@ -31,7 +31,7 @@ from dphist_pipeline import approvals, pipeline
 from dphist_pipeline.answering import building
 from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.privacy.ledger import Account, Ledger
+from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.releases import Release
 from dphist_pipeline.spec.loading import load_spec
 from dphist_pipeline.store import Key, Store
@@ -56,7 +56,7 @@ SPEC: dict[str, Any] = {
     "period": "week",
     "period_column": "admitted_on",
 }
-_WARM = ["pipeline", "counting.cube", "counting.ingest", "spec.loading", "store"]
+_WARM = ["pipeline", "confidential.cube", "confidential.reading.ingest", "spec.loading", "store"]
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _CHANGES = {"os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.chmod"}
 

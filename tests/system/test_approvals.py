@@ -10,7 +10,7 @@ import pytest
 from office import RECORDS, Office
 
 from dphist_pipeline import approvals
-from dphist_pipeline.privacy.private_counts import PrivateCounts
+from dphist_pipeline.confidential.doors import PrivateCounts
 
 
 @pytest.fixture

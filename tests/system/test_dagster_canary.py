@@ -21,10 +21,9 @@ import pytest
 from office import Office
 from system.orchestrated import charges, events, key, said
 
-from dphist_pipeline.counting import cube
+from dphist_pipeline.confidential import cube, noise
 from dphist_pipeline.integrations import dagster as integration
 from dphist_pipeline.mechanisms.geometric import Geometric
-from dphist_pipeline.privacy import noise
 from dphist_pipeline.spec.loading import load_spec
 
 Patch = pytest.MonkeyPatch
@@ -189,9 +188,9 @@ from pathlib import Path
 import dagster as dg
 import numpy as np
 
-from dphist_pipeline.counting import cube
+from dphist_pipeline.confidential import cube
 from dphist_pipeline.integrations.dagster import release_definitions
-from dphist_pipeline.privacy import noise
+from dphist_pipeline.confidential import noise
 from dphist_pipeline.spec.loading import load_spec
 
 noise.discrete_laplace = lambda scale, size: np.arange(1, size + 1) * {noise}

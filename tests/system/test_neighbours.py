@@ -20,8 +20,9 @@ import pyarrow.parquet as pq
 import pytest
 from office import AGE, FILES, WARD, Office
 
-from dphist_pipeline.privacy import ledger, noise
-from dphist_pipeline.privacy.journal import Journal
+from dphist_pipeline.confidential import noise
+from dphist_pipeline.confidential.journal import Journal
+from dphist_pipeline.ledger import ledger
 
 SCHEMA = pa.schema(
     [("patient", pa.string()), ("age", pa.float64()), ("ward", pa.string()), ("day", pa.timestamp("us"))]

@@ -8,7 +8,7 @@ import pytest
 from office import Office, Ran
 
 from dphist_pipeline import approvals, stages
-from dphist_pipeline.privacy.private_counts import PrivateCounts
+from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.store import Key, Store
 
 REJECT = ("reject", "wards", "all", "--reason", "wrong ward codes")

@@ -21,9 +21,9 @@ from system.small_release import (
     start,
 )
 
+from dphist_pipeline.confidential.journal import JournalMismatch
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.privacy.journal import JournalMismatch
-from dphist_pipeline.privacy.ledger import (
+from dphist_pipeline.ledger.ledger import (
     AccountDisagrees,
     AlreadyCharged,
     LedgerAltered,

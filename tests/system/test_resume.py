@@ -9,7 +9,7 @@ import pytest
 from system.small_release import EPSILON, WEEK, Project, charges
 
 from dphist_pipeline import handover, stages
-from dphist_pipeline.privacy.journal import Journal
+from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.spec.loading import load_spec
 from dphist_pipeline.store import Store
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from dphist_pipeline.privacy import ledger as ledger_module
-from dphist_pipeline.privacy.ledger import (
+from dphist_pipeline.ledger import ledger as ledger_module
+from dphist_pipeline.ledger.ledger import (
     Account,
     ChargeRequest,
     Ledger,
@@ -25,7 +25,7 @@ WEEKLY = ChargeRequest(
     "health", "weekly", "2026-03-02", 1, Fraction(1, 2), "digest-1", "", "patient_id", "add_remove", "store-1"
 )
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["dphist_pipeline.privacy.ledger"])
+PROCESSES.set_forkserver_preload(["dphist_pipeline.ledger.ledger"])
 
 
 def url_of(path: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.privacy import noise
+from dphist_pipeline.confidential import noise
 
 
 class RecordedWords:

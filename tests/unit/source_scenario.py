@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dphist_pipeline.counting.cube import read_and_count
+from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.stages import plan_of
 
 SECRET = "Zacharias"
 AGE = {"column": "age", "start": 0, "stop": 30, "width": 10, "above": True, "other": True}
@@ -51,7 +52,7 @@ def counted(files: Files, at: str = "all", **changes: Any) -> list[int]:
         base, run = written(Path(folder) / "office", files), Path(folder) / "run"
         run.mkdir()
         declared = spec(base, **changes)
-        cube = read_and_count(declared, declared.period_named(at), run)
+        cube = read_and_count(plan_of(declared, declared.period_named(at)), run)
         assert [path.name for path in run.rglob("*") if path.is_file()] == ["cube.npy"]
     assert cube.dtype == np.int64 and cube.shape == (declared.domain.cells,)
     return [int(count) for count in cube]

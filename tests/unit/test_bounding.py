@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dphist_pipeline.counting import bounding
-from dphist_pipeline.counting.bounding import KEY_BYTES, count_bounded, count_rows
+from dphist_pipeline.confidential import bounding
+from dphist_pipeline.confidential.bounding import KEY_BYTES, count_bounded, count_rows
 
 Unit = int | str
 Rows = Sequence[tuple[Unit, int]]

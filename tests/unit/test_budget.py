@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphist_pipeline.privacy.budget import LARGEST_EPSILON, SMALLEST_EPSILON, Budget, BudgetMisuse
+from dphist_pipeline.estimates.budget import LARGEST_EPSILON, SMALLEST_EPSILON, Budget, BudgetMisuse
 
 USES: dict[str, Callable[[Budget], object]] = {
     "spend": Budget.spend,

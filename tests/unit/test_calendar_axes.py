@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spec_scenario import spec
 
-from dphist_pipeline.counting.cube import read_and_count
+from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.stages import plan_of
 
 
 def axis(**fields):
@@ -71,7 +72,7 @@ def counted(folder, column, time_zone="UTC", **fields):
     made = ReleaseSpec.from_attributes(attributes, folder)
     run = folder / "run"
     run.mkdir()
-    return read_and_count(made, made.period_named("all"), run).tolist()
+    return read_and_count(plan_of(made, made.period_named("all")), run).tolist()
 
 
 DAYS = {"calendar": "day", "start": "2026-03-28", "stop": "2026-03-31"}
@@ -98,7 +99,7 @@ def test_text_may_be_written_as_declared(tmp_path):
 
 
 def test_a_format_for_what_is_no_text_is_refused(tmp_path):
-    from dphist_pipeline.counting.source import ColumnRefused
+    from dphist_pipeline.confidential.reading.source import ColumnRefused
 
     with pytest.raises(ColumnRefused, match="needs no `format`"):
         counted(tmp_path, pa.array([date(2026, 3, 28)]), **DAYS, format="%d/%m/%Y")

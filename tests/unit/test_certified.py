@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dphist_pipeline.privacy import certified, noise
-from dphist_pipeline.privacy.certified import Interval, Law, exp_interval
+from dphist_pipeline.confidential import noise
+from dphist_pipeline.estimates import certified
+from dphist_pipeline.estimates.certified import Interval, Law, exp_interval
 
 SCALES = [
     *(Fraction(1, part) for part in (50, 49, 7, 3, 2)),

@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dphist_pipeline.confidential import noise
+from dphist_pipeline.confidential.doors import DoorMisuse, PrivateCounts
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.privacy import noise
-from dphist_pipeline.privacy.budget import Budget, BudgetMisuse
-from dphist_pipeline.privacy.private_counts import DoorMisuse, PrivateCounts
+from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
 
 COUNTS = np.array([5, 3, 0, 9, 1, 4])
 FIRST, SECOND = np.array([0, 1, 2]), np.array([3, 4, 5])

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded_words import RecordedWords
 
+from dphist_pipeline.confidential import noise
+from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.privacy import noise
-from dphist_pipeline.privacy.budget import Budget
-from dphist_pipeline.privacy.private_counts import PrivateCounts
+from dphist_pipeline.estimates.budget import Budget
 
 EXACT = [4, 0, 7, 1_000_003, -2, 90]
 LARGEST = 1 << 52

@@ -13,10 +13,11 @@ import duckdb
 import pytest
 from source_scenario import AGE, SECRET, WARD, counted, refused, spec
 
-from dphist_pipeline.counting.databases import EXTENSION
-from dphist_pipeline.counting.source import ColumnRefused, SourceRefused
+from dphist_pipeline.confidential.reading.databases import EXTENSION
+from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.spec.loading import spec_from_attributes
 from dphist_pipeline.spec.refusals import FromEnvironment, SpecError
+from dphist_pipeline.stages import plan_of
 
 PASSWORD = "s3cret-word"
 FILE = {"source": "office.duckdb", "source_table": "admissions"}
@@ -153,11 +154,11 @@ def has_extension() -> bool:
 
 
 def staged(declared: Any, tmp_path: Path) -> Any:
-    from dphist_pipeline.counting.cube import read_and_count
+    from dphist_pipeline.confidential.cube import read_and_count
 
     run = tmp_path / "run"
     run.mkdir(exist_ok=True)
-    return read_and_count(declared, declared.period_named("all"), run)
+    return read_and_count(plan_of(declared, declared.period_named("all")), run)
 
 
 @pytest.mark.skipif(has_extension(), reason="DuckDB's extension for PostgreSQL is installed")
@@ -225,11 +226,11 @@ def test_a_table_of_a_server_is_read_whatever_it_holds(server: str, tmp_path: Pa
     for column in ("seen", "day", "naive"):
         week = {"period": "week", "period_column": column, "time_zone": "Europe/Brussels"}
         declared = on_server(tmp_path, server, **week)
-        from dphist_pipeline.counting.cube import read_and_count
+        from dphist_pipeline.confidential.cube import read_and_count
 
         run = tmp_path / column
         run.mkdir()
-        assert read_and_count(declared, declared.period_named("2026-03-02"), run).sum() == 1
+        assert read_and_count(plan_of(declared, declared.period_named("2026-03-02")), run).sum() == 1
 
 
 @pytest.mark.parametrize(
@@ -263,10 +264,12 @@ def test_a_server_that_is_not_there_or_not_in_utf_8_is_refused_without_its_addre
 
 
 def test_a_server_is_never_written(server: str, tmp_path: Path):
-    from dphist_pipeline.counting.ingest import _connection, _prepare
+    from dphist_pipeline.confidential.reading.ingest import _connection, _prepare
 
     declared = on_server(tmp_path, server)
-    with _connection((), tmp_path, "UTC", lambda made: _prepare(declared, (), made)) as connection:
+    with _connection(
+        (), tmp_path, "UTC", lambda made: _prepare(plan_of(declared, declared.period_named("all")).source, (), made)
+    ) as connection:
         for statement in (
             "CREATE TABLE office.clinic.mine (x INTEGER)",
             "CALL postgres_execute('office', 'CREATE TABLE clinic.mine (x int)')",

@@ -19,10 +19,11 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 from recorded_words import RecordedWords
 
+from dphist_pipeline import random_words
+from dphist_pipeline.confidential import noise
+from dphist_pipeline.confidential.doors import DoorMisuse, PrivateCounts
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.privacy import noise
-from dphist_pipeline.privacy.budget import Budget, BudgetMisuse
-from dphist_pipeline.privacy.private_counts import DoorMisuse, PrivateCounts
+from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
 
 GRID = Domain.from_shape((2, 3))
 EXACT = np.array([4, 0, 7, 1_000_003, -2, 90], dtype=np.int64)
@@ -322,12 +323,12 @@ def test_no_error_of_a_door_shows_a_count(monkeypatch: pytest.MonkeyPatch) -> No
     counts = behind_doors(np.full(6, CANARY))
 
     def broken(scale: Fraction, size: int) -> NDArray[np.int64]:
-        raise noise.NoiseSelfTestFailed("broken for a test")
+        raise random_words.NoiseSelfTestFailed("broken for a test")
 
     monkeypatch.setattr(noise, "discrete_laplace", broken)
     monkeypatch.setattr(noise, "geometric", broken)
     for door in DOORS.values():
-        with pytest.raises(noise.NoiseSelfTestFailed) as caught:
+        with pytest.raises(random_words.NoiseSelfTestFailed) as caught:
             door(counts, Budget(Fraction(1)))
         assert str(CANARY) not in "".join(traceback.format_exception(caught.value))
 

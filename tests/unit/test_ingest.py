@@ -21,12 +21,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dphist_pipeline.counting import bounding
-from dphist_pipeline.counting.cube import read_and_count
-from dphist_pipeline.counting.ingest import stage_rows
-from dphist_pipeline.counting.source import ColumnRefused, SourceRefused
+from dphist_pipeline.confidential import bounding
+from dphist_pipeline.confidential.cube import read_and_count
+from dphist_pipeline.confidential.reading.ingest import stage_rows
+from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.stages import plan_of
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -66,7 +67,7 @@ def counted(*files: pa.Table | bytes, at: str = "all", **changes: Any) -> np.nda
             else:
                 pq.write_table(file, base / f"{number}.parquet", row_group_size=5 + len(file) // 3)
         declared = spec(base, **changes)
-        cube = read_and_count(declared, declared.period_named(at), run)
+        cube = read_and_count(plan_of(declared, declared.period_named(at)), run)
         assert [path.name for path in run.rglob("*") if path.is_file()] == ["cube.npy"]
     assert cube.dtype == np.int64 and cube.shape == (declared.domain.cells,)
     return cube
@@ -382,7 +383,7 @@ def test_a_damaged_page_is_refused_without_the_engines_words(tmp_path: Path):
     (tmp_path / "run").mkdir()
     declared = spec(tmp_path)
     with pytest.raises(SourceRefused) as caught:
-        stage_rows(declared, declared.period_named("all"), tmp_path / "run")
+        stage_rows(plan_of(declared, declared.period_named("all")), tmp_path / "run")
     assert str(caught.value) == (
         "source *.parquet: could not be read to its end: a damaged file, or no memory or disk left"
     )

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dphist_pipeline.confidential.journal import Journal, JournalMismatch
 from dphist_pipeline.files import make_folder
-from dphist_pipeline.privacy.journal import Journal, JournalMismatch
 
 PROCESSES = multiprocessing.get_context("forkserver")
 QUESTION = {"door": "noisy_cells", "epsilon": "1/2", "scale": "2", "partition": ""}

@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ledger_scenario import HEALTH, WEEKLY, ledger, path, set_clock, url_of, week
 
-from dphist_pipeline.privacy import ledger_tables
-from dphist_pipeline.privacy.ledger import (
+from dphist_pipeline.ledger import tables as ledger_tables
+from dphist_pipeline.ledger.entries import exact_text, read_exact
+from dphist_pipeline.ledger.ledger import (
     Account,
     AccountDisagrees,
     AccountExists,
@@ -33,7 +34,6 @@ from dphist_pipeline.privacy.ledger import (
     UnknownAccount,
     as_text,
 )
-from dphist_pipeline.privacy.ledger_entries import exact_text, read_exact
 
 # Accounts
 

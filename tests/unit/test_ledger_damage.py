@@ -18,8 +18,9 @@ import sqlalchemy
 from ledger_scenario import HEALTH, WEEKLY, ledger, path, raw, url_of, week
 
 from dphist_pipeline.canonical_json import canonical_json
-from dphist_pipeline.privacy import ledger_tables
-from dphist_pipeline.privacy.ledger import (
+from dphist_pipeline.ledger import tables as ledger_tables
+from dphist_pipeline.ledger.entries import Entry, seal
+from dphist_pipeline.ledger.ledger import (
     Ledger,
     LedgerAltered,
     LedgerBusy,
@@ -29,7 +30,6 @@ from dphist_pipeline.privacy.ledger import (
     LedgerReadOnly,
     LedgerUrlRefused,
 )
-from dphist_pipeline.privacy.ledger_entries import Entry, seal
 
 # Ledgers that are not as they were
 

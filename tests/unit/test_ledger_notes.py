@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from ledger_scenario import WEEKLY, ledger, path, url_of
 
-from dphist_pipeline.privacy.ledger import (
+from dphist_pipeline.ledger.books import Books
+from dphist_pipeline.ledger.ledger import (
     Charge,
     Ledger,
     LedgerAltered,
@@ -17,7 +18,6 @@ from dphist_pipeline.privacy.ledger import (
     ReasonMissing,
     Rejected,
 )
-from dphist_pipeline.privacy.ledger_books import Books
 
 __all__ = ["ledger", "path"]
 

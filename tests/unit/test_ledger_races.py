@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ledger_scenario import HEALTH, PROCESSES, WEEKLY, ledger, path, url_of, week
 
-from dphist_pipeline.privacy import ledger as ledger_module
-from dphist_pipeline.privacy.ledger import (
+from dphist_pipeline.ledger import ledger as ledger_module
+from dphist_pipeline.ledger.ledger import (
     ChargeRequest,
     Ledger,
     LedgerError,

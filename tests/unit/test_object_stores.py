@@ -21,11 +21,12 @@ import pytest
 from office import Office
 from source_scenario import AGE, SECRET, WARD, counted, spec
 
-from dphist_pipeline.counting import object_stores
-from dphist_pipeline.counting.cube import read_and_count
-from dphist_pipeline.counting.object_stores import EXTENSION, find_objects
-from dphist_pipeline.counting.source import SourceRefused
+from dphist_pipeline.confidential.cube import read_and_count
+from dphist_pipeline.confidential.reading import object_stores
+from dphist_pipeline.confidential.reading.object_stores import EXTENSION, find_objects
+from dphist_pipeline.confidential.reading.source import SourceRefused
 from dphist_pipeline.spec.refusals import FromEnvironment, SpecError
+from dphist_pipeline.stages import plan_of
 
 KEY, PASSWORD, TOKEN = "AKIAOFFICE", "s3cret/w'rd+", "t0ken=="
 BUCKET = "office-records"
@@ -55,7 +56,7 @@ def has_extension() -> bool:
 def staged(declared: Any, tmp_path: Path) -> list[int]:
     run = tmp_path / "run"
     run.mkdir(exist_ok=True)
-    return [int(count) for count in read_and_count(declared, declared.period_named("all"), run)]
+    return [int(count) for count in read_and_count(plan_of(declared, declared.period_named("all")), run)]
 
 
 def refused(declared: Any, tmp_path: Path, *hidden: str) -> str:
@@ -254,11 +255,17 @@ def test_without_keys_or_with_a_wrong_bucket_a_store_is_refused(
 
 
 def test_the_session_that_reads_can_open_the_files_that_were_found_and_nothing_else(store: str, tmp_path: Path):
-    from dphist_pipeline.counting.ingest import _connection, _prepare
+    from dphist_pipeline.confidential.reading.ingest import _connection, _prepare
 
     declared = spec(tmp_path, source=WHOLE)
     found = find_objects(declared.source)
-    with _connection((), tmp_path, "UTC", lambda made: _prepare(declared, (), made), found) as connection:
+    with _connection(
+        (),
+        tmp_path,
+        "UTC",
+        lambda made: _prepare(plan_of(declared, declared.period_named("all")).source, (), made),
+        found,
+    ) as connection:
         assert connection.execute("SELECT count(*) FROM read_parquet($files)", {"files": list(found)}).fetchall() == [
             (4,)
         ]
@@ -289,11 +296,17 @@ def test_the_session_that_reads_can_open_the_files_that_were_found_and_nothing_e
 def test_what_the_extension_takes_from_the_environment_itself_is_put_back(
     store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    from dphist_pipeline.counting.ingest import _connection, _prepare
+    from dphist_pipeline.confidential.reading.ingest import _connection, _prepare
 
     monkeypatch.setenv("DUCKDB_S3_ENDPOINT", "elsewhere.invalid")
     declared = spec(tmp_path, source=WHOLE)
-    with _connection((), tmp_path, "UTC", lambda made: _prepare(declared, (), made), (WHOLE,)) as connection:
+    with _connection(
+        (),
+        tmp_path,
+        "UTC",
+        lambda made: _prepare(plan_of(declared, declared.period_named("all")).source, (), made),
+        (WHOLE,),
+    ) as connection:
         settings = dict(connection.execute("SELECT name, value FROM duckdb_settings()").fetchall())
         secrets = connection.execute("FROM duckdb_secrets()").fetchall()
     taken = {name: value for name, value in settings.items() if name.startswith("s3_") and value}

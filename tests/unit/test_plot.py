@@ -17,7 +17,7 @@ from by_hand import AGE, SCALE, WARD
 from numpy.typing import NDArray
 
 from dphist_pipeline.answering.intervals import half_width_of_linear, half_width_of_sum
-from dphist_pipeline.privacy.noisy import NestedCells, SharedNoise
+from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.publishing.plot import release_svg
 from dphist_pipeline.publishing.plots import MOST_BARS
 from dphist_pipeline.publishing.plots_drawing import WIDTH

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dphist_pipeline.counting.csv_files import LONGEST_HEADER
-from dphist_pipeline.counting.ingest import CATEGORIES, TIMES, UNITS, _connection
-from dphist_pipeline.counting.source import NUMBERS, ColumnRefused, Source, SourceRefused
-from dphist_pipeline.counting.source_files import find_files, open_source
+from dphist_pipeline.confidential.reading.csv_files import LONGEST_HEADER
+from dphist_pipeline.confidential.reading.ingest import CATEGORIES, TIMES, UNITS, _connection
+from dphist_pipeline.confidential.reading.source import NUMBERS, ColumnRefused, Source, SourceRefused
+from dphist_pipeline.confidential.reading.source_files import find_files, open_source
 
 SECRET = "Zacharias"
 PEOPLE = pa.table({"person": [SECRET, SECRET], "age": [61.5, 62.5]})
@@ -282,7 +282,7 @@ def test_declared_quotes_hold_delimiters_quotes_and_line_breaks(tmp_path: Path):
 
 
 def test_an_overlong_line_of_csv_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("dphist_pipeline.counting.csv_files.LONGEST_LINE", 1 << 16)
+    monkeypatch.setattr("dphist_pipeline.confidential.reading.csv_files.LONGEST_LINE", 1 << 16)
     content = HEADER + b"A,1\n" + b"x" * (1 << 22) + b",2\nB,3\n"
     assert [row for row in rows(csv(tmp_path / "a.csv", content)) if row[1] != "2"] == [("A", "1"), ("B", "3")]
 

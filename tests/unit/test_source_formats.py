@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from source_scenario import AGE, SECRET, WARD, counted, refused, spec
 
-from dphist_pipeline.counting.source import ColumnRefused, SourceRefused
+from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.spec.refusals import FromEnvironment, SpecError
 
 PEOPLE = b"person,age\nA,5\nB,15\nB,15\n"

@@ -12,7 +12,7 @@ import pytest
 from office import Office
 from source_scenario import AGE, SECRET, WARD, counted, refused, spec, written
 
-from dphist_pipeline.counting.source import ColumnRefused, SourceRefused
+from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.spec.refusals import FromEnvironment, SpecError
 
 PEOPLE = pa.table({"person": ["a", "b", "b"], "years": ["5", "15", "x"], "ward": ["SURGERY ", None, "medicine"]})

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dphist_pipeline.answering.intervals import half_width_of_box, half_width_of_cell, half_width_of_sum
-from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells
+from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells
 from dphist_pipeline.publishing.card_pieces.facts import Facts, counted, rounded
 from dphist_pipeline.publishing.plots_page import named, table
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dphist_pipeline.privacy.noisy import NestedCells, NoisyCells, ReportedCells
+from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
 from dphist_pipeline.publishing.plots_page import exact, named
 from dphist_pipeline.publishing.plots_sums import Grid
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.answering.intervals import LEVEL
 from dphist_pipeline.answering.report_intervals import half_widths_of_cells, normal_factor, report_reach
-from dphist_pipeline.privacy.noisy import ReportedCells
+from dphist_pipeline.estimates.noisy import ReportedCells
 from dphist_pipeline.publishing.card_pieces.facts import Facts, counted, rounded
 from dphist_pipeline.publishing.card_pieces.local_asked import Asked, about
 from dphist_pipeline.publishing.plots_page import table

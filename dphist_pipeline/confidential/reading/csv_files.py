@@ -7,7 +7,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from dphist_pipeline.counting.source import Source, SourceRefused, without_values
+from dphist_pipeline.confidential.reading.source import Source, SourceRefused, without_values
 from dphist_pipeline.spec.sources import ending_of
 from dphist_pipeline.sql_files import literal
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import duckdb
 
-from dphist_pipeline.counting.source import (
+from dphist_pipeline.confidential.reading.source import (
     ALWAYS,
     NUMBERS,
     TIMES,

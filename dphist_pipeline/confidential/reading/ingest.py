@@ -12,10 +12,11 @@ from typing import Any
 
 import duckdb
 
-from dphist_pipeline.counting import databases, object_stores
-from dphist_pipeline.counting.derived import select_rows, with_decimal_points
-from dphist_pipeline.counting.positions import Positions, positions
-from dphist_pipeline.counting.source import (
+from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
+from dphist_pipeline.confidential.reading import databases, object_stores
+from dphist_pipeline.confidential.reading.derived import select_rows, with_decimal_points
+from dphist_pipeline.confidential.reading.positions import Positions, positions
+from dphist_pipeline.confidential.reading.source import (
     ALWAYS,
     NUMBERS,
     TIMES,
@@ -25,11 +26,9 @@ from dphist_pipeline.counting.source import (
     SourceRefused,
     withheld,
 )
-from dphist_pipeline.counting.source_files import find_files, open_source
-from dphist_pipeline.counting.units import UNITS, unit_of
+from dphist_pipeline.confidential.reading.source_files import find_files, open_source
+from dphist_pipeline.confidential.reading.units import UNITS, unit_of
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
-from dphist_pipeline.spec.model import ReleaseSpec
-from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.spec.sources import in_store, resolved
 from dphist_pipeline.sql_files import identifier, literal, statement
 
@@ -41,12 +40,11 @@ MEMORY = "4GB"
 SPILL = "40GB"
 
 
-def stage_rows(spec: ReleaseSpec, period: Period, folder: Path) -> Path:
+def stage_rows(plan: CountingPlan, folder: Path) -> Path:
     """Writes the rows of a period that lie in declared cells.
 
     Args:
-        spec: checked.
-        period: whose rows to take.
+        plan: what to read, of whom, into which grid.
         folder: private; also holds what DuckDB spills.
 
     Returns:
@@ -55,22 +53,22 @@ def stage_rows(spec: ReleaseSpec, period: Period, folder: Path) -> Path:
     Raises:
         SourceRefused, ColumnRefused: for the files as files; never for what a row holds.
     """
-    objects = object_stores.find_objects(spec.source) if in_store(spec.source) else ()
-    files = () if objects or spec.source_format == "postgres" else _files(spec)
+    found = plan.source
+    objects = object_stores.find_objects(found.written) if in_store(found.written) else ()
+    files = () if objects or found.format == "postgres" else _files(found)
     staged = folder / "rows.parquet"
-    with _connection(files, folder, spec.time_zone, lambda made: _prepare(spec, files, made), objects) as connection:
-        source = _opened(spec, files, objects, connection)
-        if spec.source_sql is not None:
-            query = spec.source_sql.query
-            source = select_rows(connection, source, query, spec.source_sql, spec.privacy_unit.columns)
-        _check_types(spec, source)
-        source, numbers = with_decimal_points(source, _numbers(spec) if spec.decimal_comma else ())
+    with _connection(files, folder, plan.time_zone, lambda made: _prepare(found, files, made), objects) as connection:
+        source = _opened(found, files, objects, connection)
+        if found.query is not None:
+            source = select_rows(connection, source, found.query, found.query_file, plan.privacy_unit.columns)
+        _check_types(plan, source)
+        source, numbers = with_decimal_points(source, _numbers(plan) if found.decimal_comma else ())
         axes = [
             positions(replace(axis, column=numbers.get(axis.column, axis.column)) if _is_number(axis) else axis, number)
-            for number, axis in enumerate(spec.domain.axes)
+            for number, axis in enumerate(plan.domain.axes)
         ]
-        staging = _stage_statement(spec, source, axes, staged)
-        parameters = {**source.parameters, **_ends(spec, source, period)}
+        staging = _stage_statement(plan, source, axes, staged)
+        parameters = {**source.parameters, **_ends(plan, source)}
 
         def stage() -> None:
             for axis in axes:
@@ -80,47 +78,47 @@ def stage_rows(spec: ReleaseSpec, period: Period, folder: Path) -> Path:
                     parameters.update(axis.parameters)
             connection.execute(staging, parameters)
 
-        trusted = ", or a row on which the trusted query fails" if spec.trusted_sql else ""
+        trusted = ", or a row on which the allowed query fails" if found.query and found.query.trusted else ""
         store = ", a store that gave no answer or whose files changed" if objects else ""
         withheld(
-            spec.source,
+            found.written,
             f"could not be read to its end: a damaged file{store}, or no memory or disk left{trusted}",
             stage,
         )
     return staged
 
 
-def _files(spec: ReleaseSpec) -> tuple[Path, ...]:
-    written = str(spec.source) if str(spec.source) != resolved(spec.source) else None
-    return find_files(spec.source_pattern, written)
+def _files(source: SourcePlan) -> tuple[Path, ...]:
+    written = str(source.written) if str(source.written) != resolved(source.written) else None
+    return find_files(source.pattern, written)
 
 
-def _prepare(spec: ReleaseSpec, files: tuple[Path, ...], connection: duckdb.DuckDBPyConnection) -> None:
-    """Attaches the database, or reaches the object store, that a spec names, if it names one."""
-    if spec.source_sql is not None:
+def _prepare(source: SourcePlan, files: tuple[Path, ...], connection: duckdb.DuckDBPyConnection) -> None:
+    """Attaches the database, or reaches the object store, that a plan names, if it names one."""
+    if source.query is not None:
         # DuckDB would move what two expressions share out of the TRY around each.
         connection.execute(f"SET disabled_optimizers = '{DISABLED},common_subexpressions'")
-    if in_store(spec.source):
-        object_stores.reach(connection, spec.source)
-    elif spec.source_format == "postgres":
-        databases.attach_server(connection, spec.source_address, spec.source)
-    elif spec.source_format == "duckdb":
+    if in_store(source.written):
+        object_stores.reach(connection, source.written)
+    elif source.format == "postgres":
+        databases.attach_server(connection, source.address, source.written)
+    elif source.format == "duckdb":
         if len(files) > 1:
-            raise SourceRefused(spec.source, "finds several databases; name one")
-        databases.attach_file(connection, str(files[0]), spec.source)
+            raise SourceRefused(source.written, "finds several databases; name one")
+        databases.attach_file(connection, str(files[0]), source.written)
 
 
 def _opened(
-    spec: ReleaseSpec, files: tuple[Path, ...], objects: tuple[str, ...], connection: duckdb.DuckDBPyConnection
+    source: SourcePlan, files: tuple[Path, ...], objects: tuple[str, ...], connection: duckdb.DuckDBPyConnection
 ) -> Source:
-    table = str(spec.source_table)
-    if spec.source_format == "postgres":
-        return databases.open_server_table(connection, table, spec.source)
-    if spec.source_format == "duckdb":
-        return databases.open_file_table(connection, table, spec.source)
+    table = str(source.table)
+    if source.format == "postgres":
+        return databases.open_server_table(connection, table, source.written)
+    if source.format == "duckdb":
+        return databases.open_file_table(connection, table, source.written)
     if objects:
-        return object_stores.open_objects(connection, objects, spec.source, spec.hive)
-    return open_source(connection, files, spec.csv_delimiter, spec.csv_quote, spec.hive)
+        return object_stores.open_objects(connection, objects, source.written, source.hive)
+    return open_source(connection, files, source.csv_delimiter, source.csv_quote, source.hive)
 
 
 @contextmanager
@@ -170,9 +168,9 @@ def _connection(
         connection.close()
 
 
-def _check_types(spec: ReleaseSpec, source: Source) -> None:
+def _check_types(plan: CountingPlan, source: Source) -> None:
     """Refuses columns that are missing or cannot serve, before any row is read."""
-    for axis in spec.domain.axes:
+    for axis in plan.domain.axes:
         if isinstance(axis, CalendarAxis):
             kind = source.type_of(axis.column, TIMES, f"a calendar axis, which takes {DATES_AND_TIMES}")
             _refuse_needless_format(axis.column, kind, axis.format, "format")
@@ -180,12 +178,12 @@ def _check_types(spec: ReleaseSpec, source: Source) -> None:
             source.type_of(axis.column, NUMBERS, "a binned axis, which takes numbers or text that holds numbers")
         else:
             source.type_of(axis.column, CATEGORIES, "a categorical axis, which takes text, whole numbers and the like")
-    if spec.privacy_unit != "row":
-        for column in spec.privacy_unit.columns:
+    if plan.privacy_unit != "row":
+        for column in plan.privacy_unit.columns:
             source.type_of(column, UNITS, "a privacy unit, which takes text, whole numbers or UUIDs")
-    if spec.period_column is not None:
-        kind = source.type_of(spec.period_column, TIMES, f"a period column, which takes {DATES_AND_TIMES}")
-        _refuse_needless_format(spec.period_column, kind, spec.period_format, "period_format")
+    if plan.period_column is not None:
+        kind = source.type_of(plan.period_column, TIMES, f"a period column, which takes {DATES_AND_TIMES}")
+        _refuse_needless_format(plan.period_column, kind, plan.period_format, "period_format")
 
 
 def _refuse_needless_format(column: str, kind: str, declared: str | None, field: str) -> None:
@@ -198,23 +196,23 @@ def _is_number(axis: Axis) -> bool:
     return isinstance(axis, BinnedAxis) and not isinstance(axis, CalendarAxis)
 
 
-def _numbers(spec: ReleaseSpec) -> tuple[str, ...]:
+def _numbers(plan: CountingPlan) -> tuple[str, ...]:
     """The columns that are read as numbers."""
-    return tuple(axis.column for axis in spec.domain.axes if _is_number(axis))
+    return tuple(axis.column for axis in plan.domain.axes if _is_number(axis))
 
 
-def _stage_statement(spec: ReleaseSpec, source: Source, axes: list[Positions], staged: Path) -> str:
+def _stage_statement(plan: CountingPlan, source: Source, axes: list[Positions], staged: Path) -> str:
     """Nested projections: values, places by join, places by search, the cell number."""
-    unit = [] if spec.privacy_unit == "row" else ["unit"]
+    unit = [] if plan.privacy_unit == "row" else ["unit"]
     values = [f"{axis.value} AS value_{number}" for number, axis in enumerate(axes)]
-    values += [f"{unit_of(spec.privacy_unit.columns, spec.unit_normalise, source)} AS unit" for _ in unit]
-    rows = f"SELECT {', '.join(values)} FROM ({source.relation}) WHERE {_in_period(spec, source)}"
+    values += [f"{unit_of(plan.privacy_unit.columns, plan.unit_normalise, source)} AS unit" for _ in unit]
+    rows = f"SELECT {', '.join(values)} FROM ({source.relation}) WHERE {_in_period(plan, source)}"
     places = ", ".join(f"{axis.place} AS place_{number}" for number, axis in enumerate(axes))
     rows = f"SELECT staged.*, {places} FROM ({rows}) AS staged {' '.join(axis.join for axis in axes)}"
     for level in zip_longest(*(axis.steps for axis in axes)):
         replaced = [f"{step} AS place_{number}" for number, step in enumerate(level) if step]
         rows = f"SELECT * REPLACE ({', '.join(replaced)}) FROM ({rows})"
-    code = " + ".join(f"({axis.cell}) * {stride}" for axis, stride in zip(axes, spec.domain.strides, strict=True))
+    code = " + ".join(f"({axis.cell}) * {stride}" for axis, stride in zip(axes, plan.domain.strides, strict=True))
     columns = ", ".join(["code", *unit])
     return statement(
         "ingest/stage_rows",
@@ -225,30 +223,30 @@ def _stage_statement(spec: ReleaseSpec, source: Source, axes: list[Positions], s
     )
 
 
-def _moment_type(spec: ReleaseSpec, source: Source) -> str:
-    """What the period column is compared as: text may name an offset, and without one is in the spec's zone."""
-    if spec.period_format:
+def _moment_type(plan: CountingPlan, source: Source) -> str:
+    """What the period column is compared as: text may name an offset, and without one is in the plan's zone."""
+    if plan.period_format:
         return "TIMESTAMP"
-    kind = source.types[str(spec.period_column)]
+    kind = source.types[str(plan.period_column)]
     zoned = kind in (*ZONED_TIMES, "VARCHAR", "ENUM")
     return "TIMESTAMP WITH TIME ZONE" if zoned else "TIMESTAMP"
 
 
-def _in_period(spec: ReleaseSpec, source: Source) -> str:
-    if spec.period_column is None:
+def _in_period(plan: CountingPlan, source: Source) -> str:
+    if plan.period_column is None:
         return "true"
-    kind = _moment_type(spec, source)
-    moment = f"TRY_CAST({identifier(spec.period_column)} AS {kind})"
-    if spec.period_format:
-        text = f"TRY_CAST({identifier(spec.period_column)} AS VARCHAR)"
-        moment = f"try_strptime({text}, {literal(spec.period_format)})"
+    kind = _moment_type(plan, source)
+    moment = f"TRY_CAST({identifier(plan.period_column)} AS {kind})"
+    if plan.period_format:
+        text = f"TRY_CAST({identifier(plan.period_column)} AS VARCHAR)"
+        moment = f"try_strptime({text}, {literal(plan.period_format)})"
     return f"{moment} >= CAST($period_start AS {kind}) AND {moment} < CAST($period_end AS {kind})"
 
 
-def _ends(spec: ReleaseSpec, source: Source, period: Period) -> dict[str, str]:
-    if spec.period_column is None or period.start is None or period.end is None:
+def _ends(plan: CountingPlan, source: Source) -> dict[str, str]:
+    if plan.period_column is None or plan.period.start is None or plan.period.end is None:
         return {}
-    ends = {"period_start": period.start, "period_end": period.end}
-    if _moment_type(spec, source) == "TIMESTAMP":
+    ends = {"period_start": plan.period.start, "period_end": plan.period.end}
+    if _moment_type(plan, source) == "TIMESTAMP":
         return {name: moment.replace(tzinfo=None).isoformat(sep=" ") for name, moment in ends.items()}
     return {name: moment.astimezone(UTC).isoformat(sep=" ") for name, moment in ends.items()}

@@ -11,8 +11,8 @@ from urllib.parse import unquote_to_bytes
 
 import duckdb
 
-from dphist_pipeline.counting.csv_files import open_csv
-from dphist_pipeline.counting.source import (
+from dphist_pipeline.confidential.reading.csv_files import open_csv
+from dphist_pipeline.confidential.reading.source import (
     WHOLE_NUMBERS,
     Source,
     SourceRefused,

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.privacy import noise
+from dphist_pipeline.estimates import noise_law
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class NoisyCells:
     @property
     def variance(self) -> float:
         """Variance of the noise in a cell, in records squared."""
-        return noise.variance(self.scale)
+        return noise_law.variance(self.scale)
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class NoisySums:
     @property
     def variance(self) -> float:
         """Variance of the noise in a sum, in records squared."""
-        return noise.variance(self.scale)
+        return noise_law.variance(self.scale)
 
     def spread(self, groups: NDArray[np.int64]) -> NDArray[np.float64]:
         """Every cell's even part of the sum of its group, shape of `groups`: the group number of every cell."""
@@ -123,7 +123,7 @@ class NoisyContrasts:
     @property
     def variance(self) -> float:
         """Variance of the noise in the total and in each contrast, in records squared."""
-        return noise.variance(self.scale)
+        return noise_law.variance(self.scale)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.privacy.ledger_books import Books, account_of
-from dphist_pipeline.privacy.ledger_entries import (
+from dphist_pipeline.ledger.books import Books, account_of
+from dphist_pipeline.ledger.entries import (
     SCHEMA_VERSION,
     Charge,
     ChargeRequest,
@@ -18,8 +18,8 @@ from dphist_pipeline.privacy.ledger_entries import (
     read_exact,
     seal,
 )
-from dphist_pipeline.privacy.ledger_errors import LedgerAltered, key_text
-from dphist_pipeline.privacy.ledger_limits import refuse_bad_digest, refuse_bad_request, text_of
+from dphist_pipeline.ledger.errors import LedgerAltered, key_text
+from dphist_pipeline.ledger.limits import refuse_bad_digest, refuse_bad_request, text_of
 
 _MADE_AT = re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]Z")
 _FACTS = {

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from dphist_pipeline.privacy.ledger_entries import (
+from dphist_pipeline.ledger.entries import (
     Account,
     Charge,
     ChargeRequest,
@@ -22,7 +22,7 @@ from dphist_pipeline.privacy.ledger_entries import (
     charge_of,
     read_exact,
 )
-from dphist_pipeline.privacy.ledger_errors import (
+from dphist_pipeline.ledger.errors import (
     AccountDisagrees,
     AccountExists,
     AlreadyCharged,
@@ -36,7 +36,7 @@ from dphist_pipeline.privacy.ledger_errors import (
     UnknownAccount,
     key_text,
 )
-from dphist_pipeline.privacy.ledger_limits import refuse_bad_account, refuse_bad_total, refuse_no_reason
+from dphist_pipeline.ledger.limits import refuse_bad_account, refuse_bad_total, refuse_no_reason
 
 _Key = tuple[str, str]
 

@@ -19,8 +19,8 @@ from pathlib import PurePosixPath
 
 import duckdb
 
-from dphist_pipeline.counting.source import Source, SourceRefused, withheld, without_values
-from dphist_pipeline.counting.source_files import folder_columns, open_parquet
+from dphist_pipeline.confidential.reading.source import Source, SourceRefused, withheld, without_values
+from dphist_pipeline.confidential.reading.source_files import folder_columns, open_parquet
 from dphist_pipeline.spec.sources import STORE, is_object, resolved
 from dphist_pipeline.sql_files import identifier, literal
 

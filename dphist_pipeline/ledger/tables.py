@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from dphist_pipeline.privacy.ledger_errors import (
+from dphist_pipeline.ledger.errors import (
     LedgerAltered,
     LedgerBusy,
     LedgerError,

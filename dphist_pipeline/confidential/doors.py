@@ -32,12 +32,12 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.confidential import noise
+from dphist_pipeline.confidential.journal import Answers, Unrecorded
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.privacy import noise
-from dphist_pipeline.privacy.budget import LARGEST_SCALE, Budget
-from dphist_pipeline.privacy.journal import Answers, Unrecorded
-from dphist_pipeline.privacy.noisy import NoisyCells, NoisyContrasts, NoisySums
+from dphist_pipeline.estimates.budget import LARGEST_SCALE, Budget
+from dphist_pipeline.estimates.noisy import NoisyCells, NoisyContrasts, NoisySums
 
 LARGEST_COUNT = 1 << 52
 LARGEST_SCORE = 1 << 61

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.privacy.noisy import NoisySums, ReportedCells, Unbiased
+from dphist_pipeline.estimates.noisy import NoisySums, ReportedCells, Unbiased
 
 if TYPE_CHECKING:
     from dphist_pipeline.answering.boxes import Answer, Wanted

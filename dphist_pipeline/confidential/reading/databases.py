@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 
-from dphist_pipeline.counting.source import Source, SourceRefused, plain_type, with_possible_times, withheld
+from dphist_pipeline.confidential.reading.source import Source, SourceRefused, plain_type, with_possible_times, withheld
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.sql_files import identifier, literal, statement
 

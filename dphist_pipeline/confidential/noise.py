@@ -9,58 +9,29 @@ So a draw has exactly the stated law, tails included: the table ends at the firs
 of 0 goes the same way as every undecided word. The 64th bit is the sign, which does not matter at M = 0.
 Above `LARGEST_TABLE` the draw is a difference of two geometric numbers (that is discrete Laplace), each split as
 G = A·n + R: by the memoryless law A = G div n and R = G mod n are independent, A is geometric with q^n
-and R is geometric below n. The floors are certified in `certified.py`.
+and R is geometric below n. The floors are certified in `estimates/certified.py`.
 int64 has to end somewhere: noise is cut at ±2^52. At the largest scale, 10^7, that is reached with probability
 exp(-2^52 / 10^7) < 10^(-10^8), and only after 10^11 steps of a refinement, so no run ever sees it.
-
-Words come from ChaCha20 under a fresh key from the operating system for every call: no state is kept, so
-nothing can be seeded, replayed or copied across a fork.
 """
 
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher
-from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from numpy.typing import NDArray
 
-from dphist_pipeline.errors import DphistError
-from dphist_pipeline.privacy.certified import Law
+from dphist_pipeline.estimates.certified import Law
+from dphist_pipeline.estimates.noise_law import variance
+from dphist_pipeline.random_words import NoiseSelfTestFailed, check_random_words, random_words
 
 WORD_BITS = 63
 BLOCK = 1 << 16
 LARGEST_TABLE = Fraction(4096)
 LARGEST_NOISE = 1 << 52
-# RFC 8439, appendix A.1, first test vector: key, nonce and counter 0.
-CHACHA20_OF_ZEROS = "76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b770dc7"
-
-
-class NoiseSelfTestFailed(DphistError):
-    """The sampler, as installed on this machine, does not draw what it should; nothing was drawn for a release."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-        super().__init__(
-            f"the noise sampler failed its self-test ({what}), so nothing was released. "
-            "Reinstall numpy and cryptography, and do not use this machine until `dphist release` passes."
-        )
-
-
-def random_words(size: int) -> NDArray[np.uint64]:
-    """Uniform 64-bit words from ChaCha20, keyed anew by the operating system; shape (size,)."""
-    return _keystream(os.urandom(32), os.urandom(8), size)
-
-
-def _keystream(key: bytes, nonce: bytes, size: int) -> NDArray[np.uint64]:
-    # OpenSSL's ChaCha20 takes the block counter as the first half of its 16-byte nonce.
-    stream = Cipher(ChaCha20(key, bytes(8) + nonce), mode=None).encryptor()
-    return np.frombuffer(stream.update(bytes(8 * size)), dtype=np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,22 +125,6 @@ def _geometric(scale: Fraction, size: int) -> NDArray[np.int64]:
     return whole
 
 
-def variance(scale: Fraction) -> float:
-    """Variance of one draw, 1 / (2·sinh²(1 / (2·scale))), in records squared."""
-    return float(1 / (2 * math.sinh(1 / (2 * scale)) ** 2))
-
-
-def half_width(scale: Fraction, level: Fraction) -> int:
-    """The least c with P(|noise| <= c) >= level, exactly."""
-    law, outside = Law("laplace_magnitude", 1 / scale), 1 - level
-    c = max(0, int(scale * math.log(1 / outside)) - 1)
-    while c > 0 and law.at_most(c, outside):
-        c -= 1
-    while not law.at_most(c + 1, outside):
-        c += 1
-    return c
-
-
 @lru_cache(maxsize=1)
 def _self_test() -> None:
     """Refuses to draw on a machine where the installed sampler is wrong; some milliseconds, once a process.
@@ -179,15 +134,6 @@ def _self_test() -> None:
     check_random_words()
     for scale in (Fraction(2), Fraction(20_000)):
         _check_law(scale, _draw(scale, BLOCK))
-
-
-def check_random_words() -> None:
-    """Refuses to draw where the cipher is another one, or the operating system repeats itself."""
-    block = _keystream(bytes(32), bytes(8), 4).tobytes().hex()
-    if block != CHACHA20_OF_ZEROS:
-        raise NoiseSelfTestFailed("ChaCha20 gives another key stream than its standard")
-    if np.array_equal(random_words(8), random_words(8)):
-        raise NoiseSelfTestFailed("the operating system repeats its random numbers")
 
 
 def _check_law(scale: Fraction, noise: NDArray[np.int64]) -> None:

@@ -19,8 +19,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from dphist_pipeline.canonical_json import canonical_json
-from dphist_pipeline.privacy.ledger_books import Books
-from dphist_pipeline.privacy.ledger_entries import (
+from dphist_pipeline.ledger.books import Books
+from dphist_pipeline.ledger.entries import (
     SCHEMA_VERSION,
     Account,
     Charge,
@@ -34,7 +34,7 @@ from dphist_pipeline.privacy.ledger_entries import (
     exact_text,
     seal,
 )
-from dphist_pipeline.privacy.ledger_errors import (
+from dphist_pipeline.ledger.errors import (
     AccountDisagrees,
     AccountExists,
     AlreadyCharged,
@@ -59,14 +59,14 @@ from dphist_pipeline.privacy.ledger_errors import (
     TotalNotLarger,
     UnknownAccount,
 )
-from dphist_pipeline.privacy.ledger_limits import (
+from dphist_pipeline.ledger.limits import (
     refuse_bad_account,
     refuse_bad_digest,
     refuse_bad_request,
     text_of,
 )
-from dphist_pipeline.privacy.ledger_replay import gather, replay
-from dphist_pipeline.privacy.ledger_tables import ENTRIES, SqliteFile
+from dphist_pipeline.ledger.replay import gather, replay
+from dphist_pipeline.ledger.tables import ENTRIES, SqliteFile
 
 __all__ = [
     "Account",

@@ -6,9 +6,9 @@ import re
 import unicodedata
 from fractions import Fraction
 
-from dphist_pipeline.privacy.budget import LARGEST_EPSILON, SMALLEST_EPSILON
-from dphist_pipeline.privacy.ledger_entries import Account, ChargeRequest
-from dphist_pipeline.privacy.ledger_errors import NotRecordable, ReasonMissing
+from dphist_pipeline.estimates.budget import LARGEST_EPSILON, SMALLEST_EPSILON
+from dphist_pipeline.ledger.entries import Account, ChargeRequest
+from dphist_pipeline.ledger.errors import NotRecordable, ReasonMissing
 
 LARGEST_TOTAL = Fraction(1_000_000)
 _LARGEST_DENOMINATOR = 10**30

@@ -9,11 +9,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dphist_pipeline.counting.bounding import KEY_BYTES, count_bounded, count_rows
-from dphist_pipeline.counting.ingest import stage_rows
+from dphist_pipeline.confidential.bounding import KEY_BYTES, count_bounded, count_rows
+from dphist_pipeline.confidential.plan import CountingPlan
+from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.spec.model import ReleaseSpec
-from dphist_pipeline.spec.periods import Period
 
 
 class CountingFailed(DphistError):
@@ -23,9 +22,9 @@ class CountingFailed(DphistError):
         super().__init__("counting the staged rows failed (no memory or disk left?); nothing was charged for it")
 
 
-def write_cube(spec: ReleaseSpec, staged: Path, folder: Path) -> Path:
+def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
     """Bounds the staged rows and counts them into `cube.npy`: int64, shape (cells,), in declared order."""
-    counts = _counted(spec, staged)
+    counts = _counted(plan, staged)
     if counts is None:
         raise CountingFailed
     cube = folder / "cube.npy"
@@ -34,11 +33,11 @@ def write_cube(spec: ReleaseSpec, staged: Path, folder: Path) -> Path:
     return cube
 
 
-def _counted(spec: ReleaseSpec, staged: Path) -> NDArray[np.int64] | None:
+def _counted(plan: CountingPlan, staged: Path) -> NDArray[np.int64] | None:
     try:
-        if spec.privacy_unit == "row":
-            return count_rows(staged, spec.domain.cells)
-        return count_bounded(staged, spec.domain.cells, spec.max_rows_per_unit, secrets.token_bytes(KEY_BYTES))
+        if plan.privacy_unit == "row":
+            return count_rows(staged, plan.domain.cells)
+        return count_bounded(staged, plan.domain.cells, plan.max_rows_per_unit, secrets.token_bytes(KEY_BYTES))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, MemoryError):
         return None
 
@@ -49,6 +48,6 @@ def load_cube(cube: Path) -> NDArray[np.int64]:
     return counts
 
 
-def read_and_count(spec: ReleaseSpec, period: Period, folder: Path) -> NDArray[np.int64]:
-    """Exact counts of a period, straight from the source; shape (cells,)."""
-    return load_cube(write_cube(spec, stage_rows(spec, period, folder), folder))
+def read_and_count(plan: CountingPlan, folder: Path) -> NDArray[np.int64]:
+    """Exact counts of a plan, straight from the source; shape (cells,)."""
+    return load_cube(write_cube(plan, stage_rows(plan, folder), folder))

@@ -7,7 +7,7 @@ from fractions import Fraction
 from shlex import quote
 
 from dphist_pipeline.errors import DphistError, did_you_mean
-from dphist_pipeline.privacy.ledger_entries import Account, Charge, ChargeRequest, Note, as_text
+from dphist_pipeline.ledger.entries import Account, Charge, ChargeRequest, Note, as_text
 
 _SPENDERS_SHOWN = 5
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dphist_pipeline.counting.source import NUMBERS, Source
+from dphist_pipeline.confidential.reading.source import NUMBERS, Source
 from dphist_pipeline.sql_files import identifier
 
 UNITS = (*NUMBERS, "UUID")

@@ -1,0 +1,1 @@
+"""Public numbers below both sides of the wall: budgets, noisy answers with their laws, estimates."""

@@ -1,0 +1,24 @@
+"""The law of discrete Laplace noise, for whoever says how good a number is: its variance and its exact quantiles."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from dphist_pipeline.estimates.certified import Law
+
+
+def variance(scale: Fraction) -> float:
+    """Variance of one draw, 1 / (2·sinh²(1 / (2·scale))), in records squared."""
+    return float(1 / (2 * math.sinh(1 / (2 * scale)) ** 2))
+
+
+def half_width(scale: Fraction, level: Fraction) -> int:
+    """The least c with P(|noise| <= c) >= level, exactly."""
+    law, outside = Law("laplace_magnitude", 1 / scale), 1 - level
+    c = max(0, int(scale * math.log(1 / outside)) - 1)
+    while c > 0 and law.at_most(c, outside):
+        c -= 1
+    while not law.at_most(c + 1, outside):
+        c += 1
+    return c

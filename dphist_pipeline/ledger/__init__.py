@@ -1,0 +1,1 @@
+"""What was spent and what was drawn: accounts, what operators allowed, charges, the hash chain."""

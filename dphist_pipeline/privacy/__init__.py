@@ -1,1 +1,0 @@
-"""The wall: budgets, exact noise, the doors to exact counts, the journal of their answers, the ledger."""

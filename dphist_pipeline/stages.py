@@ -29,12 +29,12 @@ from dphist_pipeline.approvals import (
 )
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.confidential.journal import Journal
-from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
 from dphist_pipeline.mechanisms import Mechanism
+from dphist_pipeline.plans import plan_of
 from dphist_pipeline.publishing.release_files import move_into_place, read_audit, values_digest, write_release
 from dphist_pipeline.releases import Release
 from dphist_pipeline.spec.model import ReleaseSpec
@@ -200,34 +200,6 @@ def write_cube(attempt: Attempt, folder: Path) -> Path:
     staged = ingest.stage_rows(plan, folder)
     attempt.progress("bounding and counting")
     return cube.write_cube(plan, staged, folder)
-
-
-def plan_of(spec: ReleaseSpec, period: Period) -> CountingPlan:
-    """What reading and counting need of a spec, for one period."""
-    source = SourcePlan(
-        written=spec.source,
-        format=spec.source_format,
-        pattern=spec.source_pattern,
-        address=spec.source_address,
-        table=spec.source_table,
-        csv_delimiter=spec.csv_delimiter,
-        csv_quote=spec.csv_quote,
-        hive=spec.hive,
-        decimal_comma=spec.decimal_comma,
-        query=spec.source_sql.query if spec.source_sql is not None else None,
-        query_file=spec.source_sql or "",
-    )
-    return CountingPlan(
-        source=source,
-        privacy_unit=spec.privacy_unit,
-        max_rows_per_unit=spec.max_rows_per_unit,
-        domain=spec.domain,
-        period=period,
-        unit_normalise=spec.unit_normalise,
-        period_column=spec.period_column,
-        period_format=spec.period_format,
-        time_zone=str(spec.time_zone),
-    )
 
 
 def read_cube(cube: Path) -> Counts:

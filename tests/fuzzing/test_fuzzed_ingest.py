@@ -32,8 +32,8 @@ from spec_seeds import PROJECT
 
 from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
+from dphist_pipeline.plans import plan_of
 from dphist_pipeline.spec.model import ReleaseSpec
-from dphist_pipeline.stages import plan_of
 
 WATCHED = [PROJECT / "dphist_pipeline" / "confidential" / "reading"]
 NOT_TO_ITS_END = "could not be read to its end"

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from spec_scenario import spec
 
 from dphist_pipeline.confidential.cube import read_and_count
+from dphist_pipeline.plans import plan_of
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.model import ReleaseSpec
-from dphist_pipeline.stages import plan_of
 
 
 def axis(**fields):

@@ -15,9 +15,9 @@ from source_scenario import AGE, SECRET, WARD, counted, refused, spec
 
 from dphist_pipeline.confidential.reading.databases import EXTENSION
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
+from dphist_pipeline.plans import plan_of
 from dphist_pipeline.spec.loading import spec_from_attributes
 from dphist_pipeline.spec.refusals import FromEnvironment, SpecError
-from dphist_pipeline.stages import plan_of
 
 PASSWORD = "s3cret-word"
 FILE = {"source": "office.duckdb", "source_table": "admissions"}

@@ -26,8 +26,8 @@ from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.plans import plan_of
 from dphist_pipeline.spec.model import ReleaseSpec
-from dphist_pipeline.stages import plan_of
 
 Rows = Sequence[Mapping[str, Any]]
 

@@ -25,8 +25,8 @@ from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.reading import object_stores
 from dphist_pipeline.confidential.reading.object_stores import EXTENSION, find_objects
 from dphist_pipeline.confidential.reading.source import SourceRefused
+from dphist_pipeline.plans import plan_of
 from dphist_pipeline.spec.refusals import FromEnvironment, SpecError
-from dphist_pipeline.stages import plan_of
 
 KEY, PASSWORD, TOKEN = "AKIAOFFICE", "s3cret/w'rd+", "t0ken=="
 BUCKET = "office-records"

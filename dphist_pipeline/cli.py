@@ -27,7 +27,7 @@ from dphist_pipeline.cli_plan import forecast, new, rehearse
 from dphist_pipeline.cli_plot import plot
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import Account, as_text
-from dphist_pipeline.spec.loading import load_spec, project_folder
+from dphist_pipeline.spec.loading import load_spec
 from dphist_pipeline.spec.numbers import exact
 from dphist_pipeline.store import Store, store_folder
 from dphist_pipeline.terminal import (
@@ -76,7 +76,7 @@ SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="The release'
 @app.command()
 def init(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Makes a store: a public folder, a confidential one, and a ledger."""
-    made = Store.create(store_folder(store, project_folder(Path.cwd() / "spec.yaml")))
+    made = Store.create(store_folder(store))
     if as_json:
         print_json({"store": str(made.root), "id": made.id, "ledger": made.ledger_id})
         return
@@ -160,7 +160,7 @@ def release(
     if revise != bool(reason.strip()):
         raise typer.BadParameter("a revision is charged anew: give --revise and --reason TEXT together")
     checked = load_spec(spec)
-    opened = Store.open(store_folder(store, checked.base))
+    opened = Store.open(store_folder(store))
     from dphist_pipeline import pipeline
     from dphist_pipeline.approvals import AwaitsApproval
 
@@ -333,7 +333,7 @@ def _usage(error: typer.TyperException) -> str:
 
 
 def _open_store(named: Path | None) -> Store:
-    return Store.open(store_folder(named, project_folder(Path.cwd() / "spec.yaml")))
+    return Store.open(store_folder(named))
 
 
 def _neighbours(word: str) -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dphist_pipeline.spec.loading import project_folder
 from dphist_pipeline.store import Store, store_folder
 from dphist_pipeline.terminal import out, print_json, print_table
 
@@ -41,7 +40,7 @@ def answer(
     from dphist_pipeline.publishing.release_files import read_audit
 
     box = parse_where(where) if where.strip() else {}
-    opened = Store.open(store_folder(store, project_folder(Path.cwd() / "spec.yaml")))
+    opened = Store.open(store_folder(store))
     folder = latest_revision(opened.public, release, period)
     period, revision = folder.parent.name.removeprefix("period="), int(folder.name.removeprefix("revision="))
     facts = {"release": release, "period": period, "revision": revision, "where": where}

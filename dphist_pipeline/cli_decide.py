@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from dphist_pipeline.cli_options import JsonOption, StoreOption
-from dphist_pipeline.spec.loading import load_spec, project_folder
+from dphist_pipeline.spec.loading import load_spec
 from dphist_pipeline.store import Store, store_folder
 from dphist_pipeline.terminal import out, print_json, print_release, progress
 
@@ -33,7 +33,7 @@ def publish(
     from dphist_pipeline import pipeline
 
     checked = load_spec(spec)
-    opened = Store.open(store_folder(store, checked.base))
+    opened = Store.open(store_folder(store))
     with progress(as_json) as step:
         made = pipeline.publish(checked, opened, approved_by, period, revision=revision, progress=step)
     if as_json:
@@ -59,7 +59,7 @@ def reject(
     """
     from dphist_pipeline import approvals
 
-    opened = Store.open(store_folder(store, project_folder(Path.cwd() / "spec.yaml")))
+    opened = Store.open(store_folder(store))
     key = approvals.reject(opened, release, period, reason, revision)
     if as_json:
         print_json({"release": release, "period": period, "revision": key.revision, "reason": reason})
@@ -82,7 +82,7 @@ def withdraw(
     """
     from dphist_pipeline import pipeline
 
-    opened = Store.open(store_folder(store, project_folder(Path.cwd() / "spec.yaml")))
+    opened = Store.open(store_folder(store))
     folders = pipeline.withdraw(opened, release, period, reason)
     if as_json:
         print_json({"release": release, "period": period, "reason": reason, "paths": list(map(str, folders))})

@@ -55,7 +55,7 @@ def publish(
     if revise != bool(reason.strip()):
         raise typer.BadParameter("give --revise and --reason TEXT together")
     checked = load_collection(spec)
-    opened = Store.open(store_folder(store, checked.base))
+    opened = Store.open(store_folder(store))
     with progress(as_json) as step:
         step("counting reports")
         counted = _counted(checked, opened, reports or [])

@@ -9,7 +9,6 @@ import typer
 from rich.markup import escape
 
 from dphist_pipeline.cli_options import StoreOption
-from dphist_pipeline.spec.loading import project_folder
 from dphist_pipeline.store import Store, store_folder
 from dphist_pipeline.terminal import out
 
@@ -43,7 +42,7 @@ def plot(
 
     file = output or Path(f"{release}.svg")
     check_format(file)
-    opened = Store.open(store_folder(store, project_folder(Path.cwd() / "spec.yaml")))
+    opened = Store.open(store_folder(store))
     box = parse_where(where) if where.strip() else {}
     folder = latest_revision(opened.public, release, period)
     write_picture(folder, box, where, file)

@@ -105,7 +105,7 @@ def _because(spec: ReleaseSpec) -> str:
 def _account(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
     """What the account holds, where there is a store that has it; asking charges nothing."""
     try:
-        statement: Statement = Store.open(store_folder(store, spec.base)).ledger().statement(spec.account)
+        statement: Statement = Store.open(store_folder(store)).ledger().statement(spec.account)
     except DphistError as error:
         told = error.on_terms(spec.privacy_unit, spec.neighbours) if isinstance(error, UnknownAccount) else error
         return {"name": spec.account, "known": False, "because": str(told)}

@@ -33,8 +33,9 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
+from dphist_pipeline.ledger.witness import Witness, place_of
 from dphist_pipeline.mechanisms import Mechanism
-from dphist_pipeline.plans import plan_of
+from dphist_pipeline.plans import plan_of, reading_of
 from dphist_pipeline.publishing.release_files import move_into_place, read_audit, values_digest, write_release
 from dphist_pipeline.releases import Release
 from dphist_pipeline.spec.model import ReleaseSpec
@@ -168,7 +169,7 @@ def begin(
     ledger = store.ledger()
     finish_withdrawals(store, ledger)
     finish_rejections(store, ledger)
-    charge, request = _charge_or_request(spec, store, ledger, period, reason, revision)
+    charge, request = _charge_or_request(spec, store, ledger, period, reason, revision, now)
     if charge is not None:
         refuse_rejected(store, ledger, charge)
     key = Key(spec.release, period.key, request.revision)
@@ -195,8 +196,10 @@ def write_cube(attempt: Attempt, folder: Path) -> Path:
     from dphist_pipeline.confidential import cube
     from dphist_pipeline.confidential.reading import ingest
 
+    # Before any file is looked for: what is not allowed, or no longer, is not read, whatever was charged for it.
+    source, *_ = attempt.ledger.allowed(attempt.request)
     attempt.progress("reading records")
-    plan = plan_of(attempt.spec, attempt.period)
+    plan = plan_of(attempt.spec, attempt.period, source.reading)
     staged = ingest.stage_rows(plan, folder)
     attempt.progress("bounding and counting")
     return cube.write_cube(plan, staged, folder)
@@ -220,7 +223,7 @@ def estimate(attempt: Attempt, load: Load, scratch: Path) -> Paid:
         scratch: a private folder on the store's file system.
     """
     once: Load = cache(load)  # one reading serves every door, and bounds every unit's rows by the same key
-    charge = attempt.charge
+    charge, witness = attempt.charge, attempt.store.witness(attempt.ledger)
     if charge is None:
         once()
         attempt.progress("charging the account")
@@ -231,9 +234,17 @@ def estimate(attempt: Attempt, load: Load, scratch: Path) -> Paid:
         published, late = None, once
     else:
         published = attempt.ledger.published_digest(charge)
-        late = once if published is None else _refuse_to_draw(attempt.key)
+        late = once if published is None and not _is_of_earlier_store(attempt, charge) else _refuse_to_draw(attempt.key)
     spec = attempt.spec
-    journal = Journal(attempt.store.journal(attempt.key), scratch, charge.hash)
+    if published is None:
+        _vouch(attempt, witness)
+
+    def vouch(step: str, digest: str) -> None:
+        # What was published is out: reading its answers again tells nobody anything new.
+        if published is None:
+            witness.vouch_answer(attempt.store.id, charge.hash, step, digest)
+
+    journal = Journal(attempt.store.journal(attempt.key), scratch, charge.hash, vouch)
     attempt.progress(f"releasing by {spec.mechanism}")
     counts = PrivateCounts(spec.domain, spec.sensitivity, late, journal)
     try:
@@ -245,6 +256,7 @@ def estimate(attempt: Attempt, load: Load, scratch: Path) -> Paid:
         raise ValuesDiffer(attempt.key)
     # Whoever rejected it meanwhile deleted the answers, and a door may have drawn anew: that leads nowhere.
     refuse_rejected(attempt.store, attempt.ledger, charge)
+    attempt.store.forget_kept_runs(attempt.key)
     return Paid(charge, made, counts.scales, published is not None)
 
 
@@ -258,7 +270,7 @@ def publish(attempt: Attempt, paid: Paid, scratch: Path) -> Release:
     attempt.progress("publishing")
     staging = scratch / "published"
     staging.mkdir()
-    facts = _facts(attempt.spec, attempt.period, attempt.key, paid.charge) | approved
+    facts = _facts(attempt.spec, attempt.ledger, attempt.period, attempt.key, paid.charge) | approved
     write_release(paid.estimate, paid.scales, facts, staging)
     # Recorded before anybody can read it: whatever gets lost after that, what was read is never drawn again.
     attempt.ledger.record_published(paid.charge, values_digest(paid.estimate))
@@ -311,7 +323,13 @@ def chosen_period(spec: ReleaseSpec, named: str | None, now: datetime) -> Period
 
 
 def _charge_or_request(
-    spec: ReleaseSpec, store: Store, ledger: Ledger, period: Period, reason: str, revision: int | None
+    spec: ReleaseSpec,
+    store: Store,
+    ledger: Ledger,
+    period: Period,
+    reason: str,
+    revision: int | None,
+    now: datetime,
 ) -> tuple[Charge | None, ChargeRequest]:
     """The charge that pays for this call, if it was made before, and what to ask the ledger for if not."""
     made = ledger.charges(spec.release, period.key)
@@ -338,10 +356,38 @@ def _charge_or_request(
         neighbours=spec.neighbours,
         store_id=store.id,
         held=spec.publish == "manual",
+        source=reading_of(spec),
+        **_query_of(spec),
     )
     # An early refusal: a changed spec, an account that disagrees, too little left. Charges nothing.
     ledger.check(request)
+    if charge is None:
+        generation, started_by, _ = ledger.witnessed()
+        store.witness(ledger).check(store.id, generation, lambda: ledger.witnessed()[2], now.year, started_by)
     return charge, request
+
+
+def _query_of(spec: ReleaseSpec) -> dict[str, str]:
+    """What the ledger must allow of a spec's query, where the query does not speak for itself."""
+    if spec.source_sql is None or not spec.source_sql.query.needs_decision:
+        return {}
+    query = spec.source_sql.query
+    return {"query": query.sha256, "query_name": str(spec.source_sql), "query_because": query.needs_decision}
+
+
+def _vouch(attempt: Attempt, witness: Witness) -> None:
+    """Has the witness know every charge before the first draw; it refuses a ledger that lacks one, and copies."""
+    ledger, store = attempt.ledger, attempt.store
+    generation, started_by, _ = ledger.witnessed()
+    witness.vouch(store.id, generation, lambda: ledger.witnessed()[2], started_by)
+    before = witness.note_place(store.id, place_of(store.root))
+    if before is not None:
+        attempt.progress(f"note: this store was used at another place before, {before}")
+
+
+def _is_of_earlier_store(attempt: Attempt, charge: Charge) -> bool:
+    """Whether a charge was made before the store was adopted: what was drawn for it may be lost, never drawn again."""
+    return charge.number < attempt.ledger.adopted_at()
 
 
 def _refuse_to_draw(key: Key) -> Load:
@@ -360,7 +406,7 @@ def _no_cube(key: Key) -> Load:
     return refuse
 
 
-def _facts(spec: ReleaseSpec, period: Period, key: Key, charge: Charge) -> dict[str, Any]:
+def _facts(spec: ReleaseSpec, ledger: Ledger, period: Period, key: Key, charge: Charge) -> dict[str, Any]:
     """What the audit says of a release beside its charges: from the spec and the ledger, never from records."""
     return {
         "format": 1,
@@ -376,11 +422,26 @@ def _facts(spec: ReleaseSpec, period: Period, key: Key, charge: Charge) -> dict[
         "max_rows_per_unit": spec.max_rows_per_unit,
         "neighbours": spec.neighbours,
         "sensitivity": spec.sensitivity,
-        **({"trusted_sql": True} if spec.trusted_sql else {}),
+        **_facts_of_reading(spec, ledger, charge),
         "mechanism": spec.mechanism,
         "settings": mechanisms.settings_of(spec.build_mechanism()),
         "cells": spec.domain.cells,
         "axes": spec.normalised()["axes"],
         "spec_digest": spec.digest,
         "ledger": {"number": charge.number, "hash": charge.hash, "charged_at": charge.charged_at},
+    }
+
+
+def _facts_of_reading(spec: ReleaseSpec, ledger: Ledger, charge: Charge) -> dict[str, Any]:
+    """Whose rows were read, by what query, and which decisions of an operator let that happen."""
+    query = spec.source_sql.query if spec.source_sql is not None else None
+    return {
+        "unit_columns": list(spec.privacy_unit.columns),
+        "unit_normalise": list(spec.unit_normalise),
+        **({"query": {"sha256": query.sha256, "by_row": not query.needs_decision}} if query is not None else {}),
+        "allowed": [
+            {"entry": decision.number, "hash": decision.hash, "kind": decision.kind, "by": list(decision.by)}
+            | ({"reason": decision.reason} if decision.reason else {})
+            for decision in ledger.decisions_of(charge)
+        ],
     }

@@ -27,6 +27,8 @@ from sqlalchemy import URL
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import make_folder, sync_folder, write_durably
 from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.ledger.signing import Operator
+from dphist_pipeline.ledger.witness import Witness
 
 FORMAT = 1
 LOCK, KEPT = ".lock", ".kept"
@@ -80,8 +82,13 @@ class Store:
     ledger_id: str
 
     @classmethod
-    def create(cls, root: Path) -> Store:
-        """Makes a store with its ledger; refuses a folder that holds anything.
+    def create(cls, root: Path, operator: Operator | None = None, witness: Witness | None = None) -> Store:
+        """Makes a store with its ledger, known to its witness; refuses a folder that holds anything.
+
+        Args:
+            root: where.
+            operator: whose signature decisions need; the user's own when left out, made where there is none.
+            witness: outside of the store; the usual one when left out.
 
         Raises:
             StoreUnusable: something is there already, or the folder cannot be made.
@@ -104,15 +111,22 @@ class Store:
             problem = None
         if problem:
             raise StoreUnusable(root, f"cannot be made: {problem}. Choose a folder that you may write to.")
+        store_id, witness = uuid.uuid4().hex, witness or Witness.at()
+        made = None
         try:
-            ledger = Ledger.create(ledger_url(root))
+            witness.refuse_inside(root, allow_inside=operator is not None)
+            made = ledger = Ledger.create(ledger_url(root), operator or Operator.load_or_make())
+            witness.refuse_ledger(ledger.path)
+            witness.enrol(store_id, ledger.witnessed()[1])
         except DphistError:
             for part in ("public", "confidential"):
                 shutil.rmtree(root / part)
+            if made is not None:
+                made.path.unlink()
             with suppress(OSError):
                 root.rmdir()
             raise
-        store = cls(root, uuid.uuid4().hex, ledger.id)
+        store = cls(root, store_id, ledger.id)
         content = {"format": FORMAT, "id": store.id, "ledger_id": ledger.id}
         write_durably(root / "store.json", json.dumps(content, indent=2).encode() + b"\n")
         sync_folder(root)
@@ -146,6 +160,12 @@ class Store:
         ledger.require(list(self._witnesses()))
         return ledger
 
+    def witness(self, ledger: Ledger) -> Witness:
+        """What holds every charge outside of the store; refused where it would be copied with the ledger."""
+        witness = Witness.at()
+        witness.refuse_ledger(ledger.path)
+        return witness
+
     def verify(self) -> tuple[int, int, list[str]]:
         """Reads the whole ledger again, and every published file against it, and those that no ledger pays for.
 
@@ -161,7 +181,7 @@ class Store:
         ledger = self.ledger()
         entries, whole, missing = ledger.verify(), 0, []
         for account in ledger.accounts():
-            for charge in ledger.statement(account.name).charges:
+            for charge in (made for made in ledger.statement(account.name).charges if not made.lost):
                 key = Key(charge.release, charge.period, charge.revision)
                 recorded = ledger.published_digest(charge)
                 if recorded is None and self.published(key).exists():
@@ -230,8 +250,8 @@ class Store:
         return folder
 
     def forget_kept_runs(self, key: Key) -> None:
-        """Deletes what attempts at a key keep for their later steps."""
-        for kept in (self.confidential / "runs" / key.place).glob(f"*{KEPT}"):
+        """Deletes what attempts at a key's period, at any revision of it, keep for their later steps."""
+        for kept in (self.confidential / "runs" / key.release / key.period).glob(f"*/*{KEPT}"):
             _forget(kept.with_suffix(""))
 
     def forget(self, folder: Path) -> None:
@@ -292,11 +312,20 @@ class Store:
             yield witness
 
 
-def store_folder(named: Path | None, base: Path) -> Path:
-    """The store to use: as named, else $DPHIST_STORE, else `store/` in the project's folder."""
+def store_folder(named: Path | None) -> Path:
+    """The store to use: as named, else $DPHIST_STORE, else `store/` in the project of the working folder.
+
+    Never at a spec's place: who writes specs would bring a ledger of their own.
+    """
     if named is not None:
         return named
-    return Path(os.environ["DPHIST_STORE"]) if os.environ.get("DPHIST_STORE") else base / "store"
+    return Path(os.environ["DPHIST_STORE"]) if os.environ.get("DPHIST_STORE") else working_project() / "store"
+
+
+def working_project() -> Path:
+    """The nearest folder from the working folder upwards with a pyproject.toml, else the working folder."""
+    here = Path.cwd()
+    return next((folder for folder in (here, *here.parents) if (folder / "pyproject.toml").is_file()), here)
 
 
 def ledger_url(root: Path) -> str | URL:

@@ -16,7 +16,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from dphist_pipeline.ledger.ledger import Note, Statement, as_text
-from dphist_pipeline.spec.loading import project_folder
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.store import store_folder
 
@@ -85,7 +84,7 @@ def print_release(
         }
     )
     root = path.parents[3]
-    usual = store_folder(None, project_folder(Path.cwd() / "spec.yaml")).resolve() == root.resolve()
+    usual = store_folder(None).resolve() == root.resolve()
     store = [] if usual else ["--store", _from_here(root)]
     day = [] if audit["period"] == "all" else ["--period", audit["period"]]
     asked = ["dphist", "answer", audit["release"], *day, *store]

@@ -22,6 +22,7 @@ class SourcePlan:
         format: what it is.
         pattern: of files here, an absolute glob; of files in an object store, the address as written.
         address: of a server, password and all: in no message.
+        folder: that files must lie in, links followed; None for servers, object stores and studies.
         table: of a database.
         csv_delimiter: between the fields of a CSV file.
         csv_quote: around some fields, or nothing.
@@ -35,6 +36,7 @@ class SourcePlan:
     format: Format
     pattern: str
     address: str = ""
+    folder: str | None = None
     table: str | None = None
     csv_delimiter: str = ","
     csv_quote: str = ""
@@ -52,6 +54,7 @@ class CountingPlan:
         source: see `SourcePlan`.
         privacy_unit: the columns that name a unit, or `row`.
         unit_normalise: what text of a unit is brought into before it is compared.
+        unit_kinds: what the unit's columns must hold, where an operator decided that.
         max_rows_per_unit: R, the most rows that are kept of a unit.
         domain: the declared grid.
         period: whose rows to take.
@@ -66,6 +69,7 @@ class CountingPlan:
     domain: Domain
     period: Period
     unit_normalise: tuple[str, ...] = ()
+    unit_kinds: tuple[str, ...] = ()
     period_column: str | None = None
     period_format: str | None = None
     time_zone: str = "UTC"

@@ -292,4 +292,4 @@ def _attempt(spec: ReleaseSpec, context: dg.AssetExecutionContext) -> stages.Att
         # Else records would be counted, and a later step, which Dagster itself stops, would leave their cube lying.
         raise PartitionMissing(spec.release)
     period = context.partition_key if context.has_partition_key else None
-    return stages.begin(spec, Store.open(store_folder(None, spec.base)), period, datetime.now(UTC))
+    return stages.begin(spec, Store.open(store_folder(None)), period, datetime.now(UTC))

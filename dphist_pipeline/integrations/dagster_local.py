@@ -249,7 +249,7 @@ def _published(spec: CollectionSpec, consumer: Consumer, asset: dg.AssetSpec) ->
 
 
 def _store(spec: CollectionSpec) -> Store:
-    return Store.open(store_folder(None, spec.base))
+    return Store.open(store_folder(None))
 
 
 def _table(rows: Iterable[Mapping[str, Any]]) -> dg.TableMetadataValue:

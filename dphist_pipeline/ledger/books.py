@@ -26,6 +26,7 @@ from dphist_pipeline.ledger.errors import (
     AccountDisagrees,
     AccountExists,
     AlreadyCharged,
+    ChargeLost,
     NotedOtherwise,
     Overspend,
     PublishedAlready,
@@ -37,6 +38,7 @@ from dphist_pipeline.ledger.errors import (
     key_text,
 )
 from dphist_pipeline.ledger.limits import refuse_bad_account, refuse_bad_total, refuse_no_reason
+from dphist_pipeline.ledger.permissions import Permissions
 
 _Key = tuple[str, str]
 
@@ -58,11 +60,18 @@ class Books:
     published: dict[int, str] = field(default_factory=dict)
     notes: dict[int, dict[str, Note]] = field(default_factory=dict)
     spenders: dict[str, list[tuple[int, Charge]]] = field(default_factory=dict)
+    permissions: Permissions = field(default_factory=Permissions)
+    generation: int = 1
+    adopted_at: int = 0
+    started_by: str = ""
+    carried: set[str] = field(default_factory=set)
     _spent: dict[tuple[str, int | None], Fraction] = field(default_factory=dict)
 
     def post(self, entry: Entry, facts: Mapping[str, Any]) -> None:
-        """Adds an entry, without judging it."""
-        _POST[entry.kind](self, entry, facts)
+        """Adds an entry, judging no more than its signature: a decision that waits for a second one changes nothing."""
+        self.permissions.refuse_unsigned(entry)
+        if not self.permissions.waits(entry):
+            _POST[entry.kind](self, entry, facts)
         self.year, self.last = facts["year"], entry
 
     def year_at(self, made_at: str) -> int:
@@ -94,10 +103,14 @@ class Books:
             charges=charges,
             states={charge.number: self._state(charge) for charge in charges},
             notes={charge.number: [*self.notes.get(charge.number, {}).values()] for charge in charges},
+            decisions=self.permissions.of(name),
+            waiting=sorted(number for number, of in self.permissions.waiting.items() if of.account == name),
         )
 
     def _state(self, charge: Charge) -> str:
         """What became of a charge's publication, in a word."""
+        if charge.lost:
+            return "lost"
         notes = self.notes.get(charge.number, {})
         for decided in ("withdrawn", "rejected"):
             if decided in notes:
@@ -120,8 +133,14 @@ class Books:
             raise TotalNotLarger(name, account.total, total)
         refuse_no_reason(f"Raising the total of account '{name}'", reason)
 
-    def judge_charge(self, request: ChargeRequest, year: int) -> Charge | None:
-        """The charge to join when this very thing is paid for already; None when it may be entered now."""
+    def judge_charge(self, request: ChargeRequest, year: int, recorded: bool = False) -> Charge | None:
+        """The charge to join when this very thing is paid for already; None when it may be entered now.
+
+        Args:
+            request: what is asked for.
+            year: in which it is charged.
+            recorded: whether it stands in the ledger already, which keeps the decisions but not what was asked.
+        """
         if request.account not in self.accounts:
             raise UnknownAccount(request.account, self.accounts, request.privacy_unit, request.neighbours)
         account = self.accounts[request.account]
@@ -129,6 +148,8 @@ class Books:
         there = self.charges.get((request.release, request.period), {})
         if request.revision in there:
             return _joined(there[request.revision], request)
+        if not recorded:
+            self.permissions.required(request)
         due = max(there, default=0) + 1
         if request.revision != due:
             raise RevisionSkipped(request, due)
@@ -167,6 +188,7 @@ class Books:
             for (of, _), revisions in sorted(self.charges.items())
             for _, charge in sorted(revisions.items())
             if of == release
+            and not charge.lost
             and charge.number not in self.published
             and "rejected" not in self.notes.get(charge.number, {})
         ]
@@ -183,22 +205,73 @@ class Books:
             counted = [charge for of, charge in spenders if of == year or not account.renews]
             raise Overspend(request, account, left, counted, year)
 
+    def judge_adopted(self, facts: Mapping[str, Any]) -> None:
+        """Refuses an adoption that is no next generation, or that carries what cannot have been charged."""
+        if facts["generation"] != self.generation + 1:
+            raise ValueError("not the next generation")
+        refuse_no_reason("Adopting a store", facts["reason"])
+        for account, epsilon in facts["elsewhere"].items():
+            self.account(account)
+            if read_exact(epsilon) < 0:
+                raise ValueError("less than nothing was spent")
+        for charge in map(lost_charge, facts["carried"]):
+            self.account(charge.account)
+            if charge.revision in self.charges.get((charge.release, charge.period), {}):
+                raise ValueError("what is carried over is charged here as well")
+
     def _post_created(self, entry: Entry, facts: Mapping[str, Any]) -> None:
-        self.ledger_id = facts["ledger"]
+        self.ledger_id, self.started_by = facts["ledger"], entry.hash
+        self.permissions.post_operator(facts)
+
+    def _post_keyed(self, entry: Entry, facts: Mapping[str, Any]) -> None:
+        if not self.permissions.keyed:
+            self.started_by = entry.hash
+        self.permissions.post_operator(facts)
 
     def _post_opened(self, entry: Entry, facts: Mapping[str, Any]) -> None:
         account = account_of(entry, facts)
         self.accounts[account.name] = account
+        if account.signatures == 2:
+            self.permissions.two_signatures.add(account.name)
 
     def _post_raised(self, entry: Entry, facts: Mapping[str, Any]) -> None:
         account = self.accounts[str(entry.account)]
-        self.accounts[account.name] = replace(account, total=read_exact(facts["total"]))
+        total = max(account.total, read_exact(facts["total"]))  # a raise that waited may have been overtaken
+        self.accounts[account.name] = replace(account, total=total)
+
+    def _post_allowed(self, entry: Entry, facts: Mapping[str, Any]) -> None:
+        self.permissions.post_allowed(entry, facts, self.permissions.signers(entry))
+
+    def _post_disallowed(self, entry: Entry, facts: Mapping[str, Any]) -> None:
+        self.permissions.allowed.pop(facts["decision"], None)
+
+    def _post_countersigned(self, entry: Entry, facts: Mapping[str, Any]) -> None:
+        first = self.permissions.waiting.pop(facts["decision"], None)
+        if first is not None:
+            _POST[first.kind](self, first, first.facts)
+            if first.number in self.permissions.allowed:
+                made = self.permissions.allowed[first.number]
+                by = (*made.by, *self.permissions.signers(entry))
+                self.permissions.allowed[first.number] = replace(made, by=by)
+
+    def _post_adopted(self, entry: Entry, facts: Mapping[str, Any]) -> None:
+        self.generation, self.adopted_at, self.started_by = facts["generation"], entry.number, entry.hash
+        for written in facts["carried"]:
+            charge = lost_charge(written)
+            self.carried.add(charge.hash)
+            if charge.account in self.accounts:
+                self._spend(charge, written["year"])
+        for account, epsilon in facts["elsewhere"].items():
+            for span in (facts["year"], None):
+                self._spent[account, span] = self._spent.get((account, span), Fraction(0)) + read_exact(epsilon)
 
     def _post_charged(self, entry: Entry, facts: Mapping[str, Any]) -> None:
-        charge = charge_of(entry, facts)
+        self._spend(charge_of(entry, facts), facts["year"])
+
+    def _spend(self, charge: Charge, year: int) -> None:
         self.charges.setdefault((charge.release, charge.period), {})[charge.revision] = charge
-        self.spenders.setdefault(charge.account, []).append((facts["year"], charge))
-        for span in (facts["year"], None):
+        self.spenders.setdefault(charge.account, []).append((year, charge))
+        for span in (year, None):
             key = (charge.account, span)
             self._spent[key] = self._spent.get(key, Fraction(0)) + charge.epsilon
 
@@ -215,6 +288,11 @@ _POST: dict[str, Callable[[Books, Entry, Mapping[str, Any]], None]] = {
     "created": Books._post_created,
     "opened": Books._post_opened,
     "raised": Books._post_raised,
+    "keyed": Books._post_keyed,
+    "allowed": Books._post_allowed,
+    "disallowed": Books._post_disallowed,
+    "countersigned": Books._post_countersigned,
+    "adopted": Books._post_adopted,
     "charged": Books._post_charged,
     "published": Books._post_published,
     "approved": Books._post_note,
@@ -225,6 +303,8 @@ _POST: dict[str, Callable[[Books, Entry, Mapping[str, Any]], None]] = {
 
 def _joined(there: Charge, request: ChargeRequest) -> Charge:
     """The charge that is there, if it paid for the same thing."""
+    if there.lost:
+        raise ChargeLost(there)
     differences = []
     if there.account != request.account:
         differences.append(("the account", there.account, request.account))
@@ -257,4 +337,17 @@ def account_of(entry: Entry, facts: Mapping[str, Any]) -> Account:
         total=read_exact(facts["total"]),
         renews=facts["renews"],
         store_id=facts["store"],
+        signatures=facts.get("signatures", 1),
+    )
+
+
+def lost_charge(facts: Mapping[str, Any]) -> Charge:
+    """A charge that an adoption carries over from the witness."""
+    return Charge(
+        **{name: facts[name] for name in ("number", "hash", "account", "release", "period", "revision")},
+        epsilon=read_exact(facts["epsilon"]),
+        digest="",
+        reason="charged before this store was adopted",
+        charged_at=str(facts["year"]),
+        lost=True,
     )

@@ -10,10 +10,11 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from dphist_pipeline.canonical_json import sha256
+from dphist_pipeline.ledger.decisions import Decision, SourceReading
 
 NoteKind = Literal["approved", "rejected", "withdrawn"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _LONGEST_DECIMAL = 15
 _LONGEST_FRACTION = 60
 _EXACT = re.compile(r"(0|[1-9][0-9]{0,39})/([1-9][0-9]{0,39})")
@@ -21,7 +22,10 @@ _EXACT = re.compile(r"(0|[1-9][0-9]{0,39})/([1-9][0-9]{0,39})")
 
 @dataclass(frozen=True)
 class Account:
-    """Whose privacy is spent, in what terms, and how much of it in all (or each calendar year)."""
+    """Whose privacy is spent, in what terms, and how much of it in all (or each calendar year).
+
+    `signatures`: how many operators must sign a decision about it, 1 or 2.
+    """
 
     name: str
     privacy_unit: str
@@ -29,13 +33,19 @@ class Account:
     total: Fraction
     renews: Literal["yearly"] | None
     store_id: str
+    signatures: int = 1
 
 
 @dataclass(frozen=True)
 class ChargeRequest:
     """What one release of one period asks for, and the terms it believes its account to have.
 
-    `held`: whether a person must approve its publication.
+    Attributes:
+        held: whether a person must approve its publication.
+        source: what it would read, and how; None only in a ledger that knows no operator.
+        query: SHA-256 of its query's file, where nothing but an operator's decision vouches for the query.
+        query_name: that file as written.
+        query_because: why the query needs a decision.
     """
 
     account: str
@@ -49,11 +59,20 @@ class ChargeRequest:
     neighbours: str
     store_id: str
     held: bool = False
+    source: SourceReading | None = None
+    query: str | None = None
+    query_name: str = ""
+    query_because: str = ""
 
 
 @dataclass(frozen=True)
 class Charge:
-    """A charge as it stands in the ledger: `number` and `hash` are those of its entry, `held` as it was asked for."""
+    """A charge as it stands in the ledger: `number` and `hash` are those of its entry, `held` as it was asked for.
+
+    Attributes:
+        allowed: numbers of the decisions that let it read what it read; none before decisions were made.
+        lost: whether it is known from the witness alone: the ledger that held it is gone, and it is never drawn again.
+    """
 
     number: int
     hash: str
@@ -66,6 +85,8 @@ class Charge:
     reason: str
     charged_at: str
     held: bool = False
+    allowed: tuple[int, ...] = ()
+    lost: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,6 +95,8 @@ class Statement:
 
     `states`: by number of a charge, what became of it: unpublished, waits, approved, published, rejected, withdrawn.
     `notes`: by number, what was said about it, in order.
+    `decisions`: what is allowed for it. `waiting`: entries of decisions that wait for a second signature.
+    `shared`: of other accounts for which one of its sources is allowed as well: totals add up.
     """
 
     account: Account
@@ -85,6 +108,9 @@ class Statement:
     charges: list[Charge]
     states: dict[int, str] = field(default_factory=dict)
     notes: dict[int, list[Note]] = field(default_factory=dict)
+    decisions: list[Decision] = field(default_factory=list)
+    waiting: list[int] = field(default_factory=list)
+    shared: list[Statement] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -152,6 +178,7 @@ def charge_of(entry: Entry, facts: Mapping[str, Any]) -> Charge:
         reason=facts["reason"],
         charged_at=entry.made_at,
         held=facts.get("held", False),
+        allowed=tuple(facts.get("allowed", ())),
     )
 
 

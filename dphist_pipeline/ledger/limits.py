@@ -28,6 +28,8 @@ def refuse_bad_account(account: Account) -> None:
         raise NotRecordable("neighbours", account.neighbours, " or ".join(_NEIGHBOURS))
     if account.renews not in (None, "yearly"):
         raise NotRecordable("renews", account.renews, "'yearly', or left out")
+    if account.signatures not in (1, 2) or isinstance(account.signatures, bool):
+        raise NotRecordable("signatures", account.signatures, "1 or 2")
     refuse_bad_total(account.total)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.books import Books, account_of
+from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.entries import (
     SCHEMA_VERSION,
     Charge,
@@ -20,17 +21,31 @@ from dphist_pipeline.ledger.entries import (
 )
 from dphist_pipeline.ledger.errors import LedgerAltered, key_text
 from dphist_pipeline.ledger.limits import refuse_bad_digest, refuse_bad_request, text_of
+from dphist_pipeline.ledger.permissions import DECISIONS
+from dphist_pipeline.ledger.signing import signer_of
 
 _MADE_AT = re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]Z")
+SIGNED = DECISIONS | {"created"}
 _FACTS = {
     "created": {"ledger", "schema_version", "year"},
     "opened": {"privacy_unit", "neighbours", "total", "renews", "store", "year"},
     "raised": {"total", "reason", "year"},
+    "keyed": {"operator", "year"},
+    "allowed": {"reason", "year"},
+    "disallowed": {"decision", "reason", "year"},
+    "countersigned": {"decision", "year"},
+    "adopted": {"generation", "reason", "carried", "elsewhere", "year"},
     "charged": {"epsilon", "digest", "reason", "year"},
     "published": {"charge", "digest", "year"},
     "approved": {"charge", "text", "year"},
     "rejected": {"charge", "text", "year"},
     "withdrawn": {"charge", "text", "year"},
+}
+_OPTIONAL = {
+    "created": {"operator"},
+    "opened": {"signatures"},
+    "allowed": {"source", "query", "code_lists", "also_of"},
+    "charged": {"held", "allowed", "nonce"},
 }
 
 
@@ -77,9 +92,12 @@ def _refuse_broken_rule(books: Books, entry: Entry, facts: Mapping[str, Any]) ->
         raise _BrokenRuleError("an entry before it is missing")
     if entry.previous_hash != (previous.hash if previous else None):
         raise _BrokenRuleError("it does not follow from the entry before it")
-    held = {"held"} if entry.kind == "charged" and facts.get("held") is True else set()
-    if canonical_json(facts) != entry.body or set(facts) - held != _FACTS.get(entry.kind):
+    optional = _OPTIONAL.get(entry.kind, set()) | ({"signed"} if entry.kind in SIGNED else set())
+    required = _FACTS.get(entry.kind)
+    if required is None or canonical_json(facts) != entry.body or not required <= set(facts) <= required | optional:
         raise ValueError("an unknown kind of entry, or a body of another one")
+    if facts.get("held", True) is not True:
+        raise ValueError("another word than true")
     if not _MADE_AT.fullmatch(entry.made_at) or facts["year"] != books.year_at(entry.made_at):
         raise _BrokenRuleError("its year is not the one it was made in")
     _JUDGE[entry.kind](books, entry, facts)
@@ -92,11 +110,17 @@ class _BrokenRuleError(DphistError):
 def _rejudge_created(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
     if books.last is not None:
         raise _BrokenRuleError("the ledger begins a second time")
-    if facts["schema_version"] != SCHEMA_VERSION:
+    if facts["schema_version"] not in (1, SCHEMA_VERSION):
         raise _BrokenRuleError("it was made by another version of this program, whose format is unknown here")
     text_of("ledger id", facts["ledger"])
     if (entry.account, entry.release, entry.period, entry.revision) != (None, None, None, None):
         raise _BrokenRuleError("the first entry belongs to no account or release")
+    if (facts["schema_version"] == 1) == ("operator" in facts):
+        raise _BrokenRuleError("it does not say who decides")
+    if "operator" in facts:
+        books.permissions.judge_key(facts)
+        if signer_of(entry) != facts["operator"]["key"]:
+            raise _BrokenRuleError("the operator's signature is missing or false")
 
 
 def _rejudge_opened(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
@@ -107,6 +131,38 @@ def _rejudge_opened(books: Books, entry: Entry, facts: Mapping[str, Any]) -> Non
 def _rejudge_raised(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
     _refuse_key(entry)
     books.judge_raise(str(entry.account), read_exact(facts["total"]), facts["reason"])
+
+
+def _rejudge_keyed(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
+    _refuse_key(entry)
+    books.permissions.judge_key(facts)
+    first = not books.permissions.keyed
+    if entry.account != EVERYWHERE or (first and signer_of(entry) != facts["operator"]["key"]):
+        raise _BrokenRuleError("the operator's signature is missing or false")
+
+
+def _rejudge_allowed(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
+    _refuse_key(entry)
+    account = str(entry.account)
+    if account != EVERYWHERE:
+        books.account(account)
+    if books.permissions.judge_allowed(account, facts) is not None:
+        raise _BrokenRuleError("it is allowed a second time")
+
+
+def _rejudge_disallowed(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
+    _refuse_key(entry)
+    books.permissions.judge_disallowed(facts["decision"], str(entry.account))
+
+
+def _rejudge_countersigned(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
+    _refuse_key(entry)
+    books.permissions.judge_countersignature(facts["decision"], signer_of(entry))
+
+
+def _rejudge_adopted(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
+    _refuse_key(entry)
+    books.judge_adopted(facts)
 
 
 def _rejudge_charged(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
@@ -125,8 +181,11 @@ def _rejudge_charged(books: Books, entry: Entry, facts: Mapping[str, Any]) -> No
         store_id=account.store_id,
     )
     refuse_bad_request(request)
-    if books.judge_charge(request, facts["year"]) is not None:
+    if books.judge_charge(request, facts["year"], recorded=True) is not None:
         raise _BrokenRuleError(f"{key_text(charge)} is charged a second time")
+    decisions = {decision.number for decision in books.permissions.of(charge.account)}
+    if books.permissions.keyed and (not charge.allowed or not decisions.issuperset(charge.allowed)):
+        raise _BrokenRuleError(f"{key_text(charge)} is charged without a decision that allows it")
 
 
 def _charge_meant(books: Books, entry: Entry, facts: Mapping[str, Any]) -> Charge:
@@ -152,6 +211,11 @@ _JUDGE: dict[str, Callable[[Books, Entry, Mapping[str, Any]], None]] = {
     "created": _rejudge_created,
     "opened": _rejudge_opened,
     "raised": _rejudge_raised,
+    "keyed": _rejudge_keyed,
+    "allowed": _rejudge_allowed,
+    "disallowed": _rejudge_disallowed,
+    "countersigned": _rejudge_countersigned,
+    "adopted": _rejudge_adopted,
     "charged": _rejudge_charged,
     "published": _rejudge_published,
     "approved": _rejudge_note,

@@ -55,7 +55,7 @@ def lasting(spec: ReleaseSpec, store: Path | None, now: datetime | None = None) 
         now: the present, for tests.
     """
     try:
-        statement = Store.open(store_folder(store, spec.base)).ledger().statement(spec.account)
+        statement = Store.open(store_folder(store)).ledger().statement(spec.account)
     except UnknownAccount as error:
         return _unknown(spec, f"not known: {error.on_terms(spec.privacy_unit, spec.neighbours)}")
     except DphistError as error:

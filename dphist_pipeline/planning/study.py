@@ -230,7 +230,7 @@ def _own(spec: ReleaseSpec) -> Contender:
 
 def _public(spec: ReleaseSpec, store: Path | None) -> Path | None:
     try:
-        return Store.open(store_folder(store, spec.base)).public
+        return Store.open(store_folder(store)).public
     except DphistError:
         return None
 

@@ -1,0 +1,137 @@
+"""What operators allow: a source with the way it is read, a query by its digest, folders of public code lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from shlex import quote
+from typing import Any, Literal
+
+DecisionKind = Literal["source", "query", "code_lists"]
+# Decisions about the whole ledger stand under this name; no account can have it.
+EVERYWHERE = "*"
+
+
+@dataclass(frozen=True)
+class SourceReading:
+    """Where records are and how they are read: all that says what a row is, and whose.
+
+    Attributes:
+        address: files, a server or an object store, as a spec writes it; `{{ env.X }}` stays as written.
+        folder: what the address's folder resolves to, links followed; None for servers and object stores.
+        format: parquet, csv, duckdb or postgres.
+        table: of a database.
+        csv_delimiter: between fields.
+        csv_quote: around some fields, or nothing.
+        hive: whether folders called `column=value` give columns.
+        decimal_comma: whether text numbers are written 3,5.
+        unit: the columns that name a privacy unit, or `row`.
+        unit_kinds: what those columns hold (text, whole number, …), or nothing where any kind serves.
+        unit_normalise: what text of a unit is brought into before it is compared.
+    """
+
+    address: str
+    folder: str | None
+    format: str
+    table: str | None = None
+    csv_delimiter: str = ","
+    csv_quote: str = ""
+    hive: bool = False
+    decimal_comma: bool = False
+    unit: tuple[str, ...] = ("row",)
+    unit_kinds: tuple[str, ...] = ()
+    unit_normalise: tuple[str, ...] = ()
+
+    def facts(self) -> dict[str, Any]:
+        """As an entry holds it."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
+
+    @classmethod
+    def of_facts(cls, facts: Mapping[str, Any]) -> SourceReading:
+        """What `facts` wrote; a ValueError for anything else."""
+        read: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in facts.items()
+        }
+        made = cls(**read)
+        if made.facts() != dict(facts) or not all(_is_plain(getattr(made, field.name)) for field in fields(cls)):
+            raise ValueError("not a reading as the ledger writes it")
+        return made
+
+    def same_records(self, other: SourceReading) -> bool:
+        """Whether two readings are of the same files or table, however they are read."""
+        return (self.folder, self.name, self.table) == (other.folder, other.name, other.table)
+
+    @property
+    def name(self) -> str:
+        """The address without its folder, which may be spelled in several ways."""
+        return self.address if self.folder is None else self.address.rpartition("/")[2]
+
+    def differences(self, allowed: SourceReading) -> list[tuple[str, str, str]]:
+        """What of this reading is not as allowed: (field, as allowed, as asked); `folder` is said without its path."""
+        found = []
+        for field in fields(self):
+            there, here = getattr(allowed, field.name), getattr(self, field.name)
+            if field.name == "unit_kinds" or there == here:
+                continue
+            said = ("as it was then", "elsewhere now") if field.name == "folder" else (_shown(there), _shown(here))
+            found.append((field.name, *said))
+        return found
+
+    def options(self) -> str:
+        """The options of `dphist ledger open` and `allow` that say all this."""
+        given = [f"--source {quote(self.address)}"]
+        if self.table is not None:
+            given.append(f"--source-table {quote(self.table)}")
+        if self.format == "csv":
+            given += [f"--csv-delimiter {quote(self.csv_delimiter)}"] * (self.csv_delimiter != ",")
+            given += [f"--csv-quote {quote(self.csv_quote)}"] * (self.csv_quote != "")
+        given += ["--hive"] * self.hive + ["--decimal-comma"] * self.decimal_comma
+        given += [f"--unit-normalise {quote(','.join(self.unit_normalise))}"] * bool(self.unit_normalise)
+        return " ".join(given)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Something that an operator allowed, and that holds until it is disallowed.
+
+    Attributes:
+        number: of its entry.
+        hash: of its entry.
+        account: whose releases it is about; `EVERYWHERE` for folders of code lists.
+        kind: source, query or code_lists.
+        reading: of a source.
+        query: SHA-256 of a query's file, in hex.
+        name: what people call it: the address, the query's file, the folder as written.
+        folder: of code lists, links followed.
+        also_of: accounts that a source belongs to as well.
+        reason: why, where somebody said so.
+        by: names of the operators who signed.
+        made_at: when.
+    """
+
+    number: int
+    hash: str
+    account: str
+    kind: DecisionKind
+    name: str
+    made_at: str
+    by: tuple[str, ...] = ()
+    reading: SourceReading | None = None
+    query: str | None = None
+    folder: str | None = None
+    also_of: tuple[str, ...] = ()
+    reason: str = ""
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, tuple):
+        return all(isinstance(part, str) and 0 < len(part) <= 4000 for part in value)
+    return value is None or isinstance(value, bool) or (isinstance(value, str) and len(value) <= 4000)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(value) or "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value) if value not in (None, "") else "nothing"

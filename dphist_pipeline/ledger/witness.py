@@ -13,17 +13,15 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
 import sqlalchemy as sa
 
-from dphist_pipeline.files import make_folder
 from dphist_pipeline.ledger.entries import Entry, charge_of, exact_text, read_exact
-from dphist_pipeline.ledger.tables import Intent
 from dphist_pipeline.ledger.witness_errors import (
     AnswerDrawnElsewhere,
     ChargeBeforeWitness,
@@ -32,10 +30,8 @@ from dphist_pipeline.ledger.witness_errors import (
     StoreSuperseded,
     WitnessAddressRefused,
     WitnessAltered,
-    WitnessExists,
     WitnessMissing,
     WitnessOutdated,
-    WitnessUnwritable,
 )
 from dphist_pipeline.ledger.witness_file import ANSWERS, CHARGES, GENERATIONS, PLACES, WitnessFile
 
@@ -119,8 +115,8 @@ class Witness:
 
     def enrol(self, store_id: str, started_by_hash: str) -> None:
         """Starts a new store's first generation; makes the witness where there is none."""
-        self._make()
-        with self._transaction("write") as connection:
+        self._file.make()
+        with self._file.session("write") as connection:
             if _generation(connection, store_id) is not None:
                 raise StoreEnrolled(self.where, store_id)
             _start(connection, store_id, 1, started_by_hash)
@@ -131,8 +127,8 @@ class Witness:
         What the ledger holds counts as witnessed. The same call again does nothing. Makes the witness where there
         is none.
         """
-        self._make()
-        with self._transaction("write") as connection:
+        self._file.make()
+        with self._file.session("write") as connection:
             current = _generation(connection, store_id)
             if current == (generation, started_by_hash):
                 return
@@ -143,7 +139,7 @@ class Witness:
 
     def standing(self, store_id: str) -> Standing | None:
         """What the witness knows of a store; None where it knows nothing, or where there is no witness."""
-        with suppress(WitnessMissing), self._transaction("read") as connection:
+        with suppress(WitnessMissing), self._file.session("read") as connection:
             current = _generation(connection, store_id)
             if current is not None:
                 charges = self._charges(connection, store_id, current[0])
@@ -153,6 +149,8 @@ class Witness:
 
     def vouch(self, store_id: str, generation: int, charges: ReadCharges, started_by_hash: str = "") -> None:
         """Writes down the charges that only the ledger holds; to be called after a charge and before its first draw.
+
+        Not within a transaction of the ledger: the witness is held while `charges` reads it.
 
         Args:
             store_id: the store's.
@@ -166,13 +164,13 @@ class Witness:
             LedgerBehindWitness: the witness has seen a charge that this ledger does not hold.
             ChargeBeforeWitness: a charge is dated before one that the witness has seen.
         """
-        with self._transaction("write") as connection:
+        with self._file.session("write") as connection:
             seen, unseen = self._compared(connection, store_id, (generation, started_by_hash), list(charges()))
             _append(connection, store_id, generation, seen, unseen)
 
     def check(self, store_id: str, generation: int, charges: ReadCharges, year: int, started_by_hash: str = "") -> None:
         """Refuses whatever `vouch` would refuse once a charge of that year is made; leaves the witness as it was."""
-        with self._transaction("rehearse") as connection:
+        with self._file.session("rehearse") as connection:
             self._compared(connection, store_id, (generation, started_by_hash), list(charges()), year)
 
     def vouch_answer(self, store_id: str, charge_hash: str, step: str, digest: str) -> None:
@@ -181,12 +179,17 @@ class Witness:
         Raises:
             AnswerDrawnElsewhere: another answer is there.
             WitnessMissing: the charge was never vouched for.
+            StoreSuperseded: a copy was adopted that does not hold the charge.
         """
         one = (ANSWERS.c.store == store_id) & (ANSWERS.c.charge == charge_hash) & (ANSWERS.c.step == step)
         charge = (CHARGES.c.store == store_id) & (CHARGES.c.hash == charge_hash)
-        with self._transaction("write") as connection:
-            if connection.execute(sa.select(sa.exists().where(charge))).scalar() != 1:
+        with self._file.session("write") as connection:
+            current = _generation(connection, store_id)
+            held = connection.execute(sa.select(sa.func.max(CHARGES.c.generation)).where(charge)).scalar()
+            if current is None or held is None:
                 raise WitnessMissing(self.where, f"the charge {charge_hash[:16]} of store {store_id}")
+            if held < current[0]:
+                raise StoreSuperseded(self.where, store_id, held, current[0])
             drawn = connection.execute(sa.select(ANSWERS.c.digest).where(one)).scalar()
             if drawn is None:
                 row = {"store": store_id, "charge": charge_hash, "step": step, "digest": digest}
@@ -196,7 +199,7 @@ class Witness:
 
     def note_place(self, store_id: str, place: str) -> str | None:
         """Remembers where a store is; gives the place where it was before, if that was another one."""
-        with self._transaction("write") as connection:
+        with self._file.session("write") as connection:
             if _generation(connection, store_id) is None:
                 raise WitnessMissing(self.where, f"store {store_id}")
             number, last = _last_place(connection, store_id)
@@ -204,27 +207,6 @@ class Witness:
                 return None
             connection.execute(sa.insert(PLACES).values(store=store_id, number=number + 1, place=place))
             return last
-
-    def _make(self) -> None:
-        """Makes the file and its folder if they are not there; of several that make it at once, one does."""
-        problem = None
-        try:
-            if os.path.lexists(self._file.path):
-                return
-            make_folder(self._file.path.parent)
-        except OSError as error:
-            problem = error.strerror or "the file system refused"
-        if problem is not None:
-            raise WitnessUnwritable(self.where, problem)
-        with suppress(WitnessExists), self._file.creation() as draft, draft.transaction("write") as connection:
-            draft.create_tables(connection)
-
-    @contextmanager
-    def _transaction(self, intent: Intent) -> Iterator[sa.Connection]:
-        """A transaction on a witness that this version can read."""
-        with self._file.transaction(intent) as connection:
-            self._file.verify_tables(connection)
-            yield connection
 
     def _compared(
         self,

@@ -86,9 +86,10 @@ class StoreSuperseded(WitnessError):
 
     def __init__(self, where: str, store_id: str, generation: int, current: int) -> None:
         self.where, self.store_id, self.generation, self.current = where, store_id, generation, current
+        own = f"generation {generation}" if generation != current else f"another generation {generation}"
         super().__init__(
             f"Another copy of store {store_id} was adopted: the witness at {where} is at generation {current}, this "
-            f"copy at {generation}. This copy draws no more. Release from the adopted copy; only if that one is lost: "
+            f"copy at {own}. This copy draws no more. Release from the adopted copy; only if that one is lost: "
             "`dphist store adopt --reason TEXT`."
         )
 

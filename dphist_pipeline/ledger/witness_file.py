@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import sqlalchemy as sa
 
-from dphist_pipeline.ledger.tables import Contents, SqliteFile
+from dphist_pipeline.files import make_folder
+from dphist_pipeline.ledger.tables import Contents, Intent, SqliteFile
 from dphist_pipeline.ledger.witness_errors import (
     WitnessAddressRefused,
     WitnessAltered,
@@ -121,6 +124,27 @@ class WitnessFile(SqliteFile):
         if "\0" in text or not path.is_absolute() or path.is_dir():
             raise WitnessAddressRefused(f"{text!r} is no absolute path of a file")
         return cls(path)
+
+    def make(self) -> None:
+        """Makes the file and its folder if they are not there; of several that make it at once, one does."""
+        problem = None
+        try:
+            if os.path.lexists(self.path):
+                return
+            make_folder(self.path.parent)
+        except OSError as error:
+            problem = error.strerror or "the file system refused"
+        if problem is not None:
+            raise WitnessUnwritable(self.where, problem)
+        with suppress(WitnessExists), self.creation() as draft, draft.transaction("write") as connection:
+            draft.create_tables(connection)
+
+    @contextmanager
+    def session(self, intent: Intent) -> Iterator[sa.Connection]:
+        """A transaction on a file that was found to hold a witness which this version can use."""
+        with self.transaction(intent) as connection:
+            self.verify_tables(connection)
+            yield connection
 
     def create_tables(self, connection: sa.Connection) -> None:
         """Makes the tables with their triggers, and writes down by which version."""

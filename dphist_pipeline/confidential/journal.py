@@ -3,6 +3,9 @@
 A draw is written to a scratch file, made durable, and linked to its name, which fails when the name is taken.
 Whoever loses reads the winner's answer. So a run that crashes and resumes, or twenty that race, all go on from
 the same answer, and a number that nobody can read again was never shown to a mechanism.
+
+A copy of the store has a journal of its own. So a digest of every answer is vouched for by a witness outside the
+store before the answer is used, whenever it is read; a copy's answer to the same step has another digest.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import make_folder, sync_folder, write_durably
 
 Draw = Callable[[], NDArray[np.int64]]
+Vouch = Callable[[str, str], None]
 
 
 class JournalMismatch(DphistError):
@@ -58,10 +62,12 @@ class Journal:
         folder: where the answers stay, as long as the release.
         scratch: a folder on the same file system for files that are not yet linked.
         charge: hash of the ledger's entry that pays for the answers.
+        vouch: called with the step and the digest of its answer before the answer is given; raises where another
+            answer to the step is known. The digest is salted, so that nobody finds the answer by trying.
     """
 
-    def __init__(self, folder: Path, scratch: Path, charge: str) -> None:
-        self._folder, self._scratch, self._charge = folder, scratch, charge
+    def __init__(self, folder: Path, scratch: Path, charge: str, vouch: Vouch = lambda step, digest: None) -> None:
+        self._folder, self._scratch, self._charge, self._vouch = folder, scratch, charge, vouch
 
     def answer(self, step: str, question: Mapping[str, str], draw: Draw) -> NDArray[np.int64]:
         """The one answer to `question` under the name `step`; draws it when there is none yet."""
@@ -71,11 +77,16 @@ class Journal:
             self._link(final, asked, draw())
         # A winner may have died between its link and this: its answer must not be lost once used.
         sync_folder(self._folder)
-        return self._read(final, asked)
+        values, digest = self._read(final, asked)
+        # Now, not only after a draw: who drew it may have died before. A refused answer is refused at every reading.
+        self._vouch(step, digest)
+        return values
 
     def _link(self, final: Path, asked: Mapping[str, str], values: NDArray[np.int64]) -> None:
         payload = np.ascontiguousarray(values, dtype="<i8").tobytes()
-        header = {**asked, "size": str(values.size), "sha256": hashlib.sha256(payload).hexdigest()}
+        nonce = os.urandom(32).hex()
+        digest = hashlib.sha256(nonce.encode() + payload).hexdigest()
+        header = {**asked, "nonce": nonce, "size": str(values.size), "sha256": digest}
         make_folder(self._folder)
         scratch = self._scratch / uuid.uuid4().hex
         try:
@@ -87,16 +98,22 @@ class Journal:
             scratch.unlink(missing_ok=True)
 
     @staticmethod
-    def _read(final: Path, asked: Mapping[str, str]) -> NDArray[np.int64]:
-        line, _, payload = final.read_bytes().partition(b"\n")
+    def _read(final: Path, asked: Mapping[str, str]) -> tuple[NDArray[np.int64], str]:
+        """The values of an answer, and the digest that a witness may know."""
+        content = final.read_bytes()
+        line, _, payload = content.partition(b"\n")
         try:
             header = json.loads(line)
         except ValueError:
             header = None
-        found = {"sha256": hashlib.sha256(payload).hexdigest(), "size": str(len(payload) // 8)}
-        if not isinstance(header, dict) or any(header.get(key) != found[key] for key in found):
+        if not isinstance(header, dict):
+            raise JournalMismatch(final, "is damaged")
+        nonce = header.get("nonce", "")  # answers of earlier versions have none
+        digest = hashlib.sha256(str(nonce).encode() + payload).hexdigest()
+        if header.get("sha256") != digest or header.get("size") != str(len(payload) // 8):
             raise JournalMismatch(final, "is damaged")
         differing = sorted(key for key in asked if header.get(key) != asked[key])
         if differing:
             raise JournalMismatch(final, f"was made for another {' and '.join(differing)}")
-        return np.frombuffer(payload, dtype="<i8").astype(np.int64)
+        values = np.frombuffer(payload, dtype="<i8").astype(np.int64)
+        return values, digest if nonce else hashlib.sha256(content).hexdigest()

@@ -11,10 +11,11 @@ import os
 import secrets
 import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal, Self
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
@@ -70,7 +71,6 @@ _once("published_once", "published", *_KEY)
 _once("opened_once", "opened", _columns.account)
 sa.Index("by_account", _columns.account)
 sa.Index("by_period", _columns.release, _columns.period)
-_INDEXES = frozenset(str(index.name) for index in ENTRIES.indexes)
 
 _REFUSAL = "BEGIN SELECT RAISE(ABORT, 'the ledger only grows, entry by entry'); END"
 _TRIGGERS = {
@@ -86,12 +86,44 @@ _TRIGGERS = {
 _TRIGGER_SQL = {name: f"CREATE TRIGGER {name} {rule}" for name, rule in _TRIGGERS.items()}
 
 
+@dataclass(frozen=True)
+class Contents:
+    """What a file holds, by its name, its tables and the triggers on them, and the errors it is refused by."""
+
+    noun: str
+    tables: sa.MetaData
+    triggers: Mapping[str, str]
+    url_refused: Callable[[str], LedgerError]
+    exists: Callable[[str], LedgerError]
+    missing: Callable[[str], LedgerError]
+    read_only: Callable[[str], LedgerError]
+    busy: Callable[[str, float], LedgerError]
+    unusable: Callable[[str, str], LedgerError]
+    altered: Callable[[str, str], LedgerError]
+
+
+_LEDGER = Contents(
+    "ledger",
+    ENTRIES.metadata,
+    _TRIGGER_SQL,
+    LedgerUrlRefused,
+    LedgerExists,
+    LedgerMissing,
+    LedgerReadOnly,
+    LedgerBusy,
+    LedgerUnusable,
+    altered=lambda where, problem: LedgerAltered(where, None, problem),
+)
+
+
 class SqliteFile:
     """A SQLite file by its path: transactions on it, and its errors turned into ours.
 
     No connection outlives a transaction, so a process may fork between any two calls. While one is open,
     nothing else in this process may open and close the file: that would drop SQLite's locks.
     """
+
+    contents: ClassVar[Contents] = _LEDGER
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -100,20 +132,20 @@ class SqliteFile:
         sa.event.listen(self._engine, "begin", _begin)
 
     @classmethod
-    def at(cls, url: str | sa.URL) -> SqliteFile:
+    def at(cls, url: str | sa.URL) -> Self:
         """The file that an SQLAlchemy URL names; it need not exist."""
         try:
             read = sa.make_url(url)
         except (ArgumentError, ValueError):
             read = None
         if read is None:
-            raise LedgerUrlRefused("it is no SQLAlchemy URL")
+            raise cls.contents.url_refused("it is no SQLAlchemy URL")
         if read.drivername not in ("sqlite", "sqlite+pysqlite"):
-            raise LedgerUrlRefused(f"'{read.drivername}' is not supported yet, only SQLite is")
+            raise cls.contents.url_refused(f"'{read.drivername}' is not supported yet, only SQLite is")
         if not read.database or read.database.startswith((":memory:", "file:")) or "\0" in read.database:
-            raise LedgerUrlRefused("it names no file")
+            raise cls.contents.url_refused("it names no file")
         if read.query:
-            raise LedgerUrlRefused("it has options after a '?'")
+            raise cls.contents.url_refused("it has options after a '?'")
         return cls(Path(read.database))
 
     def require_file(self) -> None:
@@ -124,17 +156,17 @@ class SqliteFile:
         except OSError as error:
             there, problem = False, error.strerror
         if problem is not None:
-            raise LedgerUnusable(self.where, problem)
+            raise self.contents.unusable(self.where, problem)
         if not there:
-            raise LedgerMissing(self.where)
+            raise self.contents.missing(self.where)
 
     @contextmanager
-    def creation(self) -> Iterator[SqliteFile]:
+    def creation(self) -> Iterator[Self]:
         """A file to be filled, private to its owner, that gets its name only when all is well in it.
 
-        A link never replaces: of two that create one ledger at once, one is refused.
+        A link never replaces: of two that create one file at once, one is refused.
         """
-        draft = SqliteFile(self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}.new"))
+        draft = type(self)(self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}.new"))
         problem: LedgerError | None = None
         try:
             if os.path.lexists(self.path):
@@ -144,9 +176,9 @@ class SqliteFile:
             os.link(draft.path, self.path)
             _sync_folder(self.path.parent)
         except FileExistsError:
-            problem = LedgerExists(self.where)
+            problem = self.contents.exists(self.where)
         except OSError as error:
-            problem = LedgerUnusable(self.where, error.strerror or "the file system refused")
+            problem = self.contents.unusable(self.where, error.strerror or "the file system refused")
         finally:
             draft.close()
             with suppress(OSError):
@@ -176,19 +208,21 @@ class SqliteFile:
             raise problem from None
 
     def create_tables(self, connection: sa.Connection) -> None:
-        """Makes the table, its indexes and the triggers that keep it append-only."""
-        ENTRIES.metadata.create_all(connection, checkfirst=False)
-        for sql in _TRIGGER_SQL.values():
+        """Makes the tables, their indexes and the triggers that keep them append-only."""
+        self.contents.tables.create_all(connection, checkfirst=False)
+        for sql in self.contents.triggers.values():
             connection.exec_driver_sql(sql)
 
     def verify_tables(self, connection: sa.Connection) -> None:
-        """Refuses a file without our table, or with other triggers or fewer indexes on it."""
+        """Refuses a file without our tables, or with other triggers or fewer indexes on them."""
         rows = connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master").all()
         named = {kind: {name: sql for of, name, sql in rows if of == kind} for kind in ("table", "index", "trigger")}
-        if ENTRIES.name not in named["table"]:
-            raise LedgerAltered(self.where, None, "the file holds no ledger")
-        if named["trigger"] != _TRIGGER_SQL or not named["index"].keys() >= _INDEXES:
-            raise LedgerAltered(self.where, None, "the rules that guard its table were removed or changed")
+        tables = self.contents.tables.tables
+        if not named["table"].keys() >= tables.keys():
+            raise self.contents.altered(self.where, f"the file holds no {self.contents.noun}")
+        indexes = {str(index.name) for table in tables.values() for index in table.indexes}
+        if named["trigger"] != self.contents.triggers or not named["index"].keys() >= indexes:
+            raise self.contents.altered(self.where, "the rules that guard its table were removed or changed")
 
     def close(self) -> None:
         """Lets go of the engine; a later call simply connects again."""
@@ -217,24 +251,24 @@ class SqliteFile:
         """Takes missing owner-write permission seriously, which the operating system ignores for root."""
         self.require_file()
         if not all(place.stat().st_mode & stat.S_IWUSR for place in (self.path, self.path.parent)):
-            raise LedgerReadOnly(self.where)
+            raise self.contents.read_only(self.where)
 
     def _translated(self, error: Exception) -> LedgerError:
         """Our error for SQLite's or the file system's."""
         if isinstance(error, OSError):
-            return LedgerUnusable(self.where, error.strerror or "the file system refused")
+            return self.contents.unusable(self.where, error.strerror or "the file system refused")
         name = getattr(getattr(error, "orig", error), "sqlite_errorname", "")
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            return LedgerBusy(self.where, BUSY_SECONDS)
+            return self.contents.busy(self.where, BUSY_SECONDS)
         if name.startswith("SQLITE_CANTOPEN") and not self.path.exists():
-            return LedgerMissing(self.where)
+            return self.contents.missing(self.where)
         if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
-            return LedgerReadOnly(self.where)
+            return self.contents.read_only(self.where)
         if name.startswith("SQLITE_NOTADB"):
-            return LedgerAltered(self.where, None, "the file is no database")
+            return self.contents.altered(self.where, "the file is no database")
         if name.startswith(("SQLITE_IOERR", "SQLITE_FULL", "SQLITE_NOMEM", "SQLITE_PROTOCOL", "SQLITE_INTERRUPT")):
-            return LedgerUnusable(self.where, f"the database engine reports {name}")
-        return LedgerAltered(self.where, None, f"the database engine cannot use it ({name or 'unreadable'})")
+            return self.contents.unusable(self.where, f"the database engine reports {name}")
+        return self.contents.altered(self.where, f"the database engine cannot use it ({name or 'unreadable'})")
 
 
 def _begin(connection: sa.Connection) -> None:

@@ -1,0 +1,175 @@
+"""The witness's tables, and the SQLite file that they lie in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import sqlalchemy as sa
+
+from dphist_pipeline.files import make_folder
+from dphist_pipeline.ledger.tables import Contents, Intent, SqliteFile
+from dphist_pipeline.ledger.witness_errors import (
+    WitnessAddressRefused,
+    WitnessAltered,
+    WitnessBusy,
+    WitnessExists,
+    WitnessMissing,
+    WitnessUnwritable,
+)
+
+SCHEMA_VERSION = 1
+_TABLES = sa.MetaData()
+
+
+def _number(name: str, **options: Any) -> sa.Column[int]:
+    return sa.Column(name, sa.Integer, nullable=False, **options)
+
+
+def _text(name: str, **options: Any) -> sa.Column[str]:
+    return sa.Column(name, sa.Text, nullable=False, **options)
+
+
+_VERSION = sa.Table("witness", _TABLES, _number("schema_version", primary_key=True, autoincrement=False))
+
+GENERATIONS = sa.Table(
+    "generation",
+    _TABLES,
+    _text("store", primary_key=True),
+    _number("generation", primary_key=True),
+    _text("started_by"),
+    sa.CheckConstraint("generation >= 1", name="from_one"),
+)
+
+CHARGES = sa.Table(
+    "charge",
+    _TABLES,
+    _text("store", primary_key=True),
+    _number("generation", primary_key=True),
+    _number("position", primary_key=True),
+    _number("number"),
+    _text("hash"),
+    _text("account"),
+    _text("release"),
+    _text("period"),
+    _number("revision"),
+    _text("epsilon"),
+    _number("year"),
+    # Per generation: who adopts an older ledger, for good reason, begins with the charges that it holds.
+    sa.UniqueConstraint("store", "generation", "release", "period", "revision"),
+    sa.ForeignKeyConstraint(["store", "generation"], ["generation.store", "generation.generation"]),
+    sa.Index("charge_by_hash", "store", "hash"),
+)
+
+ANSWERS = sa.Table(
+    "answer",
+    _TABLES,
+    # Over all generations: what a superseded copy drew is drawn.
+    _text("store", primary_key=True),
+    _text("charge", primary_key=True),
+    _text("step", primary_key=True),
+    _text("digest"),
+)
+
+PLACES = sa.Table(
+    "place", _TABLES, _text("store", primary_key=True), _number("number", primary_key=True), _text("place")
+)
+
+_REFUSAL = "BEGIN SELECT RAISE(ABORT, 'the witness only grows, row by row'); END"
+
+
+def _triggers(table: sa.Table) -> dict[str, str]:
+    """Rules that keep a table append-only; without the third, INSERT OR REPLACE would overwrite a row."""
+    unique = [rule for rule in table.constraints if isinstance(rule, sa.PrimaryKeyConstraint | sa.UniqueConstraint)]
+    keys = sorted(" AND ".join(f"{column.name} = NEW.{column.name}" for column in rule.columns) for rule in unique)
+    there = f"EXISTS (SELECT 1 FROM {table.name} WHERE {' OR '.join(keys)})"
+    rules = {
+        "updated": f"BEFORE UPDATE ON {table.name}",
+        "deleted": f"BEFORE DELETE ON {table.name}",
+        "replaced": f"BEFORE INSERT ON {table.name} WHEN {there}",
+    }
+    return {
+        f"{table.name}_never_{what}": f"CREATE TRIGGER {table.name}_never_{what} {rule} {_REFUSAL}"
+        for what, rule in rules.items()
+    }
+
+
+class WitnessFile(SqliteFile):
+    """A SQLite file that holds a witness."""
+
+    contents: ClassVar[Contents] = Contents(
+        "witness",
+        _TABLES,
+        {name: sql for table in _TABLES.sorted_tables for name, sql in _triggers(table).items()},
+        url_refused=lambda problem: WitnessAddressRefused(f"{problem} (PostgreSQL comes later)"),
+        exists=WitnessExists,
+        missing=WitnessMissing,
+        read_only=WitnessUnwritable,
+        busy=WitnessBusy,
+        unusable=WitnessUnwritable,
+        altered=WitnessAltered,
+    )
+
+    @classmethod
+    def named(cls, address: str | Path | None) -> Self:
+        """The file at an absolute path or SQLite URL, else at $DPHIST_WITNESS, else in the user's state folder."""
+        text = str(address or os.environ.get("DPHIST_WITNESS") or _in_state_folder())
+        if "://" in text and not text.startswith("/"):
+            cls.at(text)
+            text = str(sa.make_url(text).database)
+        path = Path(text)
+        if "\0" in text or not path.is_absolute() or path.is_dir():
+            raise WitnessAddressRefused(f"{text!r} is no absolute path of a file")
+        return cls(path)
+
+    def make(self) -> None:
+        """Makes the file and its folder if they are not there; of several that make it at once, one does."""
+        problem = None
+        try:
+            if os.path.lexists(self.path):
+                return
+            make_folder(self.path.parent)
+        except OSError as error:
+            problem = error.strerror or "the file system refused"
+        if problem is not None:
+            raise WitnessUnwritable(self.where, problem)
+        with suppress(WitnessExists), self.creation() as draft, draft.transaction("write") as connection:
+            draft.create_tables(connection)
+
+    @contextmanager
+    def session(self, intent: Intent) -> Iterator[sa.Connection]:
+        """A transaction on a file that was found to hold a witness which this version can use."""
+        with self.transaction(intent) as connection:
+            self.verify_tables(connection)
+            yield connection
+
+    def create_tables(self, connection: sa.Connection) -> None:
+        """Makes the tables with their triggers, and writes down by which version."""
+        super().create_tables(connection)
+        connection.execute(sa.insert(_VERSION).values(schema_version=SCHEMA_VERSION))
+
+    def verify_tables(self, connection: sa.Connection) -> None:
+        """Refuses a file of another version, or without our tables and the triggers on them."""
+        if sa.inspect(connection).has_table(_VERSION.name):
+            found = connection.execute(sa.select(sa.func.max(_VERSION.c.schema_version))).scalar()
+            if found != SCHEMA_VERSION:
+                problem = f"its schema version is {found}, this dphist-pipeline reads {SCHEMA_VERSION}"
+                raise WitnessAltered(self.where, problem)
+        super().verify_tables(connection)
+
+
+def _in_state_folder() -> Path:
+    """The witness in the user's state folder, by the XDG rules: a folder that is no absolute path does not count."""
+    named = Path(os.environ.get("XDG_STATE_HOME", ""))
+    if named.is_absolute():
+        return named / "dphist" / "witness.sqlite"
+    try:
+        home: Path | None = Path.home()
+    except RuntimeError:
+        home = None
+    if home is None or not home.is_absolute():
+        raise WitnessAddressRefused("this user has no home folder to keep it in")
+    return home / ".local" / "state" / "dphist" / "witness.sqlite"

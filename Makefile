@@ -14,6 +14,7 @@ demo: $(READY)  ## a synthetic population and hospital, released through Dagster
 ui: $(READY)  ## Dagster's page with the demo's runs
 	@test -d demo/dagster_home || { echo "there is nothing to show yet: run make demo first"; exit 1; }
 	DAGSTER_HOME=$(CURDIR)/demo/dagster_home DPHIST_STORE=$(CURDIR)/demo/store \
+	  DPHIST_WITNESS=$(CURDIR)/demo/witness.sqlite \
 	  VIRTUAL_ENV=$(CURDIR)/.venv PATH=$(CURDIR)/$(BIN):$$PATH \
 	  $(BIN)/dg dev --host 127.0.0.1 --port $(DPHIST_PORT)
 

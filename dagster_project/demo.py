@@ -22,10 +22,15 @@ from rich.table import Table
 from dagster_project.definitions import defs
 from dagster_project.synthetic import FIRST_DAY, PATIENTS, PERSONS, WEEKS, write_admissions, write_population
 from dphist_pipeline.ledger.ledger import Account, as_text
+from dphist_pipeline.ledger.signing import KEY, Operator
+from dphist_pipeline.ledger.witness_file import WITNESS
+from dphist_pipeline.plans import reading_of
+from dphist_pipeline.spec.loading import load_spec
 from dphist_pipeline.store import Store
 
 PROJECT = Path(__file__).resolve().parent.parent
 FOLDER = PROJECT / "demo"
+SPECS = PROJECT / "dagster_project" / "defs"
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 QUESTION = "r.dph_box('r.weekly_admissions', {'age': [60, NULL], 'ward': 'surgery'})"
 WEEK_KEYS = [(FIRST_DAY + timedelta(weeks=week)).isoformat() for week in range(WEEKS)]
@@ -40,6 +45,8 @@ def main() -> None:
     home.mkdir(exist_ok=True)
     shutil.copy(PROJECT / "dagster_project" / "dagster.yaml", home / "dagster.yaml")
     os.environ |= {"DAGSTER_HOME": str(home), "DPHIST_STORE": str(FOLDER / "store")}
+    # Whoever works for real keeps these apart from the store; the demo leaves nothing behind outside of its folder.
+    os.environ |= {WITNESS: str(FOLDER / "witness.sqlite"), KEY: str(FOLDER / "operator.key")}
     write_people()
     store = open_store()
     before, entries = digests(store), len(store.ledger().entries())
@@ -61,14 +68,19 @@ def write_people() -> None:
 
 
 def open_store() -> Store:
-    """The demo's store, with its two accounts."""
+    """The demo's store, with its two accounts and what they may read."""
     root = FOLDER / "store"
     if (root / "store.json").exists():
         return Store.open(root)
     store = Store.create(root)
     ledger = store.ledger()
-    ledger.open_account(Account("census", "row", "add_remove", Fraction(4), None, store.id))
-    ledger.open_account(Account("health", "patient_id", "add_remove", Fraction(26), "yearly", store.id))
+    operator, specs = Operator.load(), {path.name: load_spec(path / "defs.yaml") for path in SPECS.iterdir()}
+    for account, unit, total, renews, release in (
+        ("census", "row", Fraction(4), None, "population"),
+        ("health", "patient_id", Fraction(26), "yearly", "weekly_admissions"),
+    ):
+        terms = Account(account, unit, "add_remove", total, renews, store.id)
+        ledger.open_account(terms, operator, reading_of(specs[release]))
     return store
 
 

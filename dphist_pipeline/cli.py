@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +18,7 @@ from dphist_pipeline import mechanisms as registry
 from dphist_pipeline.cli_answer import answer
 from dphist_pipeline.cli_compare import SeveralEpsilons, compare
 from dphist_pipeline.cli_decide import print_waiting, publish, reject, withdraw
+from dphist_pipeline.cli_ledger import allow_code_lists, ledger_app, store_app
 from dphist_pipeline.cli_local import local_app
 from dphist_pipeline.cli_local_encode import encode
 from dphist_pipeline.cli_local_publish import publish as publish_reports
@@ -26,9 +26,10 @@ from dphist_pipeline.cli_options import JsonOption, StoreOption
 from dphist_pipeline.cli_plan import forecast, new, rehearse
 from dphist_pipeline.cli_plot import plot
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.ledger.ledger import Account, as_text
+from dphist_pipeline.ledger.ledger import as_text
+from dphist_pipeline.ledger.signing import key_path
+from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.spec.loading import load_spec
-from dphist_pipeline.spec.numbers import exact
 from dphist_pipeline.store import Store, store_folder
 from dphist_pipeline.terminal import (
     err,
@@ -37,7 +38,6 @@ from dphist_pipeline.terminal import (
     print_facts,
     print_json,
     print_release,
-    print_statement,
     print_table,
     progress,
     promise,
@@ -53,10 +53,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-ledger_app = typer.Typer(
-    help="Accounts of epsilon: open one, raise it, see what was spent, verify.", no_args_is_help=True
-)
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(store_app, name="store")
 app.add_typer(local_app, name="local")
 local_app.command()(encode)
 local_app.command()(publish_reports)
@@ -74,15 +72,31 @@ SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="The release'
 
 
 @app.command()
-def init(store: StoreOption = None, as_json: JsonOption = False) -> None:
-    """Makes a store: a public folder, a confidential one, and a ledger."""
+def init(
+    store: StoreOption = None,
+    code_lists: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FOLDER", help="A folder of public code lists, which specs may use. Repeat for more."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Makes a store: a public folder, a confidential one, and a ledger.
+
+    Whoever runs this is the ledger's operator: decisions are signed with a
+    key that is made in the user's configuration, unless it is there.
+    """
     made = Store.create(store_folder(store))
+    for folder in code_lists or []:
+        allow_code_lists(made, folder)
     if as_json:
         print_json({"store": str(made.root), "id": made.id, "ledger": made.ledger_id})
         return
     out.print(f"[green]Made a store[/] at {escape(str(made.root))}")
-    out.print("Next, open an account that releases can charge, for example:")
-    out.print("  dphist ledger open health --privacy-unit patient_id --neighbours add_remove --total 26")
+    out.print(f"  decisions are signed with {escape(str(key_path()))}; keep it from those who write specs")
+    out.print(f"  charges are witnessed in {escape(Witness.at().where)}; keep it apart from the store's backups")
+    out.print("Next, open an account, and say which records it is for, for example:")
+    out.print("  dphist ledger open health --privacy-unit patient_id --neighbours add_remove --total 26 \\")
+    out.print("    --source 'data/admissions/*.parquet'")
 
 
 @app.command()
@@ -206,86 +220,6 @@ def show_mechanisms(
         out.print("\nThe whole card: dphist mechanisms NAME")
 
 
-@ledger_app.command(name="open")
-def open_account(
-    account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="Its name, as specs will use it.")],
-    privacy_unit: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Who is protected: the specs' privacy_unit, or `row`.")
-    ],
-    neighbours: Annotated[str, typer.Option(metavar="RELATION", help="add_remove or substitute.")],
-    total: Annotated[
-        str,
-        typer.Option(metavar="EPSILON", help="The most that all releases together may spend, as in 26 or 1/3."),
-    ],
-    renews: Annotated[str | None, typer.Option(metavar="yearly", help="A fresh total each 1 January.")] = None,
-    store: StoreOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Opens an account. What it protects is fixed for good; only its total can be raised."""
-    opened = _open_store(store)
-    ledger = opened.ledger()
-    if renews not in (None, "yearly"):
-        raise typer.BadParameter("an account renews `yearly` or not at all", param_hint="--renews")
-    ledger.open_account(
-        Account(
-            account,
-            privacy_unit,
-            _neighbours(neighbours),
-            _total(total),
-            "yearly" if renews else None,
-            opened.id,
-        )
-    )
-    print_statement(ledger.statement(account), as_json)
-
-
-@ledger_app.command(name="raise")
-def raise_total(
-    account: Annotated[str, typer.Argument(metavar="ACCOUNT")],
-    total: Annotated[str, typer.Option(metavar="EPSILON", help="The new total, larger than the old one.")],
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it stays in the ledger.")],
-    store: StoreOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Raises an account's total, and keeps the reason."""
-    ledger = _open_store(store).ledger()
-    ledger.raise_total(account, _total(total), reason)
-    print_statement(ledger.statement(account), as_json)
-
-
-@ledger_app.command()
-def show(
-    account: Annotated[str | None, typer.Argument(metavar="ACCOUNT", help="Only this one, with its charges.")] = None,
-    store: StoreOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Shows what accounts hold, and what was spent on which release."""
-    ledger = _open_store(store).ledger()
-    statements = [
-        ledger.statement(name) for name in ([account] if account else [found.name for found in ledger.accounts()])
-    ]
-    if as_json:
-        print_json([statement_facts(statement) for statement in statements])
-        return
-    if not statements:
-        out.print("No account is open yet. Open one: dphist ledger open --help")
-    for statement in statements:
-        print_statement(statement, as_json=False)
-
-
-@ledger_app.command()
-def verify(store: StoreOption = None, as_json: JsonOption = False) -> None:
-    """Reads the whole ledger again, every hash and every sum, and every published file against it."""
-    opened = _open_store(store)
-    entries, whole, missing = opened.verify()
-    if as_json:
-        print_json({"entries": entries, "publications": whole, "missing": missing, "ledger": opened.ledger_id})
-        return
-    out.print(f"[green]✓[/] {entries} entries, every hash and every sum holds; {whole} publications are whole")
-    for place in missing:
-        out.print(f"  published once, and not in the public folder now: {escape(place)}")
-
-
 def main() -> None:
     """Runs the command line; nothing that an engine said reaches the terminal unasked."""
     for stream in (sys.stdout, sys.stderr):
@@ -330,22 +264,3 @@ def _usage(error: typer.TyperException) -> str:
         return problem
     end = "" if problem.endswith((".", "?")) else "."
     return f"{problem[0].lower()}{problem[1:]}{end} See `{context.command_path} --help`."
-
-
-def _open_store(named: Path | None) -> Store:
-    return Store.open(store_folder(named))
-
-
-def _neighbours(word: str) -> str:
-    spelled = {"add_or_remove_one": "add_remove", "replace_one": "substitute"}.get(word, word)
-    if spelled not in ("add_remove", "substitute"):
-        raise typer.BadParameter("must be add_remove or substitute", param_hint="--neighbours")
-    return spelled
-
-
-def _total(text: str) -> Fraction:
-    try:
-        return exact(text)
-    except ValueError as error:
-        problem = str(error)
-    raise typer.BadParameter(problem, param_hint="--total")

@@ -49,6 +49,29 @@ def plan_of(spec: ReleaseSpec, period: Period, allowed: SourceReading | None = N
     )
 
 
+def source_plan(reading: SourceReading, source: str, base: Path) -> SourcePlan:
+    """How a source is opened, by a decision alone; without any query.
+
+    Args:
+        reading: as decided.
+        source: its address, checked, with what the environment gave.
+        base: where relative addresses start.
+    """
+    away = reading.folder is None
+    return SourcePlan(
+        written=source,
+        format=sources.format_of(source),
+        pattern=str(source) if away else sources.absolute_pattern(source, base),
+        address=sources.resolved(source),
+        folder=reading.folder,
+        table=reading.table,
+        csv_delimiter=reading.csv_delimiter,
+        csv_quote=reading.csv_quote,
+        hive=reading.hive,
+        decimal_comma=reading.decimal_comma,
+    )
+
+
 def reading_of(spec: ReleaseSpec) -> SourceReading:
     """What a spec would read and how, to be compared with what an operator allowed."""
     return SourceReading(

@@ -29,14 +29,22 @@ from dphist_pipeline.approvals import (
 )
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.confidential.journal import Journal
-from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
+from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger, utc_now
 from dphist_pipeline.ledger.witness import Witness, place_of
 from dphist_pipeline.mechanisms import Mechanism
 from dphist_pipeline.plans import plan_of, reading_of
 from dphist_pipeline.publishing.release_files import move_into_place, read_audit, values_digest, write_release
+from dphist_pipeline.release_errors import (
+    AnswersLost,
+    CubeMissing,
+    MechanismMisspent,
+    NothingToRevise,
+    RevisedMeanwhile,
+    TakenByACollection,
+    ValuesDiffer,
+)
 from dphist_pipeline.releases import Release
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
@@ -45,78 +53,6 @@ from dphist_pipeline.store import Key, Store
 Counts = NDArray[np.int64]
 Load = Callable[[], Counts]
 Progress = Callable[[str], None]
-
-
-class NothingToRevise(DphistError):
-    """`--revise` for a period that was never released."""
-
-    def __init__(self, release: str, period: str) -> None:
-        self.release, self.period = release, period
-        super().__init__(f"release '{release}', period {period}: nothing to revise yet. Leave out --revise.")
-
-
-class TakenByACollection(DphistError):
-    """A release whose name has a histogram of a collection, from the local model."""
-
-    def __init__(self, key: Key) -> None:
-        self.key = key
-        super().__init__(
-            f"'{key.release}' is published in this store already, by a collection of the local model. This call spent "
-            "nothing; rename the release."
-        )
-
-
-class RevisedMeanwhile(DphistError):
-    """Somebody else revised the same period a moment ago, for another reason."""
-
-    def __init__(self, charge: Charge) -> None:
-        self.charge = charge
-        super().__init__(
-            f"release '{charge.release}', period {charge.period}: revision {charge.revision} was charged a moment ago "
-            f"by somebody else, with the reason '{charge.reason}'. This call spent nothing; if another revision is "
-            "still wanted, run the same command again."
-        )
-
-
-class AnswersLost(DphistError):
-    """A release was published once, and neither its files nor its journal are there any more."""
-
-    def __init__(self, key: Key) -> None:
-        self.key = key
-        super().__init__(
-            f"release '{key.release}', period {key.period}, revision {key.revision} was published, but its files "
-            "and its journal are gone. Drawing again would spend its epsilon twice: put them back from a backup, or "
-            "release anew, at its price, with --revise --reason TEXT."
-        )
-
-
-class MechanismMisspent(DphistError):
-    """A mechanism spent another epsilon than the spec declares."""
-
-    def __init__(self, mechanism: str, spent: Fraction, declared: Fraction) -> None:
-        self.spent, self.declared = spent, declared
-        super().__init__(f"mechanism '{mechanism}' spent epsilon {spent} of {declared}: a fault of the mechanism")
-
-
-class ValuesDiffer(DphistError):
-    """What the journal gives now is not what was published."""
-
-    def __init__(self, key: Key) -> None:
-        super().__init__(
-            f"release '{key.release}', period {key.period}, revision {key.revision}: the journal now gives other "
-            "values than were published. Use the version of dphist-pipeline that published it."
-        )
-
-
-class CubeMissing(DphistError):
-    """A later step was run alone, and what an earlier one leaves for it is not there."""
-
-    def __init__(self, key: Key) -> None:
-        self.key = key
-        super().__init__(
-            f"release '{key.release}', period {key.period}: there is neither a cube of this run nor a journal. Run all "
-            "of its steps together (records, cube, sanitized, published): the cube is deleted when its run ends."
-        )
 
 
 @dataclass(frozen=True)
@@ -169,7 +105,7 @@ def begin(
     ledger = store.ledger()
     finish_withdrawals(store, ledger)
     finish_rejections(store, ledger)
-    charge, request = _charge_or_request(spec, store, ledger, period, reason, revision, now)
+    charge, request = _charge_or_request(spec, store, ledger, period, reason, revision)
     if charge is not None:
         refuse_rejected(store, ledger, charge)
     key = Key(spec.release, period.key, request.revision)
@@ -329,7 +265,6 @@ def _charge_or_request(
     period: Period,
     reason: str,
     revision: int | None,
-    now: datetime,
 ) -> tuple[Charge | None, ChargeRequest]:
     """The charge that pays for this call, if it was made before, and what to ask the ledger for if not."""
     made = ledger.charges(spec.release, period.key)
@@ -362,8 +297,8 @@ def _charge_or_request(
     # An early refusal: a changed spec, an account that disagrees, too little left. Charges nothing.
     ledger.check(request)
     if charge is None:
-        generation, started_by, _ = ledger.witnessed()
-        store.witness(ledger).check(store.id, generation, lambda: ledger.witnessed()[2], now.year, started_by)
+        (generation, started_by, _), year = ledger.witnessed(), int(utc_now()[:4])
+        store.witness(ledger).check(store.id, generation, lambda: ledger.witnessed()[2], year, started_by)
     return charge, request
 
 

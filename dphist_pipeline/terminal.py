@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from dphist_pipeline.ledger.decisions import Decision
 from dphist_pipeline.ledger.ledger import Note, Statement, as_text
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.store import store_folder
@@ -113,6 +114,7 @@ def print_statement(statement: Statement, as_json: bool) -> None:
             "spent": as_text(statement.spent) + this_year,
             "left": as_text(statement.left) + this_year,
             **({"spent ever": as_text(statement.spent_ever)} if account.renews else {}),
+            **_read_by(statement),
         }
     )
     if statement.charges:
@@ -134,6 +136,31 @@ def print_statement(statement: Statement, as_json: bool) -> None:
         )
 
 
+def _read_by(statement: Statement) -> dict[str, str]:
+    """What an account's releases may read, and what shares its people."""
+    facts = {}
+    for kind, called in (("source", "reads"), ("query", "by query")):
+        found = [f"{made.name} (entry {made.number})" for made in statement.decisions if made.kind == kind]
+        if found or kind == "source":
+            facts[called] = ", ".join(found) or "nothing yet: dphist ledger allow"
+    if statement.waiting:
+        facts["to be signed"] = ", ".join(f"entry {number}" for number in statement.waiting)
+    if statement.shared:
+        spent = sum((other.spent for other in statement.shared), statement.spent)
+        total = sum((other.total for other in statement.shared), statement.total)
+        names = ", ".join(other.account.name for other in statement.shared)
+        facts["shared with"] = f"{names}: together {as_text(spent)} of {as_text(total)} on the same people"
+    return facts
+
+
+def decision_facts(decision: Decision) -> dict[str, Any]:
+    """A decision as JSON values."""
+    facts: dict[str, Any] = {"entry": decision.number, "account": decision.account, "kind": decision.kind}
+    facts |= {"name": decision.name, "at": decision.made_at, "by": list(decision.by), "reason": decision.reason}
+    facts |= {"source": decision.reading.facts()} if decision.reading is not None else {}
+    return facts | ({"also_of": list(decision.also_of)} if decision.also_of else {})
+
+
 def _said(note: Note) -> str:
     return f"approved by {note.text}" if note.kind == "approved" else f"{note.kind}: {note.text}"
 
@@ -149,6 +176,12 @@ def statement_facts(statement: Statement) -> dict[str, Any]:
         "spent": str(statement.spent),
         "spent_ever": str(statement.spent_ever),
         "left": str(statement.left),
+        "signatures": account.signatures,
+        "decisions": list(map(decision_facts, statement.decisions)),
+        "to_be_signed": statement.waiting,
+        "shared_with": {
+            other.account.name: {"spent": str(other.spent), "total": str(other.total)} for other in statement.shared
+        },
         "charges": [
             {
                 "release": charge.release,

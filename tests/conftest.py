@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -9,6 +13,11 @@ from office import Office
 
 from dphist_pipeline.answering import building
 from dphist_pipeline.answering.catalogue import build_catalogue
+
+# Before anything starts a process: no test sees the developer's own operator key or witness, or leaves anything there.
+HOME = Path(tempfile.mkdtemp(prefix="dphist_tests_"))
+os.environ |= {"XDG_CONFIG_HOME": str(HOME / "config"), "XDG_STATE_HOME": str(HOME / "state")}
+atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +29,14 @@ def catalogue_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Office:
     """An empty office, and nothing of the developer's own environment."""
-    for name in ("DPHIST_STORE", "DPHIST_LEDGER", "DPHIST_DEBUG", "FORCE_COLOR"):
+    for name in (
+        "DPHIST_STORE",
+        "DPHIST_LEDGER",
+        "DPHIST_WITNESS",
+        "DPHIST_OPERATOR_KEY",
+        "DPHIST_DEBUG",
+        "FORCE_COLOR",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
     made = Office(tmp_path / "office")

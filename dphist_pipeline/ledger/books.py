@@ -65,6 +65,7 @@ class Books:
     adopted_at: int = 0
     started_by: str = ""
     carried: set[str] = field(default_factory=set)
+    spending: list[tuple[int, Charge]] = field(default_factory=list)
     _spent: dict[tuple[str, int | None], Fraction] = field(default_factory=dict)
 
     def post(self, entry: Entry, facts: Mapping[str, Any]) -> None:
@@ -270,6 +271,7 @@ class Books:
 
     def _spend(self, charge: Charge, year: int) -> None:
         self.charges.setdefault((charge.release, charge.period), {})[charge.revision] = charge
+        self.spending.append((year, charge))
         self.spenders.setdefault(charge.account, []).append((year, charge))
         for span in (year, None):
             key = (charge.account, span)

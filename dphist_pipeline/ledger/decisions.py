@@ -63,8 +63,12 @@ class SourceReading:
 
     @property
     def name(self) -> str:
-        """The address without its folder, which may be spelled in several ways."""
-        return self.address if self.folder is None else self.address.rpartition("/")[2]
+        """The address without its folder, which may be spelled in several ways: from the first sign of a glob on."""
+        if self.folder is None:
+            return self.address
+        parts = self.address.split("/")
+        first = next((number for number, part in enumerate(parts) if set("*?[") & set(part)), len(parts) - 1)
+        return "/".join(parts[first:])
 
     def differences(self, allowed: SourceReading) -> list[tuple[str, str, str]]:
         """What of this reading is not as allowed: (field, as allowed, as asked); `folder` is said without its path."""

@@ -24,6 +24,8 @@ from dphist_pipeline.ledger.witness_errors import (
 SCHEMA_VERSION = 1
 _TABLES = sa.MetaData()
 
+WITNESS = "DPHIST_WITNESS"
+
 
 def _number(name: str, **options: Any) -> sa.Column[int]:
     return sa.Column(name, sa.Integer, nullable=False, **options)
@@ -116,7 +118,7 @@ class WitnessFile(SqliteFile):
     @classmethod
     def named(cls, address: str | Path | None) -> Self:
         """The file at an absolute path or SQLite URL, else at $DPHIST_WITNESS, else in the user's state folder."""
-        text = str(address or os.environ.get("DPHIST_WITNESS") or _in_state_folder())
+        text = str(address or os.environ.get(WITNESS) or _in_state_folder())
         if "://" in text and not text.startswith("/"):
             cls.at(text)
             text = str(sa.make_url(text).database)

@@ -16,7 +16,10 @@ from typing import Any
 from dphist_pipeline import pipeline
 from dphist_pipeline.domain import CalendarAxis, CategoricalAxis, day_of
 from dphist_pipeline.ledger.ledger import Account
+from dphist_pipeline.ledger.signing import KEY, Operator
+from dphist_pipeline.ledger.witness_file import WITNESS
 from dphist_pipeline.planning.invented import NotRehearsed, invent, write_records
+from dphist_pipeline.plans import reading_of
 from dphist_pipeline.releases import Release
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
@@ -88,7 +91,7 @@ def rehearse(
         DphistError: as a release would be refused.
     """
     chosen = spec.latest_period(datetime.now(UTC)) if period is None else spec.period_named(period)
-    with _folder(keep) as folder, _without_foreign_ledger():
+    with _folder(keep) as folder, _apart_from_the_office(folder):
         return _rehearsed(spec, rows, chosen, folder, keep, progress)
 
 
@@ -105,11 +108,11 @@ def _rehearsed(
     invented = invent(spec, period, rows)
     records = write_records(invented, spec, folder)
     store = Store.create(folder / "store")
-    store.ledger().open_account(
-        Account(spec.account, str(spec.privacy_unit), spec.neighbours, spec.epsilon, None, store.id)
-    )
+    rehearsed = _over(spec, records)
+    account = Account(spec.account, str(spec.privacy_unit), spec.neighbours, spec.epsilon, None, store.id)
+    store.ledger().open_account(account, Operator.load(), reading_of(rehearsed))
     step("asking the ledger")
-    made = pipeline.release(_over(spec, records), store, period.key, now=_after(spec, period), progress=step)
+    made = pipeline.release(rehearsed, store, period.key, now=_after(spec, period), progress=step)
     step("answering")
     answers = tuple(_answers(spec, made))
     ends = [start for _, start in steps[1:]] + [time.perf_counter()]
@@ -145,14 +148,18 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 
 
 @contextmanager
-def _without_foreign_ledger() -> Iterator[None]:
-    """Hides the office's own ledger, which the environment may name for every store."""
-    named = os.environ.pop(OWN_LEDGER, None)
+def _apart_from_the_office(folder: Path) -> Iterator[None]:
+    """Hides the office's own ledger, which the environment may name, its operator's key and its witness."""
+    before = dict(os.environ)
+    os.environ.pop(OWN_LEDGER, None)
+    os.environ |= {WITNESS: str(folder / "witness.sqlite"), KEY: str(folder / "operator.key")}
     try:
         yield
     finally:
-        if named is not None:
-            os.environ[OWN_LEDGER] = named
+        for name in (OWN_LEDGER, WITNESS, KEY):
+            os.environ.pop(name, None)
+            if name in before:
+                os.environ[name] = before[name]
 
 
 def _over(spec: ReleaseSpec, records: Path) -> ReleaseSpec:

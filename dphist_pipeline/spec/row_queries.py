@@ -77,6 +77,7 @@ class RowQuery:
     bare: Mapping[str, str]
     excluded: frozenset[str]
     trusted: bool = False
+    needs_decision: str = ""
 
 
 def read_row_query(file: Path, trusted: bool, called: str) -> RowQuery:
@@ -141,7 +142,9 @@ def judged_query(sql: str, sha256: str, trusted: bool) -> RowQuery:
         if trusted:
             _check_reach(node, frozenset())
             text = _written(parser, node)
-            return RowQuery(text, sha256, frozenset(), {}, {}, frozenset(), trusted=True)
+            return RowQuery(
+                text, sha256, frozenset(), {}, {}, frozenset(), trusted=True, needs_decision="it is taken as it is"
+            )
         runs, items, columns = _by_row(node)
         _check_constants(parser, runs, columns)
         return RowQuery(_written(parser, runs), sha256, columns, items.outputs, items.bare, items.excluded)

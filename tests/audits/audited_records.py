@@ -22,7 +22,7 @@ from office import AGE, WARD, Office
 from dphist_pipeline import stages
 from dphist_pipeline.confidential import cube
 from dphist_pipeline.confidential.journal import Journal
-from dphist_pipeline.ledger import ledger
+from dphist_pipeline.ledger import opened
 from dphist_pipeline.spec.loading import load_spec
 
 SCHEMA = pa.schema([("patient", pa.string()), ("age", pa.float64()), ("ward", pa.string())])
@@ -110,7 +110,7 @@ def _watched(log: JournalLog, key: bytes) -> Iterator[None]:
         stack.enter_context(patch.object(stages, "PrivateCounts", doors))
         stack.enter_context(patch.object(stages, "refresh_catalogue", lambda attempt: None))
         stack.enter_context(patch.object(cube, "secrets", SimpleNamespace(token_bytes=lambda size: key[:size])))
-        stack.enter_context(patch.object(ledger, "utc_now", lambda: "2026-11-02T06:00:00Z"))
+        stack.enter_context(patch.object(opened, "utc_now", lambda: "2026-11-02T06:00:00Z"))
         stack.enter_context(patch.object(os, "fsync", lambda handle: None))  # nothing crashes here
         stack.enter_context(log.listening())
         yield

@@ -33,9 +33,9 @@ from dphist_pipeline.local.publication import (
 )
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.publishing.release_files import is_marked
+from dphist_pipeline.release_errors import TakenByACollection
 from dphist_pipeline.releases import Release
 from dphist_pipeline.spec.loading import load_spec
-from dphist_pipeline.stages import TakenByACollection
 from dphist_pipeline.store import Key
 
 AGES = np.arange(400) % 100

@@ -13,15 +13,16 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,6 +33,8 @@ from dphist_pipeline.answering import building
 from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import Account, Ledger
+from dphist_pipeline.ledger.signing import Operator
+from dphist_pipeline.plans import reading_of
 from dphist_pipeline.releases import Release
 from dphist_pipeline.spec.loading import load_spec
 from dphist_pipeline.store import Key, Store
@@ -96,15 +99,30 @@ class Project:
             "admitted_on": days,
         }
         pq.write_table(pa.table(rows), made.source)
-        store = Store.create(made.root)
+        with made.witnessed():
+            store = Store.create(made.root)
         terms = (str(SPEC["privacy_unit"]), str(SPEC["neighbours"]), total, None, store.id)
-        store.ledger().open_account(Account(ACCOUNT, *terms))
+        reading = reading_of(load_spec(made.spec))
+        store.ledger().open_account(Account(ACCOUNT, *terms), Operator.load(), reading)
         return made
 
+    @contextmanager
+    def witnessed(self) -> Iterator[None]:
+        """Has this project its own witness, so that it can be copied, witness and all."""
+        with mock.patch.dict(os.environ, {"DPHIST_WITNESS": str(self.folder / "witness.sqlite")}):
+            yield
+
     def copy(self, folder: Path) -> Project:
-        """The same project, store and all, somewhere else."""
+        """The same project, store, witness and all, somewhere else."""
         shutil.copytree(self.folder, folder)
-        return Project(folder)
+        copy = Project(folder)
+        copy.allow()
+        return copy
+
+    def allow(self) -> None:
+        """Decides that the spec may read its source where it lies now."""
+        reading = reading_of(load_spec(self.spec))
+        Store.open(self.root).ledger().allow(ACCOUNT, {"source": reading.facts()}, Operator.load())
 
     def write_spec(self, **changes: Any) -> None:
         """Writes the spec with some attributes changed."""
@@ -130,7 +148,8 @@ class Project:
         self, period: str = WEEK, reason: str = "", progress: Callable[[str], None] = lambda step: None
     ) -> Release:
         """Releases in this process."""
-        return pipeline.release(load_spec(self.spec), self.root, period, reason=reason, progress=progress)
+        with self.witnessed():
+            return pipeline.release(load_spec(self.spec), self.root, period, reason=reason, progress=progress)
 
     def ledger(self) -> Ledger:
         """The ledger, whole and in agreement with every audit."""
@@ -197,6 +216,7 @@ def at_once(calls: list[tuple[Project, str, str]]) -> list[Outcome]:
 def _child(project: Project, period: str, reason: str, kill_at: int, wait: Any, reject: bool, said: Connection) -> None:
     building.build_apart = build_catalogue  # spares a new process, and has its boundaries here
     boundaries = _watch(project.root, kill_at)
+    os.environ["DPHIST_WITNESS"] = str(project.folder / "witness.sqlite")
     if wait is not None:
         wait.wait(60)
     try:

@@ -22,7 +22,7 @@ from office import AGE, FILES, WARD, Office
 
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.confidential.journal import Journal
-from dphist_pipeline.ledger import ledger
+from dphist_pipeline.ledger import opened
 
 SCHEMA = pa.schema(
     [("patient", pa.string()), ("age", pa.float64()), ("ward", pa.string()), ("day", pa.timestamp("us"))]
@@ -152,7 +152,7 @@ def frozen(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(noise, "discrete_laplace", lambda scale, size: np.zeros(size, dtype=np.int64))
     monkeypatch.setattr(Journal, "answer", instead)
-    monkeypatch.setattr(ledger, "utc_now", lambda: "2026-11-02T06:00:00Z")
+    monkeypatch.setattr(opened, "utc_now", lambda: "2026-11-02T06:00:00Z")
     return totals
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from system.small_release import EPSILON, FILES, WEEK, WEEKS, Outcome, Project, assert_whole, at_once, charges, start
 
+from dphist_pipeline.release_errors import RevisedMeanwhile
 from dphist_pipeline.releases import Release
-from dphist_pipeline.stages import RevisedMeanwhile
 from dphist_pipeline.store import Store
 
 TWENTY = 20

@@ -34,7 +34,7 @@ from dphist_pipeline.ledger.ledger import (
     LedgerReadOnly,
 )
 from dphist_pipeline.publishing.release_files import PublishedFilesDamaged
-from dphist_pipeline.stages import AnswersLost, NothingToRevise
+from dphist_pipeline.release_errors import AnswersLost, NothingToRevise
 from dphist_pipeline.store import Store, StoreMissing, StoreUnusable
 
 REASON = "the source was corrected"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dphist_pipeline.ledger import ledger as ledger_module
+from dphist_pipeline.ledger import opened as ledger_module
 from dphist_pipeline.ledger.ledger import (
     Account,
     ChargeRequest,

@@ -27,7 +27,7 @@ from dphist_pipeline.confidential.reading.source import (
     withheld,
 )
 from dphist_pipeline.confidential.reading.source_files import find_files, open_source
-from dphist_pipeline.confidential.reading.units import UNITS, unit_of
+from dphist_pipeline.confidential.reading.units import UNITS, kind_of, unit_of
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.spec.sources import in_store, resolved
 from dphist_pipeline.sql_files import identifier, literal, statement
@@ -38,6 +38,7 @@ DATES_AND_TIMES = "dates, time stamps in micro- or nanoseconds, or text of those
 DISABLED = "statistics_propagation"
 MEMORY = "4GB"
 SPILL = "40GB"
+USE_OF_UNIT = "a privacy unit, which takes text, whole numbers or UUIDs"
 
 
 def stage_rows(plan: CountingPlan, folder: Path) -> Path:
@@ -88,9 +89,27 @@ def stage_rows(plan: CountingPlan, folder: Path) -> Path:
     return staged
 
 
+def unit_kinds(source: SourcePlan, columns: tuple[str, ...], folder: Path) -> tuple[str, ...]:
+    """What the columns of a unit hold, by the types of a source's columns; no record is read.
+
+    Args:
+        source: as for `stage_rows`.
+        columns: that name a unit.
+        folder: private, for the engine.
+    """
+    objects = object_stores.find_objects(source.written) if in_store(source.written) else ()
+    files = () if objects or source.format == "postgres" else _files(source)
+    with _connection(files, folder, "UTC", lambda made: _prepare(source, files, made), objects) as connection:
+        opened = _opened(source, files, objects, connection)
+        return tuple(kind_of(opened.type_of(column, UNITS, USE_OF_UNIT)) for column in columns)
+
+
 def _files(source: SourcePlan) -> tuple[Path, ...]:
     written = str(source.written) if str(source.written) != resolved(source.written) else None
-    return find_files(source.pattern, written)
+    files = find_files(source.pattern, written)
+    if source.folder is not None and not all(path.resolve().is_relative_to(source.folder) for path in files):
+        raise SourceRefused(source.written, "leads out of the folder that it was allowed in; copy the files there")
+    return files
 
 
 def _prepare(source: SourcePlan, files: tuple[Path, ...], connection: duckdb.DuckDBPyConnection) -> None:
@@ -180,10 +199,20 @@ def _check_types(plan: CountingPlan, source: Source) -> None:
             source.type_of(axis.column, CATEGORIES, "a categorical axis, which takes text, whole numbers and the like")
     if plan.privacy_unit != "row":
         for column in plan.privacy_unit.columns:
-            source.type_of(column, UNITS, "a privacy unit, which takes text, whole numbers or UUIDs")
+            source.type_of(column, UNITS, USE_OF_UNIT)
+        _check_unit_kinds(plan, source)
     if plan.period_column is not None:
         kind = source.type_of(plan.period_column, TIMES, f"a period column, which takes {DATES_AND_TIMES}")
         _refuse_needless_format(plan.period_column, kind, plan.period_format, "period_format")
+
+
+def _check_unit_kinds(plan: CountingPlan, source: Source) -> None:
+    """Refuses a unit of another kind than was decided on: other values of it might be one person, or several."""
+    for column, decided in zip(plan.privacy_unit.columns, plan.unit_kinds, strict=False):
+        found = kind_of(source.types[column])
+        if "NULL" not in (found, decided) and found != decided:
+            problem = f"holds {found}, and was {decided} when the source was allowed; have it allowed anew"
+            raise ColumnRefused(column, problem)
 
 
 def _refuse_needless_format(column: str, kind: str, declared: str | None, field: str) -> None:

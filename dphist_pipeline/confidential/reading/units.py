@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dphist_pipeline.confidential.reading.source import NUMBERS, Source
+from dphist_pipeline.confidential.reading.source import NUMBERS, WHOLE_NUMBERS, Source
 from dphist_pipeline.sql_files import identifier
 
 UNITS = (*NUMBERS, "UUID")
@@ -10,6 +10,15 @@ UNITS_THAT_FIT_INT64 = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", 
 TEXT = ("VARCHAR", "ENUM")
 # What `trim` takes away: blanks of all kinds that keyboards and programs leave at the ends.
 BLANKS = "chr(32) || chr(9) || chr(10) || chr(13) || chr(160)"
+
+
+def kind_of(kind: str) -> str:
+    """What a unit's column holds: text, whole number, number or UUID, whatever the width that a file writes."""
+    if kind in TEXT:
+        return "text"
+    if kind in WHOLE_NUMBERS:
+        return "whole number"
+    return "number" if kind in NUMBERS else kind
 
 
 def unit_of(columns: tuple[str, ...], forms: tuple[str, ...], source: Source) -> str:

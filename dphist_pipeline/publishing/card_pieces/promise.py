@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dphist_pipeline.publishing.card_pieces.facts import Facts, counted, factor, number, swayed
+from dphist_pipeline.publishing.plots_drawing import xml
 from dphist_pipeline.publishing.plots_page import named, table
 
 GROUPS = (1, 2, 5, 10)
@@ -40,8 +41,30 @@ def promise(facts: Facts) -> str:
             groups(facts.epsilon),
             3,
         )
+        + _decided(facts)
         + f"<p class='note'>This publication alone. What other periods, revisions and releases spend on the same "
         f"{unit} adds up; the account <q>{named(str(audit['account']))}</q> of the ledger bounds it.</p>"
+    )
+
+
+def _decided(facts: Facts) -> str:
+    """Who decided what was read; and what the promise rests on where a query makes the rows."""
+    decisions = facts.audit.get("allowed") or []
+    if not decisions:
+        return ""
+    listed = ", ".join(
+        f"entry {made['entry']} ({xml(str(made['kind']))}, by {named(', '.join(made['by']) or 'nobody known')})"
+        for made in decisions
+    )
+    said = f"<p>What was read, and how, was decided by an operator: {listed} of the ledger.</p>"
+    query = facts.audit.get("query") or {}
+    if query.get("by_row", True):
+        return said
+    return said + (
+        "<p><strong>The promise rests on a query that an operator allowed</strong>, whose text has the digest "
+        f"<code>{xml(str(query['sha256']))}</code>. It may join tables or make units: that one "
+        f"{facts.unit} of its result is one of the people to be protected, and moves nobody else’s rows, is what the "
+        "operator vouches for. No program has checked it.</p>"
     )
 
 

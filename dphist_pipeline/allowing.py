@@ -1,0 +1,176 @@
+"""What an operator decides, made of the words of a command: a source with its reading, a query, a folder of code lists.
+
+Addresses start at the project of the working folder, as those of a spec start at the spec's project.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
+from dphist_pipeline.ledger.errors import SourceOfAnother
+from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.plans import folder_of, source_plan
+from dphist_pipeline.spec import sources
+from dphist_pipeline.spec.templates import resolve_templates
+from dphist_pipeline.store import Store
+
+Value = TypeVar("Value")
+
+
+class DecisionRefused(DphistError):
+    """Something that cannot be allowed as it was asked for."""
+
+    def __init__(self, what: str, problem: str) -> None:
+        self.what, self.problem = what, problem
+        super().__init__(f"{what}: {problem}. Nothing was decided.")
+
+
+def reading_of_options(
+    address: str,
+    unit: str,
+    base: Path,
+    *,
+    table: str | None = None,
+    csv_delimiter: str = ",",
+    csv_quote: str = "",
+    hive: bool = False,
+    decimal_comma: bool = False,
+    unit_normalise: Sequence[str] = (),
+) -> SourceReading:
+    """How a source is read, by the rules of a spec's fields; what its unit holds is looked up where files are there.
+
+    Args:
+        address: files by name or glob, a server or an object store, with `{{ env.X }}` unresolved.
+        unit: the columns that name a privacy unit, with commas between them, or `row`.
+        base: where relative addresses start.
+        table: of a database.
+        csv_delimiter: between fields.
+        csv_quote: around some of them.
+        hive: whether folders called `column=value` give columns.
+        decimal_comma: whether text numbers are written 3,5.
+        unit_normalise: what text of a unit is brought into.
+    """
+    resolved, problems = resolve_templates({"source": address})
+    if problems:
+        raise DecisionRefused("--source", problems[0][1])
+    found = _checked("--source", lambda: sources.source(resolved["source"]))  # type: ignore[index]
+    given: dict[str, Any] = {"source": found, "csv_delimiter": csv_delimiter, "csv_quote": csv_quote}
+    given["privacy_unit"] = sources.privacy_unit(unit.split(","))
+    info: Any = SimpleNamespace(data=given, context=None)
+    reading = SourceReading(
+        address=str(found),
+        folder=folder_of(found, base),
+        format=sources.format_of(found),
+        table=_checked("--source-table", lambda: sources.source_table(table, info)),
+        csv_delimiter=_checked("--csv-delimiter", lambda: sources.csv_delimiter(csv_delimiter)),
+        csv_quote=_checked("--csv-quote", lambda: sources.csv_quote(csv_quote)),
+        hive=hive,
+        decimal_comma=_checked("--decimal-comma", lambda: sources.decimal_comma(decimal_comma, info)),
+        unit=given["privacy_unit"].columns,
+        unit_normalise=_checked("--unit-normalise", lambda: sources.unit_normalise(list(unit_normalise), info)),
+    )
+    return replace(reading, unit_kinds=_kinds(reading, found, base))
+
+
+def _kinds(reading: SourceReading, source: str, base: Path) -> tuple[str, ...]:
+    """What the unit's columns hold, read from names and types of columns alone; nothing where no file is there yet."""
+    from dphist_pipeline.confidential.reading.ingest import unit_kinds
+    from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
+
+    if reading.unit == (sources.EVERY_ROW,):
+        return ()
+    with tempfile.TemporaryDirectory(prefix="dphist_") as scratch:
+        try:
+            return unit_kinds(source_plan(reading, source, base), reading.unit, Path(scratch))
+        except (SourceRefused, ColumnRefused):  # no files yet, or a query gives the unit
+            return ()
+
+
+def refuse_overlap(ledger: Ledger, account: str, reading: SourceReading, also_of: Sequence[str]) -> None:
+    """Refuses a source some of whose files belong to another account, or are public code lists."""
+    files = set(files_of(reading))
+    for decision in ledger.sources():
+        other = decision.reading
+        if other is None or decision.account in (account, *also_of):
+            continue
+        if files & set(files_of(other)):
+            raise SourceOfAnother(reading.address, account, [decision.account])
+    for decision in ledger.decisions(EVERYWHERE):
+        if decision.folder is not None and any(_lies_in(file, decision.folder) for file in files):
+            raise DecisionRefused(
+                f"source {reading.address}", f"has files in {decision.name}, a folder that was declared public"
+            )
+
+
+def files_of(reading: SourceReading) -> list[str]:
+    """The files of a source that are there now, links followed."""
+    if reading.folder is None:
+        return []
+    pattern = str(Path(glob.escape(reading.folder)) / reading.name)
+    return [os.path.realpath(path) for path in glob.glob(pattern, recursive=True)]  # noqa: PTH207 - it is absolute
+
+
+def code_list_folder(store: Store, ledger: Ledger, folder: Path) -> dict[str, Any]:
+    """What declares a folder of code lists public; refuses the store, and a folder with files of a source."""
+    real = os.path.realpath(folder)
+    if not Path(real).is_dir():
+        raise DecisionRefused(f"folder {folder}", "there is no such folder")
+    root = os.path.realpath(store.root)
+    if _lies_in(real, root) or _lies_in(root, real):
+        raise DecisionRefused(f"folder {folder}", "holds the store, or lies in it; keep code lists in one of their own")
+    for decision in ledger.sources():
+        if decision.reading is not None and any(_lies_in(file, real) for file in files_of(decision.reading)):
+            raise DecisionRefused(f"folder {folder}", "holds files of a source; keep code lists in one of their own")
+    return {"code_lists": {"name": str(folder), "folder": real}}
+
+
+def query_of_file(file: Path) -> dict[str, Any]:
+    """What allows a query: the digest of its file, and the file's name."""
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        problem = error.strerror or "cannot be read"
+    else:
+        return {"query": {"sha256": hashlib.sha256(content).hexdigest(), "name": str(file)}}
+    raise DecisionRefused(f"query {file}", problem)
+
+
+def is_confidential(store: Store, decisions: Iterable[Decision]) -> Callable[[Path], bool]:
+    """Whether a file, links followed, is one of the store's or of a source's, by whatever name."""
+    root, held = os.path.realpath(store.root), [decision.reading for decision in decisions if decision.reading]
+
+    def found(path: Path) -> bool:
+        if _lies_in(os.path.realpath(path), root):
+            return True
+        return any(_is_same(path, file) for reading in held for file in files_of(reading))
+
+    return found
+
+
+def _checked(option: str, check: Callable[[], Value]) -> Value:
+    try:
+        return check()
+    except ValueError as error:
+        problem = str(error)
+    raise DecisionRefused(option, problem.rstrip(". "))
+
+
+def _lies_in(path: str, folder: str) -> bool:
+    return Path(path).is_relative_to(folder)
+
+
+def _is_same(path: Path, file: str) -> bool:
+    try:
+        return path.samefile(file)
+    except OSError:
+        return False

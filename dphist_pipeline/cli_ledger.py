@@ -1,0 +1,417 @@
+"""The commands `dphist ledger …` and `dphist store …`: what an operator decides, and what became of it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from dphist_pipeline.cli_options import JsonOption, StoreOption
+from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
+from dphist_pipeline.ledger.ledger import Account, Ledger
+from dphist_pipeline.ledger.signing import Operator, key_path
+from dphist_pipeline.spec.numbers import exact
+from dphist_pipeline.store import Store, store_folder, working_project
+from dphist_pipeline.terminal import (
+    decision_facts,
+    out,
+    print_facts,
+    print_json,
+    print_statement,
+    print_table,
+    statement_facts,
+)
+
+ledger_app = typer.Typer(
+    help="The operator's side: accounts of epsilon, what releases may read, what was spent.", no_args_is_help=True
+)
+store_app = typer.Typer(help="A store that was copied, moved or put back from a backup.", no_args_is_help=True)
+
+AccountArgument = Annotated[str, typer.Argument(metavar="ACCOUNT")]
+ReasonOption = Annotated[str, typer.Option(metavar="TEXT", help="Why; it stays in the ledger.")]
+SourceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--source", metavar="FILES", help="Records that releases may read, written as in specs: 'data/*.parquet'."
+    ),
+]
+TableOption = Annotated[str | None, typer.Option("--source-table", metavar="TABLE", help="Of a database.")]
+DelimiterOption = Annotated[str, typer.Option("--csv-delimiter", metavar="SIGN", help="Between the fields of CSV.")]
+QuoteOption = Annotated[str, typer.Option("--csv-quote", metavar="SIGN", help="Around some fields of CSV.")]
+HiveOption = Annotated[bool, typer.Option("--hive", help="Folders called `column=value` give columns.")]
+CommaOption = Annotated[bool, typer.Option("--decimal-comma", help="Numbers are written 3,5.")]
+NormaliseOption = Annotated[
+    str, typer.Option("--unit-normalise", metavar="FORMS", help="How names of units are made alike: trim,lower,nfc.")
+]
+AlsoOfOption = Annotated[
+    list[str] | None,
+    typer.Option("--also-of", metavar="ACCOUNT", help="An account that the source belongs to as well."),
+]
+
+
+@ledger_app.command(name="open")
+def open_account(
+    account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="Its name, as specs will use it.")],
+    privacy_unit: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Who is protected: the specs' privacy_unit, or `row`.")
+    ],
+    neighbours: Annotated[str, typer.Option(metavar="RELATION", help="add_remove or substitute.")],
+    total: Annotated[
+        str,
+        typer.Option(metavar="EPSILON", help="The most that all releases together may spend, as in 26 or 1/3."),
+    ],
+    renews: Annotated[str | None, typer.Option(metavar="yearly", help="A fresh total each 1 January.")] = None,
+    signatures: Annotated[
+        int, typer.Option(min=1, max=2, help="How many operators must sign a later decision about it.")
+    ] = 1,
+    source: SourceOption = None,
+    source_table: TableOption = None,
+    csv_delimiter: DelimiterOption = ",",
+    csv_quote: QuoteOption = "",
+    hive: HiveOption = False,
+    decimal_comma: CommaOption = False,
+    unit_normalise: NormaliseOption = "",
+    also_of: AlsoOfOption = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Opens an account, and says which records its releases may read.
+
+    What it protects is fixed for good; only its total can be raised. More
+    sources: `dphist ledger allow`.
+    """
+    opened = Store.open(store_folder(store))
+    ledger = opened.ledger()
+    if renews not in (None, "yearly"):
+        raise typer.BadParameter("an account renews `yearly` or not at all", param_hint="--renews")
+    terms = (privacy_unit, _neighbours(neighbours), _total(total), "yearly" if renews else None, opened.id)
+    made = Account(account, *terms, signatures)  # type: ignore[arg-type]
+    reading = None
+    if source is not None:
+        read = (source_table, csv_delimiter, csv_quote, hive, decimal_comma, unit_normalise)
+        reading = _reading(ledger, account, privacy_unit, source, read, also_of or [])
+    with opened.deciding(ledger) as operator:
+        ledger.open_account(made, operator, reading, also_of or [])
+    print_statement(ledger.statement(account), as_json)
+    if reading is None and not as_json:
+        out.print("Its releases can read nothing yet. Say what they may:")
+        out.print(f"  dphist ledger allow {escape(account)} --source FILES")
+
+
+@ledger_app.command()
+def allow(
+    account: Annotated[
+        str | None, typer.Argument(metavar="ACCOUNT", help="Whose releases may read it; none for --code-lists.")
+    ] = None,
+    source: SourceOption = None,
+    source_table: TableOption = None,
+    csv_delimiter: DelimiterOption = ",",
+    csv_quote: QuoteOption = "",
+    hive: HiveOption = False,
+    decimal_comma: CommaOption = False,
+    unit_normalise: NormaliseOption = "",
+    also_of: AlsoOfOption = None,
+    query: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A query that joins or computes units, as this file is now. Needs --reason."),
+    ] = None,
+    code_lists: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="A folder of public code lists, for all accounts.")
+    ] = None,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it stays in the ledger.")] = "",
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Decides what releases may read: a source, a query, or public code lists.
+
+    A source is allowed with the way it is read: another delimiter, quote or
+    form of names makes other rows and other people of the same file.
+    """
+    if sum(given is not None for given in (source, query, code_lists)) != 1:
+        raise typer.BadParameter("give one of --source, --query and --code-lists")
+    if (account is None) != (code_lists is not None):
+        raise typer.BadParameter("--source and --query are for an ACCOUNT, --code-lists are for all of them")
+    opened = Store.open(store_folder(store))
+    if code_lists is not None:
+        _print_allowed(allow_code_lists(opened, code_lists), as_json)
+        return
+    from dphist_pipeline import allowing
+
+    ledger, name = opened.ledger(), str(account)
+    what = allowing.query_of_file(query) if query is not None else {}
+    if source is not None:
+        read = (source_table, csv_delimiter, csv_quote, hive, decimal_comma, unit_normalise)
+        unit = ledger.account(name).privacy_unit
+        what = {"source": _reading(ledger, name, unit, source, read, also_of or []).facts()}
+    with opened.deciding(ledger) as operator:
+        made = ledger.allow(name, what, operator, reason, also_of or [])
+    _print_allowed(made, as_json)
+
+
+@ledger_app.command()
+def disallow(
+    number: Annotated[int, typer.Argument(metavar="ENTRY", help="Of the decision; see `dphist ledger show`.")],
+    reason: ReasonOption,
+    store: StoreOption = None,
+) -> None:
+    """Takes back what was allowed: no release reads by it any more.
+
+    What was released stays, and replays stay free.
+    """
+    opened = Store.open(store_folder(store))
+    ledger = opened.ledger()
+    with opened.deciding(ledger) as operator:
+        decision = ledger.disallow(number, reason, operator)
+    out.print(f"[green]✓[/] No longer allowed: {decision.kind} {escape(decision.name)}")
+
+
+@ledger_app.command(name="raise")
+def raise_total(
+    account: AccountArgument,
+    total: Annotated[str, typer.Option(metavar="EPSILON", help="The new total, larger than the old one.")],
+    reason: ReasonOption,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Raises an account's total, and keeps the reason."""
+    opened = Store.open(store_folder(store))
+    ledger = opened.ledger()
+    with opened.deciding(ledger) as operator:
+        ledger.raise_total(account, _total(total), reason, operator)
+    print_statement(ledger.statement(account), as_json)
+
+
+@ledger_app.command()
+def key() -> None:
+    """Shows the public half of your key, for another operator to add."""
+    operator = Operator.load_or_make()
+    out.print(operator.public)
+    out.print(f"  the private half is {escape(str(key_path()))}", style="dim")
+
+
+@ledger_app.command(name="add-key")
+def add_key(
+    public: Annotated[str, typer.Argument(metavar="KEY", help="As `dphist ledger key` shows it to its owner.")],
+    name: Annotated[str, typer.Option(metavar="NAME", help="Whose it is; everybody who reads the ledger sees it.")],
+    store: StoreOption = None,
+) -> None:
+    """Lets another operator decide as well."""
+    opened = Store.open(store_folder(store))
+    ledger = opened.ledger()
+    with opened.deciding(ledger) as operator:
+        ledger.add_key(name, public, operator)
+    out.print(f"[green]✓[/] Decides from now on: {', '.join(map(escape, ledger.operators().values()))}")
+
+
+@ledger_app.command()
+def sign(
+    number: Annotated[int, typer.Argument(metavar="ENTRY", help="Of the decision that waits for you.")],
+    store: StoreOption = None,
+) -> None:
+    """Gives a decision its second signature, where an account asks for two."""
+    opened = Store.open(store_folder(store))
+    ledger = opened.ledger()
+    with opened.deciding(ledger) as operator:
+        ledger.countersign(number, operator)
+    out.print(f"[green]✓[/] Entry {number} is signed, and in force")
+
+
+@ledger_app.command()
+def show(
+    account: Annotated[str | None, typer.Argument(metavar="ACCOUNT", help="Only this one, with its charges.")] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Shows what accounts hold and may read, and what was spent on which release."""
+    ledger = Store.open(store_folder(store)).ledger()
+    statements = [
+        ledger.statement(name) for name in ([account] if account else [found.name for found in ledger.accounts()])
+    ]
+    if as_json:
+        print_json([statement_facts(statement) for statement in statements])
+        return
+    if not statements:
+        out.print("No account is open yet. Open one: dphist ledger open --help")
+    for statement in statements:
+        print_statement(statement, as_json=False)
+    if account is None:
+        lists = [decision.name for decision in ledger.decisions(EVERYWHERE)]
+        print_facts(
+            {
+                "operators": ", ".join(ledger.operators().values()) or "none yet; the first decision names one",
+                "code lists": ", ".join(lists) or "no folder is declared public",
+            }
+        )
+
+
+@ledger_app.command()
+def verify(store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """Reads the whole ledger again, every hash, signature and sum, and every published file against it."""
+    opened = Store.open(store_folder(store))
+    entries, whole, missing = opened.verify()
+    if as_json:
+        print_json({"entries": entries, "publications": whole, "missing": missing, "ledger": opened.ledger_id})
+        return
+    out.print(f"[green]✓[/] {entries} entries, every hash and every sum holds; {whole} publications are whole")
+    for place in missing:
+        out.print(f"  published once, and not in the public folder now: {escape(place)}")
+
+
+@ledger_app.command()
+def report(
+    year: Annotated[int | None, typer.Option(metavar="YEAR", help="Only what was decided and charged in it.")] = None,
+    page: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it as an HTML page.")] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Reports on all accounts, for a privacy officer.
+
+    What was allowed by whom, what was spent and is left, what waits, was
+    revised, rejected or withdrawn.
+    """
+    from dphist_pipeline.ledger.report import report as reported
+
+    found = reported(Store.open(store_folder(store)).ledger(), year)
+    if page is not None:
+        from dphist_pipeline.publishing.ledger_page import ledger_page
+
+        page.write_text(ledger_page(found), encoding="utf-8")
+    if as_json:
+        print_json(found)
+        return
+    for account in found["accounts"]:
+        _print_account(account)
+    if found["general"]:
+        out.print("[bold]The whole ledger[/]")
+        _print_rows(DECIDED, found["general"])
+    if page is not None:
+        out.print(f"[green]✓[/] Written: {escape(str(page))}")
+
+
+DECIDED = {"entry": "entry", "at": "when", "by": "who", "did": "decision", "what": "of what", "reason": "why"}
+CHARGED = {
+    **{"release": "release", "period": "period", "revision": "revision", "epsilon": "epsilon", "at": "charged"},
+    **{"state": "state", "reason": "why again", "notes": "what was said"},
+}
+
+
+def _print_account(account: dict[str, Any]) -> None:
+    yearly = " each calendar year" if account["renews"] else ""
+    out.print(f"[bold]{escape(account['account'])}[/]")
+    print_facts(
+        {
+            "protects": account["protects"],
+            "spent": f"{account['spent']} of {account['total']}{yearly}; {account['left']} left",
+            "reads": "; ".join(account["allowed"]) or "nothing yet",
+        }
+    )
+    _print_rows(DECIDED, account["decisions"])
+    _print_rows(CHARGED, account["charges"])
+    out.print()
+
+
+def _print_rows(columns: dict[str, str], found: list[dict[str, Any]]) -> None:
+    if found:
+        shown = [{name: "; ".join(v) if isinstance(v, list) else str(v) for name, v in row.items()} for row in found]
+        print_table(list(columns.values()), [tuple(row[name] for name in columns) for row in shown])
+
+
+@store_app.command()
+def adopt(
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="What happened; it stays in the ledger.")],
+    spent_elsewhere: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ACCOUNT=EPSILON",
+            help="What was spent that neither ledger nor witness holds. Needed for every account where the witness is "
+            "gone; 0 if nothing was.",
+        ),
+    ] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Goes on with a store that was put back from a backup, or whose witness is gone.
+
+    What the witness holds counts as spent and is never drawn again. Other
+    copies of the store draw nothing from then on.
+    """
+    opened = Store.open(store_folder(store))
+    elsewhere = dict(map(_elsewhere, spent_elsewhere or []))
+    generation, carried = opened.adopt(reason, elsewhere)
+    if as_json:
+        print_json({"store": str(opened.root), "generation": generation, "carried": carried})
+        return
+    out.print(f"[green]✓[/] Adopted: generation {generation} of this store; other copies of it draw nothing any more")
+    for place in carried:
+        out.print(f"  counts as spent, and is never drawn again: {escape(place)}")
+
+
+def allow_code_lists(store: Store, folder: Path) -> Decision | None:
+    """Declares a folder of code lists public."""
+    from dphist_pipeline import allowing
+
+    ledger = store.ledger()
+    what = allowing.code_list_folder(store, ledger, folder)
+    with store.deciding(ledger) as operator:
+        return ledger.allow(EVERYWHERE, what, operator)
+
+
+def _reading(
+    ledger: Ledger, account: str, unit: str, source: str, read: tuple[Any, ...], also_of: list[str]
+) -> SourceReading:
+    from dphist_pipeline import allowing
+
+    table, delimiter, quote, hive, comma, normalise = read
+    reading = allowing.reading_of_options(
+        source,
+        unit,
+        working_project(),
+        table=table,
+        csv_delimiter={"\\t": "\t"}.get(delimiter, delimiter),
+        csv_quote=quote,
+        hive=hive,
+        decimal_comma=comma,
+        unit_normalise=[form.strip() for form in normalise.split(",") if form.strip()],
+    )
+    allowing.refuse_overlap(ledger, account, reading, also_of)
+    return reading
+
+
+def _print_allowed(decision: Decision | None, as_json: bool) -> None:
+    if decision is None:
+        out.print("Entered, and not in force yet: another operator must sign it. See `dphist ledger show`.")
+    elif as_json:
+        print_json(decision_facts(decision))
+    else:
+        whom = "for all accounts" if decision.account == EVERYWHERE else f"for account {decision.account}"
+        kind = {"source": "source", "query": "query", "code_lists": "code lists in"}[decision.kind]
+        out.print(f"[green]✓[/] Allowed {whom}: {kind} {escape(decision.name)} (entry {decision.number})")
+
+
+def _elsewhere(written: str) -> tuple[str, Fraction]:
+    account, equals, amount = written.partition("=")
+    if not equals:
+        raise typer.BadParameter("takes ACCOUNT=EPSILON, such as health=0.5", param_hint="--spent-elsewhere")
+    return account, _exact(amount, "--spent-elsewhere")
+
+
+def _neighbours(word: str) -> str:
+    spelled = {"add_or_remove_one": "add_remove", "replace_one": "substitute"}.get(word, word)
+    if spelled not in ("add_remove", "substitute"):
+        raise typer.BadParameter("must be add_remove or substitute", param_hint="--neighbours")
+    return spelled
+
+
+def _total(text: str) -> Fraction:
+    return _exact(text, "--total")
+
+
+def _exact(text: str, option: str) -> Fraction:
+    try:
+        return exact(text)
+    except ValueError as error:
+        problem = str(error)
+    raise typer.BadParameter(problem, param_hint=option)

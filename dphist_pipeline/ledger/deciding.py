@@ -1,0 +1,206 @@
+"""What operators decide, entered in the ledger with their signature."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import sqlalchemy as sa
+
+from dphist_pipeline.ledger import opened
+from dphist_pipeline.ledger.books import Books
+from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
+from dphist_pipeline.ledger.entries import (
+    Account,
+    Entry,
+    exact_text,
+)
+from dphist_pipeline.ledger.errors import (
+    KeyForeign,
+    NotRecordable,
+)
+from dphist_pipeline.ledger.limits import (
+    refuse_bad_account,
+    refuse_no_reason,
+    text_of,
+)
+from dphist_pipeline.ledger.opened import OpenedLedger, all_entries, append
+from dphist_pipeline.ledger.replay import replay
+from dphist_pipeline.ledger.signing import Operator, is_public_key
+from dphist_pipeline.ledger.witness import WitnessedCharge
+
+
+class DecidingLedger(OpenedLedger):
+    """A ledger that takes decisions; a release run needs none of this."""
+
+    def open_account(
+        self,
+        account: Account,
+        operator: Operator | None = None,
+        source: SourceReading | None = None,
+        also_of: Sequence[str] = (),
+    ) -> None:
+        """Opens an account: its terms are fixed from here on, only its total can be raised.
+
+        Args:
+            account: its terms.
+            operator: who decides.
+            source: that its releases may read, if it is known.
+            also_of: other accounts that the source belongs to.
+        """
+        refuse_bad_account(account)
+        facts = {
+            "privacy_unit": account.privacy_unit,
+            "neighbours": account.neighbours,
+            "total": exact_text(account.total),
+            "renews": account.renews,
+            "store": account.store_id,
+            **({"signatures": account.signatures} if account.signatures > 1 else {}),
+        }
+        with self._file.transaction("write") as connection:
+            books = self._books(connection, account.name)
+            books.judge_account(account)
+            self._decide(connection, books, "opened", account.name, facts, operator)
+            if source is not None:
+                allowed = _allowance({"source": source.facts()}, "", also_of)
+                books.permissions.judge_allowed(account.name, allowed)
+                self._decide(connection, books, "allowed", account.name, allowed, operator)
+
+    def raise_total(self, name: str, total: Fraction, reason: str, operator: Operator | None = None) -> None:
+        """Gives an account a larger total, and writes down why."""
+        text_of("account", name)
+        with self._file.transaction("write") as connection:
+            books = self._books(connection, name)
+            books.judge_raise(name, total, reason)
+            facts = {"total": exact_text(total), "reason": reason}
+            self._decide(connection, books, "raised", name, facts, operator)
+
+    def allow(
+        self,
+        account: str,
+        what: dict[str, Any],
+        operator: Operator | None,
+        reason: str = "",
+        also_of: Sequence[str] = (),
+    ) -> Decision | None:
+        """Allows a source, a query or a folder of code lists; the same again changes nothing.
+
+        Args:
+            account: whose releases may use it; `EVERYWHERE` for folders of code lists.
+            what: {"source": facts of a SourceReading}, {"query": {"sha256", "name"}} or {"code_lists": {"folder",
+                "name"}}.
+            operator: who decides.
+            reason: required for a query.
+            also_of: other accounts that the source belongs to.
+
+        Returns:
+            The decision that is in force; None where it waits for a second signature.
+        """
+        facts = _allowance(what, reason, also_of)
+        if reason or "query" in what:
+            refuse_no_reason(f"Allowing what account '{account}' reads", reason)
+        with self._file.transaction("write") as connection:
+            books = self._books(connection, account)
+            if account != EVERYWHERE:
+                books.account(account)
+            for other in also_of:
+                books.account(other)
+            there = books.permissions.judge_allowed(account, facts)
+            if there is not None:
+                return there
+            entry = self._decide(connection, books, "allowed", account, facts, operator)
+            return books.permissions.allowed.get(entry.number)
+
+    def disallow(self, number: int, reason: str, operator: Operator | None) -> Decision:
+        """Takes back what was allowed: nothing more is read or drawn by it, and what was released stays."""
+        refuse_no_reason("Taking back a decision", reason)
+        with self._file.transaction("write") as connection:
+            made = next((entry for entry in all_entries(connection) if entry.number == number), None)
+            books = self._books(connection, str(made.account) if made else EVERYWHERE)
+            there = books.permissions.judge_disallowed(number, str(made.account) if made else EVERYWHERE)
+            facts = {"decision": number, "reason": reason}
+            self._decide(connection, books, "disallowed", there.account, facts, operator)
+            return there
+
+    def add_key(self, name: str, key: str, operator: Operator) -> None:
+        """Lets another operator decide, too."""
+        text_of("name of an operator", name, longest=60)
+        if not is_public_key(key):
+            raise NotRecordable("key", key, "the 64 hexadecimal digits that `dphist ledger key` shows")
+        facts = {"operator": {"name": name, "key": key}}
+        with self._file.transaction("write") as connection:
+            books = self._books(connection, EVERYWHERE)
+            books.permissions.judge_key(facts)
+            self._decide(connection, books, "keyed", EVERYWHERE, facts, operator)
+
+    def countersign(self, number: int, operator: Operator) -> None:
+        """Gives the second signature of a decision that waits for it."""
+        with self._file.transaction("write") as connection:
+            made = next((entry for entry in all_entries(connection) if entry.number == number), None)
+            account = str(made.account) if made else EVERYWHERE
+            books = self._books(connection, account)
+            books.permissions.judge_countersignature(number, operator.public)
+            self._decide(connection, books, "countersigned", account, {"decision": number}, operator)
+
+    def adopt(
+        self,
+        reason: str,
+        carried: Sequence[WitnessedCharge],
+        elsewhere: Mapping[str, Fraction],
+        operator: Operator,
+    ) -> tuple[int, str]:
+        """Starts a new generation of a store whose ledger or witness went missing.
+
+        Args:
+            reason: why.
+            carried: charges that the witness holds and this ledger does not: they count as spent.
+            elsewhere: what was spent that neither holds, by account.
+            operator: who decides.
+
+        Returns:
+            The generation, and the hash of the entry that started it.
+        """
+        with self._file.transaction("write") as connection:
+            books = replay(self._file.where, all_entries(connection))
+            facts = {
+                "generation": books.generation + 1,
+                "reason": reason,
+                "carried": [{**vars(charge), "epsilon": exact_text(charge.epsilon)} for charge in carried],
+                "elsewhere": {account: exact_text(epsilon) for account, epsilon in sorted(elsewhere.items())},
+            }
+            books.judge_adopted(facts)
+            entry = self._decide(connection, books, "adopted", EVERYWHERE, facts, operator)
+            return books.generation, entry.hash
+
+    def _decide(
+        self,
+        connection: sa.Connection,
+        books: Books,
+        kind: str,
+        account: str,
+        facts: dict[str, Any],
+        operator: Operator | None,
+    ) -> Entry:
+        """Enters a decision, signed; a ledger that knows no operator yet learns of this one first."""
+        known = books.permissions.operators
+        if operator is None and known:
+            raise KeyForeign(known.values())
+        now = opened.utc_now()
+        if operator is not None and not known:
+            keyed = {"operator": facts_of(operator)}
+            first = append(connection, books, now, "keyed", keyed, EVERYWHERE, operator=operator)
+            books.post(first, first.facts)
+        if operator is not None and operator.public not in known:
+            raise KeyForeign(known.values())
+        entry = append(connection, books, now, kind, facts, account, operator=operator)
+        books.post(entry, entry.facts)
+        return entry
+
+
+def facts_of(operator: Operator) -> dict[str, str]:
+    return {"name": operator.name, "key": operator.public}
+
+
+def _allowance(what: dict[str, Any], reason: str, also_of: Sequence[str]) -> dict[str, Any]:
+    return {**what, "reason": reason, **({"also_of": sorted(also_of)} if also_of else {})}

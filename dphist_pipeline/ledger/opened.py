@@ -1,0 +1,274 @@
+"""A ledger that was found intact, and all that can be read in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from dphist_pipeline.canonical_json import canonical_json
+from dphist_pipeline.ledger.books import Books
+from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
+from dphist_pipeline.ledger.entries import (
+    Account,
+    Charge,
+    ChargeRequest,
+    Entry,
+    Note,
+    NoteKind,
+    Statement,
+    seal,
+)
+from dphist_pipeline.ledger.errors import (
+    LedgerForeign,
+    LedgerOutdated,
+)
+from dphist_pipeline.ledger.limits import (
+    text_of,
+)
+from dphist_pipeline.ledger.permissions import DECISIONS
+from dphist_pipeline.ledger.replay import gather, replay
+from dphist_pipeline.ledger.signing import Operator
+from dphist_pipeline.ledger.tables import ENTRIES, SqliteFile
+from dphist_pipeline.ledger.witness import WitnessedCharge
+
+_columns = ENTRIES.c
+
+
+class OpenedLedger:
+    """A ledger that was found intact. Holds no connection between calls.
+
+    `id` is what a store remembers, to know its ledger again.
+    """
+
+    def __init__(self, file: SqliteFile, books: Books) -> None:
+        if books.last is None:
+            raise ValueError("a ledger begins with an entry")
+        self.id = books.ledger_id
+        self._file = file
+        self._seen = books.last
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._file.path
+
+    def decisions(self, account: str) -> list[Decision]:
+        """What is allowed for an account now, oldest first; `EVERYWHERE`: folders of code lists."""
+        with self._file.transaction("read") as connection:
+            return gather(self._file.where, _some(connection, _columns.account == account)).permissions.of(account)
+
+    def decisions_of(self, charge: Charge) -> list[Decision]:
+        """The decisions that a charge rests on, though they may have been taken back since."""
+        with self._file.transaction("read") as connection:
+            found = _some(connection, sa.or_(_columns.number.in_(charge.allowed), _columns.kind == "countersigned"))
+            books = gather(self._file.where, found)
+        return [books.permissions.allowed[number] for number in charge.allowed]
+
+    def sources(self) -> list[Decision]:
+        """Every source that any account may read."""
+        with self._file.transaction("read") as connection:
+            books = gather(self._file.where, _some(connection, _columns.kind.in_(DECISIONS)))
+        return [decision for decision in books.permissions.allowed.values() if decision.reading is not None]
+
+    def allowed(self, request: ChargeRequest) -> tuple[Decision, ...]:
+        """The decisions that let a release read what it asks for, as they stand now.
+
+        Raises:
+            NotAllowed: naming what differs, and the command that would allow it.
+        """
+        with self._file.transaction("read") as connection:
+            books = gather(self._file.where, _some(connection, _columns.account == request.account))
+        return books.permissions.required(request)
+
+    def operators(self) -> dict[str, str]:
+        """Names of operators by their public keys."""
+        with self._file.transaction("read") as connection:
+            return dict(gather(self._file.where, _some(connection, sa.false())).permissions.operators)
+
+    def witnessed(self) -> tuple[int, str, list[WitnessedCharge]]:
+        """The store's generation, the hash of the entry that began it, and every charge, for the witness."""
+        with self._file.transaction("read") as connection:
+            books = gather(self._file.where, _some(connection, _columns.kind == "charged"))
+        shared = ("number", "hash", "account", "release", "period", "revision", "epsilon")
+        made = [
+            WitnessedCharge(**{name: getattr(charge, name) for name in shared}, year=year)
+            for year, charge in books.spending
+        ]
+        return books.generation, books.started_by, made
+
+    def adopted_at(self) -> int:
+        """The number of the entry that began this generation; 0 for the first: charges before it are never drawn."""
+        with self._file.transaction("read") as connection:
+            return gather(self._file.where, _some(connection, sa.false())).adopted_at
+
+    def accounts(self) -> list[Account]:
+        """All accounts with their totals as they are now, in the order they were opened."""
+        with self._file.transaction("read") as connection:
+            return list(gather(self._file.where, _some(connection, _columns.kind == "raised")).accounts.values())
+
+    def account(self, name: str) -> Account:
+        """One account with its total as it is now."""
+        text_of("account", name)
+        with self._file.transaction("read") as connection:
+            return gather(self._file.where, _some(connection, _columns.account == name)).account(name)
+
+    def statement(self, name: str) -> Statement:
+        """What an account holds, what was spent of it and by which charges, oldest first."""
+        text_of("account", name)
+        with self._file.transaction("read") as connection:
+            books = gather(self._file.where, _some(connection, _columns.account == name))
+            year = books.year_at(utc_now())
+            others = gather(self._file.where, _some(connection, _columns.kind.in_(DECISIONS))).permissions.sharing(name)
+            shared = []
+            for other in others:
+                of_other = gather(self._file.where, _some(connection, _columns.account == other))
+                shared.append(of_other.statement(other, year))
+            return replace(books.statement(name, year), shared=shared)
+
+    def charges(self, release: str, period: str) -> list[Charge]:
+        """What was charged for a release and period, by revision."""
+        with self._file.transaction("read") as connection:
+            books = gather(self._file.where, _some(connection, _of_period(release, period)))
+        return [charge for _, charge in sorted(books.charges.get((release, period), {}).items())]
+
+    def published_digest(self, charge: Charge) -> str | None:
+        """The digest of the values that were published for a charge, None before they were."""
+        with self._file.transaction("read") as connection:
+            books = gather(self._file.where, _some(connection, _of_period(charge.release, charge.period)))
+        self._refuse_unknown_charge(books, charge)
+        return books.published.get(charge.number)
+
+    def notes(self, charge: Charge) -> dict[str, Note]:
+        """What was said about a charge after it, by kind."""
+        with self._file.transaction("read") as connection:
+            books = gather(self._file.where, _some(connection, _of_period(charge.release, charge.period)))
+        self._refuse_unknown_charge(books, charge)
+        return books.notes.get(charge.number, {})
+
+    def unpublished(self, release: str) -> list[Charge]:
+        """What was charged for a release and is neither published nor rejected, by period and revision."""
+        with self._file.transaction("read") as connection:
+            return gather(self._file.where, _some(connection, _columns.release == release)).unpublished(release)
+
+    def noted(self, kind: NoteKind) -> list[tuple[tuple[str, str, int], Note]]:
+        """Every charge with a note of a kind, as (release, period, revision), and what was said."""
+        with self._file.transaction("read") as connection:
+            found = [entry for entry in _some(connection, _columns.kind == kind) if entry.kind == kind]
+        return [
+            (
+                (str(entry.release), str(entry.period), int(entry.revision or 0)),
+                Note(kind, entry.facts["text"], entry.made_at, entry.number),
+            )
+            for entry in found
+        ]
+
+    def hash_of(self, number: int) -> str:
+        """The hash of an entry."""
+        with self._file.transaction("read") as connection:
+            return str(connection.execute(sa.select(_columns.hash).where(_columns.number == number)).scalar_one())
+
+    def entries(self) -> list[Entry]:
+        """Every entry, in order, as it is; `verify` tells whether they hold together."""
+        with self._file.transaction("read") as connection:
+            return list(all_entries(connection))
+
+    def verify(self) -> int:
+        """Reads the whole ledger again and checks every hash and every rule; gives the number of entries."""
+        books = verified(self._file)
+        if books.ledger_id != self.id:
+            raise LedgerForeign(self._file.where, books.ledger_id, self.id)
+        self.require([("the ledger as this program opened it", self._seen.number, self._seen.hash)])
+        return books.last.number if books.last else 0
+
+    def require(self, witnesses: Iterable[tuple[str, int, str]]) -> None:
+        """Refuses a ledger that lacks an entry which a published audit names: (where, number, hash)."""
+        with self._file.transaction("read") as connection:
+            rows = connection.execute(sa.select(_columns.number, _columns.hash))
+            hashes = {row.number: row.hash for row in rows}
+            carried = gather(self._file.where, _some(connection, sa.false())).carried
+        for seen_in, number, of in witnesses:
+            if hashes.get(number) != of and of not in carried:
+                raise LedgerOutdated(self._file.where, seen_in, number)
+
+    def close(self) -> None:
+        """Ends the use of the ledger. Nothing is lost without it: no connection is kept anyway."""
+        self._file.close()
+
+    def _books(self, connection: sa.Connection, account: str, release: str = "", period: str = "") -> Books:
+        """What a new entry for an account (and a release and period) is judged by."""
+        seen = sa.select(_columns.hash).where(_columns.number == self._seen.number)
+        if connection.execute(seen).scalar() != self._seen.hash:
+            raise LedgerOutdated(self._file.where, "this program, which opened it a moment ago,", self._seen.number)
+        which = sa.or_(_columns.account == account, _of_period(release, period))
+        return gather(self._file.where, _some(connection, which))
+
+    def _refuse_unknown_charge(self, books: Books, charge: Charge) -> None:
+        there = books.charges.get((charge.release, charge.period), {}).get(charge.revision)
+        if there != charge:
+            raise LedgerOutdated(self._file.where, "the charge to be published", charge.number)
+
+
+def utc_now() -> str:
+    """The time now, to the second: '2026-11-02T06:00:00Z'."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def verified(file: SqliteFile) -> Books:
+    file.require_file()
+    with file.transaction("read") as connection:
+        file.verify_tables(connection)
+        return replay(file.where, all_entries(connection))
+
+
+def all_entries(connection: sa.Connection) -> Iterator[Entry]:
+    for row in connection.execute(sa.select(*_columns).order_by(_columns.number)):
+        yield Entry(*row)
+
+
+def _some(connection: sa.Connection, which: sa.ColumnElement[bool]) -> Iterator[Entry]:
+    """The entries asked for, every opening of an account, what is about the whole ledger, and the last, in order."""
+    last = sa.select(sa.func.max(_columns.number)).scalar_subquery()
+    general = sa.or_(_columns.kind.in_(("created", "opened")), _columns.account == EVERYWHERE)
+    wanted = sa.or_(which, general, _columns.number == last)
+    for row in connection.execute(sa.select(*_columns).where(wanted).order_by(_columns.number)):
+        yield Entry(*row)
+
+
+def _of_period(release: str, period: str) -> sa.ColumnElement[bool]:
+    return sa.and_(_columns.release == release, _columns.period == period)
+
+
+def append(
+    connection: sa.Connection,
+    books: Books,
+    made_at: str,
+    kind: str,
+    facts: dict[str, Any],
+    account: str | None = None,
+    key: Charge | ChargeRequest | None = None,
+    operator: Operator | None = None,
+) -> Entry:
+    """Writes the next entry, chained to the last, and signed by an operator where one decides."""
+    last = books.last
+    unsealed = Entry(
+        number=last.number + 1 if last else 1,
+        kind=kind,
+        account=account,
+        release=key.release if key else None,
+        period=key.period if key else None,
+        revision=key.revision if key else None,
+        body=canonical_json({**facts, "year": books.year_at(made_at)}),
+        previous_hash=last.hash if last else None,
+        made_at=made_at,
+        hash="",
+    )
+    if operator is not None:
+        unsealed = operator.signed(unsealed)
+    entry = replace(unsealed, hash=seal(unsealed))
+    connection.execute(sa.insert(ENTRIES).values(**vars(entry)))
+    return entry

@@ -1,0 +1,101 @@
+"""A report for a privacy officer: every account, what was allowed by whom, what was spent, and what became of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dphist_pipeline.ledger.decisions import EVERYWHERE
+from dphist_pipeline.ledger.entries import Entry, Statement, as_text
+from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.ledger.permissions import DECISIONS
+from dphist_pipeline.ledger.signing import signer_of
+
+_WORDS = {
+    "opened": "opened the account",
+    "raised": "raised the total",
+    "disallowed": "took a decision back",
+    "keyed": "added an operator",
+    "adopted": "adopted the store",
+    "countersigned": "signed a decision",
+}
+_ALLOWED = {"source": "allowed a source", "query": "allowed a query", "code_lists": "declared code lists public"}
+
+
+def report(ledger: Ledger, year: int | None = None) -> dict[str, Any]:
+    """All accounts as JSON values.
+
+    Args:
+        ledger: verified by whoever opened it.
+        year: only decisions and charges of that year; sums are the account's, as they are now.
+    """
+    entries = [entry for entry in ledger.entries() if year is None or entry.facts["year"] == year]
+    operators = ledger.operators()
+    accounts = []
+    for account in ledger.accounts():
+        statement = ledger.statement(account.name)
+        accounts.append(
+            {
+                "account": account.name,
+                "protects": f"{account.privacy_unit} ({account.neighbours})",
+                "signatures": account.signatures,
+                "total": as_text(statement.total),
+                "renews": account.renews,
+                "spent": as_text(statement.spent),
+                "spent_ever": as_text(statement.spent_ever),
+                "left": as_text(statement.left),
+                "allowed": [f"{made.kind} {made.name}" for made in statement.decisions],
+                "shared_with": [other.account.name for other in statement.shared],
+                "decisions": [_decided(entry, operators) for entry in entries if _is_about(entry, account.name)],
+                "charges": _charges(statement, year),
+            }
+        )
+    return {
+        "ledger": ledger.id,
+        "year": year,
+        "operators": sorted(operators.values()),
+        "general": [_decided(entry, operators) for entry in entries if _is_about(entry, EVERYWHERE)],
+        "accounts": accounts,
+    }
+
+
+def _is_about(entry: Entry, account: str) -> bool:
+    return entry.kind in DECISIONS and entry.account == account
+
+
+def _decided(entry: Entry, operators: dict[str, str]) -> dict[str, Any]:
+    facts, key = entry.facts, signer_of(entry)
+    kind = next((kind for kind in _ALLOWED if kind in facts), "")
+    what = facts.get("source", {}).get("address") or facts.get("query", facts.get("code_lists", {})).get("name", "")
+    if entry.kind in ("opened", "raised"):
+        what = f"total {facts['total'].removesuffix('/1')}"
+    elif entry.kind == "keyed":
+        what = facts["operator"]["name"]
+    elif entry.kind in ("disallowed", "countersigned"):
+        what = f"entry {facts['decision']}"
+    return {
+        "entry": entry.number,
+        "at": entry.made_at,
+        "by": operators.get(key, "unknown") if key else "nobody signed it, as in earlier versions",
+        "did": _WORDS.get(entry.kind) or _ALLOWED.get(kind, "decided"),
+        "what": what,
+        "reason": facts.get("reason", ""),
+    }
+
+
+def _charges(statement: Statement, year: int | None) -> list[dict[str, Any]]:
+    """What was charged, and what became of it: published, waits, rejected, withdrawn or lost; revisions say why."""
+    return [
+        {
+            "release": charge.release,
+            "period": charge.period,
+            "revision": charge.revision,
+            "epsilon": as_text(charge.epsilon),
+            "at": charge.charged_at,
+            "state": statement.states[charge.number],
+            "reason": charge.reason,
+            "notes": [f"{note.kind}: {note.text}" for note in statement.notes[charge.number]],
+            "allowed_by": list(charge.allowed),
+        }
+        for charge in statement.charges
+        if year is None or charge.charged_at.startswith(str(year))
+    ]

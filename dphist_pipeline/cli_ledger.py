@@ -315,8 +315,9 @@ def _print_account(account: dict[str, Any]) -> None:
 
 def _print_rows(columns: dict[str, str], found: list[dict[str, Any]]) -> None:
     if found:
-        shown = [{name: "; ".join(v) if isinstance(v, list) else str(v) for name, v in row.items()} for row in found]
-        print_table(list(columns.values()), [tuple(row[name] for name in columns) for row in shown])
+        rows = [tuple(row[name] for name in columns) for row in found]
+        shown = [tuple("; ".join(part) if isinstance(part, list) else str(part) for part in row) for row in rows]
+        print_table(list(columns.values()), shown)
 
 
 @store_app.command()

@@ -33,6 +33,7 @@ from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger, utc_now
 from dphist_pipeline.ledger.witness import Witness, place_of
+from dphist_pipeline.ledger.witness_errors import AnswerDrawnElsewhere
 from dphist_pipeline.mechanisms import Mechanism
 from dphist_pipeline.plans import plan_of, reading_of
 from dphist_pipeline.publishing.release_files import move_into_place, read_audit, values_digest, write_release
@@ -185,7 +186,7 @@ def estimate(attempt: Attempt, load: Load, scratch: Path) -> Paid:
     counts = PrivateCounts(spec.domain, spec.sensitivity, late, journal)
     try:
         made = estimate_of(spec.build_mechanism(), counts, spec.epsilon)
-    except FileNotFoundError:
+    except (FileNotFoundError, AnswerDrawnElsewhere):
         refuse_rejected(attempt.store, attempt.ledger, charge)  # meanwhile, and its answers were deleted
         raise
     if published not in (None, values_digest(made)):

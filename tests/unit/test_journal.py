@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import multiprocessing
 import os
 import signal
@@ -13,7 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dphist_pipeline.confidential.journal import Journal, JournalMismatch
+from dphist_pipeline.confidential.journal import Journal, JournalMismatch, Vouch
 from dphist_pipeline.files import make_folder
 
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -23,10 +25,10 @@ VALUES = np.array([5, -7, 2**52, -(2**52), 0])
 FILE_OPERATIONS = ("open", "write", "fsync", "link", "unlink", "mkdir", "close")
 
 
-def journal_in(place: Path, charge: str = CHARGE) -> Journal:
+def journal_in(place: Path, charge: str = CHARGE, vouch: Vouch = lambda step, digest: None) -> Journal:
     """A journal whose folder has to be made, as in a store, and whose scratch folder is there."""
     (place / "scratch").mkdir(exist_ok=True)
-    return Journal(place / "journal" / "weekly" / "2026-03-02" / "1", place / "scratch", charge)
+    return Journal(folder_in(place), place / "scratch", charge, vouch)
 
 
 def folder_in(place: Path) -> Path:
@@ -102,7 +104,7 @@ def test_an_answer_to_another_question_is_refused(answered: Path, part: str) -> 
 
 def test_an_answer_of_another_charge_is_refused(answered: Path) -> None:
     with pytest.raises(JournalMismatch, match="another charge"):
-        journal_in(answered, "decaf").answer("counts", QUESTION, never)
+        journal_in(answered, "decaf", Vouching(refuses=True)).answer("counts", QUESTION, never)
 
 
 def test_an_answer_under_another_name_is_refused(answered: Path) -> None:
@@ -144,6 +146,79 @@ def test_answers_are_private_to_their_owner(answered: Path) -> None:
     assert (answered / ANSWER).stat().st_mode & 0o777 == 0o600
     for folder in (answered / ANSWER).parents[:4]:
         assert folder.stat().st_mode & 0o777 == 0o700
+
+
+# Vouched for before it is seen
+
+
+class Vouching:
+    """A witness that notes what it is asked, and refuses when told to."""
+
+    def __init__(self, refuses: bool = False) -> None:
+        self.refuses = refuses
+        self.asked: list[tuple[str, str]] = []
+
+    def __call__(self, step: str, digest: str) -> None:
+        self.asked.append((step, digest))
+        if self.refuses:
+            raise JournalMismatch(Path(step), "was drawn elsewhere")
+
+
+def test_every_reading_of_an_answer_is_vouched_for_by_the_same_digest(tmp_path: Path) -> None:
+    vouching = Vouching()
+    for _ in range(3):
+        journal_in(tmp_path, vouch=vouching).answer("counts", QUESTION, lambda: VALUES)
+    header, _, payload = (tmp_path / ANSWER).read_bytes().partition(b"\n")
+    nonce = json.loads(header)["nonce"]
+    digest = hashlib.sha256(nonce.encode() + payload).hexdigest()
+    assert len(bytes.fromhex(nonce)) == 32
+    assert vouching.asked == [("counts", digest)] * 3
+
+
+def test_equal_answers_have_different_digests(tmp_path: Path) -> None:
+    vouching = Vouching()
+    for copy in ("a", "b"):
+        (tmp_path / copy).mkdir()
+        journal_in(tmp_path / copy, vouch=vouching).answer("counts", QUESTION, lambda: VALUES)
+    journal_in(tmp_path / "a", vouch=vouching).answer("other", QUESTION, lambda: VALUES)
+    assert len({digest for _, digest in vouching.asked}) == 3
+
+
+def test_an_answer_that_is_not_vouched_for_is_never_given(tmp_path: Path) -> None:
+    refusing = Vouching(refuses=True)
+    for draw in (lambda: VALUES, never):
+        with pytest.raises(JournalMismatch, match="drawn elsewhere"):
+            journal_in(tmp_path, vouch=refusing).answer("counts", QUESTION, draw)
+    assert len(set(refusing.asked)) == 1 and len(refusing.asked) == 2
+
+
+def test_an_answer_is_durable_before_it_is_vouched_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = recorded_operations(monkeypatch)
+    journal_in(tmp_path, vouch=lambda *_: done.append(("vouch", ""))).answer("counts", QUESTION, lambda: VALUES)
+    assert done[-2:] == [("fsync", str(folder_in(tmp_path))), ("vouch", "")]
+
+
+def test_whoever_loses_vouches_for_the_winners_answer_alone(tmp_path: Path) -> None:
+    winner, loser = Vouching(), Vouching()
+
+    def loses() -> NDArray[np.int64]:
+        journal_in(tmp_path, vouch=winner).answer("counts", QUESTION, lambda: VALUES)
+        return VALUES
+
+    journal_in(tmp_path, vouch=loser).answer("counts", QUESTION, loses)
+    assert loser.asked == winner.asked and len(loser.asked) == 1
+
+
+def test_an_answer_of_an_earlier_version_has_no_nonce_and_is_vouched_for_as_a_whole(tmp_path: Path) -> None:
+    payload = VALUES.astype("<i8").tobytes()
+    header = {**QUESTION, "step": "counts", "charge": CHARGE, "size": "5"}
+    header["sha256"] = hashlib.sha256(payload).hexdigest()
+    content = json.dumps(header, sort_keys=True).encode() + b"\n" + payload
+    folder_in(tmp_path).mkdir(parents=True)
+    (tmp_path / ANSWER).write_bytes(content)
+    vouching = Vouching()
+    assert np.array_equal(journal_in(tmp_path, vouch=vouching).answer("counts", QUESTION, never), VALUES)
+    assert vouching.asked == [("counts", hashlib.sha256(content).hexdigest())]
 
 
 # Durable before it is seen

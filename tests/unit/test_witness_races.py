@@ -1,0 +1,182 @@
+"""The witness: one answer, one charge and one adoption, whatever races or dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from ledger_scenario import HEALTH, PROCESSES, url_of, week
+from witness_scenario import STORE, charge, charges, held, new_witness
+
+from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.ledger.witness import Witness, WitnessedCharge, witnessed
+from dphist_pipeline.ledger.witness_errors import (
+    AnswerDrawnElsewhere,
+    WitnessError,
+)
+
+RACERS = 20
+
+
+@pytest.fixture
+def witness(tmp_path: Path) -> Witness:
+    return new_witness(tmp_path)
+
+
+# Races
+
+
+def at_once(barrier: Any) -> None:
+    global _barrier
+    _barrier = barrier
+
+
+def ask_at_once(ask: Callable[..., Any], *arguments: Any) -> str:
+    _barrier.wait(60)
+    try:
+        ask(*arguments)
+    except WitnessError as refusal:
+        return type(refusal).__name__
+    return "done"
+
+
+def race(ask: Callable[..., Any], *arguments: tuple[Any, ...]) -> list[str]:
+    """What became of each of the calls, made at the same moment by a process each."""
+    pool = PROCESSES.Pool(len(arguments), at_once, (PROCESSES.Barrier(len(arguments)),))
+    try:
+        return pool.starmap_async(ask_at_once, [(ask, *each) for each in arguments], chunksize=1).get(timeout=120)
+    finally:
+        pool.terminate()
+        pool.join()
+
+
+def enrolled(where: str, store: str) -> None:
+    Witness.at(where).enrol(store, "entry-1")
+
+
+def vouched(where: str, known: list[WitnessedCharge]) -> None:
+    Witness.at(where).vouch(STORE, 1, lambda: known)
+
+
+def charged_and_vouched(where: str, ledger_path: Path, ledger_id: str, day: int) -> None:
+    ledger = Ledger.open(url_of(ledger_path), ledger_id)
+    ledger.charge(week(day))
+    Witness.at(where).vouch(STORE, 1, lambda: witnessed(ledger.entries()))
+
+
+def answered(where: str, digest: str) -> None:
+    Witness.at(where).vouch_answer(STORE, "hash-3", "counts", digest)
+
+
+def adopted(where: str, hash_: str) -> None:
+    Witness.at(where).begin_generation(STORE, 2, hash_, charges(3))
+
+
+def test_twenty_stores_are_enrolled_at_once_in_a_witness_that_is_not_there_yet(tmp_path: Path) -> None:
+    where = str(tmp_path / "new" / "w.sqlite")
+    assert race(enrolled, *((where, f"store-{number}") for number in range(RACERS))) == ["done"] * RACERS
+    assert all(Witness.at(where).standing(f"store-{number}") for number in range(RACERS))
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["w.sqlite"]
+
+
+def test_twenty_processes_vouch_for_the_same_charges(witness: Witness) -> None:
+    known = [charge(3), charge(4), charge(5)]
+    assert race(vouched, *((witness.where, known),) * RACERS) == ["done"] * RACERS
+    assert held(witness) == [3, 4, 5]
+
+
+def test_twenty_processes_with_a_charge_each_are_all_vouched_for(witness: Witness, tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    ledger = Ledger.create(url_of(path))
+    ledger.open_account(HEALTH)
+    days = range(1, RACERS + 1)
+    assert race(charged_and_vouched, *((witness.where, path, ledger.id, day) for day in days)) == ["done"] * RACERS
+    standing = witness.standing(STORE)
+    assert standing is not None and standing.charges == tuple(witnessed(ledger.entries()))
+    assert len(standing.charges) == RACERS
+
+
+def test_of_twenty_copies_at_once_one_is_vouched_for(witness: Witness) -> None:
+    found = race(vouched, *((witness.where, [charge(3, hash=f"copy-{number}")]) for number in range(RACERS)))
+    assert sorted(found) == ["LedgerBehindWitness"] * (RACERS - 1) + ["done"]
+    assert held(witness) == [3]
+
+
+def test_of_twenty_answers_at_once_one_is_vouched_for(witness: Witness) -> None:
+    witness.vouch(STORE, 1, charges(3))
+    found = race(answered, *((witness.where, f"digest-{number}") for number in range(RACERS)))
+    assert sorted(found) == ["AnswerDrawnElsewhere"] * (RACERS - 1) + ["done"]
+
+
+def test_of_twenty_adoptions_at_once_one_stands(witness: Witness) -> None:
+    found = race(adopted, *((witness.where, f"entry-{number}") for number in range(RACERS)))
+    assert sorted(found) == ["StoreSuperseded"] * (RACERS - 1) + ["done"]
+    assert held(witness) == [3]
+
+
+def test_a_witness_may_cross_a_fork(witness: Witness) -> None:
+    witness.vouch(STORE, 1, charges(3))
+    child = os.fork()
+    if child == 0:
+        try:
+            witness.vouch(STORE, 1, charges(3, 4))
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    witness.vouch(STORE, 1, charges(3, 4, 5))
+    assert held(witness) == [3, 4, 5]
+
+
+# Kills
+
+
+def kill_at(moment: int) -> None:
+    """Makes this process kill itself right before its statement, commit or file operation of that number."""
+    moments = iter(range(moment + 1))
+
+    def mortal(*_: Any, **__: Any) -> None:
+        if next(moments, moment) == moment:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    for event in ("before_cursor_execute", "after_cursor_execute", "commit"):
+        sa.event.listen(sa.Engine, event, mortal)
+    for name in ("link", "mkdir", "fsync", "unlink"):
+        real = getattr(os, name)
+        setattr(os, name, lambda *args, real=real, **options: (mortal(), real(*args, **options))[1])
+
+
+def whole_life(witness: Witness) -> None:
+    if witness.standing(STORE) is None:
+        witness.enrol(STORE, "entry-1")
+    witness.vouch(STORE, 1, charges(3, 4))
+    witness.vouch_answer(STORE, "hash-3", "counts", "a")
+
+
+def test_a_kill_anywhere_leaves_a_witness_that_the_same_calls_complete(tmp_path: Path) -> None:
+    states: list[tuple[int, ...] | None] = []
+    status = -1
+    while status != 0:
+        witness = Witness.at(tmp_path / str(len(states)) / "w.sqlite")
+        child = os.fork()
+        if child == 0:
+            try:
+                kill_at(len(states))
+                whole_life(witness)
+            except BaseException:
+                os._exit(1)
+            os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        assert status in (0, signal.SIGKILL)
+        standing = witness.standing(STORE)
+        states.append(None if standing is None else tuple(charge.number for charge in standing.charges))
+        whole_life(witness)
+        assert held(witness) == [3, 4]
+        with pytest.raises(AnswerDrawnElsewhere):
+            witness.vouch_answer(STORE, "hash-3", "counts", "b")
+    assert set(states) == {None, (), (3, 4)} and len(states) > 50

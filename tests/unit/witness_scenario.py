@@ -1,0 +1,53 @@
+"""A witness to test with: a store that is enrolled, charges, what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dphist_pipeline.ledger.witness import ReadCharges, Witness, WitnessedCharge
+from dphist_pipeline.ledger.witness_errors import WitnessError
+
+STORE = "store-1"
+ADOPT = "dphist store adopt --reason TEXT"
+
+
+def new_witness(tmp_path: Path) -> Witness:
+    """A witness that knows one store, with nothing charged yet."""
+    made = Witness.at(tmp_path / "state" / "witness.sqlite")
+    made.enrol(STORE, "entry-1")
+    return made
+
+
+def charge(number: int, **changes: Any) -> WitnessedCharge:
+    made = WitnessedCharge(number, f"hash-{number}", "health", "weekly", f"week-{number}", 1, Fraction(1, 3), 2026)
+    return replace(made, **changes)
+
+
+def charges(*numbers: int) -> ReadCharges:
+    return lambda: [charge(number) for number in numbers]
+
+
+def held(witness: Witness) -> list[int]:
+    standing = witness.standing(STORE)
+    assert standing is not None
+    return [charge.number for charge in standing.charges]
+
+
+def refusals(witness: Witness, generation: int, read: ReadCharges, **more: Any) -> list[WitnessError]:
+    """What `vouch` refuses, and `check` before it; the witness stays as it was."""
+    found = []
+    before = witness.standing(STORE)
+    for ask in (
+        lambda: witness.check(STORE, generation, read, 2026, **more),
+        lambda: witness.vouch(STORE, generation, read, **more),
+    ):
+        with pytest.raises(WitnessError) as refusal:
+            ask()
+        found.append(refusal.value)
+    assert witness.standing(STORE) == before
+    return found

@@ -10,8 +10,11 @@ of 0 goes the same way as every undecided word. The 64th bit is the sign, which 
 Above `LARGEST_TABLE` the draw is a difference of two geometric numbers (that is discrete Laplace), each split as
 G = A·n + R: by the memoryless law A = G div n and R = G mod n are independent, A is geometric with q^n
 and R is geometric below n. The floors are certified in `estimates/certified.py`.
-int64 has to end somewhere: noise is cut at ±2^52. At the largest scale, 10^7, that is reached with probability
-exp(-2^52 / 10^7) < 10^(-10^8), and only after 10^11 steps of a refinement, so no run ever sees it.
+int64 has to end somewhere. Discrete Laplace noise is cut off at ±2^53, which doors make a post-processing of noise
+without an end (see `doors`). Geometric numbers, also those whose difference is taken, end at 2^62: at the largest
+scale, 10^7, one reaches that with probability exp(-2^62 / 10^7) < 10^(-10^11), and only after 10^14 steps of a
+refinement, so no run that ends has seen it. (Ending them at 2^53 would not do: the difference of two numbers that are
+both cut off is 0, whatever it was.)
 """
 
 from __future__ import annotations
@@ -31,7 +34,8 @@ from dphist_pipeline.random_words import NoiseSelfTestFailed, check_random_words
 WORD_BITS = 63
 BLOCK = 1 << 16
 LARGEST_TABLE = Fraction(4096)
-LARGEST_NOISE = 1 << 52
+LARGEST_NOISE = 1 << 53
+LARGEST_GEOMETRIC = 1 << 62
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +63,7 @@ class _Table:
             while prefix < (threshold := self.law.threshold(drawn + 1, bits)):
                 drawn += 1
             if prefix > threshold:
-                return min(drawn, LARGEST_NOISE)
+                return min(drawn, LARGEST_GEOMETRIC)
 
 
 @lru_cache(maxsize=64)
@@ -78,14 +82,14 @@ def discrete_laplace(scale: Fraction, size: int) -> NDArray[np.int64]:
         size: how many.
 
     Returns:
-        int64 noise, shape (size,), each within ±2^52.
+        int64 noise, shape (size,), each within ±2^53.
     """
     _self_test()
     return _draw(scale, size)
 
 
 def geometric(scale: Fraction, size: int) -> NDArray[np.int64]:
-    """Independent exact draws on 0, 1, 2, … with P(M >= k) = exp(-k / scale); int64, shape (size,), at most 2^52."""
+    """Independent exact draws on 0, 1, 2, … with P(M >= k) = exp(-k / scale); int64, shape (size,), at most 2^62."""
     _self_test()
     noise = np.empty(size, dtype=np.int64)
     for start in range(0, size, BLOCK):
@@ -99,7 +103,7 @@ def _draw(scale: Fraction, size: int) -> NDArray[np.int64]:
     sampler = _signed if scale <= LARGEST_TABLE else _difference
     for start in range(0, size, BLOCK):
         part = noise[start : start + BLOCK]
-        part[:] = sampler(scale, part.size)
+        np.clip(sampler(scale, part.size), -LARGEST_NOISE, LARGEST_NOISE, out=part)
     return noise
 
 
@@ -111,7 +115,7 @@ def _signed(scale: Fraction, size: int) -> NDArray[np.int64]:
 
 
 def _difference(scale: Fraction, size: int) -> NDArray[np.int64]:
-    return (_geometric(scale, size) - _geometric(scale, size)).clip(-LARGEST_NOISE, LARGEST_NOISE)
+    return _geometric(scale, size) - _geometric(scale, size)
 
 
 def _geometric(scale: Fraction, size: int) -> NDArray[np.int64]:
@@ -121,7 +125,7 @@ def _geometric(scale: Fraction, size: int) -> NDArray[np.int64]:
     n = math.isqrt(int(44 * scale))
     high = _table(Law("geometric", n / scale)).magnitudes(random_words(size) >> np.uint64(1))
     low = _table(Law("truncated", 1 / scale, below=n)).magnitudes(random_words(size) >> np.uint64(1))
-    whole: NDArray[np.int64] = np.minimum(high, LARGEST_NOISE // n) * n + low
+    whole: NDArray[np.int64] = np.minimum(high, LARGEST_GEOMETRIC // n - 1) * n + low
     return whole
 
 

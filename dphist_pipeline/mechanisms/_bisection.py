@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.scores import Centre, CutByDeviations
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.mechanisms import DomainRefused
-
-Centre = Literal["median", "mean"]
-# By how much a score moves at most when one count moves by one; proved where the deviations are computed.
-CONSTANTS: dict[Centre, int] = {"median": 1, "mean": 2}
 
 
 @dataclass(frozen=True)
@@ -42,7 +38,7 @@ class Bisection:
             raise DomainRefused(mechanism, f"serves one axis, not {len(domain.axes)}; for cubes use `dpcube`")
         levels, sums = self._shares(Budget(epsilon), domain.cells)
         for level in levels:
-            level.scale(2 * CONSTANTS[self.centre] * sensitivity)
+            level.scale(self._score(0).sensitivity(sensitivity))
         sums.scale(sensitivity)
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
@@ -87,17 +83,11 @@ class Bisection:
         if not asked:
             level.forfeit()
             return cuts
-
-        def score(exact: NDArray[np.int64]) -> NDArray[np.int64]:
-            from dphist_pipeline.solvers.absolute_deviation import deviations_of_cuts
-
-            costs = deviations_of_cuts(exact, self.centre)
-            costs[1:] += price
-            return -costs[first:]
-
         groups = [np.arange(*intervals[number]) for number in asked]
-        candidates = [group.size - first for group in groups]
-        chosen = counts.choose(groups, score, candidates, CONSTANTS[self.centre], level)
+        chosen = counts.choose(groups, self._score(price), level)
         for number, choice in zip(asked, chosen.tolist(), strict=True):
             cuts[number] = first + choice
         return cuts
+
+    def _score(self, price: int) -> CutByDeviations:
+        return CutByDeviations(self.centre, price, self.may_keep)

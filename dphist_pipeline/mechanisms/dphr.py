@@ -22,7 +22,7 @@ Bars:     the noise of the cells, on `unbiased_estimate`; the error of merging u
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Literal
@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.scores import NextByNearness
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
@@ -72,7 +73,7 @@ class DPHR(Mechanism):
             raise DomainRefused("dphr", f"{problem}; use `order: noisy`")
         selections, grouping, sums = self._shares_of_selection(Budget(epsilon), domain.cells)
         for selection in selections[:1]:  # all have the same share
-            selection.scale(2 * sensitivity)
+            selection.scale(NextByNearness(np.zeros(1, dtype=np.int64)).sensitivity(sensitivity))
         grouping.scale(sensitivity)
         sums.scale(sensitivity)
 
@@ -131,17 +132,7 @@ def _selected(counts: PrivateCounts, selections: Sequence[Budget]) -> NDArray[np
     order, left = [0], np.arange(1, counts.domain.cells)
     for selection in selections:
         group = np.append(order[-1], left)
-        chosen = int(counts.choose([group], _nearness(np.abs(left - order[-1])), [left.size], 1, selection)[0])
+        chosen = int(counts.choose([group], NextByNearness(np.abs(left - order[-1])), selection)[0])
         order.append(int(left[chosen]))
         left = np.delete(left, chosen)
     return np.array([*order, *left.tolist()], dtype=np.int64)
-
-
-def _nearness(steps: NDArray[np.int64]) -> Callable[[NDArray[np.int64]], NDArray[np.int64]]:
-    """Minus how far each cell is from the first, in count and in place: moves no further than the counts do."""
-
-    def score(exact: NDArray[np.int64]) -> NDArray[np.int64]:
-        scores: NDArray[np.int64] = -np.abs(exact[1:] - exact[0]) - steps
-        return scores
-
-    return score

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.scores import CutByBalance
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
@@ -83,7 +84,7 @@ class KDHierarchy(Mechanism):
             raise DomainRefused("kd_hierarchy", f"serves up to {MOST_AXES} axes, not {len(domain.axes)}")
         levels, tree = self._shares(Budget(epsilon), domain)
         for level in levels:
-            level.scale(2 * sensitivity)
+            level.scale(CutByBalance().sensitivity(sensitivity))
         Budget(tree.epsilon / (self._depth(domain) + 1), "each level of sums").scale(sensitivity)
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
@@ -136,15 +137,9 @@ def _cuts(counts: PrivateCounts, boxes: Sequence[Box], budget: Budget | None) ->
         if budget is not None:
             budget.forfeit()
         return cuts
-
-    def score(exact: NDArray[np.int64]) -> NDArray[np.int64]:
-        from dphist_pipeline.solvers.median_cuts import imbalances
-
-        return -imbalances(exact)
-
     numbers = np.arange(counts.domain.cells).reshape(counts.domain.shape)
     groups = [np.moveaxis(boxes[number].of(numbers), boxes[number].axis, 0).ravel() for number in asked]
-    chosen = counts.choose(groups, score, [group.size - 1 for group in groups], 1, budget)
+    chosen = counts.choose(groups, CutByBalance(), budget)
     for number, group, choice in zip(asked, groups, chosen.tolist(), strict=True):
         slabs = boxes[number].longest
         nearest = (2 * (choice + 1) * slabs + group.size) // (2 * group.size)

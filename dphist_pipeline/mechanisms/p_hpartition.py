@@ -19,11 +19,12 @@ from typing import Annotated
 from pydantic import Field
 
 from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.scores import Centre
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.mechanisms import Mechanism
-from dphist_pipeline.mechanisms._bisection import Bisection, Centre
+from dphist_pipeline.mechanisms._bisection import Bisection
 
 
 @dataclass(frozen=True)

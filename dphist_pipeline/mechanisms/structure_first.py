@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.scores import LastStartByDeviations, LastStartBySquares, Score
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
@@ -61,7 +62,7 @@ class StructureFirst(Mechanism):
             raise DomainRefused("structure_first", problem)
         boundaries, sums = self._shares(Budget(epsilon), domain.cells)
         for boundary in boundaries:
-            boundary.scale(2 * self._constant * sensitivity)
+            boundary.scale(self._score(2).sensitivity(sensitivity))
         sums.scale(sensitivity)
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
@@ -88,33 +89,19 @@ class StructureFirst(Mechanism):
         return structure.split(**dict.fromkeys(names, Fraction(1, many))), sums
 
     def _last_start(self, counts: PrivateCounts, end: int, buckets: int, budget: Budget) -> int:
-        """Where the last of so many buckets of the first `end` cells starts; each bucket holds at least one cell.
-
-        The score of a start is minus the cost of the cheapest split that has it: a function of the first `end` cells.
-        """
+        """Where the last of so many buckets of the first `end` cells starts; each bucket holds at least one cell."""
         first = buckets - 1
         if first == end - 1:
             budget.forfeit()
             return first
-
-        def score(exact: NDArray[np.int64]) -> NDArray[np.int64]:
-            from dphist_pipeline.solvers.bucket_splits import costs_of_last_starts
-
-            return -costs_of_last_starts(self._bucket_costs(exact), buckets)
-
-        chosen = counts.choose([np.arange(end)], score, [end - first], self._constant, budget)
+        chosen = counts.choose([np.arange(end)], self._score(buckets), budget)
         return first + int(chosen[0])
 
-    def _bucket_costs(self, exact: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What every stretch of cells costs as one bucket; a step in one count moves it by `_constant` at most."""
-        from dphist_pipeline.solvers.absolute_deviation import deviations
-        from dphist_pipeline.solvers.squared_error import squared_errors
-
-        return deviations(exact) if self.count_ceiling is None else squared_errors(exact, self.count_ceiling)
-
-    @property
-    def _constant(self) -> int:
-        return 1 if self.count_ceiling is None else 2 * self.count_ceiling - 1
+    def _score(self, buckets: int) -> Score:
+        """Of the starts of the last of so many buckets."""
+        if self.count_ceiling is None:
+            return LastStartByDeviations(buckets)
+        return LastStartBySquares(buckets, self.count_ceiling)
 
 
 def _numbered(starts: list[int], cells: int) -> NDArray[np.int64]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from fractions import Fraction
+from numbers import Integral, Real
 
 from dphist_pipeline.spec.refusals import FromEnvironment, shown
 
@@ -32,20 +34,26 @@ class NumberFromEnvironment(Fraction):
 def exact(value: object) -> Fraction:
     """The number that the digits say: 0.1 is one tenth, "1/3" a third.
 
+    NumPy's numbers count as what they hold. A float32 holds 0.1 as 0.10000000149011612, which has too many digits.
+
     Raises:
         ValueError: for what is not a finite number, or a float with more digits than a double surely keeps.
     """
     if isinstance(value, str):
         return _from_text(value)
-    if isinstance(value, float):
-        return _from_float(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        if abs(value) >= 10**LONGEST_NUMBER:
-            raise ValueError("is a number of more than 60 digits; give a shorter one")
-        return Fraction(value)
+    if isinstance(value, bool):  # which is an int
+        raise ValueError(_no_number(value))
+    if isinstance(value, Decimal):
+        return _from_text(str(value))
     if isinstance(value, Fraction):
         return value
-    raise ValueError(f'must be a number such as 0.5, or text such as "1/3", not {shown(value)}')
+    if isinstance(value, Integral):
+        if abs(value) >= 10**LONGEST_NUMBER:
+            raise ValueError("is a number of more than 60 digits; give a shorter one")
+        return Fraction(int(value))
+    if isinstance(value, Real):
+        return _from_float(value)
+    raise ValueError(_no_number(value))
 
 
 def edge(value: object) -> Fraction:
@@ -73,6 +81,10 @@ def digits(number: Fraction) -> str:
     return near if Fraction(near) == number else ratio if len(ratio) <= LONGEST_NUMBER else f"about {near}"
 
 
+def _no_number(value: object) -> str:
+    return f'must be a number such as 0.5, or text such as "1/3", not {shown(value)}'
+
+
 def _from_text(value: str) -> Fraction:
     if len(value) > LONGEST_NUMBER:
         raise ValueError("is a number of more than 60 characters; give a shorter one")
@@ -84,10 +96,13 @@ def _from_text(value: str) -> Fraction:
     raise ValueError(f'must be a number such as 0.5 or "1/3", not {shown(value)}')
 
 
-def _from_float(value: float) -> Fraction:
-    if not math.isfinite(value):
-        raise ValueError(f"must be a finite number, not {value!r}")
-    written = repr(value)
+def _from_float(value: Real) -> Fraction:
+    number = float(value)  # NumPy's float64 is a float that writes itself otherwise
+    if not math.isfinite(number):
+        raise ValueError(f"must be a finite number, not {number!r}")
+    if number != value:
+        raise ValueError("has more digits than a double keeps; quote them")
+    written = repr(number)
     mantissa = written.lstrip("-").partition("e")[0].replace(".", "").strip("0")
     if len(mantissa) > MOST_FLOAT_DIGITS:
         raise ValueError(f'has more than 15 digits, which a double rounds; quote it, as in "{written}"')

@@ -18,8 +18,9 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.confidential import noise
+from dphist_pipeline.confidential import doors, noise
 from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.questions import LARGEST_COUNT
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
@@ -35,7 +36,7 @@ class Asked:
 
     Attributes:
         draws: kind, scale and numbers of all noise that was drawn for it.
-        computed: the answer without the noise that was drawn last.
+        computed: the numbers that noise was added to; else the answer without the noise that was drawn last.
         scores: of each group of a choice.
         groups, constant: what was asked of a choice.
     """
@@ -77,6 +78,10 @@ def _paid(moved: int, scales: list[Fraction]) -> Fraction:
     return sum((moved / scale for scale in scales), Fraction(0)) if scales else INFINITE
 
 
+def _cut(numbers: Counts) -> Counts:
+    return numbers.clip(-LARGEST_COUNT, LARGEST_COUNT)
+
+
 def _l1(here: Counts | None, there: Counts | None) -> int:
     if here is None or there is None or here.shape != there.shape:
         return int(INFINITE)
@@ -90,16 +95,10 @@ class Doors(PrivateCounts):
         super().__init__(domain, sensitivity, load, answers)
         self.log = answers
 
-    def choose(self, groups: Any, score: Any, candidates: Any, constant: int, budget: Budget) -> Counts:
-        def noted(exact: Counts) -> Counts:
-            scores: Counts = score(exact)
-            self.log.asked[-1].scores.append(scores.copy())
-            return scores
-
+    def choose(self, groups: Any, score: Any, budget: Budget) -> Counts:
         if isinstance(self.log, Log):
-            self.log.choice = (groups, constant)
-            return super().choose(groups, noted, candidates, constant, budget)
-        return super().choose(groups, score, candidates, constant, budget)
+            self.log.choice = (groups, score.constant)
+        return super().choose(groups, score, budget)
 
 
 class Log:
@@ -129,7 +128,9 @@ class Log:
             self._drawing = None
             laplace = [numbers for kind, _, numbers in asked.draws if kind == "discrete_laplace"]
             fits = laplace and laplace[-1].size == drawn.size
-            asked.computed = drawn - laplace[-1] if fits else drawn
+            # Answers are cut off at ±2^52: what noise was added to is noted, and believed where it gives the answer.
+            if not fits or asked.computed is None or not np.array_equal(_cut(asked.computed + laplace[-1]), drawn):
+                asked.computed = drawn - laplace[-1] if fits else drawn
             if not asked.scores and not fits:
                 asked.draws.clear()  # no noise that covers the answer
             self.answers.setdefault(step, drawn)
@@ -137,13 +138,26 @@ class Log:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Notes every draw of noise, wherever it is drawn."""
-        with patch.multiple(
-            noise,
-            discrete_laplace=self._noted("discrete_laplace", noise.discrete_laplace),
-            geometric=self._noted("geometric", noise.geometric),
+        """Notes every draw of noise, wherever it is drawn, and what doors add it to."""
+        with (
+            patch.multiple(
+                noise,
+                discrete_laplace=self._noted("discrete_laplace", noise.discrete_laplace),
+                geometric=self._noted("geometric", noise.geometric),
+            ),
+            patch.multiple(doors, _noisy=self._before(doors._noisy), _noisy_winners=self._before(doors._noisy_winners)),
         ):
             yield
+
+    def _before(self, add_noise: Callable[[Any, Fraction], Counts]) -> Callable[[Any, Fraction], Counts]:
+        def noted(exact: Any, scale: Fraction) -> Counts:
+            if self._drawing is not None and isinstance(exact, list):
+                self._drawing.scores = [part.copy() for part in exact]
+            elif self._drawing is not None:
+                self._drawing.computed = exact.copy()
+            return add_noise(exact, scale)
+
+        return noted
 
     def _noted(self, kind: str, sampler: Callable[[Fraction, int], Counts]) -> Callable[[Fraction, int], Counts]:
         def draw(scale: Fraction, size: int) -> Counts:

@@ -16,8 +16,10 @@ import numpy as np
 from grey_box import Audited, Counts, Doors, Log
 from neighbours import Pair
 
-from dphist_pipeline.confidential import noise
+from dphist_pipeline.confidential import noise, scores
 from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.questions import Question, Sums
+from dphist_pipeline.confidential.scores import Score
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.mechanisms import Mechanism, build
@@ -36,15 +38,15 @@ def exact_counts(counts: PrivateCounts) -> Counts:
 class HalfTheScale(Doors):
     """Noise of half the scale."""
 
-    def _scale(self, budget: Budget, numbers: int = 1) -> Fraction:
-        return super()._scale(budget, numbers) / 2
+    def _scale(self, question: Question, budget: Budget) -> Fraction:
+        return super()._scale(question, budget) / 2
 
 
 class WithoutSensitivity(Doors):
     """Noise for one row, whatever one unit may change; and so scores that move by 1 for a neighbour, not for a row."""
 
-    def _scale(self, budget: Budget, numbers: int = 1) -> Fraction:
-        return super()._scale(budget, numbers) / self.sensitivity
+    def _scale(self, question: Question, budget: Budget) -> Fraction:
+        return super()._scale(question, budget) / self.sensitivity
 
 
 class RedrawnCells(Doors):
@@ -60,13 +62,37 @@ class RedrawnCells(Doors):
             return super().noisy_cells(budget)
 
 
+class SumOfEveryBin(Sums):
+    """For every bin, the sum of its group."""
+
+    def answers(self, exact: Counts) -> Counts:
+        return super().answers(exact)[self.groups]
+
+
 class DrawPerBin(Doors):
     """Sums of groups as lines 9 to 11 of Chen et al. (2024) print them: a draw for every bin of a group."""
 
     def noisy_bins(self, groups: Counts, budget: Budget) -> Any:
-        numbers, scale = groups.ravel(), self._scale(budget)
-        sums = np.bincount(numbers, weights=exact_counts(self)).astype(np.int64)
-        return self._PrivateCounts__ask("noisy_sums", budget, scale, "printed", lambda: sums[numbers])  # type: ignore[attr-defined]
+        question = SumOfEveryBin(groups, self.domain.shape)
+        return self._PrivateCounts__ask(question, budget)[0].astype(np.float64)  # type: ignore[attr-defined]
+
+
+class PlantedScore(Score):
+    """A score whose group has a candidate for every cell, and that claims to move by 1."""
+
+    @property
+    def constant(self) -> int:
+        return 1
+
+    def candidates(self, size: int) -> int:
+        return size
+
+
+@contextmanager
+def among_the_scores(*planted: type[Score]) -> Iterator[None]:
+    """The closed set with more classes: as if somebody had added a wrong one inside the wall."""
+    with patch.object(scores, "SCORES", (*scores.SCORES, *planted)):
+        yield
 
 
 @dataclass(frozen=True)
@@ -93,13 +119,21 @@ class ExactGroups(Mechanism):
 
 
 @dataclass(frozen=True)
+class NearTheFirst(PlantedScore):
+    """Minus how far each count is from the first: moves by 1, and candidates are the cells that it is given."""
+
+    def scores(self, exact: Counts) -> Counts:
+        return -np.abs(exact - exact[0])
+
+
+@dataclass(frozen=True)
 class ExactCandidates(Mechanism):
     """DPHR's candidates as printed: cells whose exact counts are near the first cell's."""
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         exact = exact_counts(counts)
         near = np.flatnonzero(np.abs(exact - exact[0]) <= 2)
-        chosen = near[counts.choose([near], lambda part: -np.abs(part - part[0]), [near.size], 2, budget)]
+        chosen = near[counts.choose([near], NearTheFirst(), budget)]
         return Estimate(counts.domain, np.full(counts.domain.shape, float(chosen[0])), budget.charges)
 
 
@@ -114,32 +148,46 @@ class SpentTwice(Mechanism):
 
 
 @dataclass(frozen=True)
+class IsOccupied(PlantedScore):
+    """1 for the right one of `empty` and `occupied`."""
+
+    def candidates(self, size: int) -> int:
+        return 2
+
+    def scores(self, exact: Counts) -> Counts:
+        return np.array([exact.sum() == 0, exact.sum() > 0], dtype=np.int64)
+
+
+@dataclass(frozen=True)
 class Occupied(Mechanism):
     """Tells of every cell whether it is occupied: a score that moves by 1, each time one unit comes near it."""
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         groups = [np.array([cell]) for cell in range(counts.domain.cells)]
-        answers = counts.choose(groups, _occupied, [2] * len(groups), 1, budget)
+        answers = counts.choose(groups, IsOccupied(), budget)
         return Estimate(counts.domain, answers.astype(np.float64), budget.charges)
 
 
-def _occupied(exact: Counts) -> Counts:
-    return np.array([exact.sum() == 0, exact.sum() > 0], dtype=np.int64)
+KEPT: list[float] = []
 
 
 @dataclass(frozen=True)
-class NosyScore(Mechanism):
-    """Keeps what its score was shown."""
+class NosyScore(PlantedScore):
+    """Keeps what it was shown; see `attacks/test_mechanisms_that_peek.py` for why it must be planted."""
+
+    def scores(self, exact: Counts) -> Counts:
+        KEPT.append(float(exact.sum()))
+        return exact.clip(0, 1)
+
+
+@dataclass(frozen=True)
+class Nosy(Mechanism):
+    """Publishes what its score kept."""
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
-        kept: list[float] = []
-
-        def score(exact: Counts) -> Counts:
-            kept.append(float(exact.sum()))
-            return exact.clip(0, 1)
-
-        counts.choose([np.arange(counts.domain.cells)], score, [counts.domain.cells], 1, budget)
-        return Estimate(counts.domain, np.full(counts.domain.shape, sum(kept)), budget.charges)
+        KEPT.clear()
+        counts.choose([np.arange(counts.domain.cells)], NosyScore(), budget)
+        return Estimate(counts.domain, np.full(counts.domain.shape, sum(KEPT)), budget.charges)
 
 
 @dataclass(frozen=True)
@@ -161,6 +209,11 @@ def half_in_the_sampler() -> Iterator[None]:
     whole = noise.discrete_laplace
     with patch.object(noise, "discrete_laplace", lambda scale, size: whole(scale / 2, size)):
         yield
+
+
+def planted(*classes: type[Score]) -> Callable[[], AbstractContextManager[None]]:
+    """The context of a fault whose scores lie inside the wall."""
+    return lambda: among_the_scores(*classes)
 
 
 @dataclass(frozen=True)
@@ -199,12 +252,24 @@ FAULTS = [
     Fault("noise for one row of a unit that has two", build("ahp", {}), APART, WithoutSensitivity, trials=0),
     Fault("SReB_GCA as printed: a draw per bin of a group", PrintedSReB(), _pair([0] * 16, [1] + [0] * 15), DrawPerBin),
     Fault("DPHR as printed: groups on exact counts", ExactGroups(), _pair([1, 1], [1, 2])),
-    Fault("DPHR as printed: candidates by exact counts", ExactCandidates(), _pair([0, 1, 2], [0, 1, 3])),
+    Fault(
+        "DPHR as printed: candidates by exact counts",
+        ExactCandidates(),
+        _pair([0, 1, 2], [0, 1, 3]),
+        within=planted(NearTheFirst),
+    ),
     Fault("a budget spent twice", SpentTwice(), TOGETHER, trials=24_000),
     Fault("a budget for every level of a tree", ForgottenLevel(), TOGETHER, trials=20_000),
-    Fault('"1 per neighbour" over several groups', Occupied(), APART, WithoutSensitivity, trials=16_000),
+    Fault(
+        '"1 per neighbour" over several groups',
+        Occupied(),
+        APART,
+        WithoutSensitivity,
+        trials=16_000,
+        within=planted(IsOccupied),
+    ),
     Fault("a redraw until no cell is negative", Geometric(), _pair([0], [1]), RedrawnCells, Fraction(1, 2), 70_000),
-    Fault("a score that keeps what it saw", NosyScore(), TOGETHER),
+    Fault("a score that keeps what it saw", Nosy(), TOGETHER, within=planted(NosyScore)),
 ]
 
 

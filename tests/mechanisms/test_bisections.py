@@ -35,9 +35,9 @@ class Asked:
         self.exact, self.domain, self.sensitivity, self.scores = exact, Domain.from_shape(exact.shape), sensitivity, []
         self.noisy_sums = PrivateCounts(self.domain, sensitivity, lambda: exact).noisy_sums
 
-    def choose(self, groups, score, candidates, constant, budget):
+    def choose(self, groups, score, budget):
         budget.spend()
-        self.scores += [score(self.exact[group]).tolist() for group in groups]
+        self.scores += [score.scores(self.exact[group]).tolist() for group in groups]
         return np.zeros(len(groups), dtype=np.int64)
 
 

@@ -49,9 +49,9 @@ def test_a_selection_scores_cells_by_how_near_they_are_to_the_last_in_count_and_
     asked = []
 
     class Watched(PrivateCounts):
-        def choose(self, groups, score, candidates, constant, budget):
-            asked.extend((group.tolist(), score(LINE[group]).tolist()) for group in groups)
-            return super().choose(groups, score, candidates, constant, budget)
+        def choose(self, groups, score, budget):
+            asked.extend((group.tolist(), score.scores(LINE[group]).tolist()) for group in groups)
+            return super().choose(groups, score, budget)
 
     doors = Watched(Domain.from_shape((7,)), 1, lambda: LINE.astype(np.int64), Scripted(1, 3, 3, 0, 0))
     build("dphr", {"order": "exponential"}).release(doors, Budget(Fraction(1)))

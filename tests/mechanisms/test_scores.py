@@ -1,7 +1,11 @@
-"""What mechanisms ask of `choose`: on neighbours, no score moves further than its constant times what the counts do."""
+"""The closed set of scores: on neighbours, none moves further than its constant times what the counts do.
+
+Everything here runs over `scores.SCORES`: a new class needs a line in `DRAWN` and one in `SMALLEST`.
+"""
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -9,11 +13,50 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential import scores
+from dphist_pipeline.confidential.doors import DoorMisuse, PrivateCounts
+from dphist_pipeline.confidential.scores import (
+    SCORES,
+    CutByBalance,
+    CutByDeviations,
+    LastStartByDeviations,
+    LastStartBySquares,
+    NextByNearness,
+)
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.estimates.budget import Budget
+from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
 from dphist_pipeline.mechanisms import build
 
+HUGE = 1 << 52
+CENTRES = st.sampled_from(["median", "mean"])
+CUTS = st.builds(CutByDeviations, CENTRES, st.sampled_from([0, 1, 7, HUGE]), st.booleans())
+STEPS = st.lists(st.integers(0, 40), min_size=1, max_size=12).map(lambda steps: NextByNearness(np.array(steps)))
+
+
+def sized(drawn, low, high):
+    """Scores, each with a number of cells that it serves."""
+    return st.tuples(drawn, st.integers(low, high))
+
+
+# Of every class: scores with a size of group.
+DRAWN = {
+    LastStartByDeviations: sized(st.builds(LastStartByDeviations, st.integers(2, 5)), 5, 12),
+    LastStartBySquares: sized(st.builds(LastStartBySquares, st.integers(2, 5), st.sampled_from([1, 2, 3, 9])), 5, 12),
+    CutByDeviations: sized(CUTS, 2, 20),
+    CutByBalance: sized(st.just(CutByBalance()), 2, 20),
+    NextByNearness: STEPS.map(lambda score: (score, score.steps.size + 1)),
+}
+# Scores with a line of few small counts on which a step of one moves a score as far as the constant says.
+SMALLEST = {
+    LastStartByDeviations: [(LastStartByDeviations(2), 3, 2), (LastStartByDeviations(3), 4, 2)],
+    LastStartBySquares: [(LastStartBySquares(2, 1), 3, 1), (LastStartBySquares(2, 2), 6, 2)],
+    CutByDeviations: [
+        (CutByDeviations(centre, price, keep), 4, 3)
+        for centre, price, keep in [("median", 0, False), ("median", 5, True), ("mean", 0, False), ("mean", 3, True)]
+    ],
+    CutByBalance: [(CutByBalance(), 3, 2)],
+    NextByNearness: [(NextByNearness(np.array([0, 9])), 3, 2)],
+}
 CHOOSING = [
     ("structure_first", {"buckets": 4}),
     ("structure_first", {"buckets": 4, "score": "squared", "count_ceiling": 1}),
@@ -23,9 +66,118 @@ CHOOSING = [
     ("p_hpartition", {"depth": 3}),
     ("p_hpartition", {"depth": 3, "centre": "mean"}),
     ("kd_hierarchy", {"depth": 3}),
-    ("dphr", {"order": "exponential"}),
+    ("dphr", {"order": "exponential", "order_share": "1/3"}),
 ]
-CUBES = {"kd_hierarchy", "dphr"}
+NAMES = [kind.__name__ for kind in SCORES]
+
+
+def test_every_score_of_the_closed_set_is_tested_here():
+    assert set(DRAWN) == set(SMALLEST) == set(SCORES)
+
+
+@st.composite
+def lines(draw, size):
+    """Counts with a few peaks among equal cells, or any: there a score moves furthest."""
+    count = st.integers(-2, 12) | st.sampled_from([0, 1000, HUGE - 3, 3 - HUGE])
+    if draw(st.booleans()):
+        return np.array(draw(st.lists(count, min_size=size, max_size=size)), dtype=np.int64)
+    line = np.full(size, draw(st.sampled_from([0, 0, 3])), dtype=np.int64)
+    for place in draw(st.lists(st.integers(0, size - 1), max_size=3)):
+        line[place] = draw(count)
+    return line
+
+
+@st.composite
+def moves(draw, size):
+    """A row more or less in one cell, several rows in one cell, or rows anywhere."""
+    if draw(st.booleans()):
+        moved = np.zeros(size, dtype=np.int64)
+        moved[draw(st.integers(0, size - 1))] = draw(st.sampled_from([1, -1, 3, -3]))
+        return moved
+    return np.array(draw(st.lists(st.integers(-2, 2), min_size=size, max_size=size)), dtype=np.int64)
+
+
+@pytest.mark.parametrize("kind", SCORES, ids=NAMES)
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_no_score_moves_by_more_than_its_constant_times_the_distance(kind, data):
+    score, size = data.draw(DRAWN[kind])
+    exact = data.draw(lines(size))
+    moved = np.clip(exact + data.draw(moves(size)), -HUGE, HUGE)
+    kept = exact.copy()
+    before, after, distance = score.scores(exact), score.scores(moved), int(np.abs(moved - exact).sum())
+    assert before.dtype == np.int64 and before.shape == (score.candidates(size),)
+    assert np.array_equal(exact, kept) and np.array_equal(before, score.scores(exact))  # pure
+    shifts = [int(b) - int(a) for a, b in zip(before, after, strict=True)]
+    assert max(map(abs, shifts)) <= score.constant * distance
+    assert max(shifts) - min(shifts) <= score.sensitivity(distance)
+
+
+def steps_of_one(size, most):
+    """Every line of counts from 0 to `most`, with every step of one."""
+    for line in itertools.product(range(most + 1), repeat=size):
+        for place in range(size):
+            yield np.array(line), np.array(line) + np.eye(size, dtype=np.int64)[place]
+
+
+@pytest.mark.parametrize("kind", SCORES, ids=NAMES)
+def test_each_constant_is_reached_so_no_smaller_one_would_do(kind):
+    for score, size, most in SMALLEST[kind]:
+        shifts = [np.abs(score.scores(there) - score.scores(here)).max() for here, there in steps_of_one(size, most)]
+        assert max(shifts) == score.constant, score
+
+
+def test_the_constants_are_these():
+    assert LastStartByDeviations(2).constant == CutByBalance().constant == NextByNearness(np.array([1])).constant == 1
+    assert [LastStartBySquares(2, ceiling).constant for ceiling in (1, 2, 1_000_000)] == [1, 3, 1_999_999]
+    assert [CutByDeviations(centre, 0, True).constant for centre in ("median", "mean")] == [1, 2]
+    assert CutByDeviations("mean", 0, True).sensitivity(3) == 2 * 2 * 3
+
+
+@pytest.mark.parametrize("kind", SCORES, ids=NAMES)
+@settings(max_examples=50, deadline=None)
+@given(data=st.data())
+def test_scores_of_the_largest_counts_stay_within_what_the_door_takes(kind, data):
+    score, size = data.draw(DRAWN[kind])
+    exact = np.resize(np.array([HUGE, -HUGE, 0]), size)
+    assert max(abs(int(value)) for value in score.scores(exact)) <= 1 << 61
+
+
+def test_scores_of_the_longest_lines_do_not_wrap():
+    exact = np.tile([HUGE, -HUGE], scores.MOST_CELLS // 2)
+    lines = LastStartByDeviations(2).scores(exact)
+    # Half of the cells of each bucket are 2^52 away from a median of the other half, two by two.
+    assert int(lines[-1]) == -HUGE * 2 * (exact.size // 2 - 1) and lines.max() <= 0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: LastStartByDeviations(1),
+        lambda: LastStartByDeviations(2.0),
+        lambda: LastStartByDeviations(True),
+        lambda: LastStartByDeviations(np.int64(3)),
+        lambda: LastStartBySquares(2, 0),
+        lambda: LastStartBySquares(2, 1_000_001),
+        lambda: LastStartBySquares(2, None),
+        lambda: CutByDeviations("mode", 0, True),
+        lambda: CutByDeviations("mean", -1, True),
+        lambda: CutByDeviations("mean", HUGE + 1, True),
+        lambda: CutByDeviations("mean", Fraction(1, 2), True),
+        lambda: CutByDeviations("mean", 0, 1),
+        lambda: NextByNearness([1, 2]),
+        lambda: NextByNearness(np.array([])),
+        lambda: NextByNearness(np.array([1.0])),
+        lambda: NextByNearness(np.array([-1])),
+        lambda: NextByNearness(np.array([HUGE + 1])),
+        lambda: NextByNearness(np.array([[1]])),
+        lambda: LastStartByDeviations(2).candidates(scores.MOST_CELLS + 1),
+        lambda: LastStartBySquares(2, 5).candidates(scores.MOST_CELLS + 1),
+    ],
+)
+def test_parameters_outside_their_ranges_or_of_other_types_are_refused(make):
+    with pytest.raises(DoorMisuse, match=r"must|has|needs|chosen"):
+        make()
 
 
 class Watched:
@@ -37,46 +189,56 @@ class Watched:
     def __getattr__(self, name):
         return getattr(self.doors, name)
 
-    def choose(self, groups, score, candidates, constant, budget):
-        self.asked.append((groups, score, candidates, constant))
-        return self.doors.choose(groups, score, candidates, constant, budget)
+    def choose(self, groups, score, budget):
+        self.asked.append((groups, score))
+        return self.doors.choose(groups, score, budget)
 
 
 def asked_by(name, given_settings, exact):
-    flat = exact.ravel()
-    watched = Watched(PrivateCounts(Domain.from_shape(exact.shape), 1, lambda: flat))
+    watched = Watched(PrivateCounts(Domain.from_shape(exact.shape), 1, lambda: exact))
     build(name, given_settings).release(watched, Budget(Fraction(20)))
     return watched.asked
 
 
-@pytest.mark.parametrize(("name", "given_settings"), CHOOSING, ids=str)
-@settings(max_examples=40, deadline=None)
-@given(data=st.data())
-def test_scores_move_by_no_more_than_their_constant(name, given_settings, data):
-    shape = data.draw(st.sampled_from([(7,), (20,), (4, 5), (3, 2, 3)] if name in CUBES else [(7,), (12,), (20,)]))
-    cells = int(np.prod(shape))
-    exact = np.array(data.draw(st.lists(st.integers(-2, 12), min_size=cells, max_size=cells)))
-    moved = exact + data.draw(st.lists(st.integers(-2, 2), min_size=cells, max_size=cells))
-    asked = asked_by(name, given_settings, exact.reshape(shape))
-    assert asked
-    for groups, score, candidates, constant in asked:
-        for group, many in zip(groups, candidates, strict=True):
-            before, after = score(exact[group]), score(moved[group])
-            assert before.dtype == np.int64 and before.shape == (many,)
-            assert np.array_equal(before, score(exact[group]))  # the same again: pure
-            assert np.abs(after - before).max() <= constant * np.abs(moved - exact)[group].sum()
+def test_mechanisms_use_every_score_of_the_closed_set():
+    used = {type(score) for way in CHOOSING for _, score in asked_by(*way, np.arange(30))}
+    assert used == set(SCORES)
+
+
+class Chosen(Exception):
+    """A choice was admitted."""
+
+
+class StopsAtChoices:
+    """A journal that stops a mechanism at its first choice, before anything is drawn."""
+
+    def answer(self, step, question, draw):
+        assert question["door"] == "choose"
+        raise Chosen
 
 
 @pytest.mark.parametrize(("name", "given_settings"), CHOOSING, ids=str)
-def test_scores_of_the_largest_counts_stay_within_what_the_door_takes(name, given_settings):
-    exact = np.tile([1 << 52, -(1 << 52), 0], 10)
-    for groups, score, _, _ in asked_by(name, given_settings, exact):
-        for group in groups:
-            largest = [abs(int(value)) for value in score(exact[group])]
-            assert max(largest) <= 1 << 61
+def test_a_check_before_any_data_and_the_doors_agree_on_the_largest_scale_of_a_choice(name, given_settings):
+    mechanism, domain, epsilon = build(name, given_settings), Domain.from_shape((30,)), Fraction(1)
 
+    def passes(sensitivity):
+        try:
+            mechanism.check(domain, sensitivity, epsilon)
+        except BudgetMisuse:
+            return False
+        return True
 
-@pytest.mark.parametrize(("name", "given_settings"), CHOOSING, ids=str)
-def test_groups_of_one_choice_share_no_cell(name, given_settings):
-    for groups, _, _, _ in asked_by(name, given_settings, np.arange(30)):
-        assert np.bincount(np.concatenate(groups)).max() == 1
+    def load():
+        raise AssertionError("exact counts were loaded")
+
+    most, beyond = 1, 10**7
+    assert passes(most) and not passes(beyond)
+    while beyond - most > 1:
+        middle = (most + beyond) // 2
+        most, beyond = (middle, beyond) if passes(middle) else (most, middle)
+    with pytest.raises(Chosen):
+        mechanism.release(PrivateCounts(domain, most, load, StopsAtChoices()), Budget(epsilon))
+    budget = Budget(epsilon)
+    with pytest.raises(DoorMisuse, match=r"10\^7: raise its epsilon"):
+        mechanism.release(PrivateCounts(domain, most + 1, load, StopsAtChoices()), budget)
+    assert budget.charges == ()

@@ -1,14 +1,19 @@
-"""The door that chooses: exact law, disjoint groups, and everything that it refuses."""
+"""The door that chooses: exact law, disjoint groups, and everything that it refuses.
+
+Most tests plant scores of their own in the closed set, to choose by the counts themselves.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from dphist_pipeline.confidential import noise
+from dphist_pipeline.confidential import noise, scores
 from dphist_pipeline.confidential.doors import DoorMisuse, PrivateCounts
+from dphist_pipeline.confidential.scores import CutByBalance, NextByNearness, Score
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
 
@@ -20,8 +25,37 @@ def doors(sensitivity: int = 1) -> PrivateCounts:
     return PrivateCounts(Domain.from_shape((6,)), sensitivity, lambda: COUNTS.copy())
 
 
-def own_counts(counts: np.ndarray) -> np.ndarray:
-    return counts
+@dataclass(frozen=True)
+class OwnCounts(Score):
+    """The counts of the group are its scores."""
+
+    constant: int = 1
+
+    def candidates(self, size: int) -> int:
+        return size
+
+    def scores(self, exact: np.ndarray) -> np.ndarray:
+        SEEN.append(exact.tolist())
+        return exact
+
+
+class TooFew(OwnCounts):
+    def scores(self, exact: np.ndarray) -> np.ndarray:
+        return exact[:2]
+
+
+class Halves(OwnCounts):
+    def scores(self, exact: np.ndarray) -> np.ndarray:
+        return exact / 2
+
+
+SEEN: list[list[int]] = []
+
+
+@pytest.fixture(autouse=True)
+def planted(monkeypatch: pytest.MonkeyPatch) -> None:
+    SEEN.clear()
+    monkeypatch.setattr(scores, "SCORES", (*scores.SCORES, OwnCounts, TooFew, Halves))
 
 
 def winning_law(scores: np.ndarray, scale: Fraction) -> np.ndarray:
@@ -50,7 +84,7 @@ def test_winners_follow_the_law_of_report_noisy_max_with_geometric_noise(constan
     exact = np.tile(COUNTS[:3], runs)
     groups = list(np.arange(3 * runs).reshape(runs, 3))
     counts = PrivateCounts(domain, sensitivity, lambda: exact)
-    chosen = counts.choose(groups, own_counts, [3] * runs, constant, Budget(Fraction(1)))
+    chosen = counts.choose(groups, OwnCounts(constant), Budget(Fraction(1)))
     found = np.bincount(chosen, minlength=3) / runs
     scale = Fraction(2 * constant * sensitivity)
     expected = winning_law(COUNTS[:3], scale)
@@ -80,43 +114,98 @@ def test_geometric_noise_has_its_exact_law_on_both_sides_of_the_largest_table() 
 
 def test_a_clear_winner_is_chosen_in_every_group() -> None:
     far = PrivateCounts(Domain.from_shape((6,)), 1, lambda: COUNTS * 10**6)
-    assert far.choose([FIRST, SECOND], own_counts, [3, 3], 1, Budget(Fraction(1))).tolist() == [0, 0]
+    assert far.choose([FIRST, SECOND], OwnCounts(), Budget(Fraction(1))).tolist() == [0, 0]
 
 
 def test_a_score_sees_the_cells_of_its_group_alone() -> None:
-    seen = []
-
-    def score(counts: np.ndarray) -> np.ndarray:
-        seen.append(counts.tolist())
-        return counts
-
-    doors().choose([FIRST, SECOND], score, [3, 3], 1, Budget(Fraction(1)))
-    assert seen == [[5, 3, 0], [9, 1, 4]]
+    doors().choose([FIRST, SECOND], OwnCounts(), Budget(Fraction(1)))
+    assert SEEN == [[5, 3, 0], [9, 1, 4]]
 
 
 @pytest.mark.parametrize(
-    ("groups", "score", "candidates", "constant", "problem"),
+    ("groups", "score", "problem"),
     [
-        ([FIRST, FIRST], own_counts, [3, 3], 1, "twice"),
-        ([np.array([0, 6, 7])], own_counts, [3], 1, "cells of the domain"),
-        ([FIRST], own_counts, [1], 1, "at least two candidates"),
-        ([FIRST], own_counts, [3, 3], 1, "at least two candidates"),
-        ([FIRST], own_counts, [3], 0, "at least 1"),
-        ([FIRST], lambda counts: counts[:2], [3], 1, "every declared candidate"),
-        ([FIRST], lambda counts: counts / 2, [3], 1, "int64"),
+        ([FIRST, FIRST], OwnCounts(), "twice"),
+        ([np.array([0, 0, 1])], OwnCounts(), "twice"),
+        ([np.array([0, 6, 7])], OwnCounts(), "cells of the domain"),
+        ([np.array([0, -1])], OwnCounts(), "cells of the domain"),
+        ([np.array([0, 2**64 - 1], dtype=np.uint64)], OwnCounts(), "cells of the domain"),
+        ([np.array([0.0, 1.0])], OwnCounts(), "whole numbers"),
+        ([np.array([True, False])], OwnCounts(), "whole numbers"),
+        ([[0, 1, 2]], OwnCounts(), "NumPy array"),
+        ([FIRST.reshape(1, 3)], OwnCounts(), "line of cell numbers"),
+        ([np.array([], dtype=np.int64)], OwnCounts(), "line of cell numbers"),
+        ([], OwnCounts(), "at least one"),
+        (FIRST, OwnCounts(), "list or tuple"),
+        ([FIRST[:1]], OwnCounts(), "at least two candidates"),
+        ([FIRST, SECOND[:2]], CutByBalance(), "at least two candidates"),
+        ([FIRST], NextByNearness(np.arange(3)), "one step for every cell"),
+        ([FIRST], OwnCounts(0), "at least 1"),
     ],
 )
-def test_a_choice_that_its_budget_would_not_cover_is_refused(groups, score, candidates, constant, problem) -> None:
+def test_a_choice_that_its_budget_would_not_cover_is_refused_before_anything_is_spent(groups, score, problem) -> None:
+    def load() -> np.ndarray:
+        raise AssertionError("exact counts were loaded")
+
+    budget = Budget(Fraction(1))
     with pytest.raises(DoorMisuse, match=problem):
-        doors().choose(groups, score, candidates, constant, Budget(Fraction(1)))
+        PrivateCounts(Domain.from_shape((6,)), 1, load).choose(groups, score, budget)
+    assert budget.charges == ()
+
+
+@pytest.mark.parametrize(("score", "problem"), [(TooFew(), "every declared candidate"), (Halves(), "int64")])
+def test_a_wrong_class_among_the_scores_is_noticed(score, problem) -> None:
+    with pytest.raises(DoorMisuse, match=problem):
+        doors().choose([FIRST], score, Budget(Fraction(1)))
+
+
+def test_groups_and_steps_that_change_while_counts_are_loaded_change_nothing() -> None:
+    group, steps = np.array([0, 1, 2]), np.array([0, 10**9])
+
+    def load() -> np.ndarray:
+        group.fill(3)
+        steps.fill(0)
+        score.steps.flags.writeable = True
+        score.steps.fill(0)
+        return COUNTS
+
+    score = NextByNearness(steps)
+    chosen = PrivateCounts(Domain.from_shape((6,)), 1, load).choose([group], score, Budget(Fraction(50)))
+    # By counts alone the second candidate is as far as 5 and the first as far as 2; steps decide for the first.
+    assert chosen.tolist() == [0] and steps.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(("constant", "sensitivity"), [(1, 10), (2, 7), (1_999_999, 1)])
+def test_a_choice_of_a_scale_beyond_ten_million_is_refused_before_anything_is_spent(
+    constant: int, sensitivity: int
+) -> None:
+    def load() -> np.ndarray:
+        raise AssertionError("exact counts were loaded")
+
+    least = Fraction(2 * constant * sensitivity, 10**7)
+    doors(sensitivity).choose([FIRST], OwnCounts(constant), Budget(least))
+    budget = Budget(least * Fraction(10**9 - 1, 10**9))
+    with pytest.raises(DoorMisuse, match=r"10\^7: raise its epsilon"):
+        PrivateCounts(Domain.from_shape((6,)), sensitivity, load).choose([FIRST], OwnCounts(constant), budget)
+    assert budget.charges == ()
+
+
+@pytest.mark.parametrize("top", [1 << 52, -(1 << 52), 1 << 61])
+def test_scores_and_noise_at_their_ends_never_wrap(monkeypatch: pytest.MonkeyPatch, top: int) -> None:
+    from dphist_pipeline.confidential.doors import _noisy_winners
+
+    monkeypatch.setattr(noise, "geometric", lambda scale, size: np.full(size, noise.LARGEST_GEOMETRIC))
+    assert _noisy_winners([np.array([top - 1, top, top])], Fraction(1)).tolist() == [1]
+    beyond = [np.array([-(1 << 63), 0, (1 << 63) - 1]), np.array([0, -(1 << 63)])]
+    assert _noisy_winners(beyond, Fraction(1)).tolist() == [2, 0]
 
 
 def test_a_choice_spends_its_budget_once() -> None:
     budget = Budget(Fraction(1), "cuts")
-    doors().choose([FIRST], own_counts, [3], 1, budget)
+    doors().choose([FIRST], OwnCounts(), budget)
     assert budget.charges == (("cuts", Fraction(1)),)
     with pytest.raises(BudgetMisuse):
-        doors().choose([FIRST], own_counts, [3], 1, budget)
+        doors().choose([FIRST], OwnCounts(), budget)
 
 
 def test_a_tree_charges_every_level_and_draws_one_number_a_node() -> None:

@@ -22,6 +22,7 @@ from recorded_words import RecordedWords
 from dphist_pipeline import random_words
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.confidential.doors import DoorMisuse, PrivateCounts
+from dphist_pipeline.confidential.scores import CutByBalance
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
 
@@ -224,7 +225,7 @@ DOORS: dict[str, Callable[[PrivateCounts, Budget], object]] = {
     "noisy_sums": lambda counts, budget: counts.noisy_sums(GROUPS, budget),
     "noisy_tree": lambda counts, budget: counts.noisy_tree([GROUPS], budget),
     "noisy_contrasts": PrivateCounts.noisy_contrasts,
-    "choose": lambda counts, budget: counts.choose([np.arange(2)], lambda cells: cells, [2], 1, budget),
+    "choose": lambda counts, budget: counts.choose([np.arange(3)], CutByBalance(), budget),
 }
 
 
@@ -272,7 +273,8 @@ def test_a_door_charges_its_step(door: str) -> None:
 
 @pytest.mark.parametrize("door", DOORS)
 def test_a_scale_beyond_ten_million_is_refused_before_anything_is_spent(door: str) -> None:
-    least = Fraction(4 if door == "noisy_contrasts" else 1, 10**6)  # six cells are halved three times
+    reach = {"noisy_contrasts": 4, "choose": 2}  # six cells are halved three times; a choice compares two scores
+    least = Fraction(reach.get(door, 1), 10**6)
     budget = Budget(least)
     DOORS[door](behind_doors(sensitivity=10), Budget(least))
     with pytest.raises(DoorMisuse, match="10\\^7"):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 from spec_scenario import AGE, BASE, VALID, WARD, refusal, spec
 
@@ -128,6 +130,52 @@ def test_parsing_an_epsilon_on_its_own_refuses_by_name() -> None:
         parse_epsilon(-1)
     with pytest.raises(EpsilonError, match="epsilon must be a number"):
         parse_epsilon("abc")
+
+
+@pytest.mark.parametrize(
+    ("value", "epsilon"),
+    [
+        (np.float64(0.5), "1/2"),
+        (np.float64(0.1), "1/10"),
+        (np.float32(0.5), "1/2"),
+        (np.float16(0.1), "0.0999755859375"),
+        (np.longdouble(0.5), "1/2"),
+        (np.int64(2), "2"),
+        (np.uint8(3), "3"),
+        (Decimal("0.1"), "1/10"),
+        (Decimal("1E-3"), "1/1000"),
+        (Fraction(1, 3), "1/3"),
+    ],
+    ids=repr,
+)
+def test_numbers_of_numpy_and_decimals_are_read_by_what_they_hold(value: object, epsilon: str) -> None:
+    read = parse_epsilon(value)
+    assert read == Fraction(epsilon)
+    assert type(read.numerator) is type(read.denominator) is int
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (np.float32(0.1), 'more than 15 digits.*"0.10000000149011612"'),
+        (np.longdouble("0.1"), "more digits than a double keeps"),
+        (np.float64("nan"), "finite number, not nan"),
+        (np.float32("inf"), "finite number, not inf"),
+        (np.int64(51), "between 10.-6 and 50, not"),
+        (np.bool_(True), "must be a number"),
+        (np.array([0.5]), "must be a number"),
+        (np.complex128(1), "must be a number"),
+        (True, "must be a number such as 0.5"),
+        (Decimal("NaN"), "must be a number"),
+        (Decimal("Infinity"), "must be a number"),
+        (Decimal("1E-999999999"), "must be a number|between"),
+        (None, "must be a number"),
+    ],
+    ids=repr,
+)
+def test_numbers_that_no_release_should_spend_are_refused_clearly(value: object, problem: str) -> None:
+    with pytest.raises(EpsilonError, match=problem):
+        parse_epsilon(value)
 
 
 @pytest.mark.parametrize("field", ["release", "account"])

@@ -1,0 +1,230 @@
+"""The questions that doors answer: a closed set of frozen classes, each with its sensitivity beside its proof.
+
+Let x and x' be the counts of neighbours: ||x - x'||_1 <= Δ, whatever the records are (bounding keeps at most so many
+rows of a unit, and what it keeps depends on that unit alone). Exact counts, and sums of them, are cut off at ±2^52,
+which brings two sets of counts no further apart. A question computes whole numbers from them, and `sensitivity(delta)`
+is how far these move, all together, for counts at L1 distance `delta`. The doors add discrete Laplace noise of scale
+s = sensitivity(Δ)/ε to each number: the probability of an output then changes by at most the factor exp(1/s) for each
+step by which a number moves, in all by at most exp(sensitivity(delta)/s) = exp(ε·delta/Δ) <= e^ε. `Choice` has other
+noise and its own proof.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.confidential.plain_values import DoorMisuse, whole_numbers
+from dphist_pipeline.confidential.scores import Score, own_copy
+
+Numbers = NDArray[np.int64]
+
+LARGEST_COUNT = 1 << 52
+HALF_BITS = 26
+
+
+class Question(ABC):
+    """What a door computes from exact counts, and how far that moves.
+
+    Attributes:
+        door: its name in the journal.
+    """
+
+    __slots__ = ()
+    door: ClassVar[str]
+
+    @abstractmethod
+    def sensitivity(self, delta: int) -> int:
+        """How far the noise must reach for counts at L1 distance `delta`: proved in each class."""
+
+    @property
+    def digest(self) -> str:
+        """Of the groups that are asked for, which the journal keeps; empty where the domain says all."""
+        return ""
+
+
+class Linear(Question):
+    """Whole numbers that are sums and differences of counts."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def answers(self, exact: Numbers) -> Numbers:
+        """The exact numbers, each within ±2^52, from exact counts within ±2^52."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cells(Linear):
+    """Every cell."""
+
+    door: ClassVar[str] = "noisy_cells"
+
+    def sensitivity(self, delta: int) -> int:
+        """`delta`: the answers are the counts."""
+        return delta
+
+    def answers(self, exact: Numbers) -> Numbers:
+        """The counts."""
+        return exact
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums(Linear):
+    """The sum of every group of a partition of the cells; each has one draw, which its cells share.
+
+    Attributes:
+        groups: group number of every cell, from 0 with none left out; kept in the order of the cells.
+        shape: of the domain.
+    """
+
+    groups: Numbers
+    shape: tuple[int, ...]
+    door: ClassVar[str] = "noisy_sums"
+
+    def __post_init__(self) -> None:
+        numbers = whole_numbers(self.groups, "groups")
+        if numbers.shape != self.shape:
+            raise DoorMisuse("groups must give every cell of the domain one whole group number")
+        # A number as large as the number of cells leaves another one out; bincount would count up to it.
+        if numbers.min() < 0 or numbers.max() >= numbers.size or not np.bincount(numbers.ravel()).all():
+            raise DoorMisuse("groups must be numbered from 0 with none left out")
+        object.__setattr__(self, "groups", numbers.ravel())
+
+    def sensitivity(self, delta: int) -> int:
+        """`delta`: every cell is in one group, so the sums move together by at most what the cells do."""
+        return delta
+
+    @property
+    def sizes(self) -> Numbers:
+        """How many cells each group has."""
+        return np.bincount(self.groups).astype(np.int64)
+
+    @property
+    def digest(self) -> str:
+        """Of the group numbers in the order of the cells."""
+        return hashlib.sha256(self.groups.tobytes()).hexdigest()
+
+    def answers(self, exact: Numbers) -> Numbers:
+        """The sums, exactly, cut off at ±2^52.
+
+        Halves of 26 bits are summed apart: float64 weights hold sums below 2^53 exactly, up to 2^26 cells.
+        """
+        high = np.bincount(self.groups, weights=(exact >> HALF_BITS).astype(np.float64)).astype(np.int64)
+        low = np.bincount(self.groups, weights=(exact & ((1 << HALF_BITS) - 1)).astype(np.float64)).astype(np.int64)
+        room = LARGEST_COUNT >> HALF_BITS
+        sums = (np.clip(high, -2 * room, 2 * room) << HALF_BITS) + low
+        return sums.clip(-LARGEST_COUNT, LARGEST_COUNT)
+
+
+@dataclass(frozen=True, slots=True)
+class Contrasts(Linear):
+    """The total of the line of cells, and left half minus right half of the line, of each half, … down to pairs.
+
+    Halves are those of the line in C order of the domain, padded to a power of two with cells known to be 0; halves of
+    padding alone are left out.
+
+    Attributes:
+        cells: of the domain.
+    """
+
+    cells: int
+    door: ClassVar[str] = "noisy_contrasts"
+
+    @property
+    def halvings(self) -> int:
+        """How often the line is halved, h."""
+        return (self.cells - 1).bit_length()
+
+    @property
+    def sizes(self) -> list[int]:
+        """How many contrasts each level has, from the top."""
+        return [-(-self.cells >> level) for level in range(self.halvings, 0, -1)]
+
+    def sensitivity(self, delta: int) -> int:
+        """(1 + h)·delta: a cell is in one half a level, so the sums of a level, and with them its differences, move
+        together by at most `delta`; there are h levels of differences, and the total.
+        """
+        return (1 + self.halvings) * delta
+
+    def answers(self, exact: Numbers) -> Numbers:
+        """The total, then for each level from the top the left halves minus the right ones, all cut off at ±2^52.
+
+        Sums are cut off on every level: that brings the counts of neighbours no further apart.
+        """
+        sums, found = exact, []
+        while sums.size > 1:
+            left, right = np.append(sums, np.zeros(sums.size % 2, dtype=np.int64)).reshape(-1, 2).T
+            found.append((left - right).clip(-LARGEST_COUNT, LARGEST_COUNT))
+            sums = (left + right).clip(-LARGEST_COUNT, LARGEST_COUNT)
+        return np.concatenate([sums, *reversed(found)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice(Question):
+    """For each of disjoint groups of cells, the candidate with the largest score plus noise, ties to the first.
+
+    Noise is geometric, M = 0, 1, 2, … with P(M >= k) = exp(-k/s), of scale s = 2·c·Δ/ε, c the constant of the score.
+
+    Why e^ε covers it. A score reads its own group alone and moves by at most c·d_g, d_g = ||x_g - x'_g||_1. Hold the
+    noise of the other candidates: candidate r wins if its noise reaches a whole number that moves by at most 2·c·d_g,
+    what the best of the others gains and what r loses. P(M >= k) falls by exp(-1/s) a step, so the probability that r
+    wins changes by at most the factor exp(2·c·d_g/s) = exp(ε·d_g/Δ). Groups are disjoint, so the d_g sum to at most
+    ||x - x'||_1 <= Δ, and over all groups the factor is at most e^ε. (A constant that holds for a neighbour, and not
+    times d_g, would not do: one unit may have rows in several groups.)
+
+    Attributes:
+        groups: cell numbers of each group, in C order of the domain, no cell in two of them.
+        score: of the closed set.
+        cells: of the domain.
+        candidates: how many each group has, at least 2; the score says so, from the size of the group.
+    """
+
+    groups: Sequence[Numbers]
+    score: Score
+    cells: int
+    candidates: tuple[int, ...] = field(init=False)
+    door: ClassVar[str] = "choose"
+
+    def __post_init__(self) -> None:
+        score = own_copy(self.score)
+        if type(self.groups) not in (list, tuple) or not self.groups:
+            raise DoorMisuse("the groups of a choice must be a list or tuple of arrays, at least one")
+        groups = tuple(whole_numbers(group, "a group of a choice") for group in self.groups)
+        if any(group.ndim != 1 or group.size == 0 for group in groups):
+            raise DoorMisuse("a group of a choice must be a line of cell numbers")
+        cells = np.concatenate(groups)
+        if cells.min() < 0 or cells.max() >= self.cells or np.bincount(cells).max() > 1:
+            raise DoorMisuse("the groups of a choice must hold cells of the domain, none of them twice")
+        candidates = tuple(score.candidates(group.size) for group in groups)
+        if min(candidates) < 2 or score.constant < 1:
+            raise DoorMisuse("a choice needs at least two candidates for every group, and a constant of at least 1")
+        for name, value in (("score", score), ("groups", groups), ("candidates", candidates)):
+            object.__setattr__(self, name, value)
+
+    def sensitivity(self, delta: int) -> int:
+        """2·c·delta: proved above."""
+        return self.score.sensitivity(delta)
+
+    @property
+    def digest(self) -> str:
+        """Of how many candidates each group has, and of the cells of each group, which end with -1."""
+        asked = [np.array(self.candidates, dtype=np.int64), *(np.append(group, -1) for group in self.groups)]
+        return hashlib.sha256(np.concatenate(asked).astype("<i8").tobytes()).hexdigest()
+
+    def scores(self, exact: Numbers) -> list[Numbers]:
+        """The scores of the candidates of each group."""
+        scores = [self.score.scores(exact[group]) for group in self.groups]
+        if any(part.dtype != np.int64 for part in scores):
+            raise DoorMisuse("scores must be int64: floating-point sums move by more than their sensitivity")
+        if [part.shape for part in scores] != [(many,) for many in self.candidates]:
+            raise DoorMisuse("a score must give one whole number for every declared candidate")
+        return scores
+
+
+QUESTIONS: tuple[type[Question], ...] = (Cells, Sums, Contrasts, Choice)

@@ -1,0 +1,80 @@
+"""Journals of released tables stay readable: mechanisms ask the same questions, and get the same answers, as before.
+
+For each mechanism, `door_questions.json` holds digests of all its questions (step, door, epsilon, scale, partition) and
+of the whole numbers that doors answered, with noise made from recorded words. A question that changes makes the journal
+of an unfinished release unreadable: change the file only together with a decision about such releases.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from recorded_words import RecordedWords
+
+from dphist_pipeline import mechanisms
+from dphist_pipeline.confidential import noise
+from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.domain import Domain
+from dphist_pipeline.estimates.budget import Budget
+
+RECORDED = json.loads(Path(__file__).with_name("door_questions.json").read_text(encoding="utf-8"))
+LINES, CUBE = [(7,), (12,)], (3, 4)
+SETTINGS = [
+    *[(name, {}) for name in mechanisms.names()],
+    ("dphr", {"order": "exponential"}),
+    ("ihp", {"centre": "mean", "depth": 3}),
+    ("kd_hierarchy", {"depth": 3}),
+    ("p_hpartition", {"centre": "mean", "depth": 2}),
+    ("p_hpartition", {"depth": 3}),
+    ("structure_first", {"buckets": 4}),
+    ("structure_first", {"buckets": 3, "score": "squared", "count_ceiling": 9}),
+]
+ONE_AXIS = {"cnfg", "ihp", "noise_first", "p_hpartition", "privelet", "structure_first"}
+CASES = [
+    (name, settings, shape)
+    for name, settings in SETTINGS
+    for shape in (LINES if name in ONE_AXIS else [LINES[0], CUBE])
+]
+
+
+class Kept:
+    """A journal that draws, and keeps every question and answer."""
+
+    def __init__(self) -> None:
+        self.questions: list[tuple[str, dict[str, str]]] = []
+        self.answers: list[list[int]] = []
+
+    def answer(self, step, question, draw):
+        self.questions.append((step, dict(question)))
+        drawn = draw()
+        self.answers.append(drawn.tolist())
+        return drawn
+
+
+def digests(name: str, settings: dict[str, object], shape: tuple[int, ...]) -> dict[str, str]:
+    journal, cells = Kept(), int(np.prod(shape))
+    exact = np.arange(cells, dtype=np.int64) ** 2 % 23 * 5
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(noise, "random_words", RecordedWords())
+        counts = PrivateCounts(Domain.from_shape(shape), 2, lambda: exact, journal)
+        mechanisms.build(name, settings).release(counts, Budget(Fraction(3)))
+    kept = {"questions": journal.questions, "answers": journal.answers}
+    return {key: hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest() for key, value in kept.items()}
+
+
+def key(name: str, settings: dict[str, object], shape: tuple[int, ...]) -> str:
+    return f"{name} {json.dumps(settings)} {list(shape)}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_mechanism_asks_and_is_answered_as_recorded(case) -> None:
+    assert digests(*case) == RECORDED[key(*case)]
+
+
+def test_every_recorded_case_is_checked() -> None:
+    assert set(RECORDED) == {key(*case) for case in CASES}

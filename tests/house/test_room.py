@@ -1,0 +1,122 @@
+"""What may run on exact counts, by name; and that files of mechanisms use nothing else of the room.
+
+Whoever adds a class to a closed set changes a list here, too, and a reviewer asks for its proof.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from dphist_pipeline import mechanisms
+from dphist_pipeline.confidential import questions, scores
+
+ROOM = "dphist_pipeline.confidential"
+SCORES = ["CutByBalance", "CutByDeviations", "LastStartByDeviations", "LastStartBySquares", "NextByNearness"]
+QUESTIONS = ["Cells", "Choice", "Contrasts", "Sums"]
+# A mechanism may name these of the room.
+ALLOWED = {f"{ROOM}.doors": {"PrivateCounts"}, f"{ROOM}.scores": {*SCORES, "Score", "Centre"}}
+FILES = sorted(Path(mechanisms.__file__).parent.glob("*.py"))
+# Ways to look into other objects, or to change them, that no mechanism needs.
+TOO_DEEP = {
+    *("setattr", "delattr", "__setattr__", "vars", "globals", "gc", "ctypes"),
+    *("_getframe", "__dict__", "__closure__", "__globals__"),
+}
+
+
+def defined_in(module: object, above: type) -> list[str]:
+    """Every class of a module below another one that can be made: has no abstract method left."""
+    found = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, above)]
+    return sorted(kind.__name__ for kind in found if not getattr(kind, "__abstractmethods__", None))
+
+
+def test_the_closed_set_of_scores_is_this_and_holds_every_class_of_its_file() -> None:
+    assert sorted(kind.__name__ for kind in scores.SCORES) == SCORES == defined_in(scores, scores.Score)
+
+
+def test_the_closed_set_of_questions_is_this_and_holds_every_class_of_its_file() -> None:
+    assert sorted(kind.__name__ for kind in questions.QUESTIONS) == QUESTIONS
+    assert defined_in(questions, questions.Question) == QUESTIONS
+
+
+@pytest.mark.parametrize("kind", [*scores.SCORES, *questions.QUESTIONS], ids=lambda kind: kind.__name__)
+def test_every_class_is_frozen_without_a_dict_and_gives_its_sensitivity_with_a_reason(kind: type) -> None:
+    assert kind.__dataclass_params__.frozen and "__dict__" not in dir(object.__new__(kind))
+    assert kind.__doc__
+    if issubclass(kind, scores.Score):
+        assert "Constant" in kind.__doc__
+    else:
+        assert kind.sensitivity.__doc__ and (": " in kind.sensitivity.__doc__)
+
+
+def used_of_the_room(tree: ast.AST) -> list[str]:
+    """What a file imports of the room beyond what it may; the room itself and its modules, too."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [name.name for name in node.names if name.name.startswith(ROOM)]
+        elif isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").startswith(ROOM)):
+            allowed = ALLOWED.get(node.module or "", set())
+            found += [f"{node.module}.{name.name}" for name in node.names if name.name not in allowed]
+        elif isinstance(node, ast.ImportFrom) and node.module == "dphist_pipeline":
+            found += [name.name for name in node.names if name.name == "confidential"]
+    return found
+
+
+def reaching_too_deep(tree: ast.AST) -> list[str]:
+    """Attributes that a file sets on other objects, and names by which it would look into them."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            found.append(ast.unparse(node))
+        name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None)
+        if name in TOO_DEEP or (isinstance(name, str) and name.startswith("_PrivateCounts")):
+            found.append(ast.unparse(node))
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found += [one.name for one in node.names if one.name.partition(".")[0] in TOO_DEEP]
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_mechanism_names_of_the_room_only_doors_and_scores(path: Path) -> None:
+    assert used_of_the_room(ast.parse(path.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.name != "__init__.py"], ids=lambda path: path.name)
+def test_a_mechanism_changes_no_other_object_and_looks_into_none(path: Path) -> None:
+    assert reaching_too_deep(ast.parse(path.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import dphist_pipeline.confidential.noise",
+        "from dphist_pipeline import confidential",
+        "from dphist_pipeline.confidential import scores",
+        "from dphist_pipeline.confidential.doors import _noisy",
+        "from dphist_pipeline.confidential.scores import SCORES",
+        "from dphist_pipeline.confidential.questions import Sums",
+        "from ..confidential.doors import noise",
+    ],
+)
+def test_another_import_of_the_room_would_be_noticed(line: str) -> None:
+    assert used_of_the_room(ast.parse(line))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "counts._PrivateCounts__exact()",
+        "CutByBalance.scores = spy",
+        "absolute_deviation.deviations = spy",
+        "setattr(CutByBalance, 'scores', spy)",
+        "budget.epsilon = 50",
+        "object.__setattr__(score, 'price', spy)",
+        "import gc",
+        "sys._getframe()",
+    ],
+)
+def test_a_look_behind_the_doors_would_be_noticed(line: str) -> None:
+    assert reaching_too_deep(ast.parse(line))

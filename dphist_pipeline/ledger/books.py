@@ -253,7 +253,7 @@ class Books:
             if first.number in self.permissions.allowed:
                 made = self.permissions.allowed[first.number]
                 by = (*made.by, *self.permissions.signers(entry))
-                self.permissions.allowed[first.number] = replace(made, by=by)
+                self.permissions.allowed[first.number] = self.permissions.ever[first.number] = replace(made, by=by)
 
     def _post_adopted(self, entry: Entry, facts: Mapping[str, Any]) -> None:
         self.generation, self.adopted_at, self.started_by = facts["generation"], entry.number, entry.hash

@@ -67,7 +67,7 @@ class OpenedLedger:
         with self._file.transaction("read") as connection:
             found = _some(connection, sa.or_(_columns.number.in_(charge.allowed), _columns.kind == "countersigned"))
             books = gather(self._file.where, found)
-        return [books.permissions.allowed[number] for number in charge.allowed]
+        return [books.permissions.ever[number] for number in charge.allowed]
 
     def sources(self) -> list[Decision]:
         """Every source that any account may read."""

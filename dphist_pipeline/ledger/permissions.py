@@ -29,10 +29,11 @@ _WAITING = frozenset({"raised", "allowed", "disallowed"})
 
 @dataclass
 class Permissions:
-    """Operators by public key, decisions by the number of their entry."""
+    """Operators by public key, decisions by the number of their entry: those in force, and all that ever were."""
 
     operators: dict[str, str] = field(default_factory=dict)
     allowed: dict[int, Decision] = field(default_factory=dict)
+    ever: dict[int, Decision] = field(default_factory=dict)
     waiting: dict[int, Entry] = field(default_factory=dict)
     two_signatures: set[str] = field(default_factory=set)
     _by: dict[int, str] = field(default_factory=dict)
@@ -129,7 +130,7 @@ class Permissions:
     def post_allowed(self, entry: Entry, facts: Mapping[str, Any], by: tuple[str, ...]) -> None:
         """Adds what is allowed from here on."""
         made = decision_of(entry.number, entry.hash, str(entry.account), facts, entry.made_at, by)
-        self.allowed[entry.number] = made
+        self.allowed[entry.number] = self.ever[entry.number] = made
 
     def _source(self, account: str, asked: SourceReading) -> Decision:
         decisions = [of for of in self.of(account) if of.reading is not None]

@@ -1,0 +1,285 @@
+"""What operators decide: signed, chained, by one person or two; and what a charge must show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from ledger_scenario import HEALTH, WEEKLY, path, raw, set_clock, url_of, week
+
+from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
+from dphist_pipeline.ledger.errors import (
+    ChargeLost,
+    DecisionUnknown,
+    KeyForeign,
+    KeyKnown,
+    LedgerAltered,
+    NotAllowed,
+    OperatorKeyUnusable,
+    Overspend,
+    ReasonMissing,
+    SignedAlready,
+    SourceOfAnother,
+)
+from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.ledger.report import report
+from dphist_pipeline.ledger.signing import Operator
+from dphist_pipeline.ledger.witness import WitnessedCharge
+
+__all__ = ["path"]
+
+ANN, BEN, EVE = (Operator(name, Ed25519PrivateKey.generate()) for name in ("ann", "ben", "eve"))
+ADMISSIONS = SourceReading("data/*.csv", "/office/data", "csv", unit=("patient_id",))
+ASKED = replace(WEEKLY, source=ADMISSIONS)
+QUERY = {"query": {"sha256": "ab" * 32, "name": "joined.sql"}}
+
+
+@pytest.fixture
+def ledger(path: Path) -> Iterator[Ledger]:
+    made = Ledger.create(url_of(path), ANN)
+    made.open_account(HEALTH, ANN, ADMISSIONS)
+    yield made
+    made.close()
+
+
+def reopened(made: Ledger) -> Ledger:
+    """The same ledger, with every signature and rule checked again."""
+    return Ledger.open(url_of(made.path), made.id)
+
+
+def test_a_charge_names_the_decision_that_allows_it(ledger: Ledger) -> None:
+    charge = ledger.charge(ASKED)
+    (decision,) = ledger.decisions_of(charge)
+    assert charge.allowed == (decision.number,) and decision.reading == ADMISSIONS and decision.by == ("ann",)
+    assert reopened(ledger).charges("weekly", "2026-03-02") == [charge]
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"csv_quote": "'"}, 'csv_quote is nothing there, "\'" here'),
+        ({"csv_delimiter": ";"}, "csv_delimiter"),
+        ({"hive": True}, "hive"),
+        ({"decimal_comma": True}, "decimal_comma"),
+        ({"unit_normalise": ("lower",)}, "unit_normalise is nothing there, lower here"),
+        ({"unit": ("visit",)}, "unit is patient_id there, visit here"),
+        ({"folder": "/elsewhere/data"}, "folder is as it was then there, elsewhere now here"),
+        ({"table": "main.t", "format": "duckdb"}, "table"),
+        ({"address": "data/../data/*.csv"}, "is not allowed for account 'health'; allowed are data/*.csv"),
+    ],
+)
+def test_another_reading_of_an_allowed_source_is_refused_with_the_command(
+    ledger: Ledger, changes: dict[str, object], says: str
+) -> None:
+    asked = replace(ASKED, source=replace(ADMISSIONS, **changes))  # type: ignore[arg-type]
+    for ask in (ledger.check, ledger.charge, ledger.allowed):
+        with pytest.raises(NotAllowed) as refused:
+            ask(asked)
+        assert says in str(refused.value) and "dphist ledger allow health --source" in str(refused.value)
+        assert "/office" not in str(refused.value) and "/elsewhere" not in str(refused.value)
+    assert [entry.kind for entry in ledger.entries()] == ["created", "opened", "allowed"]
+
+
+def test_a_charge_that_names_no_source_is_refused_where_operators_decide(ledger: Ledger) -> None:
+    with pytest.raises(ValueError, match="no source"):
+        ledger.charge(WEEKLY)
+
+
+def test_what_a_unit_holds_is_no_difference_between_a_spec_and_a_decision(ledger: Ledger) -> None:
+    known = replace(ADMISSIONS, address="more/*.csv", unit_kinds=("text",))
+    ledger.allow("health", {"source": known.facts()}, ANN)
+    (decision,) = ledger.allowed(replace(ASKED, source=replace(known, unit_kinds=())))
+    assert decision.reading == known
+
+
+def test_a_query_is_allowed_by_its_digest_and_a_reason(ledger: Ledger) -> None:
+    asked = replace(ASKED, query="ab" * 32, query_name="joined.sql", query_because="line 2: a join")
+    with pytest.raises(NotAllowed, match="line 2: a join") as refused:
+        ledger.charge(asked)
+    assert "dphist ledger allow health --query joined.sql --reason TEXT" in str(refused.value)
+    with pytest.raises(ReasonMissing):
+        ledger.allow("health", QUERY, ANN)
+    ledger.allow("health", QUERY, ANN, "joins wards, a row a visit")
+    assert len(ledger.charge(asked).allowed) == 2
+    with pytest.raises(NotAllowed):
+        ledger.charge(replace(week(9), source=ADMISSIONS, query="cd" * 32, query_name="joined.sql"))
+
+
+def test_the_same_decision_again_changes_nothing(ledger: Ledger) -> None:
+    before = ledger.entries()
+    assert ledger.allow("health", {"source": ADMISSIONS.facts()}, ANN) == ledger.decisions("health")[0]
+    assert ledger.entries() == before
+
+
+def test_what_is_taken_back_is_read_no_more(ledger: Ledger) -> None:
+    charge = ledger.charge(ASKED)
+    number = ledger.decisions("health")[0].number
+    ledger.disallow(number, "wrong folder", ANN)
+    assert ledger.charge(ASKED) == charge, "what was charged stays so, and replays"
+    for ask in (lambda: ledger.charge(replace(week(9), source=ADMISSIONS)), lambda: ledger.allowed(ASKED)):
+        with pytest.raises(NotAllowed):
+            ask()
+    assert [decision.number for decision in ledger.decisions_of(charge)] == [number]
+    with pytest.raises(DecisionUnknown):
+        ledger.disallow(number, "again", ANN)
+    reopened(ledger)
+
+
+def test_a_source_belongs_to_one_account_unless_sharing_is_decided(ledger: Ledger) -> None:
+    other = replace(HEALTH, name="other", total=Fraction(4))
+    with pytest.raises(SourceOfAnother, match="--also-of health"):
+        ledger.open_account(other, ANN, replace(ADMISSIONS, csv_quote="'"))
+    ledger.open_account(other, ANN, ADMISSIONS, ["health"])
+    ledger.charge(ASKED)
+    (shared,) = ledger.statement("other").shared
+    assert (shared.account.name, shared.spent) == ("health", Fraction(1, 2))
+    assert [of.account.name for of in ledger.statement("health").shared] == ["other"]
+
+
+def test_nobody_without_a_known_key_decides_anything(ledger: Ledger) -> None:
+    before = ledger.entries()
+    for decide in (
+        lambda: ledger.open_account(replace(HEALTH, name="own"), EVE, ADMISSIONS),
+        lambda: ledger.allow("health", QUERY, EVE, "mine"),
+        lambda: ledger.raise_total("health", Fraction(99), "mine", EVE),
+        lambda: ledger.disallow(3, "mine", EVE),
+        lambda: ledger.add_key("eve", EVE.public, EVE),
+        lambda: ledger.adopt("mine", [], {}, EVE),
+        lambda: ledger.raise_total("health", Fraction(99), "unsigned"),
+        lambda: ledger.open_account(replace(HEALTH, name="own")),
+    ):
+        with pytest.raises(KeyForeign):
+            decide()
+    assert ledger.entries() == before
+
+
+@pytest.mark.parametrize("forge", ["unsigned", "of another entry", "of another key"])
+def test_a_decision_written_past_our_code_is_no_decision(ledger: Ledger, path: Path, forge: str) -> None:
+    from dphist_pipeline.canonical_json import canonical_json
+    from dphist_pipeline.ledger.entries import seal
+
+    last = ledger.entries()[-1]
+    facts = {"query": QUERY["query"], "reason": "mine", "year": last.facts["year"]}
+    made = replace(
+        last, number=last.number + 1, previous_hash=last.hash, body=canonical_json(facts), hash="", kind="allowed"
+    )
+    if forge == "of another entry":
+        made = replace(made, body=canonical_json({**facts, "signed": last.facts["signed"]}))
+    elif forge == "of another key":
+        made = EVE.signed(made)
+    made = replace(made, hash=seal(made))
+    columns = ", ".join(vars(made))
+    values = ", ".join("NULL" if value is None else repr(value) for value in vars(made).values())
+    raw(path, f"INSERT INTO ledger_entry ({columns}) VALUES ({values})")
+    with pytest.raises(LedgerAltered, match="signature"):
+        reopened(ledger)
+    with pytest.raises(LedgerAltered, match="signature"):
+        ledger.charge(replace(ASKED, query="ab" * 32, query_name="joined.sql"))
+
+
+def test_a_second_operator_is_added_by_the_first(ledger: Ledger) -> None:
+    ledger.add_key("ben", BEN.public, ANN)
+    with pytest.raises(KeyKnown, match="ben"):
+        ledger.add_key("ben again", BEN.public, ANN)
+    ledger.allow("health", QUERY, BEN, "joins wards")
+    assert ledger.decisions("health")[-1].by == ("ben",)
+    assert list(reopened(ledger).operators().values()) == ["ann", "ben"]
+
+
+def test_an_account_may_ask_for_two_signatures(ledger: Ledger) -> None:
+    ledger.add_key("ben", BEN.public, ANN)
+    twice = replace(HEALTH, name="twice", signatures=2)
+    reading = replace(ADMISSIONS, address="own/*.csv", folder="/office/own")
+    ledger.open_account(twice, ANN, reading)
+    asked = replace(ASKED, account="twice", source=reading)
+    assert ledger.decisions("twice") == []
+    with pytest.raises(NotAllowed):
+        ledger.charge(asked)
+    (number,) = ledger.statement("twice").waiting
+    with pytest.raises(SignedAlready):
+        ledger.countersign(number, ANN)
+    with pytest.raises(KeyForeign):
+        ledger.countersign(number, EVE)
+    ledger.countersign(number, BEN)
+    assert ledger.charge(asked).allowed == (number,)
+    assert ledger.decisions("twice")[0].by == ("ann", "ben")
+    ledger.raise_total("twice", Fraction(40), "more weeks", BEN)
+    assert ledger.account("twice").total == 26
+    ledger.countersign(ledger.statement("twice").waiting[0], ANN)
+    assert reopened(ledger).account("twice").total == 40 and ledger.statement("twice").waiting == []
+
+
+def test_folders_of_code_lists_are_for_all_accounts(ledger: Ledger) -> None:
+    made = ledger.allow(EVERYWHERE, {"code_lists": {"name": "codes", "folder": "/office/codes"}}, ANN)
+    assert made is not None and [of.folder for of in reopened(ledger).decisions(EVERYWHERE)] == ["/office/codes"]
+    assert made not in ledger.decisions("health")
+
+
+def test_two_copies_of_a_ledger_never_make_the_same_charge(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_clock(monkeypatch, 2026)
+    copy = ledger.path.with_name("copy.sqlite")
+    copy.write_bytes(ledger.path.read_bytes())
+    assert ledger.charge(ASKED).hash != Ledger.open(url_of(copy), ledger.id).charge(ASKED).hash
+
+
+def test_a_ledger_of_an_earlier_version_allows_nothing_until_somebody_decides(path: Path) -> None:
+    old = Ledger.create(url_of(path))
+    old.open_account(HEALTH)
+    charged = old.charge(WEEKLY)
+    with pytest.raises(NotAllowed, match="nothing is allowed yet"):
+        old.charge(replace(week(9), source=ADMISSIONS))
+    assert old.charge(ASKED) == charged, "what was charged before is joined, and replays for nothing"
+    old.allow("health", {"source": ADMISSIONS.facts()}, ANN)
+    assert old.charge(replace(week(9), source=ADMISSIONS)).allowed
+    with pytest.raises(KeyForeign):
+        old.allow("health", QUERY, EVE, "mine")
+    assert [entry.kind for entry in reopened(old).entries()][-3:] == ["keyed", "allowed", "charged"]
+
+
+def lost(period: str = "2026-03-09", epsilon: Fraction = Fraction(25)) -> WitnessedCharge:
+    return WitnessedCharge(9, "f" * 64, "health", "weekly", period, 1, epsilon, 2026)
+
+
+def test_what_an_adoption_carries_over_is_spent_and_never_drawn_again(ledger: Ledger) -> None:
+    first = ledger.charge(ASKED)
+    generation, started_by = ledger.adopt("ledger put back", [lost()], {"health": Fraction(1, 4)}, ANN)
+    assert (generation, started_by) == (2, ledger.entries()[-1].hash) and ledger.adopted_at() > first.number
+    again = replace(week(9), source=ADMISSIONS)
+    with pytest.raises(ChargeLost):
+        ledger.charge(again)
+    assert ledger.statement("health").spent == Fraction(1, 2) + 25 + Fraction(1, 4)
+    with pytest.raises(Overspend):
+        ledger.charge(replace(again, revision=2, reason="lost"))
+    ledger.require([("an audit of the lost ledger", 9, "f" * 64)])
+    assert [charge.hash for charge in reopened(ledger).witnessed()[2]] == [first.hash, "f" * 64]
+
+
+def test_a_key_that_cannot_be_used_says_where_it_was_looked_for(tmp_path: Path) -> None:
+    for content, says in ((None, "is not there"), (b"", "cannot be read"), (b"-----BEGIN X-----", "cannot be read")):
+        file = tmp_path / "key"
+        if content is not None:
+            file.write_bytes(content)
+        with pytest.raises(OperatorKeyUnusable, match=says) as refused:
+            Operator.load(file)
+        assert str(file) in str(refused.value) and "DPHIST_OPERATOR_KEY" in str(refused.value)
+    made = Operator.load_or_make(tmp_path / "new" / "key")
+    assert Operator.load(tmp_path / "new" / "key").public == made.public
+    assert (tmp_path / "new" / "key").stat().st_mode & 0o077 == 0
+
+
+def test_a_report_says_who_decided_what_and_what_became_of_charges(ledger: Ledger) -> None:
+    charge = ledger.charge(ASKED)
+    ledger.note(charge, "rejected", "too soon")
+    found = report(ledger)
+    (account,) = found["accounts"]
+    assert [(made["by"], made["did"]) for made in account["decisions"]] == [
+        ("ann", "opened the account"),
+        ("ann", "allowed a source"),
+    ]
+    (told,) = account["charges"]
+    assert (told["state"], told["notes"], told["epsilon"]) == ("rejected", ["rejected: too soon"], "0.5")
+    assert report(ledger, 1999)["accounts"][0]["charges"] == []

@@ -53,11 +53,11 @@ class ReleaseSpec(BaseModel):
     decimal_comma: Annotated[bool, PlainValidator(sources.decimal_comma)] = declared(
         digest=True, later=True, default=False
     )
+    privacy_unit: Annotated[PrivacyUnit, PlainValidator(sources.privacy_unit)] = declared(digest=True)
     trusted_sql: Flag = declared(digest=True, later=True, default=False)
     source_sql: Annotated[SqlFile | None, PlainValidator(sources.source_sql)] = declared(
         digest=True, later=True, default=None
     )
-    privacy_unit: Annotated[PrivacyUnit, PlainValidator(sources.privacy_unit)] = declared(digest=True)
     unit_normalise: Annotated[tuple[str, ...], PlainValidator(sources.unit_normalise)] = declared(
         digest=True, later=True, default=()
     )
@@ -172,6 +172,11 @@ class ReleaseSpec(BaseModel):
     def source_address(self) -> str:
         """Where the server of the source is, password and all: never to be shown or kept."""
         return sources.resolved(self.source)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What whoever checks the spec should know about its query, a sentence or two each."""
+        return sources.remarks(self.source_sql, self.trusted_sql, self.account)
 
     def build_mechanism(self) -> Mechanism:
         """The mechanism with its settings."""

@@ -25,6 +25,7 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.mechanisms import Mechanism, build, settings_of
 from dphist_pipeline.spec import checks, sources, words
 from dphist_pipeline.spec.axes import MOST_CELLS, AxisSpec, check_axes
+from dphist_pipeline.spec.code_list_files import Decided
 from dphist_pipeline.spec.digest import declared, digest_of
 from dphist_pipeline.spec.fields import Flag, one_of, whole
 from dphist_pipeline.spec.mistakes import located
@@ -99,12 +100,19 @@ class ReleaseSpec(BaseModel):
     _base: Path | None = PrivateAttr(default=None)
 
     @classmethod
-    def from_attributes(cls, attributes: Mapping[str, object], base: Path, where: str = "attributes") -> ReleaseSpec:
+    def from_attributes(
+        cls,
+        attributes: Mapping[str, object],
+        base: Path,
+        where: str = "attributes",
+        code_lists: Decided | None = None,
+    ) -> ReleaseSpec:
         """A spec from the mapping under `attributes`, with its templates resolved.
 
         Args:
             base: folder that relative paths start from.
             where: what messages call the mapping.
+            code_lists: gives the folders that an operator declared public; without it no code list is read.
 
         Raises:
             SpecError: with every mistake that was found.
@@ -112,7 +120,7 @@ class ReleaseSpec(BaseModel):
         if not isinstance(attributes, Mapping):
             raise SpecError([(where, f"must be a mapping with the fields of the release, not {shown(attributes)}")])
         try:
-            context = {"base": Path(base).resolve(), "source": attributes.get("source")}
+            context = {"base": Path(base).resolve(), "code_list_folders": code_lists}
             spec = cls.model_validate({as_key(key): value for key, value in attributes.items()}, context=context)
         except ValidationError as error:
             problems = [(place(where, at), what) for at, what in located(error, cls.model_fields)]

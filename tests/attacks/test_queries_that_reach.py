@@ -6,6 +6,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from attacked import spec
 
 from dphist_pipeline.spec.query_functions import ALLOWED, TABLE_FUNCTIONS
 from dphist_pipeline.spec.refusals import SpecError
@@ -299,14 +300,12 @@ def test_a_file_that_reads_as_a_query_is_one_only_if_it_is_called_so(tmp_path: P
 
 @pytest.mark.parametrize("trusted_sql", [True, False])
 def test_trusted_sql_grants_nothing(tmp_path: Path, trusted_sql: bool):
-    from source_scenario import spec
-
     (tmp_path / "q.sql").write_text("SELECT person,\nsum(age) OVER () AS age FROM source")
     made = spec(tmp_path, source_sql="q.sql", trusted_sql=trusted_sql)
     query = made.source_sql.query
     assert query.needs_decision == "line 2: a window function reads other rows" and query.trusted
     assert len(made.remarks) == 1 + trusted_sql
-    assert "dphist ledger allow tests --query q.sql --reason TEXT" in made.remarks[-1]
+    assert "dphist ledger allow health --query q.sql --reason TEXT" in made.remarks[-1]
     (tmp_path / "q.sql").write_text("SELECT person, TRY_CAST(age AS DOUBLE) AS age FROM source")
     made = spec(tmp_path, source_sql="q.sql", trusted_sql=trusted_sql)
     assert not made.source_sql.query.trusted and len(made.remarks) == trusted_sql

@@ -11,7 +11,7 @@ from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec.code_list_files import Decided
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.refusals import SpecError, place, shown
-from dphist_pipeline.spec.templates import resolve_templates
+from dphist_pipeline.spec.templates import resolve_templates, templates_around
 from dphist_pipeline.spec.yaml_rules import read_yaml
 
 COMPONENT = "dphist_pipeline.HistogramRelease"
@@ -132,10 +132,11 @@ def check_document(document: object, component: str, of_what: str = "release") -
         raise _no_spec(component, of_what)
     if kind != component and str(kind) in _OTHERS:
         raise SpecError([("type", _OTHERS[str(kind)])])
-    problems = [
+    problems = templates_around(document)
+    problems += [
         (place("", (key,)).lstrip("."), f"unknown field. {did_you_mean(str(key)[:60], _TOP_LEVEL)}")
         for key in document
-        if key not in _TOP_LEVEL
+        if key not in (*_TOP_LEVEL, "template_vars_module")
     ]
     if kind != component:
         problems.append(("type", f"must be {component}, not {shown(kind)}"))

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 
-from dphist_pipeline.spec.refusals import FromEnvironment, Location, shortened
+from dphist_pipeline.spec.refusals import FromEnvironment, Location, place, shortened
 
 _ENV = re.compile(r"\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}", re.ASCII)
 _TEMPLATE = re.compile(r"\{\{|\{%|\{#")
@@ -39,6 +39,27 @@ def resolve_templates(
         else:
             found += [((field, *at), _elsewhere(addresses)) for at in template_places(value)]
     return resolved, found
+
+
+def templates_around(document: Mapping[str, object]) -> list[tuple[str, str]]:
+    """What is wrong with a file around its attributes, where Dagster would resolve templates and publish them.
+
+    Args:
+        document: the whole file, as written.
+
+    Returns:
+        The place and message of every template, and of a module that would give others.
+    """
+    what = "holds a template; outside of `attributes` none is resolved, so write the value itself"
+    found = [
+        (place("", (key, *at)).lstrip("."), what)
+        for key, value in document.items()
+        if key != "attributes"
+        for at in template_places(value)
+    ]
+    if document.get("template_vars_module") is not None:
+        found.append(("template_vars_module", "has no use, since no template of it is resolved; remove it"))
+    return found
 
 
 def template_places(value: object) -> Iterator[Location]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dphist_pipeline import mechanisms as mechanisms
+    from dphist_pipeline.allowing import load_spec
     from dphist_pipeline.errors import DphistError
     from dphist_pipeline.estimates.estimate import Estimate
     from dphist_pipeline.integrations.dagster import HistogramRelease
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from dphist_pipeline.local.publication import count_reports, publish_collection
     from dphist_pipeline.pipeline import release, sanitize
     from dphist_pipeline.releases import Release
-    from dphist_pipeline.spec.loading import load_spec
     from dphist_pipeline.spec.model import ReleaseSpec
     from dphist_pipeline.store import Store
 
@@ -32,7 +32,7 @@ _HOMES = {
     "Store": "store",
     "count_reports": "local.publication",
     "load_collection": "local.collection",
-    "load_spec": "spec.loading",
+    "load_spec": "allowing",
     "publish_collection": "local.publication",
     "release": "pipeline",
     "sanitize": "pipeline",

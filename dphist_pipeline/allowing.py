@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -20,9 +21,11 @@ from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
 from dphist_pipeline.ledger.errors import SourceOfAnother
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.plans import folder_of, source_plan
-from dphist_pipeline.spec import sources
+from dphist_pipeline.spec import loading, sources
+from dphist_pipeline.spec.code_lists import CodeListFolders, Decided
+from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.templates import resolve_templates
-from dphist_pipeline.store import Store
+from dphist_pipeline.store import Store, StoreMissing, store_folder
 
 Value = TypeVar("Value")
 
@@ -60,10 +63,10 @@ def reading_of_options(
         decimal_comma: whether text numbers are written 3,5.
         unit_normalise: what text of a unit is brought into.
     """
-    resolved, problems = resolve_templates({"source": address})
+    resolved, problems = resolve_templates({"source": address}, ("source",))
     if problems:
         raise DecisionRefused("--source", problems[0][1])
-    found = _checked("--source", lambda: sources.source(resolved["source"]))  # type: ignore[index]
+    found = _checked("--source", lambda: sources.source(resolved["source"]))
     given: dict[str, Any] = {"source": found, "csv_delimiter": csv_delimiter, "csv_quote": csv_quote}
     given["privacy_unit"] = sources.privacy_unit(unit.split(","))
     info: Any = SimpleNamespace(data=given, context=None)
@@ -143,6 +146,39 @@ def query_of_file(file: Path) -> dict[str, Any]:
     else:
         return {"query": {"sha256": hashlib.sha256(content).hexdigest(), "name": str(file)}}
     raise DecisionRefused(f"query {file}", problem)
+
+
+def load_spec(path: Path | str, store: Store | Path | None = None) -> ReleaseSpec:
+    """The release spec in a YAML file, checked whole; no record is opened.
+
+    Args:
+        path: of the file.
+        store: whose ledger declares folders of code lists public; the one of the working folder when left out. Without
+            a store no code list is read.
+
+    Raises:
+        SpecError: with every mistake that was found, its place in the file and its mend.
+    """
+    return loading.load_spec(path, declared_code_lists(store))
+
+
+def declared_code_lists(store: Store | Path | None = None) -> Decided:
+    """What a ledger declares about code lists; asked for when a spec names one."""
+
+    @cache
+    def decided() -> CodeListFolders:
+        opened = store if isinstance(store, Store) else Store.open(store_folder(store))
+        ledger = opened.ledger()
+        folders = [Path(made.folder) for made in ledger.decisions(EVERYWHERE) if made.folder is not None]
+        return CodeListFolders(tuple(folders), is_confidential(opened, ledger.sources()))
+
+    def declared() -> CodeListFolders:
+        try:
+            return decided()
+        except StoreMissing:
+            return CodeListFolders((), lambda path: True)
+
+    return declared
 
 
 def is_confidential(store: Store, decisions: Iterable[Decision]) -> Callable[[Path], bool]:

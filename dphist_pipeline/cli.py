@@ -15,6 +15,7 @@ import typer
 from rich.markup import escape
 
 from dphist_pipeline import mechanisms as registry
+from dphist_pipeline.allowing import load_spec
 from dphist_pipeline.cli_answer import answer
 from dphist_pipeline.cli_compare import SeveralEpsilons, compare
 from dphist_pipeline.cli_decide import print_waiting, publish, reject, withdraw
@@ -29,7 +30,6 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import as_text
 from dphist_pipeline.ledger.signing import key_path
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.spec.loading import load_spec
 from dphist_pipeline.store import Store, store_folder
 from dphist_pipeline.terminal import (
     err,
@@ -110,7 +110,7 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """Checks a spec without opening any data, and says what a release of it would be."""
-    checked = load_spec(spec)
+    checked = load_spec(spec, store)
     if explain:
         from dphist_pipeline.explaining import explained, print_explained
 
@@ -132,6 +132,7 @@ def check(
         "account": checked.account,
         "period": checked.period,
         "digest": checked.digest,
+        **({"remarks": checked.remarks} if checked.remarks else {}),
     }
     if as_json:
         print_json(facts)
@@ -147,6 +148,8 @@ def check(
             "account": checked.account,
         }
     )
+    for remark in checked.remarks:
+        out.print(escape(remark))
 
 
 @app.command()
@@ -173,7 +176,7 @@ def release(
     """
     if revise != bool(reason.strip()):
         raise typer.BadParameter("a revision is charged anew: give --revise and --reason TEXT together")
-    checked = load_spec(spec)
+    checked = load_spec(spec, store)
     opened = Store.open(store_folder(store))
     from dphist_pipeline import pipeline
     from dphist_pipeline.approvals import AwaitsApproval

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
+from dphist_pipeline.allowing import load_spec
 from dphist_pipeline.cli_options import JsonOption, StoreOption
-from dphist_pipeline.spec.loading import load_spec
 from dphist_pipeline.store import Store, store_folder
 from dphist_pipeline.terminal import out, print_json, print_release, progress
 
@@ -32,7 +32,7 @@ def publish(
     """
     from dphist_pipeline import pipeline
 
-    checked = load_spec(spec)
+    checked = load_spec(spec, store)
     opened = Store.open(store_folder(store))
     with progress(as_json) as step:
         made = pipeline.publish(checked, opened, approved_by, period, revision=revision, progress=step)

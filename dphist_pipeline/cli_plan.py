@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
+from dphist_pipeline.allowing import load_spec
 from dphist_pipeline.cli_compare import EPSILON
 from dphist_pipeline.cli_options import JsonOption, MechanismsOption, StoreOption
 from dphist_pipeline.ledger.ledger import as_text
 from dphist_pipeline.spec import words
 from dphist_pipeline.spec.epsilon import parse_epsilon
-from dphist_pipeline.spec.loading import load_spec
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.terminal import out, print_facts, print_json, print_table, progress, progress_bar
 
@@ -122,7 +122,7 @@ def forecast(
     Errors are root mean squared, in records. Exact where the law of the
     noise gives them; else simulated on a stand-in, or on declared shapes.
     """
-    checked = load_spec(spec)
+    checked = load_spec(spec, store)
     if target_error is not None and not 0 < target_error < float("inf"):
         raise typer.BadParameter("--target-error takes a number of records above 0")
     from dphist_pipeline.planning.study import prepare

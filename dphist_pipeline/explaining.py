@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rich.markup import escape
+
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import Statement, UnknownAccount, as_text
@@ -31,6 +33,7 @@ def explained(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
         "epsilon": str(spec.epsilon),
         "period": spec.period,
         "digest": spec.digest,
+        **({"remarks": spec.remarks} if spec.remarks else {}),
         "account": _account(spec, store),
     }
 
@@ -61,6 +64,8 @@ def print_explained(spec: ReleaseSpec, facts: dict[str, Any]) -> None:
             "digest": facts["digest"],
         }
     )
+    for remark in spec.remarks:
+        out.print(escape(remark))
 
 
 def _in_full(axis: dict[str, Any]) -> str:

@@ -21,10 +21,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dphist_pipeline import cli
+from dphist_pipeline.allowing import load_spec
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.plans import reading_of
-from dphist_pipeline.spec.loading import load_spec
 from dphist_pipeline.store import Store
 
 AGE = {"column": "age", "start": 0, "stop": 100, "width": 25, "below": True, "above": True, "other": True}
@@ -124,9 +124,12 @@ class Office:
     def allow(self, name: str = "spec.yaml") -> None:
         """Decides, as an operator would, that a spec may read what it asks for; not where the spec is wrong."""
         with contextlib.suppress(DphistError), self.witnessed():
-            spec, ledger = load_spec(self.folder / name), Store.open(self.store).ledger()
+            spec, ledger = load_spec(self.folder / name, self.store), Store.open(self.store).ledger()
             if ledger.account(spec.account).privacy_unit == str(spec.privacy_unit):
                 ledger.allow(spec.account, {"source": reading_of(spec).facts()}, Operator.load())
+                if spec.source_sql is not None and spec.source_sql.query.needs_decision:
+                    query = {"sha256": spec.source_sql.query.sha256, "name": str(spec.source_sql)}
+                    ledger.allow(spec.account, {"query": query}, Operator.load(), "for a test")
 
     def write_records(self, records: Any = RECORDS, name: str = "data/admissions.parquet", **options: Any) -> None:
         """Writes records as Parquet: a table, or what makes one."""

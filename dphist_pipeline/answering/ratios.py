@@ -47,10 +47,10 @@ def share_of_box(cells: Cells, part: Mapping[str, Wanted], whole: Mapping[str, W
     if cells.unbiased is None:
         return Answer(share, math.nan, math.nan, basis, number, note=NO_WHOLE if math.isnan(share) else NO_INTERVAL)
     lower, upper = _share_interval(cells.unbiased, inside, around)
-    error = _share_error(cells.unbiased, inside, around, min(1.0, max(0.0, share))) / total
-    return Answer(
-        share, lower, upper, basis, number, math.nan if total <= 0 else error, _share_note(share, lower, upper)
-    )
+    error = math.nan
+    if total > 0:
+        error = _share_error(cells.unbiased, inside, around, min(1.0, max(0.0, share))) / total
+    return Answer(share, lower, upper, basis, number, error, _share_note(share, lower, upper))
 
 
 def _share_interval(unbiased: Unbiased, part: Positions, whole: Positions) -> tuple[float, float]:

@@ -17,12 +17,14 @@ import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from dphist_pipeline import handover, stages
+from dphist_pipeline.allowing import declared_code_lists
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.integrations.dagster_views import columns_of, published_metadata, rounded_epsilon
 from dphist_pipeline.integrations.dagster_views import withheld as _withheld
 from dphist_pipeline.spec.loading import project_folder, spec_from_attributes
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import MONTHS
+from dphist_pipeline.spec.templates import templates_around
 from dphist_pipeline.store import Store, store_folder
 
 WITHHELD = (
@@ -66,6 +68,17 @@ def described_fields(spec: type[BaseModel]) -> dict[str, str]:
     return {name: f"See README: {name}" for name in spec.model_fields}
 
 
+def around_attributes(context: dg.ComponentLoadContext) -> list[tuple[str, str]]:
+    """What is wrong with the component's document in its `defs.yaml`, around the attributes.
+
+    Dagster would resolve `{{ env.X }}` in `post_processing`, and make tags and metadata of it, which are published.
+    What is looked at is the document as Dagster read it, before it resolves anything; a component made in Python has
+    none.
+    """
+    document = getattr(context.component_decl, "component_file_model", None)
+    return [] if document is None else templates_around(document.model_dump())
+
+
 _Attributes = attributes_model(
     "HistogramRelease", described_fields(ReleaseSpec) | {"neighbors": "Another spelling of neighbours"}, _strict
 )
@@ -89,7 +102,14 @@ class HistogramRelease(dg.Component):
     def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> "HistogramRelease":
         """Checks the whole spec; a mistake stops the code location with one message for all of them."""
         given = attributes.model_dump(exclude_unset=True) if attributes else {}
-        return cls(spec_from_attributes(given, project_folder(Path(context.path) / "defs.yaml")))
+        return cls(
+            spec_from_attributes(
+                given,
+                project_folder(Path(context.path) / "defs.yaml"),
+                around_attributes(context),
+                declared_code_lists(),
+            )
+        )
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Assets, the check that gates publishing, one job and one schedule."""

@@ -14,7 +14,7 @@ from typing import Any
 import dagster as dg
 from pydantic import BaseModel
 
-from dphist_pipeline.integrations.dagster import attributes_model, described_fields
+from dphist_pipeline.integrations.dagster import around_attributes, attributes_model, described_fields
 from dphist_pipeline.integrations.dagster_views import (
     LOCAL_MEANINGS,
     columns_of,
@@ -70,8 +70,8 @@ class LocalCollection(dg.Component):
     def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> "LocalCollection":
         """Checks the whole spec; a mistake stops the code location with one message for all of them."""
         given = attributes.model_dump(exclude_unset=True) if attributes else {}
-        missing = [NO_REPORTS] if given.get("reports") is None else []
-        return cls(collection_from_attributes(given, project_folder(Path(context.path) / "defs.yaml"), missing))
+        problems = around_attributes(context) + ([NO_REPORTS] if given.get("reports") is None else [])
+        return cls(collection_from_attributes(given, project_folder(Path(context.path) / "defs.yaml"), problems))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Assets, the check that gates publishing, and one job."""

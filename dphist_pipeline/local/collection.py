@@ -133,7 +133,7 @@ def load_collection(path: Path | str) -> CollectionSpec:
 def collection_from_attributes(
     attributes: Mapping[str, object], base: Path, problems: Sequence[tuple[str, str]] = ()
 ) -> CollectionSpec:
-    """The spec in a mapping whose templates are not resolved yet; see `spec.loading.from_templates`."""
+    """The spec in a mapping as written, where no template is resolved; see `spec.loading.from_templates`."""
     return from_templates(CollectionSpec.from_attributes, attributes, base, problems, "collection")
 
 

@@ -15,7 +15,7 @@ from dphist_pipeline.spec import sources, words
 from dphist_pipeline.spec.axis_names import published_name
 from dphist_pipeline.spec.fields import whole
 from dphist_pipeline.spec.numbers import edge, exact
-from dphist_pipeline.spec.refusals import FromEnvironment, shown
+from dphist_pipeline.spec.refusals import shown
 
 FINEST_PARTICIPATION = 10**9
 
@@ -126,7 +126,7 @@ def reports(value: object) -> str | None:
     name = words.text(value)
     if "://" in name or sources.ending_of(name) != ".parquet":
         raise ValueError(f"must name Parquet files of this machine, such as reports/*.parquet, not {shown(name)}")
-    return sources.Source(name.written, str(name)) if isinstance(name, FromEnvironment) else name
+    return name
 
 
 def least_epsilon(readers: tuple[Consumer, ...]) -> Fraction:

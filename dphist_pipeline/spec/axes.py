@@ -14,7 +14,7 @@ from dphist_pipeline.spec.axis_names import NamedAxis
 from dphist_pipeline.spec.binned_axes import BINNED_KEYS, MOST_CELLS, BinnedAxisSpec
 from dphist_pipeline.spec.calendar_axes import CalendarAxisSpec
 from dphist_pipeline.spec.categorical_axes import CategoricalAxisSpec, from_code_list
-from dphist_pipeline.spec.refusals import FromEnvironment, Location, MistakesError, shown
+from dphist_pipeline.spec.refusals import Location, MistakesError, shown
 
 __all__ = ["KINDS", "MOST_CELLS", "AxisSpec", "check_axes", "domain_of"]
 
@@ -49,7 +49,7 @@ def _decidable(value: object, info: ValidationInfo) -> object:
         _check_keys(value)
     if "values_from" in value:
         context = info.context or {}
-        return from_code_list(value, context.get("base"), context.get("source"))
+        return from_code_list(value, context.get("base"), context.get("code_list_folders"))
     return dict(value)
 
 
@@ -97,8 +97,7 @@ def check_axes(axes: tuple[BinnedAxisSpec | CalendarAxisSpec | CategoricalAxisSp
     for number, axis in enumerate(axes):
         for column in (axis.name, *axis.columns):
             if taken.setdefault(column, f"of axes[{number}]") != f"of axes[{number}]":
-                said = shown(axis.name if isinstance(axis.name, FromEnvironment) else column)
-                what = f"its published column {said} clashes with the one {taken[column]}"
+                what = f"its published column {shown(column)} clashes with the one {taken[column]}"
                 found.append(((number, "name"), f"{what}; give it another `name:`"))
                 break
     if found:

@@ -12,7 +12,7 @@ from pydantic import PlainValidator, ValidationInfo
 from dphist_pipeline.domain import Axis, BinnedAxis
 from dphist_pipeline.spec.axis_names import NamedAxis
 from dphist_pipeline.spec.fields import Flag, one_of
-from dphist_pipeline.spec.numbers import NumberFromEnvironment, digits, edge
+from dphist_pipeline.spec.numbers import digits, edge
 from dphist_pipeline.spec.refusals import Location, MistakesError, shown
 
 MOST_CELLS = 10_000_000
@@ -47,8 +47,6 @@ def _check_division(start: Fraction, stop: Fraction, width: Fraction) -> None:
         raise ValueError(f"makes more than {MOST_CELLS:,} bins, the most that a release may have; use wider bins")
     if bins.denominator != 1:
         fitting = f"`stop: {digits(start + math.ceil(bins) * width)}`"
-        if any(isinstance(number, NumberFromEnvironment) for number in (start, stop, width)):
-            fitting = "another `stop`"
         raise ValueError(
             f"{digits(width)} does not divide the way from start to stop; use {fitting}, another width, or `edges`"
         )

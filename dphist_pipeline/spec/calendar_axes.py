@@ -12,7 +12,7 @@ from pydantic import PlainValidator, ValidationInfo
 from dphist_pipeline.domain import Axis, CalendarAxis, number_of_day
 from dphist_pipeline.spec.axis_names import NamedAxis
 from dphist_pipeline.spec.fields import one_of
-from dphist_pipeline.spec.refusals import FromEnvironment, shown
+from dphist_pipeline.spec.refusals import shown
 from dphist_pipeline.spec.sources import date_format
 
 Unit = Literal["day", "week", "month", "quarter", "year"]
@@ -21,10 +21,6 @@ WEEK_STARTS = (0, 6)  # Monday and Sunday, as `date.weekday` counts
 
 _DAYS = {"day": 1, "week": 7}
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
-
-
-class DayFromEnvironment(date):
-    """A day that the environment gave: messages say neither it nor its neighbours."""
 
 
 def _day(value: object) -> date:
@@ -38,17 +34,15 @@ def _day(value: object) -> date:
         raise ValueError(f'must be a day of the calendar such as "2026-01-05", not {shown(value)}')
     if not FIRST_YEAR <= day.year <= LAST_YEAR:
         raise ValueError(f"lies outside the years {FIRST_YEAR} to {LAST_YEAR}")
-    return DayFromEnvironment.fromisoformat(value) if isinstance(value, FromEnvironment) else day
+    return day
 
 
 def _start(value: object, info: ValidationInfo) -> date:
     day, unit = _day(value), info.data.get("calendar")
     if unit == "week" and day.weekday() not in WEEK_STARTS:
-        given = f"{day} is a {day:%A}" if _may_be_said(day) else "is a day in the middle of a week"
-        raise ValueError(f"{given}: weeks start on a Monday, or on a Sunday as epidemiological weeks do")
+        raise ValueError(f"{day} is a {day:%A}: weeks start on a Monday, or on a Sunday as epidemiological weeks do")
     if unit in _MONTHS and day.day != 1:
-        given = f"{day} is " if _may_be_said(day) else "is "
-        raise ValueError(f"{given}not the first day of a month; a {unit} starts on one")
+        raise ValueError(f"{day} is not the first day of a month; a {unit} starts on one")
     return day
 
 
@@ -56,10 +50,8 @@ def _stop(value: object, info: ValidationInfo) -> date:
     stop, start, unit = _day(value), info.data.get("start"), info.data.get("calendar")
     if start is None or unit is None:
         return stop
-    said = _may_be_said(start, stop)
     if stop <= start:
-        given = f"{stop} must lie after start {start}" if said else "must lie after start"
-        raise ValueError(f"{given}; it is the day after the last {unit}")
+        raise ValueError(f"{stop} must lie after start {start}; it is the day after the last {unit}")
     before = start
     for first in _first_days(start, unit):
         if first == stop:
@@ -67,12 +59,7 @@ def _stop(value: object, info: ValidationInfo) -> date:
         if first > stop:
             break
         before = first
-    given, such = (f"{stop} ", f", such as {before} or {first}") if said else ("", "")
-    raise ValueError(f"{given}cuts a {unit}; it is the day after the last {unit}{such}")
-
-
-def _may_be_said(*days: date) -> bool:
-    return not any(isinstance(day, DayFromEnvironment) for day in days)
+    raise ValueError(f"{stop} cuts a {unit}; it is the day after the last {unit}, such as {before} or {first}")
 
 
 def _first_days(start: date, unit: str) -> Iterator[date]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated
@@ -14,8 +12,8 @@ from pydantic import Field, PlainValidator, ValidationInfo
 from dphist_pipeline.domain import Axis, CategoricalAxis
 from dphist_pipeline.spec import words
 from dphist_pipeline.spec.axis_names import NamedAxis, published_name
-from dphist_pipeline.spec.code_lists import MOST_LEVELS, Asked, read_code_list
-from dphist_pipeline.spec.refusals import FromEnvironment, Location, MistakesError, shown
+from dphist_pipeline.spec.code_lists import MOST_LEVELS, Asked, Decided, read_code_list
+from dphist_pipeline.spec.refusals import Location, MistakesError, shown
 
 LIST_KEYS = ("values_column", "label_column", "parent_column")
 
@@ -71,23 +69,20 @@ class CategoricalAxisSpec(NamedAxis):
         return plain | {field: value for field, value in more.items() if value}
 
 
-def from_code_list(axis: Mapping[str, object], base: Path | None, source: object = None) -> dict[str, object]:
+def from_code_list(axis: Mapping[str, object], base: Path | None, decided: Decided | None) -> dict[str, object]:
     """The axis with its categories, levels and labels in place of the code list that it names.
 
     Args:
         axis: the fields as written, with `values_from`.
         base: the folder that relative paths start from.
-        source: of the release, as written: its records are no code list.
+        decided: gives the folders that an operator declared public; none allows no list.
 
     Raises:
         MistakesError: by field.
     """
     asked = _asked(axis, base)
-    if isinstance(source, str) and _is_of(asked.file, source, base):
-        what = "is the source of the records; categories are declared, and never read from what is to be protected"
-        raise MistakesError([(("values_from",), what)])
     try:
-        found = read_code_list(asked)
+        found = read_code_list(asked, decided)
     except MistakesError as mistakes:
         told = [(("values_from", *at), what) for at, what in mistakes.found]
     else:
@@ -118,30 +113,15 @@ def _asked(axis: Mapping[str, object], base: Path | None) -> Asked:
     found += _level_mistakes(levels)
     if found or not isinstance(levels, list | tuple):
         raise MistakesError(found)
-    named = written["values_from"] or ""
-    file = Path(str(named))
+    file = Path(written["values_from"] or "")
     return Asked(
         file if base is None else base / file,
-        named.written if isinstance(named, FromEnvironment) else str(file),
+        str(file),
         written["values_column"] or "",
         tuple(levels),
         written["label_column"],
         written["parent_column"],
     )
-
-
-def _is_of(file: Path, source: str, base: Path | None) -> bool:
-    """Whether a file is one of a source's, by any name; none is opened."""
-    pattern = source if base is None or Path(source).is_absolute() else str(Path(glob.escape(str(base))) / source)
-    own = glob.glob(pattern, recursive=True)  # noqa: PTH207 - the pattern is absolute
-    return any(_is_same(Path(path), file) for path in own)
-
-
-def _is_same(path: Path, file: Path) -> bool:
-    """Whether two paths lead to one file; what cannot be asked leads nowhere."""
-    with suppress(OSError):
-        return path.samefile(file)
-    return False
 
 
 def _level_mistakes(levels: object) -> list[tuple[Location, str]]:

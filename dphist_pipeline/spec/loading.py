@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from dphist_pipeline.errors import did_you_mean
+from dphist_pipeline.spec.code_list_files import Decided
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.refusals import SpecError, place, shown
-from dphist_pipeline.spec.templates import resolve_templates
+from dphist_pipeline.spec.templates import resolve_templates, templates_around
 from dphist_pipeline.spec.yaml_rules import read_yaml
 
 COMPONENT = "dphist_pipeline.HistogramRelease"
 COLLECTION = "dphist_pipeline.LocalCollection"
 LARGEST_FILE = 10_000_000
+ADDRESSES = ("source",)
 
 _OURS = "dphist_pipeline."
 _NAMES_OURS = re.compile(rb"""type["']? *: *["']?dphist_pipeline\.""")
@@ -30,16 +32,26 @@ Spec = TypeVar("Spec")
 Build = Callable[[Mapping[str, object], Path], Spec]
 
 
-def load_spec(path: Path | str) -> ReleaseSpec:
+def load_spec(path: Path | str, code_lists: Decided | None = None) -> ReleaseSpec:
     """The release spec in a YAML file, checked whole; no data is opened.
+
+    Args:
+        path: of the file.
+        code_lists: gives the folders that an operator declared public; without it no code list is read.
 
     Raises:
         SpecError: with every mistake that was found, its place in the file and its mend.
     """
-    return from_file(path, COMPONENT, "release", ReleaseSpec.from_attributes)
+    return from_file(path, COMPONENT, "release", _release(code_lists), ADDRESSES)
 
 
-def from_file(path: Path | str, component: str, of_what: str, build: Build[Spec]) -> Spec:
+def _release(code_lists: Decided | None) -> Build[ReleaseSpec]:
+    return lambda attributes, base: ReleaseSpec.from_attributes(attributes, base, code_lists=code_lists)
+
+
+def from_file(
+    path: Path | str, component: str, of_what: str, build: Build[Spec], addresses: Collection[str] = ()
+) -> Spec:
     """What the attributes in a YAML file declare; see `check_document` and `from_templates`."""
     try:
         file = Path(path)
@@ -48,7 +60,7 @@ def from_file(path: Path | str, component: str, of_what: str, build: Build[Spec]
         attributes = document.get("attributes") if isinstance(document, Mapping) else None
         if not isinstance(attributes, Mapping):
             raise SpecError(problems)
-        return from_templates(build, attributes, project_folder(file), problems, of_what)
+        return from_templates(build, attributes, project_folder(file), problems, of_what, addresses)
     except SpecError as error:
         problems = list(error.problems)
     raise SpecError(problems, path, of_what)
@@ -61,10 +73,13 @@ def project_folder(spec: Path | str) -> Path:
 
 
 def spec_from_attributes(
-    attributes: Mapping[str, object], base: Path, problems: Sequence[tuple[str, str]] = ()
+    attributes: Mapping[str, object],
+    base: Path,
+    problems: Sequence[tuple[str, str]] = (),
+    code_lists: Decided | None = None,
 ) -> ReleaseSpec:
-    """The release spec in a mapping whose templates are not resolved yet; see `from_templates`."""
-    return from_templates(ReleaseSpec.from_attributes, attributes, base, problems)
+    """The release spec in a mapping whose templates are not resolved yet; see `from_templates` and `load_spec`."""
+    return from_templates(_release(code_lists), attributes, base, problems, addresses=ADDRESSES)
 
 
 def from_templates(
@@ -73,6 +88,7 @@ def from_templates(
     base: Path,
     problems: Sequence[tuple[str, str]] = (),
     of_what: str = "release",
+    addresses: Collection[str] = (),
 ) -> Spec:
     """What a mapping declares whose templates are not resolved yet.
 
@@ -81,15 +97,16 @@ def from_templates(
         base: folder that relative paths start from.
         problems: mistakes found before, to be named in the same message.
         of_what: it is a spec.
+        addresses: fields in which `{{ env.X }}` is resolved.
 
     Raises:
         SpecError: with every mistake that was found.
     """
-    resolved, unresolved = resolve_templates(attributes)
+    resolved, unresolved = resolve_templates(attributes, addresses)
     problems = [*problems, *((place("attributes", at), what) for at, what in unresolved)]
     spec = None
     try:
-        spec = build(resolved if isinstance(resolved, dict) else {}, base)
+        spec = build(resolved, base)
     except SpecError as error:
         known = {where for where, _ in problems}
         problems += [problem for problem in error.problems if problem[0] not in known]
@@ -115,10 +132,11 @@ def check_document(document: object, component: str, of_what: str = "release") -
         raise _no_spec(component, of_what)
     if kind != component and str(kind) in _OTHERS:
         raise SpecError([("type", _OTHERS[str(kind)])])
-    problems = [
+    problems = templates_around(document)
+    problems += [
         (place("", (key,)).lstrip("."), f"unknown field. {did_you_mean(str(key)[:60], _TOP_LEVEL)}")
         for key in document
-        if key not in _TOP_LEVEL
+        if key not in (*_TOP_LEVEL, "template_vars_module")
     ]
     if kind != component:
         problems.append(("type", f"must be {component}, not {shown(kind)}"))

@@ -25,6 +25,7 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.mechanisms import Mechanism, build, settings_of
 from dphist_pipeline.spec import checks, sources, words
 from dphist_pipeline.spec.axes import MOST_CELLS, AxisSpec, check_axes
+from dphist_pipeline.spec.code_list_files import Decided
 from dphist_pipeline.spec.digest import declared, digest_of
 from dphist_pipeline.spec.fields import Flag, one_of, whole
 from dphist_pipeline.spec.mistakes import located
@@ -53,11 +54,11 @@ class ReleaseSpec(BaseModel):
     decimal_comma: Annotated[bool, PlainValidator(sources.decimal_comma)] = declared(
         digest=True, later=True, default=False
     )
+    privacy_unit: Annotated[PrivacyUnit, PlainValidator(sources.privacy_unit)] = declared(digest=True)
     trusted_sql: Flag = declared(digest=True, later=True, default=False)
     source_sql: Annotated[SqlFile | None, PlainValidator(sources.source_sql)] = declared(
         digest=True, later=True, default=None
     )
-    privacy_unit: Annotated[PrivacyUnit, PlainValidator(sources.privacy_unit)] = declared(digest=True)
     unit_normalise: Annotated[tuple[str, ...], PlainValidator(sources.unit_normalise)] = declared(
         digest=True, later=True, default=()
     )
@@ -99,12 +100,19 @@ class ReleaseSpec(BaseModel):
     _base: Path | None = PrivateAttr(default=None)
 
     @classmethod
-    def from_attributes(cls, attributes: Mapping[str, object], base: Path, where: str = "attributes") -> ReleaseSpec:
+    def from_attributes(
+        cls,
+        attributes: Mapping[str, object],
+        base: Path,
+        where: str = "attributes",
+        code_lists: Decided | None = None,
+    ) -> ReleaseSpec:
         """A spec from the mapping under `attributes`, with its templates resolved.
 
         Args:
             base: folder that relative paths start from.
             where: what messages call the mapping.
+            code_lists: gives the folders that an operator declared public; without it no code list is read.
 
         Raises:
             SpecError: with every mistake that was found.
@@ -112,7 +120,7 @@ class ReleaseSpec(BaseModel):
         if not isinstance(attributes, Mapping):
             raise SpecError([(where, f"must be a mapping with the fields of the release, not {shown(attributes)}")])
         try:
-            context = {"base": Path(base).resolve(), "source": attributes.get("source")}
+            context = {"base": Path(base).resolve(), "code_list_folders": code_lists}
             spec = cls.model_validate({as_key(key): value for key, value in attributes.items()}, context=context)
         except ValidationError as error:
             problems = [(place(where, at), what) for at, what in located(error, cls.model_fields)]
@@ -172,6 +180,11 @@ class ReleaseSpec(BaseModel):
     def source_address(self) -> str:
         """Where the server of the source is, password and all: never to be shown or kept."""
         return sources.resolved(self.source)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What whoever checks the spec should know about its query, a sentence or two each."""
+        return sources.remarks(self.source_sql, self.trusted_sql, self.account)
 
     def build_mechanism(self) -> Mechanism:
         """The mechanism with its settings."""

@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Real
 
-from dphist_pipeline.spec.refusals import FromEnvironment, shown
+from dphist_pipeline.spec.refusals import shown
 
 MOST_FLOAT_DIGITS = 15
 LARGEST_EDGE = 10**15
@@ -16,19 +16,6 @@ LONGEST_NUMBER = 60
 
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _RATIO = re.compile(r"[+-]?\d+/\d+", re.ASCII)
-
-
-class NumberFromEnvironment(Fraction):
-    """A number that the environment gave: it is never echoed, and neither is what is reckoned from it."""
-
-    shown = "a value out of the environment"
-
-    @classmethod
-    def of(cls, number: Fraction, value: FromEnvironment) -> NumberFromEnvironment:
-        """The number, and how it was written."""
-        made = cls(number)
-        made.shown = shown(value)
-        return made
 
 
 def exact(value: object) -> Fraction:
@@ -67,13 +54,11 @@ def edge(value: object) -> Fraction:
     number = exact(value)
     if abs(number) > LARGEST_EDGE:
         raise ValueError("lies beyond 10^15, where doubles become too coarse; use a larger unit on this axis")
-    return NumberFromEnvironment.of(number, value) if isinstance(value, FromEnvironment) else number
+    return number
 
 
 def digits(number: Fraction) -> str:
     """A fraction as short text for messages: decimal digits where they are exact, else a ratio, or about what it is."""
-    if isinstance(number, NumberFromEnvironment):
-        return number.shown
     if number.denominator == 1:
         return str(number.numerator)
     near = repr(float(number))

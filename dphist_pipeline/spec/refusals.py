@@ -118,11 +118,6 @@ def shown(value: object) -> str:
     return "a list" if isinstance(value, list | tuple) else f"a {shortened(type(value).__name__)}"
 
 
-def named(word: str) -> str:
-    """A name as a message says it without quotes, and never one out of the environment."""
-    return shown(word) if isinstance(word, FromEnvironment) else word
-
-
 def not_yet(field: str) -> str:
     """What to say about a field of the design that is not built yet."""
     return f"is not supported yet; {NOT_YET[field]}"

@@ -6,15 +6,24 @@ with it show the value. Columns enter by TRY_CAST alone, because their types are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import get_args
 
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec import row_functions as known
 from dphist_pipeline.spec.refusals import shown
 from dphist_pipeline.spec.row_functions import FUNCTIONS, KINDS, Constant, Function, Kind
-from dphist_pipeline.spec.row_nodes import Node, call_of, cast_to, constant, nodes_of, offset_of, within_calendar
+from dphist_pipeline.spec.row_nodes import (
+    Node,
+    NotAccepted,
+    call_of,
+    cast_to,
+    constant,
+    nodes_of,
+    offset_of,
+    within_calendar,
+)
 
 MOST_NODES = 2000
 MOST_LEVELS = 100
@@ -43,20 +52,6 @@ _REFUSED = {
     "COLLATE": "collations are not judged",
     "DEFAULT": "DEFAULT has no meaning in a query",
 }
-
-
-class NotByRow(ValueError):
-    """A part of a query that is not accepted.
-
-    Attributes:
-        problem: what it is and how to write it instead.
-        offset: where it stands in the query, in bytes; -1 where unknown.
-        trusted: whether `trusted_sql` would let it pass.
-    """
-
-    def __init__(self, problem: str, node: Mapping[str, Any] | None = None, trusted: bool = True) -> None:
-        self.problem, self.trusted, self.offset = problem, trusted, offset_of(node or {})
-        super().__init__(problem)
 
 
 @dataclass(frozen=True)
@@ -89,20 +84,20 @@ def judge_expression(node: Node, seen: list[int] | None = None, level: int = 0) 
         level: how deep the node lies.
 
     Raises:
-        NotByRow: for whatever is not known to be a function of one row that cannot raise.
+        NotAccepted: for whatever is not known to be a function of one row that cannot raise.
     """
     counted = [0] if seen is None else seen
     counted[0] += 1
     if counted[0] > MOST_NODES or level > MOST_LEVELS:
-        raise NotByRow(f"it has more than {MOST_NODES:,} parts or {MOST_LEVELS} levels; write less", trusted=False)
+        raise NotAccepted(f"it has more than {MOST_NODES:,} parts or {MOST_LEVELS} levels; write less")
     if level and node.get("alias"):
-        raise NotByRow("a name stands only after a whole item", node)
+        raise NotAccepted("a name stands only after a whole item", node)
     judge = _JUDGES.get(node.get("class", ""))
     if judge is None:
-        raise NotByRow(_REFUSED.get(node.get("class", ""), f"{_named(node)} is not known to work row by row"), node)
+        raise NotAccepted(_REFUSED.get(node.get("class", ""), f"{_named(node)} is not known to work row by row"), node)
     try:
         return judge(node, lambda below: judge_expression(below, counted, level + 1))
-    except NotByRow as error:
+    except NotAccepted as error:
         # What was rebuilt has no place in the file: its nearest surroundings that have one tell the line.
         if error.offset < 0:
             error.offset = offset_of(node)
@@ -119,7 +114,7 @@ def as_kind(judged: Judged, kind: Kind, where: str) -> Judged:
     fits = {NOTHING: KINDS, WHOLE: ("BIGINT", "DOUBLE"), DECIMAL: ("DOUBLE",)}.get(judged.kind, ())
     if kind in fits:
         return replace(judged, node=cast_to(judged.node, kind), kind=kind)
-    raise NotByRow(f"{where} takes {kind}, not {_described(judged, kind)}", judged.node)
+    raise NotAccepted(f"{where} takes {kind}, not {_described(judged, kind)}", judged.node)
 
 
 def settled(judged: Judged) -> Judged:
@@ -132,18 +127,18 @@ def check_plain(node: Node, *handled: str) -> None:
     """Refuses a node that holds more than what is handled."""
     for key, value in node.items():
         if key not in handled and key not in _PLACES and value not in _EMPTY:
-            raise NotByRow(f"{key.replace('_', ' ')} is not known to work row by row", node)
+            raise NotAccepted(f"{key.replace('_', ' ')} is not known to work row by row", node)
 
 
 def _alike(parts: list[Judged], where: str) -> list[Judged]:
     """All parts as one kind."""
     kinds = {part.kind for part in parts} - {NOTHING, WHOLE, DECIMAL}
     if len(kinds) > 1:
-        raise NotByRow(f"{where} has {' and '.join(sorted(kinds))}; {_mend_of(parts)}", parts[0].node)
+        raise NotAccepted(f"{where} has {' and '.join(sorted(kinds))}; {_mend_of(parts)}", parts[0].node)
     adaptable = {part.kind for part in parts}
     kind = next(iter(kinds), "DOUBLE" if DECIMAL in adaptable else "BIGINT" if WHOLE in adaptable else "VARCHAR")
     if kind not in KINDS:
-        raise NotByRow(f"{where} {_mend_of(parts)}", parts[0].node)
+        raise NotAccepted(f"{where} {_mend_of(parts)}", parts[0].node)
     return [as_kind(part, _as_known(kind), where) for part in parts]
 
 
@@ -173,9 +168,9 @@ def _judge_column(node: Node, walk: Walk) -> Judged:
     if len(names) == 2 and names[0].lower() == "source":
         names = names[1:]
     if len(names) != 1:
-        raise NotByRow("a column is named alone, or after `source.`; parts of structs are not read", node)
+        raise NotAccepted("a column is named alone, or after `source.`; parts of structs are not read", node)
     if names[0].lower() in known.SQL_VALUES:
-        raise NotByRow(f"{shown(names[0])} is no column of a record", node)
+        raise NotAccepted(f"{shown(names[0])} is no column of a record", node)
     return Judged({**node, "column_names": names}, COLUMN, frozenset(names))
 
 
@@ -190,7 +185,7 @@ def _judge_constant(node: Node, walk: Walk) -> Judged:
     kinds: dict[str, str] = {"STRING": "VARCHAR", "BOOLEAN": "BOOLEAN", "NULL_LITERAL": NOTHING}
     if kind in kinds and len(text) <= LONGEST_PART:
         return Judged(node, kinds[kind])
-    raise NotByRow("this constant is too long, or of a kind that is not known", node)
+    raise NotAccepted("this constant is too long, or of a kind that is not known", node)
 
 
 def _judge_cast(node: Node, walk: Walk) -> Judged:
@@ -198,12 +193,12 @@ def _judge_cast(node: Node, walk: Walk) -> Judged:
     name = str(node["type_expr"].get("type_name", "")).upper()
     kind = _SPELLINGS.get(name, name)
     if kind not in KINDS:
-        raise NotByRow(f"casts to {shown(name)} are not known; cast to one of {ALLOWED_CASTS}", node)
+        raise NotAccepted(f"casts to {shown(name)} are not known; cast to one of {ALLOWED_CASTS}", node)
     check_plain(node["type_expr"], "type_name")
     child = walk(node["child"])
     constant = child.node["class"] == "CONSTANT"
     if not node.get("try_cast") and not constant and child.kind != kind:
-        raise NotByRow("CAST and :: raise where a value does not parse; write TRY_CAST", node)
+        raise NotAccepted("CAST and :: raise where a value does not parse; write TRY_CAST", node)
     cast = cast_to(child.node, _as_known(kind))
     if offset_of(node) >= 0:
         cast["query_location"] = offset_of(node)
@@ -213,7 +208,7 @@ def _judge_cast(node: Node, walk: Walk) -> Judged:
 def _judge_comparison(node: Node, walk: Walk) -> Judged:
     check_plain(node, "left", "right")
     if node["type"] not in _COMPARISONS:
-        raise NotByRow(f"{_named(node)} is not known to work row by row", node)
+        raise NotAccepted(f"{_named(node)} is not known to work row by row", node)
     left, right = _alike([walk(node["left"]), walk(node["right"])], "a comparison")
     return Judged({**node, "left": left.node, "right": right.node}, "BOOLEAN", left.columns | right.columns)
 
@@ -221,7 +216,7 @@ def _judge_comparison(node: Node, walk: Walk) -> Judged:
 def _judge_conjunction(node: Node, walk: Walk) -> Judged:
     check_plain(node, "children")
     if node["type"] not in ("CONJUNCTION_AND", "CONJUNCTION_OR"):
-        raise NotByRow(f"{_named(node)} is not known to work row by row", node)
+        raise NotAccepted(f"{_named(node)} is not known to work row by row", node)
     parts = [as_kind(walk(child), "BOOLEAN", "AND and OR") for child in node["children"]]
     return _rebuilt(node, parts, "BOOLEAN")
 
@@ -239,7 +234,7 @@ def _judge_operator(node: Node, walk: Walk) -> Judged:
         case "OPERATOR_COALESCE":
             alike = _alike(parts, "COALESCE")
             return _rebuilt(node, alike, alike[0].kind)
-    raise NotByRow(f"{_named(node)} is not known to work row by row", node)
+    raise NotAccepted(f"{_named(node)} is not known to work row by row", node)
 
 
 def _rebuilt(node: Node, parts: list[Judged], kind: str) -> Judged:
@@ -272,7 +267,7 @@ def _judge_function(node: Node, walk: Walk) -> Judged:
     name = str(node["function_name"]).lower()
     arguments = node["arguments"]
     if any(argument.get("name") for argument in arguments):
-        raise NotByRow("arguments are not named", node)
+        raise NotAccepted("arguments are not named", node)
     parts = [walk(argument["expression"]) for argument in arguments]
     columns = frozenset[str]().union(*(part.columns for part in parts))
     if name in known.JOINING and parts:
@@ -282,11 +277,11 @@ def _judge_function(node: Node, walk: Walk) -> Judged:
         return Judged(call_of(name, [part.node for part in alike]), alike[0].kind, columns)
     function = known.TRUNCATION if name == known.TRUNCATING else FUNCTIONS.get(name)
     if function is None:
-        raise NotByRow(_unknown(name), node)
+        raise NotAccepted(_unknown(name), node)
     called = call_of(name, _arguments(name, function, parts, node))
     if function.raises:
         if any(below.get("function_name") in known.RAISING for below in nodes_of(parts[-1].node)):
-            raise NotByRow(f"{', '.join(known.RAISING)} do not stand inside each other", node)
+            raise NotAccepted(f"{', '.join(known.RAISING)} do not stand inside each other", node)
         called = within_calendar(called, parts[-1].node, _as_known(parts[-1].kind))
     gives = parts[1].kind if name == known.TRUNCATING and parts[1].kind == "TIMESTAMPTZ" else function.gives
     return Judged(called, gives, columns)
@@ -312,10 +307,12 @@ def _arguments(name: str, function: Function, parts: list[Judged], node: Node) -
     least, most = len(function.takes) - function.optional, len(function.takes)
     if not least <= len(parts) <= most:
         count = f"{most}" if least == most else f"{least} or {most}"
-        raise NotByRow(f"{name} takes {count} arguments", node)
+        raise NotAccepted(f"{name} takes {count} arguments", node)
     found = [_argument(name, part, takes, node) for part, takes in zip(parts, function.takes, strict=False)]
     if name == "replace" and len(_text(parts[2]).encode()) > len(_text(parts[1]).encode()):
-        raise NotByRow("replace may not make a text longer: give it at most as many characters as it takes away", node)
+        raise NotAccepted(
+            "replace may not make a text longer: give it at most as many characters as it takes away", node
+        )
     return found
 
 
@@ -323,12 +320,12 @@ def _argument(name: str, part: Judged, takes: tuple[Kind, ...] | Constant, node:
     if isinstance(takes, Constant):
         kind = {"VARCHAR": "VARCHAR", "BIGINT": WHOLE}[takes.kind]
         if part.node["class"] != "CONSTANT" or part.kind != kind or not takes.fits(_text(part)):
-            raise NotByRow(f"{name} takes {takes.what} here, as a constant", node)
+            raise NotAccepted(f"{name} takes {takes.what} here, as a constant", node)
         return part.node
     if part.kind in takes:
         return part.node
     if len(takes) > 1:
-        raise NotByRow(f"{name} takes {' or '.join(takes)}, not {_described(part, takes[0])}", node)
+        raise NotAccepted(f"{name} takes {' or '.join(takes)}, not {_described(part, takes[0])}", node)
     return as_kind(part, takes[0], name).node
 
 

@@ -66,3 +66,17 @@ def offset_of(node: Mapping[str, Any]) -> int:
     """Where a part stands in the text of its query, in bytes; -1 where unknown."""
     offset = node.get("query_location", -1)
     return offset if isinstance(offset, int) and offset < 1 << 63 else -1
+
+
+class NotAccepted(ValueError):
+    """A part of a query that is not accepted as it stands.
+
+    Attributes:
+        problem: what it is and how to write it instead.
+        offset: where it stands in the query, in bytes; -1 where unknown.
+        allowable: whether an operator's decision would let it pass.
+    """
+
+    def __init__(self, problem: str, node: Mapping[str, Any] | None = None, allowable: bool = True) -> None:
+        self.problem, self.allowable, self.offset = problem, allowable, offset_of(node or {})
+        super().__init__(problem)

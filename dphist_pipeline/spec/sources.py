@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -197,16 +198,32 @@ def decimal_comma(value: object, info: ValidationInfo) -> bool:
 
 def source_sql(value: object, info: ValidationInfo) -> SqlFile | None:
     """The file of a query over the source, read and judged."""
-    trusted = bool(info.data.get("trusted_sql"))
     if value is None:
-        if trusted:
-            raise ValueError("is required with `trusted_sql: true`: the file with the query that is trusted")
+        if info.data.get("trusted_sql"):
+            raise ValueError("is required with `trusted_sql: true`: the file with the query")
         return None
-    name = text(value)
-    written = SqlFile(name.written if isinstance(name, FromEnvironment) else name)
+    written = SqlFile(text(value))
     base = (info.context or {}).get("base")
-    written.query = read_row_query(Path(base or ".") / str(name), trusted, called=str(written))
+    unit = getattr(info.data.get("privacy_unit"), "columns", (EVERY_ROW,))
+    written.query = read_row_query(Path(base or ".") / written, str(written), unit=() if unit == (EVERY_ROW,) else unit)
     return written
+
+
+def remarks(given: SqlFile | None, trusted_sql: bool, account: str) -> list[str]:
+    """What to know about the query of a spec, a sentence or two each."""
+    found = []
+    if trusted_sql:
+        found.append(
+            "`trusted_sql` grants nothing any more: a query is judged row by row, or allowed in the ledger. The field "
+            "stays part of the digest; remove it with the next revision."
+        )
+    if given is not None and given.query.needs_decision:
+        found.append(
+            f"{given}, {given.query.needs_decision}. So the query needs an operator's decision: "
+            f"`dphist ledger allow {account} --query {shlex.quote(given)} --reason TEXT`. Then the privacy promise "
+            "rests on the query, and audit and card say so."
+        )
+    return found
 
 
 def privacy_unit(value: object) -> PrivacyUnit:

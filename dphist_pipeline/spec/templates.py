@@ -1,42 +1,89 @@
-"""`{{ env.X }}` in a spec: taken from the environment, never echoed. Other templates are refused."""
+"""`{{ env.X }}` in a spec: resolved in the address of a source, and in no other field; all else is refused.
+
+A value of the environment may be a secret, and other fields are published: titles, categories, names, owners. So the
+environment is not even looked at for them.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 
-from dphist_pipeline.spec.refusals import FromEnvironment, Location, shortened
+from dphist_pipeline.spec.refusals import FromEnvironment, Location, place, shortened
 
 _ENV = re.compile(r"\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}", re.ASCII)
 _TEMPLATE = re.compile(r"\{\{|\{%|\{#")
 
 
 def resolve_templates(
-    value: object, environment: Mapping[str, str] | None = None
-) -> tuple[object, list[tuple[Location, str]]]:
-    """A copy of lists, mappings and texts with every `{{ env.X }}` replaced.
+    attributes: Mapping[str, object], addresses: Collection[str], environment: Mapping[str, str] | None = None
+) -> tuple[dict[str, object], list[tuple[Location, str]]]:
+    """A copy of the attributes with `{{ env.X }}` replaced in those that are addresses.
 
     A text stays text (Dagster's own resolution would turn "1" into a number), as `FromEnvironment`.
 
+    Args:
+        attributes: of a spec, as written.
+        addresses: fields that may hold `{{ env.X }}`.
+        environment: by default the process's own.
+
     Returns:
-        The copy, and the location and message of every template that could not be resolved.
+        The copy, and the location and message of every template that was not resolved.
     """
     found: list[tuple[Location, str]] = []
-    return _resolve(value, (), os.environ if environment is None else environment, found), found
+    resolved = {str(field): value for field, value in attributes.items()}
+    for field, value in resolved.items():
+        if field in addresses and isinstance(value, str):
+            resolved[field] = _resolved(value, (field,), os.environ if environment is None else environment, found)
+        else:
+            found += [((field, *at), _elsewhere(addresses)) for at in template_places(value)]
+    return resolved, found
 
 
-def _resolve(value: object, at: Location, environment: Mapping[str, str], found: list[tuple[Location, str]]) -> object:
-    if isinstance(value, str):
-        return _resolve_text(value, at, environment, found)
-    if isinstance(value, Mapping):
-        return {key: _resolve(item, (*at, str(key)), environment, found) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_resolve(item, (*at, number), environment, found) for number, item in enumerate(value)]
-    return value
+def templates_around(document: Mapping[str, object]) -> list[tuple[str, str]]:
+    """What is wrong with a file around its attributes, where Dagster would resolve templates and publish them.
+
+    Args:
+        document: the whole file, as written.
+
+    Returns:
+        The place and message of every template, and of a module that would give others.
+    """
+    what = "holds a template; outside of `attributes` none is resolved, so write the value itself"
+    found = [
+        (place("", (key, *at)).lstrip("."), what)
+        for key, value in document.items()
+        if key != "attributes"
+        for at in template_places(value)
+    ]
+    if document.get("template_vars_module") is not None:
+        found.append(("template_vars_module", "has no use, since no template of it is resolved; remove it"))
+    return found
 
 
-def _resolve_text(value: str, at: Location, environment: Mapping[str, str], found: list[tuple[Location, str]]) -> str:
+def template_places(value: object) -> Iterator[Location]:
+    """Where texts and keys hold templates, whoever would resolve them."""
+    if isinstance(value, str) and _TEMPLATE.search(value):
+        yield ()
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            if isinstance(key, str) and _TEMPLATE.search(key):
+                yield (key,)
+            yield from ((str(key), *at) for at in template_places(item))
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(value):
+            yield from ((number, *at) for at in template_places(item))
+
+
+def _elsewhere(addresses: Collection[str]) -> str:
+    if not addresses:
+        return "holds a template, and none is resolved here; write the value itself"
+    names = " and ".join(f"`{name}`" for name in addresses)
+    return f"holds a template; `{{{{ env.NAME }}}}` is resolved in {names} alone, so write the value itself"
+
+
+def _resolved(value: str, at: Location, environment: Mapping[str, str], found: list[tuple[Location, str]]) -> str:
     if not _TEMPLATE.search(value):
         return value
     if _TEMPLATE.search(_ENV.sub("", value)):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
 
-from dphist_pipeline.spec.refusals import FromEnvironment, Location, MistakesError, shown
+from dphist_pipeline.spec.refusals import Location, MistakesError, shown
 from dphist_pipeline.spec.sql_words import SQL_WORDS
 
 LONGEST_NAME = 63
@@ -76,8 +75,6 @@ def is_plain(word: str) -> bool:
 
 def suggestion(column: str) -> str:
     """A plain name that resembles a column's name, for a message; nothing where none is left."""
-    if isinstance(column, FromEnvironment):
-        return "…"
     plain = re.sub(r"[^a-z0-9]+", "_", unicodedata.normalize("NFKD", column).casefold()).strip("_0123456789")
     return plain[:LONGEST_NAME] if is_plain(plain[:LONGEST_NAME]) and plain not in SQL_WORDS else "…"
 
@@ -91,33 +88,35 @@ def category(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f'arrived as {shown(value)}, not as text: quote it as it stands in the data, as in "NO"')
     word = text(value)
-    if word != word.strip():
-        raise ValueError(f"{shown(word)} begins or ends with a blank; remove it")
-    for sign in '"`\\':
-        if sign in word:
-            raise ValueError(f"{shown(word)} holds {sign}, which categories may not; clean the source or use `other`")
-    if "../" in word:
-        raise ValueError(f"{shown(word)} holds ../, which looks like a path; clean the source or use `other`")
-    if _MARKUP.search(word):
-        raise ValueError(f"{shown(word)} looks like HTML; clean the source or use `other`")
-    if _has_quoting_apostrophe(word):
-        raise ValueError(
-            f"{shown(word)} holds an apostrophe that is not between letters; clean the source or use `other`"
-        )
+    problem = problem_of_category(word)
+    if problem:
+        raise ValueError(f"{shown(word)} {problem}")
     return word
 
 
+def problem_of_category(word: str) -> str:
+    """What keeps a text from being a category, without the text; nothing for a category."""
+    if word != word.strip():
+        return "begins or ends with a blank; remove it"
+    for sign in '"`\\':
+        if sign in word:
+            return f"holds {sign}, which categories may not; clean the source or use `other`"
+    if "../" in word:
+        return "holds ../, which looks like a path; clean the source or use `other`"
+    if _MARKUP.search(word):
+        return "looks like HTML; clean the source or use `other`"
+    if _has_quoting_apostrophe(word):
+        return "holds an apostrophe that is not between letters; clean the source or use `other`"
+    return ""
+
+
+def comparable(word: str) -> str:
+    """A category as it is compared with others: two that differ in case or in how letters are made are one."""
+    return unicodedata.normalize("NFC", word).casefold()
+
+
 def categories(value: object) -> tuple[str, ...]:
-    """The declared categories in their order; refused as `named_categories` refuses them."""
-    return named_categories(value, lambda number: f"values[{number}]")
-
-
-def named_categories(value: object, name_of: Callable[[int], str]) -> tuple[str, ...]:
     """The declared categories in their order.
-
-    Args:
-        value: a list.
-        name_of: what messages call an earlier one, by its position.
 
     Raises:
         MistakesError: for every bad one by position, and for those equal to an earlier one, case ignored.
@@ -130,12 +129,12 @@ def named_categories(value: object, name_of: Callable[[int], str]) -> tuple[str,
     seen: dict[str, int] = {}
     for number, item in enumerate(value):
         try:
-            key = unicodedata.normalize("NFC", category(item)).casefold()
+            key = comparable(category(item))
         except ValueError as error:
             found.append(((number,), str(error)))
             continue
         if seen.setdefault(key, number) != number:
-            found.append(((number,), _repeats(item, value[seen[key]], name_of(seen[key]))))
+            found.append(((number,), _repeats(item, value[seen[key]], f"values[{seen[key]}]")))
     if found:
         raise MistakesError(found)
     return tuple(value)

@@ -75,19 +75,16 @@ BODIES = [
     "    - {<<: *a, name: other_age, other: yes}\n",
 ]
 ENVIRONMENTAL = """\
-  release: "{{ env.FUZZ_NAME }}"
+  release: everywhere
   title: "{{ env.FUZZ_TEXT }}"
   source: "{{ env.FUZZ_PATH }}"
-  privacy_unit: ["{{ env.FUZZ_NAME }}", patient]
-  max_rows_per_unit: 1
+  privacy_unit: row
   neighbours: substitute
-  epsilon: "{{ env.FUZZ_RATIO }}"
-  account: "{{ env.FUZZ_NAME }}"
+  epsilon: 1/3
+  account: health
   mechanism: geometric
   axes:
-    - {column: "{{ env.FUZZ_NAME }}", start: "{{ env.FUZZ_NUMBER }}", stop: 80, width: "0.1796875"}
-    - {column: dose, edges: [0, "{{ env.FUZZ_NUMBER }}", 100]}
-    - {column: ward, values: ["{{ env.FUZZ_NAME }}", "x {{ env.FUZZ_NUMBER }}"]}
+    - {column: age, start: 0, stop: 80, width: "0.1796875"}
 """
 MECHANISMS = [
     ("dpcube", "{estimation: least_squares, threshold: 0.5}"),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from byte_mutations import byte_change, mixed, token_change
+from declared_lists import below
 from guided_loop import Check, Mutate, fuzz
 from office import SPEC, Office
 from spec_seeds import (
@@ -127,7 +128,7 @@ def fuzz_specs(folder: Path, inputs: int, seed: int) -> None:
 
     def check(content: bytes) -> set[Hashable]:
         file.write_bytes(content)
-        return {"accepted"} if accepts(lambda: load_spec(file)) else set()
+        return {"accepted"} if accepts(lambda: load_spec(file, below(folder))) else set()
 
     run(check, [*SPECS, readme_spec()], spec_change, inputs, seed, folder)
 
@@ -139,7 +140,11 @@ def check_beside(folder: Path, changed: str, spec: str) -> Check:
 
     def check(content: bytes) -> set[Hashable]:
         (folder / changed).write_bytes(content)
-        return {"accepted"} if accepts(lambda: spec_from_attributes(document["attributes"], folder)) else set()
+        return (
+            {"accepted"}
+            if accepts(lambda: spec_from_attributes(document["attributes"], folder, (), below(folder)))
+            else set()
+        )
 
     return check
 

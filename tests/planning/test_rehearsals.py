@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from declared_lists import declare_project_folders
 from office import FILES, OPEN_HEALTH, Office
 from planned import BY_MONTH, CODES, KINDS, QUERY
 from refusing import check_changes_nothing
@@ -21,6 +22,7 @@ ROWS = 600
 @pytest.fixture(autouse=True)
 def own_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("OFFICE", "host=canary.example")
+    declare_project_folders(monkeypatch)
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))

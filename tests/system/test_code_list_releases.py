@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from declared_lists import declare_project_folders
 from office import Office
 
 LIST = "code,state\n01,Alabama\n02,Alaska\n"
@@ -10,7 +11,8 @@ COUNTY = {"column": "ward", "values_from": "codes.csv", "values_column": "code",
 
 
 @pytest.fixture
-def office(tmp_path):
+def office(tmp_path, monkeypatch):
+    declare_project_folders(monkeypatch)
     opened = Office(tmp_path / "office").opened()
     (opened.folder / "codes.csv").write_text(LIST)
     opened.write_spec(axes=[COUNTY])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from declared_lists import declare_project_folders
 from office import Office
 
 
 @pytest.fixture
-def office(tmp_path):
+def office(tmp_path, monkeypatch):
+    declare_project_folders(monkeypatch)
     opened = Office(tmp_path / "office").opened()
     (opened.folder / "codes.csv").write_text(
         "code,title,state\n01,Autauga,Alabama\n02,Kodiak,Alaska\n03,Mobile,Alabama\n"

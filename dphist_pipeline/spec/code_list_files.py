@@ -1,0 +1,101 @@
+"""Where code lists may lie: below folders that an operator declared public in the ledger, and nowhere else.
+
+A spec names the file, so it could name any: the records of another release, or the store. Messages about a file that
+may not be read are the same whether it exists or not.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+LARGEST_FILE = 1 << 26
+
+_DESCRIPTORS = Path("/proc/self/fd")
+
+
+@dataclass(frozen=True)
+class CodeListFolders:
+    """What an operator decided about code lists.
+
+    Attributes:
+        folders: declared public.
+        forbidden: whether a file, its links resolved, is never a code list, such as a registered source or the store.
+    """
+
+    folders: tuple[Path, ...]
+    forbidden: Callable[[Path], bool]
+
+
+Decided = Callable[[], CodeListFolders]
+
+
+class NotPublic(ValueError):
+    """A code list that may not be read, or is not there: which of the two is not told."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "is no file below a folder that the ledger declares public for code lists, or is never one, as records "
+            "and the store are. If the file is there and public, `dphist ledger allow --code-lists FOLDER` (or "
+            "`dphist init --code-lists FOLDER`) declares its folder"
+        )
+
+
+def content_of_list(file: Path, decided: Decided | None) -> bytes:
+    """The first bytes of a code list, one more than it may have.
+
+    What is read is what was allowed: the path is resolved, judged, opened without following links, and the open file
+    must still be the one at that path.
+
+    Args:
+        file: as a spec names it.
+        decided: gives what an operator decided; none allows no file.
+
+    Raises:
+        NotPublic: the file may not be read or is not there.
+    """
+    rule = CodeListFolders((), lambda path: True) if decided is None else decided()
+    content = None
+    with suppress(OSError, RuntimeError, ValueError):
+        path = _allowed(file, rule)
+        content = None if path is None else _read(path)
+    if content is None:
+        raise NotPublic
+    return content
+
+
+def _allowed(file: Path, rule: CodeListFolders) -> Path | None:
+    """The path without links, where an operator's decision covers it."""
+    path = file.resolve(strict=True)
+    below = any(path != folder and path.is_relative_to(folder) for folder in _resolved(rule.folders))
+    return path if below and not rule.forbidden(path) else None
+
+
+def _resolved(folders: tuple[Path, ...]) -> list[Path]:
+    """Those folders that are there, links resolved."""
+    found = []
+    for folder in folders:
+        with suppress(OSError, RuntimeError):
+            found.append(folder.resolve(strict=True))
+    return found
+
+
+def _read(path: Path) -> bytes | None:
+    """What a regular file holds; none where another file is open under its name."""
+    # Without waiting, since a pipe would never open; it is no regular file.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode) or not _is_at(descriptor, path):
+            return None
+        return stream.read(LARGEST_FILE + 1)
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Whether an open file is the one at a path without links."""
+    if _DESCRIPTORS.is_dir():
+        return (_DESCRIPTORS / str(descriptor)).readlink() == path
+    return path.resolve(strict=True) == path and os.path.samestat(os.fstat(descriptor), path.lstat())

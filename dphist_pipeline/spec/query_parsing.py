@@ -1,0 +1,99 @@
+"""A query's file as DuckDB parses it, and a parse as text again.
+
+Messages about a file that does not parse as one SELECT quote nothing of it: it may be any file.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from dphist_pipeline.spec.query_reach import SOURCE
+from dphist_pipeline.spec.row_nodes import Node, NotAccepted
+
+LARGEST_FILE = 1 << 15  # joined texts grow with it, some 30 bytes a part
+ENDING = ".sql"
+
+
+def content_of(file: Path, called: str) -> bytes:
+    """What a file holds, as UTF-8.
+
+    Raises:
+        ValueError: saying what is wrong with the file.
+    """
+    problem = ""
+    try:
+        if {file.suffix.lower(), file.resolve().suffix.lower()} != {ENDING}:
+            problem = f"must end in {ENDING}, links followed: it names the file of a query"
+        elif not file.exists():
+            problem = "there is no such file; the path starts at the project's folder"
+        elif not file.is_file():
+            problem = "is not a file; name a file with one SELECT"
+        elif file.stat().st_size > LARGEST_FILE:
+            problem = f"is larger than {LARGEST_FILE >> 10} kB, too large for a query"
+        else:
+            content = file.read_bytes()
+            content.decode("utf-8-sig")
+            if b"\0" not in content:
+                return content
+            problem = "holds a NUL byte; save the file as UTF-8 text"
+    except UnicodeDecodeError:
+        problem = "is not valid UTF-8; save the file as UTF-8 text"
+    except (OSError, RuntimeError, ValueError):
+        problem = "cannot be read"
+    raise ValueError(f"{called} {problem}")
+
+
+def line_of(sql: str, offset: int) -> int:
+    """The line of a place in a text, counted in bytes."""
+    return sql.encode()[:offset].count(b"\n") + 1
+
+
+def select_of(parser: Any, sql: str) -> Node:
+    """The one SELECT of a text.
+
+    Raises:
+        NotAccepted: it does not parse, or is not one SELECT.
+    """
+    import duckdb
+
+    try:
+        (parsed,) = parser.execute("SELECT json_serialize_sql($sql)", {"sql": sql}).fetchone()
+        read = json.loads(parsed)
+    except (duckdb.Error, RecursionError, ValueError):
+        read = {"error": True}
+    if read["error"]:
+        other = read.get("error_type") == "not implemented"
+        what = "it is not a SELECT" if other else "it does not parse"
+        offset = int(read.get("position", -1))
+        raise NotAccepted(f"{what}; write one SELECT over {SOURCE}", {"query_location": offset}, allowable=False)
+    statements = read["statements"]
+    if len(statements) != 1:
+        what = "it holds no statement" if not statements else "it holds several statements"
+        raise NotAccepted(f"{what}; write one SELECT over {SOURCE}", allowable=False)
+    node: Node = statements[0]["node"]
+    return node
+
+
+def text_of(parser: Any, node: Node) -> str:
+    """SQL of a parse, which must read back as the same.
+
+    Raises:
+        NotAccepted: it does not.
+    """
+    import duckdb
+
+    statements = {"error": False, "statements": [{"node": node}]}
+    try:
+        (text,) = parser.execute(
+            "SELECT json_deserialize_sql($node::JSON)", {"node": json.dumps(statements)}
+        ).fetchone()
+        (again,) = parser.execute(
+            "SELECT json_deserialize_sql(json_serialize_sql($sql)::JSON)", {"sql": text}
+        ).fetchone()
+    except duckdb.Error:
+        text, again = "", None
+    if text != again:
+        raise NotAccepted("DuckDB cannot write it back as it reads it; write it more plainly", allowable=False)
+    return str(text)

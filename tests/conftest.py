@@ -40,5 +40,6 @@ def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Office:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
     made = Office(tmp_path / "office")
+    monkeypatch.setenv("DPHIST_WITNESS", str(made.witness))
     monkeypatch.chdir(made.folder)
     return made

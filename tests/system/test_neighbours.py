@@ -81,11 +81,14 @@ CSV_UNITS = {
 def both(office: Office, pair: tuple[Any, Any]) -> list[dict[str, Any]]:
     """What the world sees of two releases, of two tables, from the same place with the same store."""
     office.opened()
-    start = office.copied_to(office.folder.with_name("start")).store
+    office.write_spec(axes=[AGE, WARD], **PERIODS, source="data/admissions.csv")
+    start, witness = office.folder.with_name("start"), office.witness.read_bytes()
+    shutil.copytree(office.store, start)
     seen = []
     for records in pair:
         shutil.rmtree(office.store)
         shutil.copytree(start, office.store)
+        office.witness.write_bytes(witness)
         if isinstance(records, bytes):
             (office.folder / "data" / "admissions.csv").write_bytes(records)
             office.write_spec(axes=[AGE, WARD], **PERIODS, source="data/admissions.csv")
@@ -132,9 +135,9 @@ def test_neighbours_give_releases_of_one_shape_at_one_price(office: Office, name
     assert keys(audits[0]) == keys(audits[1])
     varying = ("ledger", "values_digest", "audit_digest", "files")
     assert len({json.dumps({**audit, **dict.fromkeys(varying)}) for audit in audits}) == 1
-    assert [row[1] for row in first["ledger"]] == ["created", "opened", "charged", "published"]
+    assert [row[1] for row in first["ledger"]] == ["created", "opened", "allowed", "allowed", "charged", "published"]
     prices = [[json.loads(row[6]).get("epsilon") for row in seen["ledger"]] for seen in (first, second)]
-    assert prices == [[None, None, "1/2", None]] * 2
+    assert prices == [[None, None, None, None, "1/2", None]] * 2
 
 
 @pytest.fixture
@@ -153,6 +156,7 @@ def frozen(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(noise, "discrete_laplace", lambda scale, size: np.zeros(size, dtype=np.int64))
     monkeypatch.setattr(Journal, "answer", instead)
     monkeypatch.setattr(opened, "utc_now", lambda: "2026-11-02T06:00:00Z")
+    monkeypatch.setattr("secrets.token_hex", lambda size: "00" * size)
     return totals
 
 

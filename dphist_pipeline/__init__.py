@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "DphistError": "errors",
-    "Estimate": "estimate",
+    "Estimate": "estimates.estimate",
     "HistogramRelease": "integrations.dagster",
     "LocalCollection": "integrations.dagster_local",
     "Release": "releases",

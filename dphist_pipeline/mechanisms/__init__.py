@@ -1,8 +1,10 @@
 """The registry of mechanisms: each is one file of this folder, and the file name is its name in a spec.
 
 A mechanism file holds a card (its docstring) and one frozen dataclass derived from `Mechanism`, whose fields
-are its settings. Nothing else has to be registered. Calling this module, as `dphist_pipeline.mechanisms()`, gives
-every card.
+are its settings. Nothing else has to be registered. It asks `PrivateCounts` for noisy numbers, and for choices by a
+score of `confidential.scores`. A new score is a class there: no code of a mechanism runs on exact counts.
+
+Calling this module, as `dphist_pipeline.mechanisms()`, gives every card.
 """
 
 from __future__ import annotations

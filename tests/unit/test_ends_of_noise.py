@@ -19,9 +19,8 @@ from dphist_pipeline.estimates.budget import Budget
 
 ENDS = [0, 1, LARGEST_COUNT - 1, LARGEST_COUNT, LARGEST_COUNT + 1]
 COUNTS = sorted({sign * end for sign in (1, -1) for end in ENDS})
-NOISE = sorted(
-    {sign * (end + more) for sign in (1, -1) for end in (0, 1 << 52, 1 << 53, 10**30) for more in (0, 1, -1)}
-)
+BESIDE = [end + more for end in (0, 1 << 52, 1 << 53, 10**30) for more in (-1, 0, 1)]
+NOISE = sorted({sign * end for sign in (1, -1) for end in BESIDE})
 
 
 def clipped(number: int, end: int) -> int:

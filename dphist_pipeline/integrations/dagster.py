@@ -76,7 +76,7 @@ def around_attributes(context: dg.ComponentLoadContext) -> list[tuple[str, str]]
     none.
     """
     document = getattr(context.component_decl, "component_file_model", None)
-    return [] if document is None else templates_around(document.model_dump())
+    return templates_around(document.model_dump()) if isinstance(document, BaseModel) else []
 
 
 _Attributes = attributes_model(

@@ -50,6 +50,25 @@ def line_of(sql: str, offset: int) -> int:
     return sql.encode()[:offset].count(b"\n") + 1
 
 
+def opened_parser() -> Any:
+    """DuckDB without access to anything, to parse queries and to try them on rows that are made up."""
+    import duckdb
+
+    settings: dict[str, Any] = {"enable_external_access": False, "autoload_known_extensions": False, "threads": 1}
+    return duckdb.connect(config=settings)
+
+
+def error_of(parser: Any, sql: str) -> str:
+    """What kind of error running a text gives; nothing where it runs."""
+    import duckdb
+
+    try:
+        parser.execute(sql).fetchall()
+    except duckdb.Error as error:
+        return type(error).__name__.removesuffix("Exception").lower()
+    return ""
+
+
 def select_of(parser: Any, sql: str) -> Node:
     """The one SELECT of a text.
 

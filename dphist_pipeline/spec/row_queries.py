@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.spec import row_expressions
-from dphist_pipeline.spec.query_parsing import content_of, line_of, select_of, text_of
+from dphist_pipeline.spec.query_parsing import content_of, error_of, line_of, opened_parser, select_of, text_of
 from dphist_pipeline.spec.query_reach import SOURCE, check_reach
 from dphist_pipeline.spec.refusals import shortened, shown
 from dphist_pipeline.spec.row_expressions import Judged, as_kind, check_plain, judge_expression, settled
@@ -117,10 +117,7 @@ def judged_query(sql: str, sha256: str, unit: Collection[str] = ()) -> RowQuery:
     Raises:
         NotAccepted: naming the part that no decision of an operator lets pass.
     """
-    import duckdb
-
-    settings: dict[str, Any] = {"enable_external_access": False, "autoload_known_extensions": False, "threads": 1}
-    with duckdb.connect(config=settings) as parser:
+    with opened_parser() as parser:
         node = select_of(parser, sql)
         check_reach(node)
         try:
@@ -266,8 +263,6 @@ def kept_from_raising(node: Node) -> Node:
 
 def _check_constants(parser: Any, node: Node, columns: frozenset[str]) -> None:
     """Refuses constants that are not what they are cast to, and patterns and formats that DuckDB does not take."""
-    import duckdb
-
     for cast in _constant_casts(node):
         alone = {**node, "select_list": [{**cast, "alias": "x"}], "from_table": {"type": "EMPTY"}, "where_clause": None}
         if parser.execute(text_of(parser, alone)).fetchone() == (None,):
@@ -277,13 +272,9 @@ def _check_constants(parser: Any, node: Node, columns: frozenset[str]) -> None:
     names = dict.fromkeys(name.lower() for name in (*sorted(columns), *left_out))
     made_up = ", ".join(f"unnest([NULL, '', '0']) AS {_quoted(name)}" for name in (*names, "one more"))
     plain = text_of(parser, _untried(node))
-    try:
-        parser.execute(f"WITH {SOURCE} AS NOT MATERIALIZED (SELECT {made_up}) {plain}").fetchall()
-    except duckdb.Error as error:
-        said = type(error).__name__.removesuffix("Exception").lower()
-    else:
-        return
-    raise NotAccepted(f"DuckDB does not take it ({said} error); check its patterns and formats", allowable=False)
+    said = error_of(parser, f"WITH {SOURCE} AS NOT MATERIALIZED (SELECT {made_up}) {plain}")
+    if said:
+        raise NotAccepted(f"DuckDB does not take it ({said} error); check its patterns and formats", allowable=False)
 
 
 def _untried(node: Any) -> Any:

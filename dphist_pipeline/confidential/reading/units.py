@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dphist_pipeline.confidential.reading import lengths
 from dphist_pipeline.confidential.reading.source import NUMBERS, Source
 from dphist_pipeline.sql_files import identifier
 
 UNITS = (*NUMBERS, "UUID")
 UNITS_THAT_FIT_INT64 = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
-TEXT = ("VARCHAR", "ENUM")
 # What `trim` takes away: blanks of all kinds that keyboards and programs leave at the ends.
 BLANKS = "chr(32) || chr(9) || chr(10) || chr(13) || chr(160)"
 
@@ -15,7 +15,8 @@ BLANKS = "chr(32) || chr(9) || chr(10) || chr(13) || chr(160)"
 def unit_of(columns: tuple[str, ...], forms: tuple[str, ...], source: Source) -> str:
     """SQL of a row's unit, null where it cannot be told: such rows are dropped, else they would share one unit.
 
-    Several columns make one text, each part after its length: no two different tuples give the same.
+    Several columns make one text, each part after its length: no two different tuples give the same. Long names are
+    digests (`lengths`), part by part.
 
     Args:
         columns: that name a unit together.
@@ -35,14 +36,14 @@ def _text(column: str, forms: tuple[str, ...], source: Source) -> str:
     text = f"TRY_CAST({name} AS VARCHAR)"
     if kind in ("FLOAT", "DOUBLE"):
         return f"CASE WHEN isnan({name}) THEN NULL WHEN {name} = 0 THEN '0.0' ELSE {text} END"
-    if kind not in TEXT:
+    if kind not in lengths.TEXT:
         return text
-    normal = _normal(text, forms)
+    short = lengths.short_name(text, _normal(text, forms))
     if not source.replaces_bytes:
-        return normal
+        return short
     # Bytes that are not UTF-8 are read as '?'. Two people whose names differ in such bytes alone would become one unit,
     # and bounding them together would make the kept rows of one depend on the other.
-    return f"CASE WHEN contains({text}, '?') THEN NULL ELSE {normal} END"
+    return f"CASE WHEN contains({text}, '?') THEN NULL ELSE {short} END"
 
 
 def _normal(text: str, forms: tuple[str, ...]) -> str:

@@ -27,10 +27,10 @@ from dphist_pipeline.confidential.reading.source import (
     withheld,
 )
 from dphist_pipeline.confidential.reading.source_files import find_files, open_source
-from dphist_pipeline.confidential.reading.units import UNITS, unit_of
+from dphist_pipeline.confidential.reading.units import UNITS, names_of, told, unit_of
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.spec.sources import in_store, resolved
-from dphist_pipeline.sql_files import identifier, literal, statement
+from dphist_pipeline.sql_files import literal, statement
 
 CATEGORIES = (*NUMBERS, "BOOLEAN", "DATE", "UUID")
 DATES_AND_TIMES = "dates, time stamps in micro- or nanoseconds, or text of those"
@@ -72,7 +72,6 @@ def stage_rows(plan: CountingPlan, folder: Path) -> Path:
     files = () if objects or found.format == "postgres" else _files(found)
     staged = folder / "rows.parquet"
     for means in ALL_MEANS:
-        staged.unlink(missing_ok=True)
         with _connection(
             files, folder, plan.time_zone, lambda made: _prepare(found, files, made), objects, means
         ) as connection:
@@ -235,11 +234,16 @@ def _numbers(plan: CountingPlan) -> tuple[str, ...]:
 
 
 def _stage_statement(plan: CountingPlan, source: Source, axes: list[Positions], staged: Path) -> str:
-    """Nested projections: values, places by join, places by search, the cell number."""
+    """Nested projections: values and names, units, places by join, places by search, the cell number."""
     unit = [] if plan.privacy_unit == "row" else ["unit"]
     values = [f"{axis.value} AS value_{number}" for number, axis in enumerate(axes)]
-    values += [f"{unit_of(plan.privacy_unit.columns, plan.unit_normalise, source)} AS unit" for _ in unit]
+    if unit:
+        named = (plan.privacy_unit.columns, plan.unit_normalise, source)
+        values += [f"{text} AS {name}" for name, text in names_of(*named).items()]
     rows = f"SELECT {', '.join(values)} FROM ({source.relation}) WHERE {_in_period(plan, source)}"
+    if unit:
+        found = [f"value_{number}" for number in range(len(axes))]
+        rows = f"SELECT {', '.join(found)}, {unit_of(*named)} AS unit FROM ({rows}) WHERE {told(*named)}"
     places = ", ".join(f"{axis.place} AS place_{number}" for number, axis in enumerate(axes))
     rows = f"SELECT staged.*, {places} FROM ({rows}) AS staged {' '.join(axis.join for axis in axes)}"
     for level in zip_longest(*(axis.steps for axis in axes)):
@@ -251,7 +255,7 @@ def _stage_statement(plan: CountingPlan, source: Source, axes: list[Positions], 
         "ingest/stage_rows",
         columns=columns,
         cells=f"SELECT CAST({code} AS INTEGER) AS {columns} FROM ({rows})",
-        kept=" AND ".join(f"{name} IS NOT NULL" for name in ["code", *unit]),
+        kept="code IS NOT NULL",
         target=literal(str(staged)),
     )
 

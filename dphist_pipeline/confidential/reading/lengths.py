@@ -35,14 +35,6 @@ def value_of(column: str, kind: str) -> str:
     return at_most(f"TRY_CAST({name} AS VARCHAR)", LONGEST_VALUE) if kind in (*TEXT, "NULL") else name
 
 
-def short_name(raw: str, normal: str) -> str:
-    """SQL of a unit's name that two units share only where SHA-256 collides; at most 84 bytes.
-
-    Args:
-        raw: the name as it was read.
-        normal: the name in its declared form.
-    """
-    name = f"CASE WHEN strlen({normal}) > {LONGEST_NAME} THEN {NAME_DIGEST} || sha256({normal}) ELSE {normal} END"
-    if raw == normal:
-        return name
-    return f"CASE WHEN strlen({raw}) > {LONGEST_TEXT} THEN {TEXT_DIGEST} || sha256({raw}) ELSE {name} END"
+def short_name(name: str) -> str:
+    """SQL of a unit's name as it is staged: two share one only where SHA-256 collides."""
+    return f"CASE WHEN strlen({name}) > {LONGEST_NAME} THEN {NAME_DIGEST} || sha256({name}) ELSE {name} END"

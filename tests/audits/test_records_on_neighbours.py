@@ -136,8 +136,8 @@ def unbounded(staged: Path, cells: int, max_rows: int, key: bytes) -> np.ndarray
     return np.bincount(pl.read_parquet(staged)["code"], minlength=cells)
 
 
-def one_unit_of_nulls(columns: Any, forms: Any, source: Any, whole: Any = ingest.unit_of) -> str:
-    return f"coalesce({whole(columns, forms, source)}, 'nobody')"
+def one_unit_of_nulls(columns: Any, forms: Any, source: Any, whole: Any = ingest.names_of) -> dict[str, str]:
+    return {name: f"coalesce({text}, 'nobody')" for name, text in whole(columns, forms, source).items()}
 
 
 def failing_on_the_undeclared(plan: Any, folder: Path, whole: Any = ingest.stage_rows) -> Path:
@@ -156,7 +156,7 @@ FAULTS: dict[str, tuple[str, Callable[[], Any]]] = {
     "bounding by engine order": ("a unit more", lambda: patch.object(cube, "count_bounded", by_engine_order)),
     "bounding by row number": ("a unit more", lambda: patch.object(cube, "count_bounded", by_row_number)),
     "no bounding": ("a unit more", lambda: patch.object(cube, "count_bounded", unbounded)),
-    "null units kept as one": ("rows without a unit", lambda: patch.object(ingest, "unit_of", one_unit_of_nulls)),
+    "null units kept as one": ("rows without a unit", lambda: patch.object(ingest, "names_of", one_unit_of_nulls)),
     "fails on an undeclared value": (
         "a unit more",
         lambda: patch.object(ingest, "stage_rows", failing_on_the_undeclared),

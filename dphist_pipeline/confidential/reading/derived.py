@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import duckdb
 
+from dphist_pipeline.confidential.reading import lengths
 from dphist_pipeline.confidential.reading.source import (
     ALWAYS,
     NUMBERS,
@@ -21,7 +22,6 @@ from dphist_pipeline.spec.row_queries import RowQuery
 from dphist_pipeline.sql_files import identifier
 
 READ_BY_QUERIES = (*NUMBERS, *TIMES, *ALWAYS, "BOOLEAN", "UUID")
-TEXT = ("VARCHAR", "ENUM")
 
 
 def select_rows(
@@ -41,9 +41,8 @@ def select_rows(
         _check_readable(source, column, by_name, written)
     made_of = [query.outputs.get(column, ()) for column in unit]
     guarded = {by_name[column.lower()] for columns in made_of for column in columns}
-    relation = (
-        f"WITH source AS NOT MATERIALIZED ({_without_bad_text(source, guarded)}) SELECT * FROM ({query.text}) AS given"
-    )
+    rows = _with_safe_text(source, guarded, _passed_on(source, query, unit))
+    relation = f"WITH source AS NOT MATERIALIZED ({rows}) SELECT * FROM ({query.text}) AS given"
     described = withheld(
         written,
         "does not fit the columns of the source, or gives two columns of one name",
@@ -64,19 +63,33 @@ def _check_readable(source: Source, column: str, by_name: dict[str, str], writte
         raise ColumnRefused(column, f"has type {kind}, which a query cannot read row by row without failing")
 
 
-def _without_bad_text(source: Source, columns: set[str]) -> str:
-    """The source, without text that a unit is made of and that was not UTF-8.
+def _passed_on(source: Source, query: RowQuery, unit: tuple[str, ...]) -> set[str]:
+    """The unit's columns that the query gives as they are."""
+    starred = {*source.types} - {*query.excluded} if "*" in query.outputs else set()
+    return {column for column in unit if column in starred or query.bare.get(column) == column}
 
-    Such bytes are read as '?', so that a unit made of them may be that of somebody else; what the query makes of the
-    text would hide it.
+
+def _with_safe_text(source: Source, guarded: set[str], passed_on: set[str]) -> str:
+    """The source, with null for text that a query must not see.
+
+    That is text of more than `lengths.LONGEST_TEXT` bytes, of which functions would make copies beyond all memory, and
+    text that a unit is made of and that was not UTF-8: such bytes are read as '?', so that a unit made of them may be
+    that of somebody else, and what the query makes of the text would hide it.
+
+    Args:
+        source: opened.
+        guarded: the columns that a unit is made of.
+        passed_on: the unit's columns that the query leaves as they are, however long.
     """
-    texts = [identifier(name) for name in sorted(columns) if source.types[name] in TEXT]
-    if not source.replaces_bytes or not texts:
-        return source.relation
-    plain = ", ".join(
-        f"CASE WHEN contains(TRY_CAST({name} AS VARCHAR), '?') THEN NULL ELSE {name} END AS {name}" for name in texts
-    )
-    return f"SELECT * REPLACE ({plain}) FROM ({source.relation})"
+    replaced = []
+    for column in (column for column, kind in source.types.items() if kind in lengths.TEXT):
+        name = identifier(column)
+        text = f"TRY_CAST({name} AS VARCHAR)"
+        unsafe = [f"strlen({text}) > {lengths.LONGEST_TEXT}"] if column not in passed_on else []
+        unsafe += [f"contains({text}, '?')"] if source.replaces_bytes and column in guarded else []
+        if unsafe:
+            replaced.append(f"CASE WHEN {' OR '.join(unsafe)} THEN NULL ELSE {name} END AS {name}")
+    return f"SELECT * REPLACE ({', '.join(replaced)}) FROM ({source.relation})" if replaced else source.relation
 
 
 def _check_names(source: Source, query: RowQuery, types: dict[str, str], written: str) -> None:
@@ -106,7 +119,7 @@ def with_decimal_points(source: Source, columns: tuple[str, ...]) -> tuple[Sourc
     Returns:
         The source, and under which name each of those columns has its numbers.
     """
-    texts = [column for column in dict.fromkeys(columns) if source.types[column] in TEXT]
+    texts = [column for column in dict.fromkeys(columns) if source.types[column] in lengths.TEXT]
     if not texts:
         return source, {}
     taken = {name.lower() for name in source.types}
@@ -115,7 +128,7 @@ def with_decimal_points(source: Source, columns: tuple[str, ...]) -> tuple[Sourc
     numbers = ", ".join(
         f"CASE WHEN contains({text}, '.') THEN NULL ELSE replace({text}, ',', '.') END AS {identifier(name)}"
         for column, name in names.items()
-        for text in [f"TRY_CAST({identifier(column)} AS VARCHAR)"]
+        for text in [lengths.value_of(column, "VARCHAR")]
     )
     types = {**source.types, **dict.fromkeys(names.values(), "VARCHAR")}
     relation = f"SELECT *, {numbers} FROM ({source.relation})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC
 from itertools import zip_longest
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
-from dphist_pipeline.confidential.reading import databases, object_stores
+from dphist_pipeline.confidential.reading import databases, lengths, object_stores
 from dphist_pipeline.confidential.reading.derived import select_rows, with_decimal_points
 from dphist_pipeline.confidential.reading.positions import Positions, positions
 from dphist_pipeline.confidential.reading.source import (
@@ -27,10 +27,10 @@ from dphist_pipeline.confidential.reading.source import (
     withheld,
 )
 from dphist_pipeline.confidential.reading.source_files import find_files, open_source
-from dphist_pipeline.confidential.reading.units import UNITS, kind_of, unit_of
+from dphist_pipeline.confidential.reading.units import UNITS, kind_of, names_of, told, unit_of
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.spec.sources import in_store, resolved
-from dphist_pipeline.sql_files import identifier, literal, statement
+from dphist_pipeline.sql_files import literal, statement
 
 CATEGORIES = (*NUMBERS, "BOOLEAN", "DATE", "UUID")
 DATES_AND_TIMES = "dates, time stamps in micro- or nanoseconds, or text of those"
@@ -39,6 +39,20 @@ DISABLED = "statistics_propagation"
 MEMORY = "4GB"
 SPILL = "40GB"
 USE_OF_UNIT = "a privacy unit, which takes text, whole numbers or UUIDs"
+
+
+@dataclass(frozen=True)
+class Means:
+    """What DuckDB may use: how many threads, and how much memory; None leaves that to DuckDB, which takes all
+    processors, and four fifths of the machine's memory."""
+
+    threads: int | None = None
+    memory: str | None = MEMORY
+
+
+# Tried in turn while memory runs out. Every thread holds the long values of some thousand rows at a time, so that a
+# single record may need more than an ordinary run may use; which means were enough shows in time alone.
+ALL_MEANS = (Means(), Means(threads=1), Means(threads=1, memory=None))
 
 
 def stage_rows(plan: CountingPlan, folder: Path) -> Path:
@@ -58,35 +72,50 @@ def stage_rows(plan: CountingPlan, folder: Path) -> Path:
     objects = object_stores.find_objects(found.written) if in_store(found.written) else ()
     files = () if objects or found.format == "postgres" else _files(found)
     staged = folder / "rows.parquet"
-    with _connection(files, folder, plan.time_zone, lambda made: _prepare(found, files, made), objects) as connection:
-        source = _opened(found, files, objects, connection)
-        if found.query is not None:
-            source = select_rows(connection, source, found.query, found.query_file, plan.privacy_unit.columns)
-        _check_types(plan, source)
-        source, numbers = with_decimal_points(source, _numbers(plan) if found.decimal_comma else ())
-        axes = [
-            positions(replace(axis, column=numbers.get(axis.column, axis.column)) if _is_number(axis) else axis, number)
-            for number, axis in enumerate(plan.domain.axes)
-        ]
-        staging = _stage_statement(plan, source, axes, staged)
-        parameters = {**source.parameters, **_ends(plan, source)}
+    for means in ALL_MEANS:
+        with _connection(
+            files, folder, plan.time_zone, lambda made: _prepare(found, files, made), objects, means
+        ) as connection:
+            if _staged(plan, _opened(found, files, objects, connection), connection, staged):
+                return staged
+    raise SourceRefused(found.written, _unread(found))
 
-        def stage() -> None:
+
+def _staged(plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnection, staged: Path) -> bool:
+    """Writes the rows of an opened source; false where memory ran out."""
+    found = plan.source
+    if found.query is not None:
+        source = select_rows(connection, source, found.query, found.query_file, plan.privacy_unit.columns)
+    _check_types(plan, source)
+    source, numbers = with_decimal_points(source, _numbers(plan) if found.decimal_comma else ())
+    axes = [
+        positions(read, number, source.types[read.column])
+        for number, axis in enumerate(plan.domain.axes)
+        for read in [replace(axis, column=numbers.get(axis.column, axis.column)) if _is_number(axis) else axis]
+    ]
+    staging = _stage_statement(plan, source, axes, staged)
+    parameters = {**source.parameters, **_ends(plan, source)}
+
+    def stage() -> bool:
+        try:
             for axis in axes:
                 if axis.table:
                     connection.execute(axis.table, dict(axis.parameters))
                 else:
                     parameters.update(axis.parameters)
             connection.execute(staging, parameters)
+        except (duckdb.OutOfMemoryException, MemoryError):
+            return False
+        return True
 
-        trusted = ", or a row on which the allowed query fails" if found.query and found.query.trusted else ""
-        store = ", a store that gave no answer or whose files changed" if objects else ""
-        withheld(
-            found.written,
-            f"could not be read to its end: a damaged file{store}, or no memory or disk left{trusted}",
-            stage,
-        )
-    return staged
+    return withheld(found.written, _unread(found), stage)
+
+
+def _unread(found: SourcePlan) -> str:
+    """What a message says of a source that could not be read to its end."""
+    trusted = ", or a row on which the allowed query fails" if found.query and found.query.trusted else ""
+    store = ", a store that gave no answer or whose files changed" if in_store(found.written) else ""
+    return f"could not be read to its end: a damaged file{store}, or no memory or disk left{trusted}"
 
 
 def unit_kinds(source: SourcePlan, columns: tuple[str, ...], folder: Path) -> tuple[str, ...]:
@@ -147,6 +176,7 @@ def _connection(
     time_zone: str,
     prepare: Callable[[duckdb.DuckDBPyConnection], None] = lambda made: None,
     objects: tuple[str, ...] = (),
+    means: Means = ALL_MEANS[0],
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A DuckDB that can reach the source and the run's folder and nothing else, and whose settings are final.
 
@@ -156,6 +186,7 @@ def _connection(
         time_zone: of the session.
         prepare: what is to be done before the doors to everything else close.
         objects: addresses of the source's files in an object store.
+        means: that the session may use.
     """
     settings: dict[str, Any] = {
         "autoinstall_known_extensions": False,
@@ -164,7 +195,8 @@ def _connection(
         "enable_external_file_cache": False,
         "disabled_optimizers": DISABLED,
         "preserve_insertion_order": False,
-        "memory_limit": MEMORY,
+        **({"memory_limit": means.memory} if means.memory else {}),
+        **({"threads": means.threads} if means.threads else {}),
         "max_temp_directory_size": SPILL,
         "temp_directory": str(folder / "spill"),
     }
@@ -231,11 +263,16 @@ def _numbers(plan: CountingPlan) -> tuple[str, ...]:
 
 
 def _stage_statement(plan: CountingPlan, source: Source, axes: list[Positions], staged: Path) -> str:
-    """Nested projections: values, places by join, places by search, the cell number."""
+    """Nested projections: values and names, units, places by join, places by search, the cell number."""
     unit = [] if plan.privacy_unit == "row" else ["unit"]
     values = [f"{axis.value} AS value_{number}" for number, axis in enumerate(axes)]
-    values += [f"{unit_of(plan.privacy_unit.columns, plan.unit_normalise, source)} AS unit" for _ in unit]
+    if unit:
+        named = (plan.privacy_unit.columns, plan.unit_normalise, source)
+        values += [f"{text} AS {name}" for name, text in names_of(*named).items()]
     rows = f"SELECT {', '.join(values)} FROM ({source.relation}) WHERE {_in_period(plan, source)}"
+    if unit:
+        found = [f"value_{number}" for number in range(len(axes))]
+        rows = f"SELECT {', '.join(found)}, {unit_of(*named)} AS unit FROM ({rows}) WHERE {told(*named)}"
     places = ", ".join(f"{axis.place} AS place_{number}" for number, axis in enumerate(axes))
     rows = f"SELECT staged.*, {places} FROM ({rows}) AS staged {' '.join(axis.join for axis in axes)}"
     for level in zip_longest(*(axis.steps for axis in axes)):
@@ -247,7 +284,7 @@ def _stage_statement(plan: CountingPlan, source: Source, axes: list[Positions], 
         "ingest/stage_rows",
         columns=columns,
         cells=f"SELECT CAST({code} AS INTEGER) AS {columns} FROM ({rows})",
-        kept=" AND ".join(f"{name} IS NOT NULL" for name in ["code", *unit]),
+        kept="code IS NOT NULL",
         target=literal(str(staged)),
     )
 
@@ -265,10 +302,10 @@ def _in_period(plan: CountingPlan, source: Source) -> str:
     if plan.period_column is None:
         return "true"
     kind = _moment_type(plan, source)
-    moment = f"TRY_CAST({identifier(plan.period_column)} AS {kind})"
+    value = lengths.value_of(plan.period_column, source.types[plan.period_column])
+    moment = f"TRY_CAST({value} AS {kind})"
     if plan.period_format:
-        text = f"TRY_CAST({identifier(plan.period_column)} AS VARCHAR)"
-        moment = f"try_strptime({text}, {literal(plan.period_format)})"
+        moment = f"try_strptime({value}, {literal(plan.period_format)})"
     return f"{moment} >= CAST($period_start AS {kind}) AND {moment} < CAST($period_end AS {kind})"
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dphist_pipeline.confidential.reading import lengths
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis
 from dphist_pipeline.sql_files import identifier, literal, statement
 
@@ -41,19 +42,21 @@ class Positions:
     parameters: Mapping[str, object] = field(default_factory=dict)
 
 
-def positions(axis: Axis, number: int) -> Positions:
-    """The SQL of one axis; its columns are `value_<number>` and `place_<number>`."""
+def positions(axis: Axis, number: int, kind: str = "VARCHAR") -> Positions:
+    """The SQL of one axis, whose column has type `kind`; its columns are `value_<number>` and `place_<number>`."""
     if isinstance(axis, CategoricalAxis):
         return _categories(axis, number)
     if axis.bins >= LONGEST_SEARCH and _regular(axis):
-        return _guessed(axis, number)
-    return _searched(axis, number)
+        return _guessed(axis, number, kind)
+    return _searched(axis, number, kind)
 
 
 def _categories(axis: CategoricalAxis, number: int) -> Positions:
     table = f"categories_{number}"
+    # What is longer than every category matches none.
+    longest = max(len(value.encode()) for value in axis.values)
     return Positions(
-        value=f"TRY_CAST({identifier(axis.column)} AS VARCHAR)",
+        value=lengths.at_most(f"TRY_CAST({identifier(axis.column)} AS VARCHAR)", longest),
         place=f"{table}.position",
         cell=f"coalesce(place_{number}, {_or_null(axis.other_cell)})",
         join=f"LEFT JOIN {table} ON {table}.category = value_{number}",
@@ -62,7 +65,7 @@ def _categories(axis: CategoricalAxis, number: int) -> Positions:
     )
 
 
-def _searched(axis: BinnedAxis, number: int) -> Positions:
+def _searched(axis: BinnedAxis, number: int, kind: str) -> Positions:
     value, place, compare = f"value_{number}", f"place_{number}", "<=" if axis.closed == "left" else "<"
     steps = []
     for bit in reversed(range(len(axis.edges).bit_length())):
@@ -72,7 +75,7 @@ def _searched(axis: BinnedAxis, number: int) -> Positions:
             f"CASE WHEN list_extract($edges_{number}, {ahead}) {compare} {value} THEN {ahead} ELSE {place} END"
         )
     return Positions(
-        value=_value(axis),
+        value=_value(axis, kind),
         place="CAST(0 AS BIGINT)",
         cell=_cell_of_place(axis, number),
         steps=tuple(steps),
@@ -80,7 +83,7 @@ def _searched(axis: BinnedAxis, number: int) -> Positions:
     )
 
 
-def _guessed(axis: BinnedAxis, number: int) -> Positions:
+def _guessed(axis: BinnedAxis, number: int, kind: str) -> Positions:
     value, table = f"value_{number}", f"bins_{number}"
     first, last, width = axis.edges[0], axis.edges[-1], (axis.edges[-1] - axis.edges[0]) / axis.bins
     # Cut off before the division: it cannot overflow, and the guess is a declared bin.
@@ -92,7 +95,7 @@ def _guessed(axis: BinnedAxis, number: int) -> Positions:
         f" - CAST({value} {short} {table}.lower AS INTEGER) END"
     )
     return Positions(
-        value=_value(axis),
+        value=_value(axis, kind),
         place=place,
         cell=_cell_of_place(axis, number),
         join=f"LEFT JOIN {table} ON {table}.bin = least({guess}, {axis.bins - 1})",
@@ -108,14 +111,14 @@ def _regular(axis: BinnedAxis) -> bool:
     return bool(np.abs(edges - even).max() <= 1e-3 * (edges[-1] - edges[0]) / axis.bins)
 
 
-def _value(axis: BinnedAxis) -> str:
+def _value(axis: BinnedAxis, kind: str) -> str:
     """A column as a double; NaN, which would sort above every number, becomes null. A date as days since 1970-01-01."""
-    column = identifier(axis.column)
+    column = lengths.value_of(axis.column, kind)
     if isinstance(axis, CalendarAxis):
         # The local day: text and times with an offset are moments, all else is in the session's zone already.
         local = f"TRY_CAST(TRY_CAST({column} AS TIMESTAMP WITH TIME ZONE) AS DATE)"
         if axis.format is not None:
-            local = f"TRY_CAST(try_strptime(TRY_CAST({column} AS VARCHAR), {literal(axis.format)}) AS DATE)"
+            local = f"TRY_CAST(try_strptime({column}, {literal(axis.format)}) AS DATE)"
         return f"CAST(date_diff('day', DATE '1970-01-01', {local}) AS DOUBLE)"
     cast = f"TRY_CAST({column} AS DOUBLE)"
     return f"CASE WHEN isnan({cast}) THEN NULL ELSE {cast} END"

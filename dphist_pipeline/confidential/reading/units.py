@@ -1,42 +1,89 @@
-"""Who a row belongs to: one value for each privacy unit, and null for rows whose unit cannot be told."""
+"""Who a row belongs to: one value for each privacy unit, and null for rows whose unit cannot be told.
+
+Made in two projections: names in their declared form, then one short value of them. In one, the form would be worked
+out anew wherever the value mentions it.
+"""
 
 from __future__ import annotations
 
+from dphist_pipeline.confidential.reading import lengths
 from dphist_pipeline.confidential.reading.source import NUMBERS, WHOLE_NUMBERS, Source
 from dphist_pipeline.sql_files import identifier
 
 UNITS = (*NUMBERS, "UUID")
 UNITS_THAT_FIT_INT64 = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
-TEXT = ("VARCHAR", "ENUM")
 # What `trim` takes away: blanks of all kinds that keyboards and programs leave at the ends.
 BLANKS = "chr(32) || chr(9) || chr(10) || chr(13) || chr(160)"
 
 
 def kind_of(kind: str) -> str:
     """What a unit's column holds: text, whole number, number or UUID, whatever the width that a file writes."""
-    if kind in TEXT:
+    if kind in lengths.TEXT:
         return "text"
     if kind in WHOLE_NUMBERS:
         return "whole number"
     return "number" if kind in NUMBERS else kind
 
 
-def unit_of(columns: tuple[str, ...], forms: tuple[str, ...], source: Source) -> str:
-    """SQL of a row's unit, null where it cannot be told: such rows are dropped, else they would share one unit.
-
-    Several columns make one text, each part after its length: no two different tuples give the same.
+def names_of(columns: tuple[str, ...], forms: tuple[str, ...], source: Source) -> dict[str, str]:
+    """SQL of what names a row's unit, by the column's name in the next projection; see `told` for nulls.
 
     Args:
         columns: that name a unit together.
         forms: what text is brought into before it is compared.
         source: with the columns' types.
     """
-    if len(columns) == 1:
-        (column,) = columns
-        kind = source.types[column]
-        return f"CAST({identifier(column)} AS BIGINT)" if kind in UNITS_THAT_FIT_INT64 else _text(column, forms, source)
-    texts = [_text(column, forms, source) for column in columns]
-    return " || ".join(f"CAST(strlen({text}) AS VARCHAR) || ':' || {text}" for text in texts)
+    if _is_number(columns, source):
+        return {"name_0": f"CAST({identifier(columns[0])} AS BIGINT)"}
+    names = {}
+    for number, column in enumerate(columns):
+        names[f"name_{number}"] = _text(column, forms, source)
+        if _may_be_digested_as_it_stands(column, forms, source):
+            names[f"digest_{number}"] = _digest(column, source)
+    return names
+
+
+def unit_of(columns: tuple[str, ...], forms: tuple[str, ...], source: Source) -> str:
+    """SQL of a row's unit over the columns of `names_of`; where that is text, it is short (see `lengths`).
+
+    Several columns make one text, each part after its length: no two different tuples give the same.
+    """
+    if _is_number(columns, source):
+        return "name_0"
+    names = []
+    for number, column in enumerate(columns):
+        is_text = source.types[column] in lengths.TEXT
+        name = lengths.short_name(f"name_{number}") if is_text else f"name_{number}"
+        digested = _may_be_digested_as_it_stands(column, forms, source)
+        names.append(f"coalesce(digest_{number}, {name})" if digested else name)
+    if len(names) == 1:
+        return names[0]
+    return " || ".join(f"CAST(strlen({name}) AS VARCHAR) || ':' || {name}" for name in names)
+
+
+def told(columns: tuple[str, ...], forms: tuple[str, ...], source: Source) -> str:
+    """SQL over the columns of `names_of`: whether a row's unit can be told; else all such rows would share one."""
+    conditions = []
+    for number, column in enumerate(columns):
+        digested = _may_be_digested_as_it_stands(column, forms, source)
+        also = f" OR digest_{number} IS NOT NULL" if digested else ""
+        conditions.append(f"(name_{number} IS NOT NULL{also})")
+    return " AND ".join(conditions)
+
+
+def _is_number(columns: tuple[str, ...], source: Source) -> bool:
+    return len(columns) == 1 and source.types[columns[0]] in UNITS_THAT_FIT_INT64
+
+
+def _may_be_digested_as_it_stands(column: str, forms: tuple[str, ...], source: Source) -> bool:
+    return bool(forms) and source.types[column] in lengths.TEXT
+
+
+def _digest(column: str, source: Source) -> str:
+    """The digest of a name that is too long to be normalised, else null."""
+    text = f"TRY_CAST({identifier(column)} AS VARCHAR)"
+    digest = f"CASE WHEN strlen({text}) > {lengths.LONGEST_TEXT} THEN {lengths.TEXT_DIGEST} || sha256({text}) END"
+    return _unless_replaced(text, digest) if source.replaces_bytes else digest
 
 
 def _text(column: str, forms: tuple[str, ...], source: Source) -> str:
@@ -44,14 +91,18 @@ def _text(column: str, forms: tuple[str, ...], source: Source) -> str:
     text = f"TRY_CAST({name} AS VARCHAR)"
     if kind in ("FLOAT", "DOUBLE"):
         return f"CASE WHEN isnan({name}) THEN NULL WHEN {name} = 0 THEN '0.0' ELSE {text} END"
-    if kind not in TEXT:
+    if kind not in lengths.TEXT:
         return text
     normal = _normal(text, forms)
-    if not source.replaces_bytes:
-        return normal
+    if forms:
+        normal = f"CASE WHEN strlen({text}) > {lengths.LONGEST_TEXT} THEN NULL ELSE {normal} END"
+    return _unless_replaced(text, normal) if source.replaces_bytes else normal
+
+
+def _unless_replaced(text: str, name: str) -> str:
     # Bytes that are not UTF-8 are read as '?'. Two people whose names differ in such bytes alone would become one unit,
     # and bounding them together would make the kept rows of one depend on the other.
-    return f"CASE WHEN contains({text}, '?') THEN NULL ELSE {normal} END"
+    return f"CASE WHEN contains({text}, '?') THEN NULL ELSE {name} END"
 
 
 def _normal(text: str, forms: tuple[str, ...]) -> str:

@@ -175,3 +175,8 @@ def test_the_records_of_another_release_are_not_published_as_categories(tmp_path
     ran = office.run(command, office.folder / "spec.yaml", *(["--explain"] if command == "check" else []))
     assert ran.code == 1 and "is no file below a folder" in ran.err and CANARY not in ran.out + ran.err
     assert not list((office.store / "public").rglob("*.parquet"))
+
+
+def test_where_open_files_have_no_path_a_list_is_read_all_the_same(project: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(code_list_files, "_DESCRIPTORS", project / "nowhere")
+    assert declared(project, "codes/list.csv", below(project / "codes")).domain.cells == 2

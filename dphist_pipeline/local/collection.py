@@ -51,7 +51,7 @@ class CollectionSpec(BaseModel):
 
     @classmethod
     def from_attributes(cls, attributes: Mapping[str, object], base: Path, where: str = "attributes") -> CollectionSpec:
-        """A spec from the mapping under `attributes`, with its templates resolved.
+        """A spec from the mapping under `attributes`, which holds no templates.
 
         Args:
             base: folder that relative paths start from.

@@ -170,8 +170,19 @@ def test_a_mistake_in_a_list_tells_nothing_of_what_it_holds(project: Path, wrong
 def test_the_records_of_another_release_are_not_published_as_categories(tmp_path: Path, command: str):
     office = Office(tmp_path / "office").opened()
     (office.folder / "adm.csv").write_text("visit,patient,ward\nv1,c4n4ry-ann,surgery\nv2,c4n4ry-bob,medicine\n")
-    taken = {"column": "x", "values_from": "adm.csv", "values_column": "visit", "label_column": "patient"}
+    taken = {
+        "column": "ward",
+        "name": "x",
+        "values_from": "adm.csv",
+        "values_column": "visit",
+        "label_column": "patient",
+    }
     office.write_spec(axes=[{**taken, "levels": ["ward"]}], epsilon="0.000001")
     ran = office.run(command, office.folder / "spec.yaml", *(["--explain"] if command == "check" else []))
     assert ran.code == 1 and "is no file below a folder" in ran.err and CANARY not in ran.out + ran.err
     assert not list((office.store / "public").rglob("*.parquet"))
+
+
+def test_where_open_files_have_no_path_a_list_is_read_all_the_same(project: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(code_list_files, "_DESCRIPTORS", project / "nowhere")
+    assert declared(project, "codes/list.csv", below(project / "codes")).domain.cells == 2

@@ -272,7 +272,7 @@ def report(
     What was allowed by whom, what was spent and is left, what waits, was
     revised, rejected or withdrawn.
     """
-    from dphist_pipeline.ledger.report import report as reported
+    from dphist_pipeline.publishing.ledger_report import report as reported
 
     found = reported(Store.open(store_folder(store)).ledger(), year)
     if page is not None:

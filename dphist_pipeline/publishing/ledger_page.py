@@ -17,7 +17,7 @@ CHARGES = {
 
 
 def ledger_page(report: Mapping[str, Any]) -> str:
-    """The report of `ledger.report.report`, as HTML."""
+    """The report of `ledger_report.report`, as HTML."""
     span = f" of {report['year']}" if report["year"] else ""
     parts = "".join(map(_account, report["accounts"])) or "<p>No account is open.</p>"
     general = _rows("Decisions about the whole ledger", DECISIONS, report["general"])

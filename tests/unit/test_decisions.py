@@ -26,9 +26,9 @@ from dphist_pipeline.ledger.errors import (
     SourceOfAnother,
 )
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.ledger.report import report
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import WitnessedCharge
+from dphist_pipeline.publishing.ledger_report import report
 
 __all__ = ["path"]
 

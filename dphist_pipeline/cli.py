@@ -19,13 +19,14 @@ from dphist_pipeline.allowing import load_spec
 from dphist_pipeline.cli_answer import answer
 from dphist_pipeline.cli_compare import SeveralEpsilons, compare
 from dphist_pipeline.cli_decide import print_waiting, publish, reject, withdraw
-from dphist_pipeline.cli_ledger import allow_code_lists, ledger_app, store_app
+from dphist_pipeline.cli_ledger import allow_code_lists, ledger_app
 from dphist_pipeline.cli_local import local_app
 from dphist_pipeline.cli_local_encode import encode
 from dphist_pipeline.cli_local_publish import publish as publish_reports
 from dphist_pipeline.cli_options import JsonOption, StoreOption
 from dphist_pipeline.cli_plan import forecast, new, rehearse
 from dphist_pipeline.cli_plot import plot
+from dphist_pipeline.cli_store import store_app
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import as_text
 from dphist_pipeline.ledger.signing import key_path

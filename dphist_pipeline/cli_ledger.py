@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 
 from dphist_pipeline.cli_options import JsonOption, StoreOption
+from dphist_pipeline.deciding import deciding
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
 from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.ledger.signing import Operator, key_path
@@ -21,14 +22,12 @@ from dphist_pipeline.terminal import (
     print_facts,
     print_json,
     print_statement,
-    print_table,
     statement_facts,
 )
 
 ledger_app = typer.Typer(
     help="The operator's side: accounts of epsilon, what releases may read, what was spent.", no_args_is_help=True
 )
-store_app = typer.Typer(help="A store that was copied, moved or put back from a backup.", no_args_is_help=True)
 
 AccountArgument = Annotated[str, typer.Argument(metavar="ACCOUNT")]
 ReasonOption = Annotated[str, typer.Option(metavar="TEXT", help="Why; it stays in the ledger.")]
@@ -93,7 +92,7 @@ def open_account(
     if source is not None:
         read = (source_table, csv_delimiter, csv_quote, hive, decimal_comma, unit_normalise)
         reading = _reading(ledger, account, privacy_unit, source, read, also_of or [])
-    with opened.deciding(ledger) as operator:
+    with deciding(opened, ledger) as operator:
         ledger.open_account(made, operator, reading, also_of or [])
     print_statement(ledger.statement(account), as_json)
     if reading is None and not as_json:
@@ -146,7 +145,7 @@ def allow(
         read = (source_table, csv_delimiter, csv_quote, hive, decimal_comma, unit_normalise)
         unit = ledger.account(name).privacy_unit
         what = {"source": _reading(ledger, name, unit, source, read, also_of or []).facts()}
-    with opened.deciding(ledger) as operator:
+    with deciding(opened, ledger) as operator:
         made = ledger.allow(name, what, operator, reason, also_of or [])
     _print_allowed(made, as_json)
 
@@ -163,7 +162,7 @@ def disallow(
     """
     opened = Store.open(store_folder(store))
     ledger = opened.ledger()
-    with opened.deciding(ledger) as operator:
+    with deciding(opened, ledger) as operator:
         decision = ledger.disallow(number, reason, operator)
     out.print(f"[green]✓[/] No longer allowed: {decision.kind} {escape(decision.name)}")
 
@@ -179,7 +178,7 @@ def raise_total(
     """Raises an account's total, and keeps the reason."""
     opened = Store.open(store_folder(store))
     ledger = opened.ledger()
-    with opened.deciding(ledger) as operator:
+    with deciding(opened, ledger) as operator:
         ledger.raise_total(account, _total(total), reason, operator)
     print_statement(ledger.statement(account), as_json)
 
@@ -201,7 +200,7 @@ def add_key(
     """Lets another operator decide as well."""
     opened = Store.open(store_folder(store))
     ledger = opened.ledger()
-    with opened.deciding(ledger) as operator:
+    with deciding(opened, ledger) as operator:
         ledger.add_key(name, public, operator)
     out.print(f"[green]✓[/] Decides from now on: {', '.join(map(escape, ledger.operators().values()))}")
 
@@ -214,7 +213,7 @@ def sign(
     """Gives a decision its second signature, where an account asks for two."""
     opened = Store.open(store_folder(store))
     ledger = opened.ledger()
-    with opened.deciding(ledger) as operator:
+    with deciding(opened, ledger) as operator:
         ledger.countersign(number, operator)
     out.print(f"[green]✓[/] Entry {number} is signed, and in force")
 
@@ -260,103 +259,13 @@ def verify(store: StoreOption = None, as_json: JsonOption = False) -> None:
         out.print(f"  published once, and not in the public folder now: {escape(place)}")
 
 
-@ledger_app.command()
-def report(
-    year: Annotated[int | None, typer.Option(metavar="YEAR", help="Only what was decided and charged in it.")] = None,
-    page: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it as an HTML page.")] = None,
-    store: StoreOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Reports on all accounts, for a privacy officer.
-
-    What was allowed by whom, what was spent and is left, what waits, was
-    revised, rejected or withdrawn.
-    """
-    from dphist_pipeline.publishing.ledger_report import report as reported
-
-    found = reported(Store.open(store_folder(store)).ledger(), year)
-    if page is not None:
-        from dphist_pipeline.publishing.ledger_page import ledger_page
-
-        page.write_text(ledger_page(found), encoding="utf-8")
-    if as_json:
-        print_json(found)
-        return
-    for account in found["accounts"]:
-        _print_account(account)
-    if found["general"]:
-        out.print("[bold]The whole ledger[/]")
-        _print_rows(DECIDED, found["general"])
-    if page is not None:
-        out.print(f"[green]✓[/] Written: {escape(str(page))}")
-
-
-DECIDED = {"entry": "entry", "at": "when", "by": "who", "did": "decision", "what": "of what", "reason": "why"}
-CHARGED = {
-    **{"release": "release", "period": "period", "revision": "revision", "epsilon": "epsilon", "at": "charged"},
-    **{"state": "state", "reason": "why again", "notes": "what was said"},
-}
-
-
-def _print_account(account: dict[str, Any]) -> None:
-    yearly = " each calendar year" if account["renews"] else ""
-    out.print(f"[bold]{escape(account['account'])}[/]")
-    print_facts(
-        {
-            "protects": account["protects"],
-            "spent": f"{account['spent']} of {account['total']}{yearly}; {account['left']} left",
-            "reads": "; ".join(account["allowed"]) or "nothing yet",
-        }
-    )
-    _print_rows(DECIDED, account["decisions"])
-    _print_rows(CHARGED, account["charges"])
-    out.print()
-
-
-def _print_rows(columns: dict[str, str], found: list[dict[str, Any]]) -> None:
-    if found:
-        rows = [tuple(row[name] for name in columns) for row in found]
-        shown = [tuple("; ".join(part) if isinstance(part, list) else str(part) for part in row) for row in rows]
-        print_table(list(columns.values()), shown)
-
-
-@store_app.command()
-def adopt(
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="What happened; it stays in the ledger.")],
-    spent_elsewhere: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ACCOUNT=EPSILON",
-            help="What was spent that neither ledger nor witness holds. Needed for every account where the witness is "
-            "gone; 0 if nothing was.",
-        ),
-    ] = None,
-    store: StoreOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Goes on with a store that was put back from a backup, or whose witness is gone.
-
-    What the witness holds counts as spent and is never drawn again. Other
-    copies of the store draw nothing from then on.
-    """
-    opened = Store.open(store_folder(store))
-    elsewhere = dict(map(_elsewhere, spent_elsewhere or []))
-    generation, carried = opened.adopt(reason, elsewhere)
-    if as_json:
-        print_json({"store": str(opened.root), "generation": generation, "carried": carried})
-        return
-    out.print(f"[green]✓[/] Adopted: generation {generation} of this store; other copies of it draw nothing any more")
-    for place in carried:
-        out.print(f"  counts as spent, and is never drawn again: {escape(place)}")
-
-
 def allow_code_lists(store: Store, folder: Path) -> Decision | None:
     """Declares a folder of code lists public."""
     from dphist_pipeline import allowing
 
     ledger = store.ledger()
     what = allowing.code_list_folder(store, ledger, folder)
-    with store.deciding(ledger) as operator:
+    with deciding(store, ledger) as operator:
         return ledger.allow(EVERYWHERE, what, operator)
 
 
@@ -392,13 +301,6 @@ def _print_allowed(decision: Decision | None, as_json: bool) -> None:
         out.print(f"[green]✓[/] Allowed {whom}: {kind} {escape(decision.name)} (entry {decision.number})")
 
 
-def _elsewhere(written: str) -> tuple[str, Fraction]:
-    account, equals, amount = written.partition("=")
-    if not equals:
-        raise typer.BadParameter("takes ACCOUNT=EPSILON, such as health=0.5", param_hint="--spent-elsewhere")
-    return account, _exact(amount, "--spent-elsewhere")
-
-
 def _neighbours(word: str) -> str:
     spelled = {"add_or_remove_one": "add_remove", "replace_one": "substitute"}.get(word, word)
     if spelled not in ("add_remove", "substitute"):
@@ -407,10 +309,10 @@ def _neighbours(word: str) -> str:
 
 
 def _total(text: str) -> Fraction:
-    return _exact(text, "--total")
+    return exact_option(text, "--total")
 
 
-def _exact(text: str, option: str) -> Fraction:
+def exact_option(text: str, option: str) -> Fraction:
     try:
         return exact(text)
     except ValueError as error:

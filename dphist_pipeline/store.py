@@ -17,10 +17,9 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 
 from sqlalchemy import URL
@@ -53,21 +52,6 @@ class StoreUnusable(DphistError):
     def __init__(self, root: Path, problem: str) -> None:
         self.root, self.problem = root, problem
         super().__init__(f"the store at {root} {problem}")
-
-
-class AdoptionUnclear(DphistError):
-    """A store that is adopted without saying what was spent."""
-
-    def __init__(self, root: Path, missing: list[str], unknown: list[str]) -> None:
-        self.root, self.missing, self.unknown = root, missing, unknown
-        stated = " ".join(f"--spent-elsewhere {account}=EPSILON" for account in missing)
-        problem = (
-            f"its witness is gone, so that nobody knows what other copies of it spent. State it for every account: "
-            f"{stated} (0 if nothing was)"
-            if missing
-            else f"it has no account {', '.join(unknown)}"
-        )
-        super().__init__(f"the store at {root} is not adopted: {problem}. Nothing was changed.")
 
 
 @dataclass(frozen=True)
@@ -181,48 +165,6 @@ class Store:
         witness = Witness.at()
         witness.refuse_ledger(ledger.path)
         return witness
-
-    @contextmanager
-    def deciding(self, ledger: Ledger) -> Iterator[Operator]:
-        """Whoever decides, with the key that is theirs.
-
-        A ledger of an older version knows no operator and no witness: its first decision brings both.
-        """
-        operator = Operator.load_or_make() if not ledger.operators() else Operator.load()
-        first = not ledger.operators()
-        witness = self.witness(ledger)
-        yield operator
-        if first:
-            generation, started_by, _ = ledger.witnessed()
-            witness.enrol(self.id, started_by)
-            witness.vouch(self.id, generation, lambda: ledger.witnessed()[2], started_by)
-
-    def adopt(self, reason: str, elsewhere: Mapping[str, Fraction]) -> tuple[int, list[str]]:
-        """Starts a new generation of a store whose ledger or witness went missing; other copies draw nothing any more.
-
-        Args:
-            reason: why.
-            elsewhere: what was spent that neither ledger nor witness holds, by account.
-
-        Returns:
-            The generation, and what the witness held and the ledger did not: it counts as spent.
-
-        Raises:
-            AdoptionUnclear: the witness is gone, and what was spent elsewhere was not stated for every account.
-        """
-        ledger = self.ledger()
-        witness, accounts = self.witness(ledger), [account.name for account in ledger.accounts()]
-        standing = witness.standing(self.id)
-        missing = sorted(set(accounts) - set(elsewhere)) if standing is None else []
-        unknown = sorted(set(elsewhere) - set(accounts))
-        if missing or unknown:
-            raise AdoptionUnclear(self.root, missing, unknown)
-        held = {charge.hash for charge in ledger.witnessed()[2]}
-        carried = [charge for charge in (standing.charges if standing else ()) if charge.hash not in held]
-        generation, started_by = ledger.adopt(reason, carried, elsewhere, Operator.load())
-        witness.begin_generation(self.id, generation, started_by, lambda: ledger.witnessed()[2])
-        places = [f"{charge.release}, period {charge.period}, revision {charge.revision}" for charge in carried]
-        return generation, places
 
     def verify(self) -> tuple[int, int, list[str]]:
         """Reads the whole ledger again, and every published file against it, and those that no ledger pays for.

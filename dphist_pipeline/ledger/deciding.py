@@ -10,16 +10,14 @@ import sqlalchemy as sa
 
 from dphist_pipeline.ledger import opened
 from dphist_pipeline.ledger.books import Books
+from dphist_pipeline.ledger.decision_errors import KeyForeign
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
 from dphist_pipeline.ledger.entries import (
     Account,
     Entry,
     exact_text,
 )
-from dphist_pipeline.ledger.errors import (
-    KeyForeign,
-    NotRecordable,
-)
+from dphist_pipeline.ledger.errors import NotRecordable
 from dphist_pipeline.ledger.limits import (
     refuse_bad_account,
     refuse_no_reason,

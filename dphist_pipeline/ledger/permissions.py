@@ -10,9 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
-from dphist_pipeline.ledger.entries import ChargeRequest, Entry
-from dphist_pipeline.ledger.errors import (
+from dphist_pipeline.ledger.decision_errors import (
     DecisionUnknown,
     KeyKnown,
     NotAllowed,
@@ -20,6 +18,8 @@ from dphist_pipeline.ledger.errors import (
     SignedAlready,
     SourceOfAnother,
 )
+from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
+from dphist_pipeline.ledger.entries import ChargeRequest, Entry
 from dphist_pipeline.ledger.signing import is_public_key, signer_of
 
 DECISIONS = frozenset({"opened", "raised", "allowed", "disallowed", "keyed", "adopted", "countersigned"})

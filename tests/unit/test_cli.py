@@ -25,8 +25,13 @@ COMMANDS = [
     ["ledger", "raise"],
     ["ledger", "show"],
     ["ledger", "verify"],
+    *(["ledger", name] for name in ("allow", "disallow", "key", "add-key", "sign", "report")),
+    ["store"],
+    ["store", "adopt"],
 ]
-STATEMENT = {"account", "privacy_unit", "neighbours", "renews", "total", "spent", "spent_ever", "left", "charges"}
+STATEMENT = {"account", "privacy_unit", "neighbours", "renews", "total", "spent", "spent_ever", "left", "charges"} | {
+    *("signatures", "decisions", "to_be_signed", "shared_with")
+}
 CHARGE = {"release", "period", "revision", "epsilon", "charged_at", "state", "reason", "notes"}
 CHECKED = {"release", "mechanism", "axes", "cells", "privacy_unit", "neighbours", "sensitivity", "epsilon"} | {
     *("account", "period", "digest")
@@ -119,7 +124,7 @@ def test_what_was_published_can_be_asked_as_it_says(office: Office, monkeypatch:
     assert asked == "Ask it:       dphist answer wards"
     assert query == "With DuckDB:  duckdb -readonly store/public/catalog.duckdb -c 'FROM wards'"
     monkeypatch.chdir("/")
-    asked = office.released().out.splitlines()[-2]
+    asked = office.released("--store", str(office.store)).out.splitlines()[-2]
     assert asked == f"Ask it:       dphist answer wards --store {office.store.relative_to('/')}"
     assert office.run(*asked.split()[3:]).code == 0
 

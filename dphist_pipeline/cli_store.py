@@ -1,0 +1,115 @@
+"""The commands `dphist store adopt` and `dphist ledger report`: about a store as a whole."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from dphist_pipeline.cli_ledger import exact_option, ledger_app
+from dphist_pipeline.cli_options import JsonOption, StoreOption
+from dphist_pipeline.deciding import adopt as adopt_store
+from dphist_pipeline.store import Store, store_folder
+from dphist_pipeline.terminal import out, print_facts, print_json, print_table
+
+store_app = typer.Typer(help="A store that was copied, moved or put back from a backup.", no_args_is_help=True)
+
+
+@ledger_app.command()
+def report(
+    year: Annotated[int | None, typer.Option(metavar="YEAR", help="Only what was decided and charged in it.")] = None,
+    page: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it as an HTML page.")] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Reports on all accounts, for a privacy officer.
+
+    What was allowed by whom, what was spent and is left, what waits, was
+    revised, rejected or withdrawn.
+    """
+    from dphist_pipeline.publishing.ledger_report import report as reported
+
+    found = reported(Store.open(store_folder(store)).ledger(), year)
+    if page is not None:
+        from dphist_pipeline.publishing.ledger_page import ledger_page
+
+        page.write_text(ledger_page(found), encoding="utf-8")
+    if as_json:
+        print_json(found)
+        return
+    for account in found["accounts"]:
+        _print_account(account)
+    if found["general"]:
+        out.print("[bold]The whole ledger[/]")
+        _print_rows(DECIDED, found["general"])
+    if page is not None:
+        out.print(f"[green]✓[/] Written: {escape(str(page))}")
+
+
+DECIDED = {"entry": "entry", "at": "when", "by": "who", "did": "decision", "what": "of what", "reason": "why"}
+CHARGED = {
+    **{"release": "release", "period": "period", "revision": "revision", "epsilon": "epsilon", "at": "charged"},
+    **{"state": "state", "reason": "why again", "notes": "what was said"},
+}
+
+
+def _print_account(account: dict[str, Any]) -> None:
+    yearly = " each calendar year" if account["renews"] else ""
+    out.print(f"[bold]{escape(account['account'])}[/]")
+    print_facts(
+        {
+            "protects": account["protects"],
+            "spent": f"{account['spent']} of {account['total']}{yearly}; {account['left']} left",
+            "reads": "; ".join(account["allowed"]) or "nothing yet",
+        }
+    )
+    _print_rows(DECIDED, account["decisions"])
+    _print_rows(CHARGED, account["charges"])
+    out.print()
+
+
+def _print_rows(columns: dict[str, str], found: list[dict[str, Any]]) -> None:
+    if found:
+        rows = [tuple(row[name] for name in columns) for row in found]
+        shown = [tuple("; ".join(part) if isinstance(part, list) else str(part) for part in row) for row in rows]
+        print_table(list(columns.values()), shown)
+
+
+@store_app.command()
+def adopt(
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="What happened; it stays in the ledger.")],
+    spent_elsewhere: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ACCOUNT=EPSILON",
+            help="What was spent that neither ledger nor witness holds. Needed for every account where the witness is "
+            "gone; 0 if nothing was.",
+        ),
+    ] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Goes on with a store that was put back from a backup, or whose witness is gone.
+
+    What the witness holds counts as spent and is never drawn again. Other
+    copies of the store draw nothing from then on.
+    """
+    opened = Store.open(store_folder(store))
+    elsewhere = dict(map(_elsewhere, spent_elsewhere or []))
+    generation, carried = adopt_store(opened, reason, elsewhere)
+    if as_json:
+        print_json({"store": str(opened.root), "generation": generation, "carried": carried})
+        return
+    out.print(f"[green]✓[/] Adopted: generation {generation} of this store; other copies of it draw nothing any more")
+    for place in carried:
+        out.print(f"  counts as spent, and is never drawn again: {escape(place)}")
+
+
+def _elsewhere(written: str) -> tuple[str, Fraction]:
+    account, equals, amount = written.partition("=")
+    if not equals:
+        raise typer.BadParameter("takes ACCOUNT=EPSILON, such as health=0.5", param_hint="--spent-elsewhere")
+    return account, exact_option(amount, "--spent-elsewhere")

@@ -1,0 +1,73 @@
+"""An operator's decision about a store: signed with their key, and known to the store's witness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.ledger.signing import Operator
+from dphist_pipeline.store import Store
+
+
+class AdoptionUnclear(DphistError):
+    """A store that is adopted without saying what was spent."""
+
+    def __init__(self, root: Path, missing: list[str], unknown: list[str]) -> None:
+        self.root, self.missing, self.unknown = root, missing, unknown
+        stated = " ".join(f"--spent-elsewhere {account}=EPSILON" for account in missing)
+        problem = (
+            f"its witness is gone, so that nobody knows what other copies of it spent. State it for every account: "
+            f"{stated} (0 if nothing was)"
+            if missing
+            else f"it has no account {', '.join(unknown)}"
+        )
+        super().__init__(f"the store at {root} is not adopted: {problem}. Nothing was changed.")
+
+
+@contextmanager
+def deciding(store: Store, ledger: Ledger) -> Iterator[Operator]:
+    """Whoever decides, with the key that is theirs.
+
+    A ledger of an older version knows no operator and no witness: its first decision brings both.
+    """
+    operator = Operator.load_or_make() if not ledger.operators() else Operator.load()
+    first = not ledger.operators()
+    witness = store.witness(ledger)
+    yield operator
+    if first:
+        generation, started_by, _ = ledger.witnessed()
+        witness.enrol(store.id, started_by)
+        witness.vouch(store.id, generation, lambda: ledger.witnessed()[2], started_by)
+
+
+def adopt(store: Store, reason: str, elsewhere: Mapping[str, Fraction]) -> tuple[int, list[str]]:
+    """Starts a new generation of a store whose ledger or witness went missing; other copies draw nothing any more.
+
+    Args:
+        store: its own copy.
+        reason: why.
+        elsewhere: what was spent that neither ledger nor witness holds, by account.
+
+    Returns:
+        The generation, and what the witness held and the ledger did not: it counts as spent.
+
+    Raises:
+        AdoptionUnclear: the witness is gone, and what was spent elsewhere was not stated for every account.
+    """
+    ledger = store.ledger()
+    witness, accounts = store.witness(ledger), [account.name for account in ledger.accounts()]
+    standing = witness.standing(store.id)
+    missing = sorted(set(accounts) - set(elsewhere)) if standing is None else []
+    unknown = sorted(set(elsewhere) - set(accounts))
+    if missing or unknown:
+        raise AdoptionUnclear(store.root, missing, unknown)
+    held = {charge.hash for charge in ledger.witnessed()[2]}
+    carried = [charge for charge in (standing.charges if standing else ()) if charge.hash not in held]
+    generation, started_by = ledger.adopt(reason, carried, elsewhere, Operator.load())
+    witness.begin_generation(store.id, generation, started_by, lambda: ledger.witnessed()[2])
+    places = [f"{charge.release}, period {charge.period}, revision {charge.revision}" for charge in carried]
+    return generation, places

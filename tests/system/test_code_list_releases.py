@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import pytest
-from declared_lists import declare_project_folders
 from office import Office
 
 LIST = "code,state\n01,Alabama\n02,Alaska\n"
-COUNTY = {"column": "ward", "values_from": "codes.csv", "values_column": "code", "levels": ["state"], "other": True}
+COUNTY = {"column": "ward", "values_from": "codes/codes.csv", "values_column": "code", "levels": ["state"], "other": True}
 
 
 @pytest.fixture
 def office(tmp_path, monkeypatch):
-    declare_project_folders(monkeypatch)
     opened = Office(tmp_path / "office").opened()
-    (opened.folder / "codes.csv").write_text(LIST)
+    monkeypatch.chdir(opened.folder)
+    (opened.folder / "codes").mkdir()
+    (opened.folder / "codes" / "codes.csv").write_text(LIST)
+    assert opened.run("ledger", "allow", "--code-lists", "codes").code == 0
     opened.write_spec(axes=[COUNTY])
     opened.released()
     return opened
 
 
 def test_a_code_list_that_changes_after_a_release_asks_for_a_revision(office):
-    (office.folder / "codes.csv").write_text(LIST.replace("Alaska", "Hawaii"))
+    (office.folder / "codes" / "codes.csv").write_text(LIST.replace("Alaska", "Hawaii"))
     before = office.entries()
     refused = office.release()
     assert (refused.code, "--revise" in refused.err) == (1, True)
@@ -30,7 +31,7 @@ def test_a_code_list_that_changes_after_a_release_asks_for_a_revision(office):
 
 
 def test_a_code_list_that_was_only_saved_anew_replays(office):
-    (office.folder / "codes.csv").write_bytes(b"\xef\xbb\xbf" + LIST.replace("\n", "\r\n").encode())
+    (office.folder / "codes" / "codes.csv").write_bytes(b"\xef\xbb\xbf" + LIST.replace("\n", "\r\n").encode())
     assert office.released("--json").json["replayed"] is True
 
 

@@ -161,4 +161,4 @@ def test_the_installed_command_refuses_and_releases_as_the_one_in_this_process_d
         assert done.returncode == code
         if code:
             check_refused(Ran(code, done.stdout.decode(), done.stderr.decode()), "attributes.epsilon")
-    assert len(office.entries()) == 4
+    assert len(office.entries()) == 5

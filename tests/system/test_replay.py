@@ -224,7 +224,7 @@ def test_a_ledger_edited_by_hand_is_refused(released: Project) -> None:
         connection.execute("DROP TRIGGER never_updated")
         connection.execute("UPDATE ledger_entry SET body = replace(body, '1/10', '1/100') WHERE kind = 'charged'")
         connection.execute(rule)
-    with refused(released, LedgerAltered, "entry 3.*altered or damaged"):
+    with refused(released, LedgerAltered, "entry 4.*altered or damaged"):
         released.release()
 
 

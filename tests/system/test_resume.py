@@ -57,9 +57,10 @@ def test_it_is_finished_at_the_first_price(project: Project, monkeypatch, door: 
         def attempt() -> stages.Attempt:
             return stages.begin(spec, store, WEEK, datetime.now(UTC))
 
-        handover.count_records(attempt(), "run-1")
-        handover.sanitize_cube(attempt(), "run-1")
-        handover.publish_answers(attempt())
+        with project.witnessed():
+            handover.count_records(attempt(), "run-1")
+            handover.sanitize_cube(attempt(), "run-1")
+            handover.publish_answers(attempt())
     assert readings == [1]
     assert {path.name: path.read_bytes() for path in journal.rglob("*.answer") if path.name in first} == first
     assert charges(project) == [1]

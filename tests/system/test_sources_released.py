@@ -137,5 +137,6 @@ def test_an_account_of_several_columns_pays_for_their_releases(office: Office) -
     words = [word.replace("health", "wards") for word in OPEN_HEALTH]
     words[words.index("patient")] = "ward,patient"
     assert office.run("ledger", *words, "--store", office.store).code == 0
+    office.allow()
     office.released()
     assert "each ward,patient with up to 2 rows" in office.run("check", office.folder / "spec.yaml").out

@@ -177,15 +177,17 @@ def test_trust_without_a_query_is_refused(tmp_path: Path):
         spec(tmp_path, trusted_sql=True)
 
 
-def test_a_release_by_query_says_in_its_audit_whether_it_was_trusted(office: Office):
+def test_a_release_by_query_says_in_its_audit_what_the_promise_rests_on(office: Office):
     office.opened()
-    (office.folder / "q.sql").write_text("SELECT * FROM source")
-    for trusted, release in ((False, "wards"), (True, "trusted_wards")):
-        more = {"trusted_sql": True} if trusted else {}
-        office.write_spec(release=release, source_sql="q.sql", **more)
+    (office.folder / "q.sql").write_text("SELECT DISTINCT * FROM source")
+    for by_row, release in ((False, "joined_wards"), (True, "wards")):
+        (office.folder / "q.sql").write_text(f"SELECT {'' if by_row else 'DISTINCT '}* FROM source")
+        office.write_spec(release=release, source_sql="q.sql")
         office.released()
         audit = json.loads((office.published(release) / "audit.json").read_bytes())
-        assert audit.get("trusted_sql") == (True if trusted else None)
+        assert (audit["query"]["by_row"], len(audit["allowed"])) == (by_row, 1 if by_row else 2)
+        card = (office.published(release) / "card.html").read_text()
+        assert ("rests on a query that an operator allowed" in card) != by_row
     (office.folder / "q.sql").write_text("SELECT * FROM source -- changed")
     ran = office.release()
     assert ran.code == 1 and "--revise" in ran.err

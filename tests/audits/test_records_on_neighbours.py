@@ -140,11 +140,11 @@ def one_unit_of_nulls(columns: Any, forms: Any, source: Any, whole: Any = ingest
     return {name: f"coalesce({text}, 'nobody')" for name, text in whole(columns, forms, source).items()}
 
 
-def failing_on_the_undeclared(spec: Any, period: Any, folder: Path, whole: Any = ingest.stage_rows) -> Path:
-    wards = pq.read_table(spec.base / spec.source)["ward"].to_pylist()
+def failing_on_the_undeclared(plan: Any, folder: Path, whole: Any = ingest.stage_rows) -> Path:
+    wards = pq.read_table(plan.source.pattern)["ward"].to_pylist()
     if 6 * wards.count("x") > len(wards):
-        raise SourceRefused(spec.source, "holds too many wards that are not declared")
-    staged: Path = whole(spec, period, folder)
+        raise SourceRefused(plan.source.written, "holds too many wards that are not declared")
+    staged: Path = whole(plan, folder)
     return staged
 
 

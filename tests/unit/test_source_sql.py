@@ -164,7 +164,7 @@ def test_a_trusted_query_reaches_no_other_file(tmp_path: Path):
 def test_a_trusted_query_that_fails_shows_nothing_of_the_records():
     table = pa.table({"person": [SECRET], "age": [SECRET]})
     sql = b"SELECT person, CAST(age AS INTEGER) AS age FROM source"
-    assert "or a row on which the trusted query fails" in refused_query(table, sql, SourceRefused, trusted_sql=True)
+    assert "or a row on which the allowed query fails" in refused_query(table, sql, SourceRefused, trusted_sql=True)
 
 
 def test_what_the_query_says_is_part_of_the_digest_and_where_it_lies_is_not(tmp_path: Path):

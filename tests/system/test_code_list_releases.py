@@ -6,7 +6,13 @@ import pytest
 from office import Office
 
 LIST = "code,state\n01,Alabama\n02,Alaska\n"
-COUNTY = {"column": "ward", "values_from": "codes/codes.csv", "values_column": "code", "levels": ["state"], "other": True}
+COUNTY = {
+    "column": "ward",
+    "values_from": "codes/codes.csv",
+    "values_column": "code",
+    "levels": ["state"],
+    "other": True,
+}
 
 
 @pytest.fixture

@@ -1,4 +1,8 @@
-"""CSV as offices have it: declared, never guessed, a record at a time, compressed or not."""
+"""CSV as offices have it: declared, never guessed, a record at a time, compressed or not.
+
+A line of more than `LONGEST_LINE` bytes is no row, and lines around it are read as if it were not there. DuckDB holds
+some 2,000 lines at a time, so that lines of any number and content fit the memory of `ingest`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from dphist_pipeline.spec.sources import ending_of
 from dphist_pipeline.sql_files import literal
 
 LONGEST_HEADER = 1 << 20
-LONGEST_LINE = 1 << 26
+LONGEST_LINE = 1 << 20
 PIECE = 1 << 22
 COMPRESSIONS = {".csv": "none", ".csv.gz": "gzip", ".csv.zst": "zstd"}
 

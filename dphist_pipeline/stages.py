@@ -29,8 +29,10 @@ from dphist_pipeline.approvals import (
 )
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.confidential.journal import Journal
+from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.ledger.errors import ChargeLost
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger, utc_now
 from dphist_pipeline.ledger.witness import Witness, place_of
 from dphist_pipeline.ledger.witness_errors import AnswerDrawnElsewhere
@@ -171,7 +173,7 @@ def estimate(attempt: Attempt, load: Load, scratch: Path) -> Paid:
         published, late = None, once
     else:
         published = attempt.ledger.published_digest(charge)
-        late = once if published is None and not _is_of_earlier_store(attempt, charge) else _refuse_to_draw(attempt.key)
+        late = _drawn_at_most_once(attempt, charge, once, published)
     spec = attempt.spec
     if published is None:
         _vouch(attempt, witness)
@@ -236,7 +238,7 @@ def answered(attempt: Attempt, scratch: Path) -> Paid | None:
     if attempt.charge is None:
         return None
     try:
-        return estimate(attempt, _no_cube(attempt.key), scratch)
+        return estimate(attempt, _refusing(CubeMissing(attempt.key)), scratch)
     except CubeMissing:
         return None
 
@@ -321,23 +323,19 @@ def _vouch(attempt: Attempt, witness: Witness) -> None:
         attempt.progress(f"note: this store was used at another place before, {before}")
 
 
-def _is_of_earlier_store(attempt: Attempt, charge: Charge) -> bool:
-    """Whether a charge was made before the store was adopted: what was drawn for it may be lost, never drawn again."""
-    return charge.number < attempt.ledger.adopted_at()
+def _drawn_at_most_once(attempt: Attempt, charge: Charge, load: Load, published: str | None) -> Load:
+    """What gives the counts to a door that must draw; of some charges nothing is drawn any more."""
+    if published is not None:
+        return _refusing(AnswersLost(attempt.key))
+    # Another copy may have drawn for a charge from before this store was adopted.
+    return _refusing(ChargeLost(charge)) if charge.number < attempt.ledger.adopted_at() else load
 
 
-def _refuse_to_draw(key: Key) -> Load:
-    """Published before: drawing anew would spend its epsilon twice."""
+def _refusing(error: DphistError) -> Load:
+    """Gives no counts."""
 
     def refuse() -> NoReturn:
-        raise AnswersLost(key)
-
-    return refuse
-
-
-def _no_cube(key: Key) -> Load:
-    def refuse() -> NoReturn:
-        raise CubeMissing(key)
+        raise error
 
     return refuse
 

@@ -138,7 +138,7 @@ class UnknownAccount(LedgerError):
         hint = did_you_mean(name, self.known) if self.known else "No account is open yet."
         super().__init__(
             f"The ledger holds no account '{name}'. {hint} To open it: `dphist ledger open {name} "
-            f"--privacy-unit {quote(unit)} --neighbours {neighbours} --total EPSILON`."
+            f"--privacy-unit {quote(unit)} --neighbours {neighbours} --total EPSILON --source FILES`."
         )
 
     def on_terms(self, unit: str, neighbours: str) -> UnknownAccount:

@@ -148,7 +148,9 @@ CASES = (
 def dphist(*arguments: str, folder: Path) -> dict[str, Any]:
     """Runs the command line in a process of its own, and reads what it prints as JSON."""
     command = [sys.executable, "-m", "dphist_pipeline", *arguments, "--json"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    # Nothing is left in the state and configuration of whoever runs this.
+    own = {"DPHIST_WITNESS": str(folder / "witness.sqlite"), "DPHIST_OPERATOR_KEY": str(folder / "operator.key")}
+    done = subprocess.run(command, cwd=folder, env=os.environ | own, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr)
     answer: dict[str, Any] = json.loads(done.stdout)
@@ -171,7 +173,7 @@ def measure(case: Case, mechanism: str, runs: int) -> dict[str, Any]:
         unit, neighbours = case.attributes["privacy_unit"], case.attributes["neighbours"]
         dphist("init", folder=folder)
         account = ("--privacy-unit", unit, "--neighbours", neighbours, "--total", "1000")
-        dphist("ledger", "open", "study", *account, folder=folder)
+        dphist("ledger", "open", "study", *account, "--source", str(source), folder=folder)
         for run in track(range(runs), f"{case.name}, {mechanism}", console=Console(stderr=True)):
             revise = ("--revise", "--reason", f"run {run + 1}") if run else ()
             start = time.perf_counter()

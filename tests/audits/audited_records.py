@@ -111,6 +111,7 @@ def _watched(log: JournalLog, key: bytes) -> Iterator[None]:
         stack.enter_context(patch.object(stages, "refresh_catalogue", lambda attempt: None))
         stack.enter_context(patch.object(cube, "secrets", SimpleNamespace(token_bytes=lambda size: key[:size])))
         stack.enter_context(patch.object(opened, "utc_now", lambda: "2026-11-02T06:00:00Z"))
+        stack.enter_context(patch("secrets.token_hex", lambda size: "00" * size))
         stack.enter_context(patch.object(os, "fsync", lambda handle: None))  # nothing crashes here
         stack.enter_context(log.listening())
         yield
@@ -127,12 +128,14 @@ class Bureau:
             for words in (["init"], ["ledger", *opened]):
                 assert office.run(*words, "--store", office.store).code == 0
         self.office.write_spec(neighbours=neighbours, **{"axes": [AGE, WARD], **spec})
-        self.start = office.copied_to(office.folder.with_name("start")).store
+        self.start, self.witness = office.folder.with_name("start"), office.witness.read_bytes()
+        shutil.copytree(office.store, self.start)
 
     def release(self, table: pa.Table, log: JournalLog, key: bytes = bytes(range(32))) -> Released:
         """One release, from scratch."""
         shutil.rmtree(self.office.store)
         shutil.copytree(self.start, self.office.store)
+        self.office.witness.write_bytes(self.witness)
         self.office.write_records(table)
         with _watched(log, key):
             ran = self.office.release()

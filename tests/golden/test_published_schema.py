@@ -51,7 +51,8 @@ AUDIT = {
 }
 AUDIT_KEYS = [
     *["format", "release", "period", "period_start", "period_end", "revision", "reason", "account"],
-    *["privacy_unit", "max_rows_per_unit", "neighbours", "sensitivity", "mechanism", "settings", "cells", "axes"],
+    *["privacy_unit", "max_rows_per_unit", "neighbours", "sensitivity"],
+    *["unit_columns", "unit_normalise", "allowed", "mechanism", "settings", "cells", "axes"],
     *["spec_digest", "ledger", "epsilon", "epsilon_double", "unbiased_noise_scale", "unbiased_covariance"],
     *["noise", "charges"],
     *["values_digest", "files", "versions", "audit_digest"],

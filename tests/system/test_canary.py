@@ -123,8 +123,8 @@ def two_kinds(office: Office) -> None:
 
 @pytest.mark.parametrize("harm", [truncated, damaged, wrong_type, missing_column, no_header, two_kinds])
 def test_a_source_that_fails_leaks_nothing(watched: Watched, harm: Callable[[Office], None]) -> None:
-    before = watched.office.entries()
     harm(watched.office)
+    before = watched.office.entries()
     assert watched.leaks(code=1) == []
     assert watched.office.entries() == before
 

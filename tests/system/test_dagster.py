@@ -39,6 +39,8 @@ def loaded(request: pytest.FixtureRequest, office: Office, monkeypatch: pytest.M
     elif request.param == "attributes":
         yield from_attributes({**SPEC, **changes})
     else:
+        address = str(outside(office)["source"])
+        assert office.run("ledger", "allow", "health", "--source", address).code == 0
         with from_folder({**outside(office), **changes}) as (_, definitions):
             yield definitions
 

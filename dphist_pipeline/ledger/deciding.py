@@ -59,7 +59,7 @@ class DecidingLedger(OpenedLedger):
             **({"signatures": account.signatures} if account.signatures > 1 else {}),
         }
         with self._file.transaction("write") as connection:
-            books = self._books(connection, account.name)
+            books = self._books(connection, account.name, decisions=True)
             books.judge_account(account)
             self._decide(connection, books, "opened", account.name, facts, operator)
             if source is not None:
@@ -101,7 +101,8 @@ class DecidingLedger(OpenedLedger):
         if reason or "query" in what:
             refuse_no_reason(f"Allowing what account '{account}' reads", reason)
         with self._file.transaction("write") as connection:
-            books = self._books(connection, account)
+            # Of all accounts: a source may belong to another one, and the whole ledger is judged so when it is opened.
+            books = self._books(connection, account, decisions=True)
             if account != EVERYWHERE:
                 books.account(account)
             for other in also_of:
@@ -139,8 +140,10 @@ class DecidingLedger(OpenedLedger):
         with self._file.transaction("write") as connection:
             made = next((entry for entry in all_entries(connection) if entry.number == number), None)
             account = str(made.account) if made else EVERYWHERE
-            books = self._books(connection, account)
-            books.permissions.judge_countersignature(number, operator.public)
+            books = self._books(connection, account, decisions=True)
+            first = books.permissions.judge_countersignature(number, operator.public)
+            if first.kind == "allowed":  # meanwhile the source may have become another account's
+                books.permissions.judge_allowed(account, first.facts)
             self._decide(connection, books, "countersigned", account, {"decision": number}, operator)
 
     def adopt(

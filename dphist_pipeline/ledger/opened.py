@@ -199,12 +199,16 @@ class OpenedLedger:
         """Ends the use of the ledger. Nothing is lost without it: no connection is kept anyway."""
         self._file.close()
 
-    def _books(self, connection: sa.Connection, account: str, release: str = "", period: str = "") -> Books:
-        """What a new entry for an account (and a release and period) is judged by."""
+    def _books(
+        self, connection: sa.Connection, account: str, release: str = "", period: str = "", decisions: bool = False
+    ) -> Books:
+        """What a new entry for an account (and a release and period) is judged by; `decisions`: of all accounts."""
         seen = sa.select(_columns.hash).where(_columns.number == self._seen.number)
         if connection.execute(seen).scalar() != self._seen.hash:
             raise LedgerOutdated(self._file.where, "this program, which opened it a moment ago,", self._seen.number)
         which = sa.or_(_columns.account == account, _of_period(release, period))
+        if decisions:
+            which = sa.or_(which, _columns.kind.in_(DECISIONS))
         return gather(self._file.where, _some(connection, which))
 
     def _refuse_unknown_charge(self, books: Books, charge: Charge) -> None:

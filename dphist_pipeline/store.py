@@ -210,7 +210,8 @@ class Store:
         Raises:
             AdoptionUnclear: the witness is gone, and what was spent elsewhere was not stated for every account.
         """
-        ledger = self.ledger()
+        # Not `self.ledger()`: what was published or rejected names entries that went missing with the ledger.
+        ledger = Ledger.open(ledger_url(self.root), self.ledger_id)
         witness, accounts = self.witness(ledger), [account.name for account in ledger.accounts()]
         standing = witness.standing(self.id)
         missing = sorted(set(accounts) - set(elsewhere)) if standing is None else []
@@ -219,8 +220,16 @@ class Store:
             raise AdoptionUnclear(self.root, missing, unknown)
         held = {charge.hash for charge in ledger.witnessed()[2]}
         carried = [charge for charge in (standing.charges if standing else ()) if charge.hash not in held]
-        generation, started_by = ledger.adopt(reason, carried, elsewhere, Operator.load())
+        operator, forgotten = Operator.load(), self._forgotten_rejections(ledger)
+        named = [name for name in self._witnesses() if self.root / name[0] not in forgotten]
+        ledger.require(named, {charge.hash for charge in carried})
+        generation, started_by = ledger.adopt(reason, carried, elsewhere, operator)
         witness.begin_generation(self.id, generation, started_by, lambda: ledger.witnessed()[2])
+        for rejection in forgotten:
+            # Its charge is never drawn again; what was drawn for it must not come back with an older journal either.
+            key = Key(*rejection.relative_to(self.confidential / "rejected").parts[:2], int(rejection.stem))
+            shutil.rmtree(self.journal(key), ignore_errors=True)
+            rejection.unlink()
         places = [f"{charge.release}, period {charge.period}, revision {charge.revision}" for charge in carried]
         return generation, places
 
@@ -339,6 +348,15 @@ class Store:
                 with suppress(FileNotFoundError):
                     if time.time() - kept.stat().st_mtime > KEPT_SECONDS:
                         _forget(kept.with_suffix(""))
+
+    def _forgotten_rejections(self, ledger: Ledger) -> set[Path]:
+        """Files of rejections whose entries the ledger does not hold."""
+        known = {entry.hash for entry in ledger.entries()}
+        return {
+            self.root / where
+            for where, _, of in self._witnesses()
+            if (self.root / where).is_relative_to(self.confidential) and of not in known
+        }
 
     def _witnesses(self) -> Iterator[tuple[str, int, str]]:
         """The ledger entries that published audits and rejections name, so that an older ledger is noticed.

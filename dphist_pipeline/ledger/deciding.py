@@ -124,8 +124,8 @@ class DecidingLedger(OpenedLedger):
             self._decide(connection, books, "disallowed", there.account, facts, operator)
             return there
 
-    def add_key(self, name: str, key: str, operator: Operator) -> None:
-        """Lets another operator decide, too."""
+    def add_key(self, name: str, key: str, operator: Operator) -> int | None:
+        """Lets another operator decide, too; gives the number of the entry where it waits for a second signature."""
         text_of("name of an operator", name, longest=60)
         if not is_public_key(key):
             raise NotRecordable("key", key, "the 64 hexadecimal digits that `dphist ledger key` shows")
@@ -133,7 +133,8 @@ class DecidingLedger(OpenedLedger):
         with self._file.transaction("write") as connection:
             books = self._books(connection, EVERYWHERE)
             books.permissions.judge_key(facts)
-            self._decide(connection, books, "keyed", EVERYWHERE, facts, operator)
+            entry = self._decide(connection, books, "keyed", EVERYWHERE, facts, operator)
+            return entry.number if entry.number in books.permissions.waiting else None
 
     def countersign(self, number: int, operator: Operator) -> None:
         """Gives the second signature of a decision that waits for it."""

@@ -75,7 +75,7 @@ def at(office: Office, store: Path, *words: str) -> Ran:
 
 
 def refused(ran: Ran, *says: str) -> None:
-    """Refused with these words, and the way out where it is one; steps, and where a store was before, are told first."""
+    """Refused with these words, after the names of steps, and with the way out."""
     steps, _, message = ran.err.rpartition("  · ")
     message = message.partition("\n")[2] if steps else ran.err
     check_refused(Ran(ran.code, ran.out, message), *says)

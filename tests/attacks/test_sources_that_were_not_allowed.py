@@ -329,3 +329,26 @@ def test_without_any_decision_the_commands_of_a_spec_writer_read_nothing(attempt
     with nothing_opened():
         assert CANARY not in str(attempt.office.run("check", attempt.spec, "--explain"))
     assert CANARY not in str(attempt.office.run("rehearse", attempt.spec))
+
+
+def test_no_message_shows_what_the_environment_gave_of_an_address(
+    attempt: Attempt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLACE", CANARY)
+    file = attempt.office.folder / CANARY / "a.parquet"
+    file.parent.mkdir()
+    file.write_bytes(b"no Parquet")
+    done(attempt.office, "ledger", "allow", "health", "--source", "{{ env.PLACE }}/a.parquet")
+    attempt.write(source="{{ env.PLACE }}/a.parquet")
+    for says in ("is not a readable Parquet file", "is not a file", "no such file"):
+        ran = attempt.by_command()
+        success, told = attempt.by_dagster()
+        assert ran.code == 1 and not success and says in ran.err and says in told
+        assert "{{ env.PLACE }}/a.parquet" in ran.err and CANARY not in ran.err + told
+        if file.is_file():
+            file.unlink()
+            file.mkdir()
+        elif file.is_dir():
+            file.rmdir()
+    for words in (("ledger", "show", "health"), ("ledger", "report", "--json"), ("check", attempt.spec, "--explain")):
+        assert CANARY not in str(attempt.office.run(*words))

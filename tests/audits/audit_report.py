@@ -21,11 +21,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from contextlib import chdir, nullcontext
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 PROJECT = Path(__file__).resolve().parents[2]
 sys.path.append(str(PROJECT / "tests"))
@@ -122,17 +123,15 @@ def planted_in_records(name: str) -> Row:
 def planted_wall(number: int) -> Row:
     """Whether an attack succeeds where its wall is down, and fails where it stands."""
     wall = WALLS[number]
-    with tempfile.TemporaryDirectory() as folder:
-        homes = {"XDG_CONFIG_HOME": f"{folder}/config", "XDG_STATE_HOME": f"{folder}/state"}
-        ended = []
-        for down in (True, False):
-            office = Office(Path(folder) / f"office{down}")
-            os.environ |= homes | {"DPHIST_WITNESS": str(office.witness), "DPHIST_STORE": str(office.store)}
-            os.chdir(office.folder)
-            office.opened()
-            with wall.planted() if down else nullcontext():
-                ended.append(wall.attack(office))
-        os.chdir(PROJECT)
+    ended = []
+    for down in (True, False):
+        with tempfile.TemporaryDirectory() as folder:
+            office = Office(Path(folder) / "office")
+            places = {"DPHIST_WITNESS": office.witness, "DPHIST_STORE": office.store, "XDG_CONFIG_HOME": folder}
+            with patch.dict(os.environ, {name: str(place) for name, place in places.items()}), chdir(office.folder):
+                office.opened()
+                with wall.planted() if down else nullcontext():
+                    ended.append(wall.attack(office))
     return _fault_row(wall.name, [wall.test] if ended == [True, False] else [], None, Fraction(1, 2), "attack")
 
 

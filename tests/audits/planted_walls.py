@@ -288,7 +288,7 @@ WALLS = [
         "templates are resolved in titles",
         lambda: patch.object(loading, "ADDRESSES", ("source", "title")),
         publishes_a_secret,
-        "attacks/test_templates_that_leak.py::test_no_secret_is_published_by_a_release",
+        "attacks/test_templates_that_leak.py::test_a_dagster_project_shows_no_secret_that_attributes_ask_for",
     ),
     Wall(
         "the witness forgets answers",

@@ -197,11 +197,17 @@ def add_key(
     name: Annotated[str, typer.Option(metavar="NAME", help="Whose it is; everybody who reads the ledger sees it.")],
     store: StoreOption = None,
 ) -> None:
-    """Lets another operator decide as well."""
+    """Lets another operator decide as well.
+
+    Where an account asks for two signatures, so does the third key.
+    """
     opened = Store.open(store_folder(store))
     ledger = opened.ledger()
     with deciding(opened, ledger) as operator:
-        ledger.add_key(name, public, operator)
+        waiting = ledger.add_key(name, public, operator)
+    if waiting is not None:
+        out.print(f"Entered, and not in force yet: another operator must sign it: dphist ledger sign {waiting}")
+        return
     out.print(f"[green]✓[/] Decides from now on: {', '.join(map(escape, ledger.operators().values()))}")
 
 

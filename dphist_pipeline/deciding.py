@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
@@ -10,7 +11,7 @@ from pathlib import Path
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.store import Store
+from dphist_pipeline.store import Key, Store, ledger_url
 
 
 class AdoptionUnclear(DphistError):
@@ -58,7 +59,8 @@ def adopt(store: Store, reason: str, elsewhere: Mapping[str, Fraction]) -> tuple
     Raises:
         AdoptionUnclear: the witness is gone, and what was spent elsewhere was not stated for every account.
     """
-    ledger = store.ledger()
+    # Not `store.ledger()`: what was published or rejected names entries that went missing with the ledger.
+    ledger = Ledger.open(ledger_url(store.root), store.ledger_id)
     witness, accounts = store.witness(ledger), [account.name for account in ledger.accounts()]
     standing = witness.standing(store.id)
     missing = sorted(set(accounts) - set(elsewhere)) if standing is None else []
@@ -67,7 +69,15 @@ def adopt(store: Store, reason: str, elsewhere: Mapping[str, Fraction]) -> tuple
         raise AdoptionUnclear(store.root, missing, unknown)
     held = {charge.hash for charge in ledger.witnessed()[2]}
     carried = [charge for charge in (standing.charges if standing else ()) if charge.hash not in held]
-    generation, started_by = ledger.adopt(reason, carried, elsewhere, Operator.load())
+    operator, forgotten = Operator.load(), store.forgotten_rejections(ledger)
+    named = [name for name in store.named_entries() if store.root / name[0] not in forgotten]
+    ledger.require(named, {charge.hash for charge in carried})
+    generation, started_by = ledger.adopt(reason, carried, elsewhere, operator)
     witness.begin_generation(store.id, generation, started_by, lambda: ledger.witnessed()[2])
-    places = [f"{charge.release}, period {charge.period}, revision {charge.revision}" for charge in carried]
-    return generation, places
+    for rejection in forgotten:
+        # Its charge is never drawn again; what was drawn for it must not come back with an older journal either.
+        release, period, _ = rejection.relative_to(store.confidential / "rejected").parts
+        key = Key(release, period, int(rejection.stem))
+        shutil.rmtree(store.journal(key), ignore_errors=True)
+        rejection.unlink()
+    return generation, [f"{charge.release}, period {charge.period}, revision {charge.revision}" for charge in carried]

@@ -127,6 +127,7 @@ def replayed(attempt: Attempt) -> Release | None:
     audit = read_audit(attempt.path)
     if note_if_out(attempt.store, attempt.ledger, attempt.charge) != audit["values_digest"]:
         raise ValuesDiffer(attempt.key)
+    attempt.store.forget_kept_runs(attempt.key)  # of a run that counted while another one published
     return Release(attempt.path, audit, replayed=True)
 
 

@@ -157,7 +157,7 @@ class Store:
         """Opens and verifies the ledger, and checks it against all that was ever published or rejected here."""
         ledger = Ledger.open(ledger_url(self.root), self.ledger_id)
         # Files first, entries second: another run may charge and publish at this very moment.
-        ledger.require(list(self._witnesses()))
+        ledger.require(list(self.named_entries()))
         return ledger
 
     def witness(self, ledger: Ledger) -> Witness:
@@ -282,7 +282,16 @@ class Store:
                     if time.time() - kept.stat().st_mtime > KEPT_SECONDS:
                         _forget(kept.with_suffix(""))
 
-    def _witnesses(self) -> Iterator[tuple[str, int, str]]:
+    def forgotten_rejections(self, ledger: Ledger) -> set[Path]:
+        """Files of rejections whose entries the ledger does not hold."""
+        known = {entry.hash for entry in ledger.entries()}
+        return {
+            self.root / where
+            for where, _, of in self.named_entries()
+            if (self.root / where).is_relative_to(self.confidential) and of not in known
+        }
+
+    def named_entries(self) -> Iterator[tuple[str, int, str]]:
         """The ledger entries that published audits and rejections name, so that an older ledger is noticed.
 
         Releases of the local model name none: their contributors spent, and this store's ledger knows nothing of it.

@@ -217,7 +217,8 @@ class Books:
                 raise ValueError("less than nothing was spent")
         for charge in map(lost_charge, facts["carried"]):
             self.account(charge.account)
-            if charge.revision in self.charges.get((charge.release, charge.period), {}):
+            there = self.charges.get((charge.release, charge.period), {}).get(charge.revision)
+            if there is not None and there.hash == charge.hash:
                 raise ValueError("what is carried over is charged here as well")
 
     def _post_created(self, entry: Entry, facts: Mapping[str, Any]) -> None:
@@ -270,8 +271,11 @@ class Books:
         self._spend(charge_of(entry, facts), facts["year"])
 
     def _spend(self, charge: Charge, year: int) -> None:
-        self.charges.setdefault((charge.release, charge.period), {})[charge.revision] = charge
-        self.spending.append((year, charge))
+        there = self.charges.setdefault((charge.release, charge.period), {})
+        # Where another copy of the store charged the same period by itself, both are spent, and ours stands here.
+        if charge.revision not in there:
+            there[charge.revision] = charge
+            self.spending.append((year, charge))
         self.spenders.setdefault(charge.account, []).append((year, charge))
         for span in (year, None):
             key = (charge.account, span)

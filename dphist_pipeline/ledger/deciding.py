@@ -57,7 +57,7 @@ class DecidingLedger(OpenedLedger):
             **({"signatures": account.signatures} if account.signatures > 1 else {}),
         }
         with self._file.transaction("write") as connection:
-            books = self._books(connection, account.name)
+            books = self._books(connection, account.name, decisions=True)
             books.judge_account(account)
             self._decide(connection, books, "opened", account.name, facts, operator)
             if source is not None:
@@ -99,7 +99,8 @@ class DecidingLedger(OpenedLedger):
         if reason or "query" in what:
             refuse_no_reason(f"Allowing what account '{account}' reads", reason)
         with self._file.transaction("write") as connection:
-            books = self._books(connection, account)
+            # Of all accounts: a source may belong to another one, and the whole ledger is judged so when it is opened.
+            books = self._books(connection, account, decisions=True)
             if account != EVERYWHERE:
                 books.account(account)
             for other in also_of:
@@ -121,8 +122,8 @@ class DecidingLedger(OpenedLedger):
             self._decide(connection, books, "disallowed", there.account, facts, operator)
             return there
 
-    def add_key(self, name: str, key: str, operator: Operator) -> None:
-        """Lets another operator decide, too."""
+    def add_key(self, name: str, key: str, operator: Operator) -> int | None:
+        """Lets another operator decide, too; gives the number of the entry where it waits for a second signature."""
         text_of("name of an operator", name, longest=60)
         if not is_public_key(key):
             raise NotRecordable("key", key, "the 64 hexadecimal digits that `dphist ledger key` shows")
@@ -130,15 +131,18 @@ class DecidingLedger(OpenedLedger):
         with self._file.transaction("write") as connection:
             books = self._books(connection, EVERYWHERE)
             books.permissions.judge_key(facts)
-            self._decide(connection, books, "keyed", EVERYWHERE, facts, operator)
+            entry = self._decide(connection, books, "keyed", EVERYWHERE, facts, operator)
+            return entry.number if entry.number in books.permissions.waiting else None
 
     def countersign(self, number: int, operator: Operator) -> None:
         """Gives the second signature of a decision that waits for it."""
         with self._file.transaction("write") as connection:
             made = next((entry for entry in all_entries(connection) if entry.number == number), None)
             account = str(made.account) if made else EVERYWHERE
-            books = self._books(connection, account)
-            books.permissions.judge_countersignature(number, operator.public)
+            books = self._books(connection, account, decisions=True)
+            first = books.permissions.judge_countersignature(number, operator.public)
+            if first.kind == "allowed":  # meanwhile the source may have become another account's
+                books.permissions.judge_allowed(account, first.facts)
             self._decide(connection, books, "countersigned", account, {"decision": number}, operator)
 
     def adopt(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -185,26 +185,33 @@ class OpenedLedger:
         self.require([("the ledger as this program opened it", self._seen.number, self._seen.hash)])
         return books.last.number if books.last else 0
 
-    def require(self, witnesses: Iterable[tuple[str, int, str]]) -> None:
-        """Refuses a ledger that lacks an entry which a published audit names: (where, number, hash)."""
+    def require(self, witnesses: Iterable[tuple[str, int, str]], carried: Collection[str] = ()) -> None:
+        """Refuses a ledger that lacks an entry which a published audit names: (where, number, hash).
+
+        `carried`: hashes of lost charges that an adoption is about to enter.
+        """
         with self._file.transaction("read") as connection:
             rows = connection.execute(sa.select(_columns.number, _columns.hash))
             hashes = {row.number: row.hash for row in rows}
-            carried = gather(self._file.where, _some(connection, sa.false())).carried
+            known = gather(self._file.where, _some(connection, sa.false())).carried.union(carried)
         for seen_in, number, of in witnesses:
-            if hashes.get(number) != of and of not in carried:
+            if hashes.get(number) != of and of not in known:
                 raise LedgerOutdated(self._file.where, seen_in, number)
 
     def close(self) -> None:
         """Ends the use of the ledger. Nothing is lost without it: no connection is kept anyway."""
         self._file.close()
 
-    def _books(self, connection: sa.Connection, account: str, release: str = "", period: str = "") -> Books:
-        """What a new entry for an account (and a release and period) is judged by."""
+    def _books(
+        self, connection: sa.Connection, account: str, release: str = "", period: str = "", decisions: bool = False
+    ) -> Books:
+        """What a new entry for an account (and a release and period) is judged by; `decisions`: of all accounts."""
         seen = sa.select(_columns.hash).where(_columns.number == self._seen.number)
         if connection.execute(seen).scalar() != self._seen.hash:
             raise LedgerOutdated(self._file.where, "this program, which opened it a moment ago,", self._seen.number)
         which = sa.or_(_columns.account == account, _of_period(release, period))
+        if decisions:
+            which = sa.or_(which, _columns.kind.in_(DECISIONS))
         return gather(self._file.where, _some(connection, which))
 
     def _refuse_unknown_charge(self, books: Books, charge: Charge) -> None:

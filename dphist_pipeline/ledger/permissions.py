@@ -54,8 +54,15 @@ class Permissions:
         return (self.operators[key],) if key in self.operators else ()
 
     def waits(self, entry: Entry) -> bool:
-        """Whether a decision has no effect yet; it then is kept until `countersigned`."""
-        if entry.kind not in _WAITING or entry.account not in self.two_signatures:
+        """Whether a decision has no effect yet; it then is kept until `countersigned`.
+
+        Where an account asks for two signatures, so does the key of a third operator: by a key that one operator adds
+        alone, that operator would give the second signature, too.
+        """
+        needed = entry.kind in _WAITING and entry.account in self.two_signatures
+        if entry.kind == "keyed":
+            needed = bool(self.two_signatures) and len(self.operators) > 1
+        if not needed:
             return False
         self.waiting[entry.number] = entry
         self._by[entry.number] = signer_of(entry) or ""

@@ -1,7 +1,8 @@
 """Does any mechanism lose more than it declares, and would these audits notice?
 
 Prints two tables and writes them as JSON to benchmarks/results/audit.json: for every way through every mechanism, what
-replays on neighbours found and the empirical lower bound on epsilon; for every planted fault, which audit caught it.
+replays on neighbours found and the empirical lower bound on epsilon; for every planted fault, which audit caught it;
+for every wall that was taken down, the test of the suite that fails then.
 The tightest replay is the largest part that a kind of door lost of what it may lose: 1 says that its bound is reached.
 In the local model the likelihoods of all reports stand for the replay: they are exact, and the tightest is the largest
 part of epsilon that a report tells.
@@ -20,10 +21,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from contextlib import chdir, nullcontext
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 PROJECT = Path(__file__).resolve().parents[2]
 sys.path.append(str(PROJECT / "tests"))
@@ -36,6 +39,7 @@ from local_ways import LOCAL_FAULTS, LOCAL_WAYS  # noqa: E402
 from neighbours import audit, bounded  # noqa: E402
 from office import Office  # noqa: E402
 from planted import FAULTS, Fault, caught_by_replay  # noqa: E402
+from planted_walls import WALLS  # noqa: E402
 from test_records_on_neighbours import FAULTS as RECORD_FAULTS  # noqa: E402
 from test_records_on_neighbours import found_in_records  # noqa: E402
 from test_replay_on_neighbours import replayed  # noqa: E402
@@ -116,6 +120,21 @@ def planted_in_records(name: str) -> Row:
     return _fault_row(name, found, None, Fraction(1, 2))
 
 
+def planted_wall(number: int) -> Row:
+    """Whether an attack succeeds where its wall is down, and fails where it stands."""
+    wall = WALLS[number]
+    ended = []
+    for down in (True, False):
+        with tempfile.TemporaryDirectory() as folder:
+            office = Office(Path(folder) / "office")
+            places = {"DPHIST_WITNESS": office.witness, "DPHIST_STORE": office.store, "XDG_CONFIG_HOME": folder}
+            with patch.dict(os.environ, {name: str(place) for name, place in places.items()}), chdir(office.folder):
+                office.opened()
+                with wall.planted() if down else nullcontext():
+                    ended.append(wall.attack(office))
+    return _fault_row(wall.name, [wall.test] if ended == [True, False] else [], None, Fraction(1, 2), "attack")
+
+
 def run(task: Callable[[], Row]) -> Row:
     """One task, in a process of its own or not."""
     start = time.perf_counter()
@@ -164,6 +183,7 @@ def main() -> int:
         faults = [partial(planted, number) for number in range(len(FAULTS))]
         faults += [partial(planted_in_records, name) for name in RECORD_FAULTS]
         faults += [partial(planted_locally, number) for number in range(len(LOCAL_FAULTS))]
+        faults += [partial(planted_wall, number) for number in range(len(WALLS))]
         rows = pool.imap(run, [geometric, *ways])
         found = pool.imap(run, faults)
         made, caught = list(rows), list(found)

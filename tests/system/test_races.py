@@ -131,14 +131,14 @@ def test_a_finish_overtaken_while_it_reads_gives_what_the_faster_one_gave(tmp_pa
 def test_what_is_published_while_the_ledger_is_opened_does_not_make_it_look_old(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    project, read_audits = Project.make(tmp_path / "project"), Store._witnesses
+    project, read_audits = Project.make(tmp_path / "project"), Store.named_entries
 
     def overtaken(store: Store) -> Iterator[tuple[str, int, str]]:
         monkeypatch.undo()
         project.release(WEEKS[1])
         yield from read_audits(store)
 
-    monkeypatch.setattr(Store, "_witnesses", overtaken)
+    monkeypatch.setattr(Store, "named_entries", overtaken)
     project.release()
     assert_nothing_left(project, 2)
 

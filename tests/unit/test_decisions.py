@@ -137,6 +137,30 @@ def test_a_source_belongs_to_one_account_unless_sharing_is_decided(ledger: Ledge
     assert [of.account.name for of in ledger.statement("health").shared] == ["other"]
 
 
+def test_a_source_of_another_account_is_refused_whatever_was_decided_since(ledger: Ledger) -> None:
+    ledger.open_account(replace(HEALTH, name="other"), ANN)
+    ledger.add_key("ben", BEN.public, ANN)
+    for decide in (
+        lambda: ledger.allow("other", {"source": ADMISSIONS.facts()}, ANN),
+        lambda: ledger.open_account(replace(HEALTH, name="third"), ANN, ADMISSIONS),
+    ):
+        with pytest.raises(SourceOfAnother, match="--also-of health"):
+            decide()
+    assert reopened(ledger).decisions("other") == []
+
+
+def test_a_source_that_became_anothers_while_it_waited_is_not_signed(ledger: Ledger) -> None:
+    ledger.add_key("ben", BEN.public, ANN)
+    ledger.open_account(replace(HEALTH, name="twice", signatures=2), ANN)
+    new = replace(ADMISSIONS, address="new/*.csv", folder="/office/new")
+    assert ledger.allow("twice", {"source": new.facts()}, ANN) is None
+    (number,) = ledger.statement("twice").waiting
+    ledger.allow("health", {"source": new.facts()}, ANN)
+    with pytest.raises(SourceOfAnother):
+        ledger.countersign(number, BEN)
+    assert reopened(ledger).decisions("twice") == []
+
+
 def test_nobody_without_a_known_key_decides_anything(ledger: Ledger) -> None:
     before = ledger.entries()
     for decide in (

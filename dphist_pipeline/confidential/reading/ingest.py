@@ -68,6 +68,16 @@ def stage_rows(plan: CountingPlan, folder: Path) -> Path:
     Raises:
         SourceRefused, ColumnRefused: for the files as files; never for what a row holds.
     """
+    try:
+        return _stage_rows(plan, folder)
+    except SourceRefused as error:
+        refused = error
+    # A file's name holds what the environment gave, which may be a secret.
+    written = plan.source.written
+    raise refused if str(written) == resolved(written) else SourceRefused(written, refused.problem)
+
+
+def _stage_rows(plan: CountingPlan, folder: Path) -> Path:
     found = plan.source
     objects = object_stores.find_objects(found.written) if in_store(found.written) else ()
     files = () if objects or found.format == "postgres" else _files(found)

@@ -1,0 +1,85 @@
+"""Exact counts that killed runs left behind: gone once anybody finishes or rejects their period, at any revision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from attempts import Attempt
+from office import Office
+from system.orchestrated import leftovers
+
+from dphist_pipeline import handover
+from dphist_pipeline.store import Key, Store
+
+
+def killed_before_sanitizing(attempt: Attempt) -> Path:
+    """A run of Dagster that dies with its exact cube in the store."""
+
+    def die(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as broken:
+        broken.setattr(handover, "sanitize_cube", die)
+        with suppress(KeyboardInterrupt):
+            attempt.by_dagster()
+    (cube,) = (attempt.office.store / "confidential" / "runs").rglob("cube.npy")
+    return cube
+
+
+def by_command(attempt: Attempt) -> None:
+    ran = attempt.by_command()
+    assert ran.code == 0, ran.err
+
+
+def by_dagster(attempt: Attempt) -> None:
+    success, told = attempt.by_dagster()
+    assert success, told
+
+
+def by_rejecting(attempt: Attempt) -> None:
+    by_command(attempt.write(publish="manual"))
+    # Left by a run that began before: the draw deleted those of its own period.
+    planted(attempt.office, 1)
+    assert attempt.office.run("reject", "wards", "all", "--reason", "wrong codes").code == 0
+
+
+def planted(office: Office, revision: int) -> Path:
+    """What a killed run leaves, beside the mark of a run that several processes share."""
+    folder = Store.open(office.store).kept_run(Key("wards", "all", revision), f"killed{revision}")
+    (folder / "cube.npy").write_bytes(b"exact")
+    return folder / "cube.npy"
+
+
+@pytest.mark.parametrize("finish", [by_command, by_dagster, by_rejecting])
+def test_a_killed_runs_cube_is_gone_once_its_period_is_finished_or_rejected(
+    office: Office, finish: Callable[[Attempt], None]
+) -> None:
+    attempt = Attempt(office.opened()).write()
+    cube = killed_before_sanitizing(attempt)
+    finish(attempt)
+    assert not cube.exists()
+    assert [path for path in leftovers(office) if not path.startswith("rejected/")] == []
+
+
+def test_cubes_of_other_revisions_of_a_period_are_gone_and_those_of_other_periods_stay(office: Office) -> None:
+    attempt = Attempt(office.opened()).write()
+    cubes = [planted(office, revision) for revision in (1, 2, 3)]
+    other = Store.open(office.store).kept_run(Key("other_wards", "all", 1), "running") / "cube.npy"
+    other.write_bytes(b"exact")
+    by_command(attempt)
+    assert not any(cube.exists() for cube in cubes) and other.exists()
+    cubes = [planted(office, revision) for revision in (1, 2, 3)]
+    ran = attempt.by_command("--revise", "--reason", "wrong codes")
+    assert ran.code == 0, ran.err
+    assert not any(cube.exists() for cube in cubes)
+
+
+def test_a_cube_that_was_written_after_its_period_was_published_is_gone_after_the_next_replay(office: Office) -> None:
+    attempt = Attempt(office.opened()).write()
+    by_command(attempt)
+    cube = planted(office, 1)
+    by_command(attempt)
+    assert not cube.exists()

@@ -1,0 +1,57 @@
+"""Attacks succeed where a wall is taken down, fail where it stands, and a test of the suite notices which."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from office import Office
+from planted_walls import WALLS, Wall
+
+TESTS = Path(__file__).resolve().parents[1]
+RUN_UNDER = """
+import sys, pytest
+sys.path[:0] = sys.argv[1].split()
+from planted_walls import WALLS
+(wall,) = (wall for wall in WALLS if wall.name == sys.argv[2])
+with wall.planted():
+    sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", sys.argv[3]]))
+"""
+
+each_wall = pytest.mark.parametrize("wall", WALLS, ids=lambda wall: wall.name)
+
+
+@pytest.mark.audit
+@each_wall
+def test_an_attack_succeeds_where_its_wall_is_down(office: Office, wall: Wall) -> None:
+    office.opened()
+    with wall.planted():
+        assert wall.attack(office)
+
+
+@pytest.mark.audit
+@each_wall
+def test_the_same_attack_fails_where_the_wall_stands(office: Office, wall: Wall) -> None:
+    assert not wall.attack(office.opened())
+
+
+@pytest.mark.audit
+@each_wall
+def test_a_test_of_the_suite_fails_where_the_wall_is_down(wall: Wall) -> None:
+    folders = f"{TESTS} {TESTS / 'audits'}"
+    done = subprocess.run(
+        [sys.executable, "-c", RUN_UNDER, folders, wall.name, str(TESTS / wall.test)],
+        cwd=TESTS.parent,
+        capture_output=True,
+        env=os.environ,
+    )
+    assert done.returncode == 1, done.stdout.decode()[-2000:]
+
+
+@each_wall
+def test_every_wall_names_a_test_that_is_there(wall: Wall) -> None:
+    file, _, name = wall.test.partition("::")
+    assert f"def {name}(" in (TESTS / file).read_text()

@@ -163,6 +163,13 @@ def estimate(attempt: Attempt, load: Load, scratch: Path) -> Paid:
         scratch: a private folder on the store's file system.
     """
     once: Load = cache(load)  # one reading serves every door, and bounds every unit's rows by the same key
+
+    def still_allowed() -> Counts:
+        exact = once()
+        # Asked again, after a count that took its time, or that another process left: a decision may be taken back.
+        attempt.ledger.allowed(attempt.request)
+        return exact
+
     charge, witness = attempt.charge, attempt.store.witness(attempt.ledger)
     if charge is None:
         once()
@@ -174,7 +181,7 @@ def estimate(attempt: Attempt, load: Load, scratch: Path) -> Paid:
         published, late = None, once
     else:
         published = attempt.ledger.published_digest(charge)
-        late = _drawn_at_most_once(attempt, charge, once, published)
+        late = _drawn_at_most_once(attempt, charge, still_allowed, published)
     spec = attempt.spec
     if published is None:
         _vouch(attempt, witness)

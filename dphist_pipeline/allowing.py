@@ -8,6 +8,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -28,6 +29,7 @@ from dphist_pipeline.spec.templates import resolve_templates
 from dphist_pipeline.store import Store, StoreMissing, store_folder
 
 Value = TypeVar("Value")
+TEMPLATE = re.compile(r"\{\{.*?\}\}")
 
 
 class DecisionRefused(DphistError):
@@ -116,10 +118,15 @@ def refuse_overlap(ledger: Ledger, account: str, reading: SourceReading, also_of
 
 
 def files_of(reading: SourceReading) -> list[str]:
-    """The files of a source that are there now, links followed."""
+    """The files of a source that are there now, links followed.
+
+    What `{{ env.X }}` gives is looked up; where it is not set, every file that it could name is taken.
+    """
     if reading.folder is None:
         return []
-    pattern = str(Path(glob.escape(reading.folder)) / reading.name)
+    resolved, problems = resolve_templates({"source": reading.address}, ("source",))
+    name = TEMPLATE.sub("*", reading.name) if problems else replace(reading, address=str(resolved["source"])).name
+    pattern = str(Path(glob.escape(reading.folder)) / name)
     return [os.path.realpath(path) for path in glob.glob(pattern, recursive=True)]  # noqa: PTH207 - it is absolute
 
 

@@ -25,6 +25,8 @@ from dphist_pipeline.ledger.signing import is_public_key, signer_of
 DECISIONS = frozenset({"opened", "raised", "allowed", "disallowed", "keyed", "adopted", "countersigned"})
 # Decisions that wait for a second signature, where an account asks for two.
 _WAITING = frozenset({"raised", "allowed", "disallowed"})
+# What earlier versions, which knew no operators, entered without a signature; a first operator signs for himself.
+_ONCE_UNSIGNED = frozenset({"opened", "raised", "keyed"})
 
 
 @dataclass
@@ -44,8 +46,13 @@ class Permissions:
         return bool(self.operators)
 
     def refuse_unsigned(self, entry: Entry) -> None:
-        """Refuses a decision that no known operator signed; called for every entry that is read."""
-        if entry.kind in DECISIONS and self.keyed and signer_of(entry) not in self.operators:
+        """Refuses a decision that no known operator signed; called for every entry that is read.
+
+        Before a ledger of an older version knows an operator, nobody can have decided what that version did not know:
+        whoever can write its file would plant there what stands once an operator appears.
+        """
+        must = self.keyed or entry.kind not in _ONCE_UNSIGNED
+        if entry.kind in DECISIONS and must and signer_of(entry) not in self.operators:
             raise NotSigned(entry.kind)
 
     def signers(self, entry: Entry) -> tuple[str, ...]:

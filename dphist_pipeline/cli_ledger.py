@@ -164,6 +164,9 @@ def disallow(
     ledger = opened.ledger()
     with deciding(opened, ledger) as operator:
         decision = ledger.disallow(number, reason, operator)
+    if decision in ledger.decisions(decision.account):
+        out.print("Entered, and not in force yet: another operator must sign it. Until then releases read by it.")
+        return
     out.print(f"[green]✓[/] No longer allowed: {decision.kind} {escape(decision.name)}")
 
 
@@ -243,11 +246,12 @@ def show(
     for statement in statements:
         print_statement(statement, as_json=False)
     if account is None:
-        lists = [decision.name for decision in ledger.decisions(EVERYWHERE)]
+        lists, waiting = [decision.name for decision in ledger.decisions(EVERYWHERE)], ledger.waiting()
         print_facts(
             {
                 "operators": ", ".join(ledger.operators().values()) or "none yet; the first decision names one",
                 "code lists": ", ".join(lists) or "no folder is declared public",
+                **({"to be signed": ", ".join(f"entry {number}" for number in waiting)} if waiting else {}),
             }
         )
 

@@ -90,6 +90,12 @@ class OpenedLedger:
         with self._file.transaction("read") as connection:
             return dict(gather(self._file.where, _some(connection, sa.false())).permissions.operators)
 
+    def waiting(self) -> list[int]:
+        """Decisions about the whole ledger that wait for a second signature: operators that one alone would add."""
+        with self._file.transaction("read") as connection:
+            waiting = gather(self._file.where, _some(connection, sa.false())).permissions.waiting
+        return sorted(number for number, of in waiting.items() if of.account == EVERYWHERE)
+
     def witnessed(self) -> tuple[int, str, list[WitnessedCharge]]:
         """The store's generation, the hash of the entry that began it, and every charge, for the witness."""
         with self._file.transaction("read") as connection:

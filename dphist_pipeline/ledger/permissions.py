@@ -23,7 +23,7 @@ from dphist_pipeline.ledger.entries import ChargeRequest, Entry
 from dphist_pipeline.ledger.signing import is_public_key, signer_of
 
 DECISIONS = frozenset({"opened", "raised", "allowed", "disallowed", "keyed", "adopted", "countersigned"})
-# Decisions that wait for a second signature, where an account asks for two.
+# Decisions that wait for a second signature, where their account asks for two.
 _WAITING = frozenset({"raised", "allowed", "disallowed"})
 # What earlier versions, which knew no operators, entered without a signature; a first operator signs for himself.
 _ONCE_UNSIGNED = frozenset({"opened", "raised", "keyed"})
@@ -89,7 +89,11 @@ class Permissions:
             raise DecisionUnknown(number, sorted(self.waiting))
         if key is not None and key == self._by[number]:
             raise SignedAlready(number, self.operators[key])
-        return self.waiting[number]
+        first = self.waiting[number]
+        if first.kind == "allowed":
+            # While it waited, the source may have been allowed for another account.
+            self.judge_allowed(str(first.account), first.facts)
+        return first
 
     def judge_allowed(self, account: str, facts: Mapping[str, Any]) -> Decision | None:
         """The same decision, where it stands already; refuses a source that belongs to another account."""

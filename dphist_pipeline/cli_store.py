@@ -98,7 +98,10 @@ def adopt(
     copies of the store draw nothing from then on.
     """
     opened = Store.open(store_folder(store))
-    elsewhere = dict(map(_elsewhere, spent_elsewhere or []))
+    stated = list(map(_elsewhere, spent_elsewhere or []))
+    elsewhere = dict(stated)
+    if len(elsewhere) < len(stated):
+        raise typer.BadParameter("names an account twice; give its sum once", param_hint="--spent-elsewhere")
     generation, carried = adopt_store(opened, reason, elsewhere)
     if as_json:
         print_json({"store": str(opened.root), "generation": generation, "carried": carried})

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.ledger.limits import refuse_bad_spending
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.store import Key, Store, ledger_url
 
@@ -67,6 +68,8 @@ def adopt(store: Store, reason: str, elsewhere: Mapping[str, Fraction]) -> tuple
     unknown = sorted(set(elsewhere) - set(accounts))
     if missing or unknown:
         raise AdoptionUnclear(store.root, missing, unknown)
+    for epsilon in elsewhere.values():
+        refuse_bad_spending(epsilon)
     held = {charge.hash for charge in ledger.witnessed()[2]}
     carried = [charge for charge in (standing.charges if standing else ()) if charge.hash not in held]
     operator, forgotten = Operator.load(), store.forgotten_rejections(ledger)

@@ -164,6 +164,7 @@ class Store:
         """What holds every charge outside of the store; refused where it would be copied with the ledger."""
         witness = Witness.at()
         witness.refuse_ledger(ledger.path)
+        witness.refuse_inside(self.root)
         return witness
 
     def verify(self) -> tuple[int, int, list[str]]:

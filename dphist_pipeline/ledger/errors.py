@@ -76,7 +76,8 @@ class LedgerOutdated(LedgerError):
         super().__init__(
             f"The ledger at {where} does not hold entry {number} as {seen_in} states it. Was the ledger "
             "restored from an older backup? Put back the newer ledger; never continue with this one, "
-            "which has forgotten what was spent."
+            "which has forgotten what was spent. If the newer one is lost: `dphist store adopt --reason TEXT`, which "
+            "counts as spent what the witness holds."
         )
 
 

@@ -38,6 +38,12 @@ def refuse_bad_total(total: Fraction) -> None:
     _refuse_bad_amount("total", total, Fraction(0), LARGEST_TOTAL)
 
 
+def refuse_bad_spending(amount: Fraction) -> None:
+    """Refuses what was spent elsewhere outside [0, 10^6]."""
+    if amount != 0:
+        _refuse_bad_amount("what was spent elsewhere", amount, Fraction(0), LARGEST_TOTAL)
+
+
 def refuse_bad_request(request: ChargeRequest) -> None:
     """Refuses a request that no ledger could hold, before any is looked at."""
     for what in ("account", "release", "period", "digest", "privacy_unit", "neighbours", "store_id"):

@@ -94,6 +94,14 @@ class NotAllowed(LedgerError):
         command = f"dphist ledger allow {account} {asked.options()}"
         what = f"Source {asked.address}"
         if differences:
+            if [field for field, *_ in differences] == ["folder"]:
+                # The folder itself is not shown: the environment may have given it.
+                problem = (
+                    f"is allowed for account '{account}' in another folder: relative addresses start at the project of "
+                    "the spec, those of a decision at the project in which it is made, and links are followed. The "
+                    "command is to be run in the project of the spec"
+                )
+                return cls(account, what, problem, command)
             listed = "; ".join(f"{field} is {there} there, {here} here" for field, there, here in differences)
             return cls(
                 account, what, f"is allowed for account '{account}' to be read in another way: {listed}", command

@@ -64,7 +64,7 @@ def test_a_charge_names_the_decision_that_allows_it(ledger: Ledger) -> None:
         ({"decimal_comma": True}, "decimal_comma"),
         ({"unit_normalise": ("lower",)}, "unit_normalise is nothing there, lower here"),
         ({"unit": ("visit",)}, "unit is patient_id there, visit here"),
-        ({"folder": "/elsewhere/data"}, "folder is as it was then there, elsewhere now here"),
+        ({"folder": "/elsewhere/data"}, "is allowed for account 'health' in another folder"),
         ({"table": "main.t", "format": "duckdb"}, "table"),
         ({"address": "data/../data/*.csv"}, "is not allowed for account 'health'; allowed are data/*.csv"),
     ],

@@ -39,11 +39,16 @@ def deciding(store: Store, ledger: Ledger) -> Iterator[Operator]:
     operator = Operator.load_or_make() if not ledger.operators() else Operator.load()
     first = not ledger.operators()
     witness = store.witness(ledger)
+    if not first:
+        store.refuse_cut(ledger, witness)
     yield operator
+    generation, started_by, _ = ledger.witnessed()
     if first:
-        generation, started_by, _ = ledger.witnessed()
         witness.enrol(store.id, started_by)
         witness.vouch(store.id, generation, lambda: ledger.witnessed()[2], started_by)
+    # A decision counts at once, also for whoever puts back the ledger from before it.
+    if witness.standing(store.id) is not None:
+        witness.note_head(store.id, generation, *ledger.head())
 
 
 def adopt(store: Store, reason: str, elsewhere: Mapping[str, Fraction]) -> tuple[int, list[str]]:
@@ -77,6 +82,7 @@ def adopt(store: Store, reason: str, elsewhere: Mapping[str, Fraction]) -> tuple
     ledger.require(named, {charge.hash for charge in carried})
     generation, started_by = ledger.adopt(reason, carried, elsewhere, operator)
     witness.begin_generation(store.id, generation, started_by, lambda: ledger.witnessed()[2])
+    witness.note_head(store.id, generation, *ledger.head())
     for rejection in forgotten:
         # Its charge is never drawn again; what was drawn for it must not come back with an older journal either.
         release, period, _ = rejection.relative_to(store.confidential / "rejected").parts

@@ -309,7 +309,9 @@ def _charge_or_request(
     ledger.check(request)
     if charge is None:
         (generation, started_by, _), year = ledger.witnessed(), int(utc_now()[:4])
-        store.witness(ledger).check(store.id, generation, lambda: ledger.witnessed()[2], year, started_by)
+        witness = store.witness(ledger)
+        witness.check(store.id, generation, lambda: ledger.witnessed()[2], year, started_by)
+        store.refuse_cut(ledger, witness)
     return charge, request
 
 
@@ -325,7 +327,9 @@ def _vouch(attempt: Attempt, witness: Witness) -> None:
     """Has the witness know every charge before the first draw; it refuses a ledger that lacks one, and copies."""
     ledger, store = attempt.ledger, attempt.store
     generation, started_by, _ = ledger.witnessed()
+    store.refuse_cut(ledger, witness)
     witness.vouch(store.id, generation, lambda: ledger.witnessed()[2], started_by)
+    witness.note_head(store.id, generation, *ledger.head())
     before = witness.note_place(store.id, place_of(store.root))
     if before is not None:
         attempt.progress(f"note: this store was used at another place before, {before}")

@@ -167,6 +167,13 @@ class Store:
         witness.refuse_inside(self.root)
         return witness
 
+    def refuse_cut(self, ledger: Ledger, witness: Witness) -> None:
+        """Refuses a ledger that lacks the latest entry which the witness has seen: its end was cut off."""
+        # The witness first, the ledger second: another process may enter something at this very moment.
+        head = witness.head(self.id, ledger.witnessed()[0])
+        if head is not None:
+            ledger.require([(f"the witness at {witness.where}", *head)])
+
     def verify(self) -> tuple[int, int, list[str]]:
         """Reads the whole ledger again, and every published file against it, and those that no ledger pays for.
 
@@ -180,6 +187,7 @@ class Store:
         from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, is_marked, read_audit
 
         ledger = self.ledger()
+        self.refuse_cut(ledger, self.witness(ledger))
         entries, whole, missing = ledger.verify(), 0, []
         for account in ledger.accounts():
             for charge in (made for made in ledger.statement(account.name).charges if not made.lost):

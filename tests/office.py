@@ -115,6 +115,11 @@ class Office:
         fields = {name: value for name, value in {**SPEC, **changes}.items() if value is not ...}
         self.write_attributes(json.dumps(fields, ensure_ascii=False))
 
+    def write_attributes_alone(self, **changes: Any) -> None:
+        """Writes the spec with some fields changed, and decides nothing."""
+        yaml = json.dumps({**SPEC, **changes}, ensure_ascii=False)
+        (self.folder / "spec.yaml").write_text(f"type: dphist_pipeline.HistogramRelease\nattributes: {yaml}\n")
+
     def write_attributes(self, yaml: str) -> None:
         """Writes a spec whose attributes are this YAML."""
         (self.folder / "spec.yaml").write_text(f"type: dphist_pipeline.HistogramRelease\nattributes: {yaml}\n")

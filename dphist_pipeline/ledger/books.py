@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from fractions import Fraction
 from typing import Any
 
@@ -27,6 +28,7 @@ from dphist_pipeline.ledger.errors import (
     AccountExists,
     AlreadyCharged,
     ChargeLost,
+    ClockBehind,
     NotedOtherwise,
     Overspend,
     PublishedAlready,
@@ -75,9 +77,18 @@ class Books:
             _POST[entry.kind](self, entry, facts)
         self.year, self.last = facts["year"], entry
 
-    def year_at(self, made_at: str) -> int:
-        """The year of an entry made then: that of the clock, but never an earlier one than the last."""
-        return max(int(made_at[:4]), self.year)
+    def year_at(self, made_at: str, kind: str = "") -> int:
+        """The year of an entry made then: that of the clock, but never an earlier one than the last.
+
+        An adoption begins anew, with the clock's: so an operator mends what was entered while a clock was wrong.
+        """
+        return int(made_at[:4]) if kind == "adopted" else max(int(made_at[:4]), self.year)
+
+    def refuse_clock_behind(self, now: str) -> None:
+        """Refuses to charge where the ledger is in a later year than the clock: an entry of it would renew accounts."""
+        tomorrow = date.fromisoformat(now[:10]) + timedelta(days=1)
+        if self.year > tomorrow.year:
+            raise ClockBehind(self.where, self.year, now)
 
     def account(self, name: str) -> Account:
         """An open account, by name."""

@@ -304,3 +304,15 @@ class ChargeLost(LedgerError):
             "published of it stays as it is. To release that period anew, at its price: dphist release with --revise "
             "--reason TEXT."
         )
+
+
+class ClockBehind(LedgerError):
+    """This machine's clock lies in an earlier year than the ledger's last entry."""
+
+    def __init__(self, where: str, year: int, now: str) -> None:
+        self.where, self.year, self.now = where, year, now
+        super().__init__(
+            f"The ledger at {where} has an entry of {year}, and this machine's clock says {now}. The year decides what "
+            "an account has left, so nothing was charged. Set the clock right; if the entry was made while a clock was "
+            "wrong: `dphist store adopt --reason TEXT`."
+        )

@@ -134,6 +134,7 @@ class Ledger(DecidingLedger):
         with self._file.transaction("rehearse") as connection:
             books = self._books(connection, request.account, request.release, request.period)
             books.judge_charge(request, books.year_at(opened.utc_now()))
+            books.refuse_clock_behind(opened.utc_now())
 
     def charge(self, request: ChargeRequest) -> Charge:
         """Charges a release's epsilon once and for good; joins the charge if this very one is there."""
@@ -144,6 +145,7 @@ class Ledger(DecidingLedger):
             joined = books.judge_charge(request, books.year_at(now))
             if joined is not None:
                 return joined
+            books.refuse_clock_behind(now)
             facts = {
                 "epsilon": exact_text(request.epsilon),
                 "digest": request.digest,

@@ -107,6 +107,14 @@ class OpenedLedger:
         ]
         return books.generation, books.started_by, made
 
+    def head(self) -> tuple[int, str]:
+        """Number and hash of the latest entry."""
+        with self._file.transaction("read") as connection:
+            last = gather(self._file.where, _some(connection, sa.false())).last
+        if last is None:
+            raise LedgerOutdated(self._file.where, "this program, which opened it a moment ago,", self._seen.number)
+        return last.number, last.hash
+
     def adopted_at(self) -> int:
         """The number of the entry that began this generation; 0 for the first: charges before it are never drawn."""
         with self._file.transaction("read") as connection:
@@ -275,7 +283,7 @@ def append(
         release=key.release if key else None,
         period=key.period if key else None,
         revision=key.revision if key else None,
-        body=canonical_json({**facts, "year": books.year_at(made_at)}),
+        body=canonical_json({**facts, "year": books.year_at(made_at, kind)}),
         previous_hash=last.hash if last else None,
         made_at=made_at,
         hash="",

@@ -98,7 +98,7 @@ def _refuse_broken_rule(books: Books, entry: Entry, facts: Mapping[str, Any]) ->
         raise ValueError("an unknown kind of entry, or a body of another one")
     if facts.get("held", True) is not True:
         raise ValueError("another word than true")
-    if not _MADE_AT.fullmatch(entry.made_at) or facts["year"] != books.year_at(entry.made_at):
+    if not _MADE_AT.fullmatch(entry.made_at) or facts["year"] != books.year_at(entry.made_at, entry.kind):
         raise _BrokenRuleError("its year is not the one it was made in")
     _JUDGE[entry.kind](books, entry, facts)
 

@@ -33,7 +33,7 @@ from dphist_pipeline.ledger.witness_errors import (
     WitnessMissing,
     WitnessOutdated,
 )
-from dphist_pipeline.ledger.witness_file import ANSWERS, CHARGES, GENERATIONS, PLACES, WitnessFile
+from dphist_pipeline.ledger.witness_file import ANSWERS, CHARGES, GENERATIONS, HEADS, PLACES, WitnessFile
 
 
 @dataclass(frozen=True)
@@ -197,6 +197,22 @@ class Witness:
             elif drawn != digest:
                 raise AnswerDrawnElsewhere(self.where, step)
 
+    def note_head(self, store_id: str, generation: int, number: int, entry_hash: str) -> None:
+        """Writes down the ledger's latest entry; an earlier one than is known does nothing."""
+        with self._file.session("write") as connection:
+            self._refuse_generation(_generation(connection, store_id), store_id, generation, "")
+            known = _head(connection, store_id, generation)
+            if known is None or number > known[0]:
+                row = {"store": store_id, "generation": generation, "number": number, "hash": entry_hash}
+                connection.execute(sa.insert(HEADS).values(row))
+
+    def head(self, store_id: str, generation: int) -> tuple[int, str] | None:
+        """Number and hash of the latest entry that was ever noted of this generation: its ledger must hold it."""
+        if not self._file.path.exists():
+            return None
+        with self._file.session("read") as connection:
+            return _head(connection, store_id, generation)
+
     def note_place(self, store_id: str, place: str) -> str | None:
         """Remembers where a store is; gives the place where it was before, if that was another one."""
         with self._file.session("write") as connection:
@@ -284,6 +300,13 @@ def _append(
     ]
     if rows:
         connection.execute(sa.insert(CHARGES), rows)
+
+
+def _head(connection: sa.Connection, store_id: str, generation: int) -> tuple[int, str] | None:
+    asked = sa.select(HEADS.c.number, HEADS.c.hash)
+    asked = asked.where((HEADS.c.store == store_id) & (HEADS.c.generation == generation))
+    row = connection.execute(asked.order_by(HEADS.c.number.desc()).limit(1)).first()
+    return None if row is None else (row.number, row.hash)
 
 
 def _last_place(connection: sa.Connection, store_id: str) -> tuple[int, str | None]:

@@ -76,6 +76,16 @@ ANSWERS = sa.Table(
     _text("digest"),
 )
 
+HEADS = sa.Table(
+    "head",
+    _TABLES,
+    # The latest entry of a ledger, time and again: whoever cuts off its end does not undo a decision.
+    _text("store", primary_key=True),
+    _number("generation", primary_key=True),
+    _number("number", primary_key=True),
+    _text("hash"),
+)
+
 PLACES = sa.Table(
     "place", _TABLES, _text("store", primary_key=True), _number("number", primary_key=True), _text("place")
 )

@@ -17,9 +17,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from dphist_pipeline import handover, stages
 from dphist_pipeline.allowing import files_of, load_spec
 from dphist_pipeline.canonical_json import canonical_json
+from dphist_pipeline.ledger.decision_errors import NotAllowed, NotSigned, SignedAlready, SourceOfAnother
 from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.ledger.entries import Account, Entry, seal
-from dphist_pipeline.ledger.errors import LedgerAltered, NotAllowed, NotSigned, SignedAlready, SourceOfAnother
+from dphist_pipeline.ledger.errors import LedgerAltered
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.store import Store
@@ -197,3 +198,22 @@ def test_a_decision_taken_back_by_one_of_two_is_not_said_to_be(office: Office) -
         ledger.countersign(number, Operator.load())
     ran = office.run("ledger", "disallow", str(number), "--reason", "x", "--store", office.store)
     assert ran.code == 0 and "not in force yet" in ran.out and "No longer" not in ran.out
+
+
+@pytest.mark.parametrize("what", ["disallow", "raise", "allow"])
+def test_a_decision_is_not_undone_by_putting_the_ledger_back_to_before_it(office: Office, what: str) -> None:
+    office.released()
+    before = (office.store / "ledger.sqlite").read_bytes()
+    words = {
+        "disallow": ["disallow", "3", "--reason", "wrong folder"],
+        "raise": ["raise", "health", "--total", "11", "--reason", "more"],
+        "allow": ["allow", "health", "--source", "data/more.parquet"],
+    }
+    assert office.run("ledger", *words[what], "--store", office.store).code == 0
+    (office.store / "ledger.sqlite").write_bytes(before)
+    office.write_attributes_alone(release="again")
+    refused = office.release()
+    assert refused.code == 1 and "restored from an older backup" in refused.err
+    assert office.run("ledger", "verify", "--store", office.store).code == 1
+    assert office.run("ledger", "raise", "health", "--total", "12", "--reason", "x", "--store", office.store).code == 1
+    assert not office.published("again").exists()

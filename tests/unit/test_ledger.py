@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 from ledger_scenario import HEALTH, WEEKLY, ledger, path, set_clock, url_of, week
 
 from dphist_pipeline.ledger import tables as ledger_tables
 from dphist_pipeline.ledger.entries import exact_text, read_exact
+from dphist_pipeline.ledger.errors import ClockBehind
 from dphist_pipeline.ledger.ledger import (
     Account,
     AccountDisagrees,
@@ -34,6 +36,7 @@ from dphist_pipeline.ledger.ledger import (
     UnknownAccount,
     as_text,
 )
+from dphist_pipeline.ledger.signing import Operator
 
 # Accounts
 
@@ -343,9 +346,30 @@ def test_a_clock_set_back_renews_nothing(ledger: Ledger, monkeypatch: pytest.Mon
     with pytest.raises(Overspend):
         ledger.charge(late)
     ledger.raise_total("yearly", Fraction(2), "more")
+    for ask in (ledger.check, ledger.charge):
+        with pytest.raises(ClockBehind, match="has an entry of 2032"):
+            ask(late)
+    set_clock(monkeypatch, 2032)
     ledger.charge(late)
     assert ledger.statement("yearly").spent == Fraction(3, 2)
     assert ledger.verify() == 6
+
+
+def test_an_entry_of_a_later_year_renews_nothing_and_an_adoption_mends_it(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger.open_account(replace(HEALTH, name="yearly", total=Fraction(1), renews="yearly"))
+    charge = ledger.charge(replace(WEEKLY, account="yearly", epsilon=Fraction(1)))
+    with monkeypatch.context() as later:
+        set_clock(later, 2090)
+        ledger.note(charge, "approved", "somebody who can write the file, or a wrong clock")
+    again = replace(WEEKLY, account="yearly", period="later")
+    with pytest.raises(ClockBehind):
+        ledger.charge(again)
+    ledger.adopt("the clock was wrong", [], {}, Operator("ann", Ed25519PrivateKey.generate()))
+    standing = ledger.statement("yearly")
+    assert (standing.year, standing.left) == (int(charge.charged_at[:4]), 0)
+    ledger.verify()
 
 
 # Published values

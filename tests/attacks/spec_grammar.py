@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dphist_pipeline import mechanisms
+from dphist_pipeline.errors import DphistError
 
 Choice = random.Random
 
@@ -61,7 +62,7 @@ def attack(choice: Choice, number: int) -> Attack:
         _with_query(choice, made, judged=choice.random() < 0.5)
     if choice.random() < 0.25:
         _with_period(choice, made)
-    for _ in range(choice.choice([0, 0, 0, 1, 1, 2, 3])):
+    for _ in range(choice.choice([0, 0, 1, 1, 1, 1, 2, 3])):
         choice.choice(_CHANGES)(choice, made)
     return made
 
@@ -76,8 +77,17 @@ def _plain_fields(choice: Choice) -> dict[str, Any]:
     }
     if choice.random() < 0.4:
         made["mechanism"] = choice.choice(mechanisms.names())
-        made["settings"] = {} if choice.random() < 0.6 else choice.choice(_SETTINGS)
+        fitting = [some for some in _SETTINGS if _takes(made["mechanism"], some)]
+        made["settings"] = choice.choice(fitting) if fitting and choice.random() < 0.6 else {}
     return made
+
+
+def _takes(mechanism: str, settings: dict[str, Any]) -> bool:
+    try:
+        mechanisms.build(mechanism, settings)
+    except DphistError:
+        return False
+    return True
 
 
 _SETTINGS: list[dict[str, Any]] = [
@@ -102,7 +112,7 @@ def _axis(choice: Choice, column: str) -> dict[str, Any]:
         "age": [
             {"start": 0, "stop": 100, "width": 25},
             {"edges": [0, 18, 65, 100], "closed": "right"},
-            {"edges": [-1e300, 73.8203124, 73.8203126, 1e300]},
+            {"edges": [-1e14, 73.8203124, 73.8203126, 1e14]},
             {"start": 70, "stop": 80, "width": "0.5"},
         ],
         "visit": [{"start": 0, "stop": 4, "width": 1}, {"edges": [0, 30_000, 60_000, 1e9]}],
@@ -256,6 +266,14 @@ def _labelled_axis(choice: Choice, made: Attack) -> None:
     made.spec["axes"] = [{"column": "ward", "values": values, "labels": [choice.choice(TEXTS) for _ in values]}]
 
 
+def _own_unit(choice: Choice, made: Attack) -> None:
+    """A query that looks judged, but for the column of the unit."""
+    unit = str(made.spec.get("privacy_unit", "patient"))
+    own = choice.choice(["visit", "TRY_CAST(visit AS VARCHAR)", f"concat(TRY_CAST({unit} AS VARCHAR), TRY_CAST(visit AS VARCHAR))", "TRY_CAST(day AS VARCHAR)"])
+    made.spec["source_sql"] = "sql/query.sql"
+    made.query = choice.choice([f"SELECT * EXCLUDE ({unit}), {own} AS {unit} FROM source", f"SELECT {own} AS {unit}, age, ward, day, visit FROM source"])
+
+
 def _other_query(choice: Choice, made: Attack) -> None:
     _with_query(choice, made, judged=False)
 
@@ -291,7 +309,8 @@ _CHANGES: Sequence[Callable[[Choice, Attack], None]] = [
     _set("source", *SOURCES),
     _other_query,
     _other_query,
-    _other_query,
+    _own_unit,
+    _own_unit,
     _file_as_query,
     _list_axis,
     _list_axis,
@@ -311,7 +330,7 @@ _CHANGES: Sequence[Callable[[Choice, Attack], None]] = [
     _set("source_table", "main.admissions", "ledger_entry"),
     _set("trusted_sql", True),
     _set("title", *TEXTS, "A plain title", ""),
-    _set("owners", *[[text] for text in TEXTS], ["team:statistics"]),
+    _set("owners", ["{{ env.CANARY }}"], ["a.b@c.example", "team:{{ env.CANARY }}"], ["team:statistics"], ["<b>@x.y"]),
     _set("epsilon", 1e-9, 51, "1/7", "0.5", -1, 0, "1e9", 1e-6, ".nan", "{{ env.CANARY }}", True, 3.0000000001),
     _set("max_rows_per_unit", 0, 1, 10**6, 10**9, -1, None, "3", 1.0, 50),
     _set("mechanism", "exact", "dphist_pipeline.mechanisms.geometric", *mechanisms.names()),

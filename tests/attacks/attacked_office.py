@@ -128,7 +128,8 @@ class AttackedOffice:
         self.folder, self.office, self.neighbour = folder, Office(folder / "office"), folder / "neighbour"
         self._counts, self._twin = counts, None if counts is COUNTS else self
         self.sums = frozenset(
-            sum(some)
+            sum(some) + more
+            for more in (0, WHALE_ROWS)
             for per_ward in counts.values()
             for size in range(1, 6)
             for some in itertools.combinations([count for count in per_ward if count], size)
@@ -161,7 +162,9 @@ class AttackedOffice:
             name, unit = str(account["account"]), str(account["privacy_unit"])
             words = ["ledger", "open", name, "--privacy-unit", unit, "--neighbours", str(account["neighbours"])]
             words += ["--source", str(account["source"]), "--total", TOTALS[name]]
-            done.append([*words, *(["--csv-quote", '"', "--unit-normalise", "trim,lower"] if account is CLINIC else [])])
+            done.append(
+                [*words, *(["--csv-quote", '"', "--unit-normalise", "trim,lower"] if account is CLINIC else [])]
+            )
         done.append(["ledger", "allow", "health", "--query", ALLOWED_QUERY_FILE, "--reason", "for a test"])
         done.append(["ledger", "allow", "--code-lists", "codes"])
         with at(self.office.folder):
@@ -231,13 +234,21 @@ class AttackedOffice:
                     ran["release again"] = self.office.release("--json", *attack.words)
         finally:
             logging.getLogger().removeHandler(handler)
-        said = {f"{place} of {name}": text for name, done in ran.items() for place, text in (("out", done.out), ("err", done.err))}
+        said = {
+            f"{place} of {name}": text
+            for name, done in ran.items()
+            for place, text in (("out", done.out), ("err", done.err))
+        }
         said["log"] = "\n".join(f"{record.getMessage()} {record.exc_text}" for record in told)
         made = Tried(ran, outcome(ran), said | self._new_texts())
         made.findings += [
-            f"{where}: something unexpected failed" for where, text in said.items() if "something unexpected" in text or "Traceback" in text
+            f"{where}: something unexpected failed"
+            for where, text in said.items()
+            if "something unexpected" in text or "Traceback" in text
         ]
-        made.findings += [f"{where}: the token {token}" for where, text in made.texts.items() for token in TOKENS if token in text]
+        made.findings += [
+            f"{where}: the token {token}" for where, text in made.texts.items() for token in TOKENS if token in text
+        ]
         made.findings += self._accounting(attack, made, before, seen)
         made.findings += self._wrong_readings(attack, seen)
         counts = self._counts_in(made)
@@ -332,18 +343,23 @@ class AttackedOffice:
             found.append("one charge was drawn twice")
         if "release again" in made.ran and made.ran["release again"].code:
             found.append("the same command fails when it is run again")
-        if paid:
-            sensitivity = sensitivity_of(attack)
-            asked = list(seen.questions.values())
-            if sum(Fraction(question["epsilon"]) for question in asked) > epsilon:
-                found.append("its doors spent more than was charged")
-            for audit in (json.loads((self.office.folder / place).read_bytes()) for place in made.texts if place.endswith("audit.json")):
-                told = (audit["account"], Fraction(audit["epsilon"]), audit["sensitivity"])
-                if told != (attack.spec["account"], epsilon, sensitivity) or sum(Fraction(step["epsilon"]) for step in audit["charges"]) != epsilon:
-                    found.append(f"its audit states {told} and {audit['charges']}")
-            for question in asked:
-                if question["door"] != "choose" and Fraction(question["scale"]) * Fraction(question["epsilon"]) < sensitivity:
-                    found.append(f"{question} has too little noise for a sensitivity of {sensitivity}")
+        return found + (self._wrong_noise(attack, made, seen, epsilon) if paid else [])
+
+    def _wrong_noise(self, attack: Attack, made: Tried, seen: Seen, epsilon: Fraction) -> list[str]:
+        """What is wrong with what doors spent, and with the audit."""
+        sensitivity, found = sensitivity_of(attack), []
+        asked = [(Fraction(question["epsilon"]), question) for question in seen.questions.values()]
+        if sum(spent for spent, _ in asked) > epsilon:
+            found.append("its doors spent more than was charged")
+        for spent, question in asked:
+            if question["door"] != "choose" and Fraction(question["scale"]) * spent < sensitivity:
+                found.append(f"{question} has too little noise for a sensitivity of {sensitivity}")
+        for place in (place for place in made.texts if place.endswith("audit.json")):
+            audit = json.loads((self.office.folder / place).read_bytes())
+            told = (audit["account"], Fraction(audit["epsilon"]), audit["sensitivity"])
+            steps = sum(Fraction(step["epsilon"]) for step in audit["charges"])
+            if told != (attack.spec["account"], epsilon, sensitivity) or steps != epsilon:
+                found.append(f"its audit states {told} and {audit['charges']}")
         return found
 
     def _wrong_readings(self, attack: Attack, seen: Seen) -> list[str]:
@@ -374,14 +390,24 @@ class AttackedOffice:
 
     def in_the_end(self) -> list[str]:
         """What is wrong with the ledger, the witness and the catalogue of all releases together."""
-        ran = self.office.run("ledger", "verify"), self.office.run("ledger", "show"), self.office.run("ledger", "report")
+        ran = (
+            self.office.run("ledger", "verify"),
+            self.office.run("ledger", "show"),
+            self.office.run("ledger", "report"),
+        )
         found = [done.err for done in ran if done.code]
         store = Store.open(self.office.store)
         with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
             build_catalogue(store.public, Path(scratch))
-        texts = {str(path): text for path in [*self.office.store.glob("*.sqlite"), *store.public.glob("*.duckdb"), self.office.witness] for text in canary._texts(path)}
+        texts = {
+            str(path): text
+            for path in [*self.office.store.glob("*.sqlite"), *store.public.glob("*.duckdb"), self.office.witness]
+            for text in canary._texts(path)
+        }
         texts |= {str(number): done.out + done.err for number, done in enumerate(ran)}
-        return found + [f"{where}: the token {token}" for where, text in texts.items() for token in TOKENS if token in text]
+        return found + [
+            f"{where}: the token {token}" for where, text in texts.items() for token in TOKENS if token in text
+        ]
 
 
 @dataclass
@@ -410,7 +436,9 @@ def outcome(ran: Mapping[str, Ran]) -> str:
         return "wrong usage"
     if ran["check"].code:
         return "refused at load"
-    return "not allowed" if "Whoever keeps the ledger can allow it" in " ".join(release.err.split()) else "refused later"
+    return (
+        "not allowed" if "Whoever keeps the ledger can allow it" in " ".join(release.err.split()) else "refused later"
+    )
 
 
 @contextmanager
@@ -435,6 +463,8 @@ def large_noise() -> Iterator[None]:
         stack.enter_context(patch.object(os, "fsync", lambda handle: None))
         stack.enter_context(patch.object(stages, "refresh_catalogue", lambda attempt: None))
         stack.enter_context(
-            patch.object(noise, "discrete_laplace", lambda scale, size: large.integers(10**10, 10**12, size, dtype=np.int64))
+            patch.object(
+                noise, "discrete_laplace", lambda scale, size: large.integers(10**10, 10**12, size, dtype=np.int64)
+            )
         )
         yield

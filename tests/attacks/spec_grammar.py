@@ -72,7 +72,9 @@ def _plain_fields(choice: Choice) -> dict[str, Any]:
     made: dict[str, Any] = {
         "max_rows_per_unit": choice.choice([1, 1, 2, 3, 7, 40]),
         "epsilon": choice.choice(["1e-6", 0.001, "1/3", 0.5, 1, "7/2", 10, 50, "0.017", 2]),
-        "axes": [_axis(choice, column) for column in choice.sample(["age", "ward", "day", "visit"], choice.choice([1, 1, 2]))],
+        "axes": [
+            _axis(choice, column) for column in choice.sample(["age", "ward", "day", "visit"], choice.choice([1, 1, 2]))
+        ],
         "mechanism": "geometric",
     }
     if choice.random() < 0.4:
@@ -136,7 +138,12 @@ def _axis(choice: Choice, column: str) -> dict[str, Any]:
 
 def _with_period(choice: Choice, made: Attack) -> None:
     made.spec |= {"period": choice.choice(["month", "month", "week", "quarter", "year"]), "period_column": "day"}
-    named = {"month": PERIOD, "week": choice.choice(["2026-10-05", "2026-W41"]), "quarter": "2026-07-01", "year": "2025-01-01"}
+    named = {
+        "month": PERIOD,
+        "week": choice.choice(["2026-10-05", "2026-W41"]),
+        "quarter": "2026-07-01",
+        "year": "2025-01-01",
+    }
     if choice.random() < 0.8:
         made.words += ["--period", named[made.spec["period"]]]
 
@@ -156,8 +163,17 @@ def _with_query(choice: Choice, made: Attack, judged: bool) -> None:
 def _judged_query(choice: Choice, unit: str) -> str:
     """One that passes, most of the time."""
     age = choice.choice(["TRY_CAST(age AS DOUBLE) / 2", "round(TRY_CAST(age AS DOUBLE))", "TRY_CAST(visit AS DOUBLE)"])
-    ward = choice.choice(["lower(TRY_CAST(ward AS VARCHAR))", f"left(TRY_CAST({unit} AS VARCHAR), 3)", "TRY_CAST(day AS VARCHAR)"])
-    where = choice.choice(["", " WHERE TRY_CAST(age AS DOUBLE) > 70", f" WHERE {unit} IS NOT NULL", " WHERE TRY_CAST(visit AS BIGINT) % 2 = 0"])
+    ward = choice.choice(
+        ["lower(TRY_CAST(ward AS VARCHAR))", f"left(TRY_CAST({unit} AS VARCHAR), 3)", "TRY_CAST(day AS VARCHAR)"]
+    )
+    where = choice.choice(
+        [
+            "",
+            " WHERE TRY_CAST(age AS DOUBLE) > 70",
+            f" WHERE {unit} IS NOT NULL",
+            " WHERE TRY_CAST(visit AS BIGINT) % 2 = 0",
+        ]
+    )
     starred = f"* EXCLUDE (age, ward), {age} AS age, {ward} AS ward"
     listed = f"{unit}, day, visit, {age} AS age, {ward} AS ward"
     return f"SELECT {choice.choice([starred, listed, '*'])} FROM source{where}\n"
@@ -165,25 +181,100 @@ def _judged_query(choice: Choice, unit: str) -> str:
 
 _TABLES = [
     *("source", "source", "source", "source AS s", "source s, source t", "source JOIN source o USING (visit)", "made"),
-    *("source, range(1000)", "source, generate_series(1, 50)", "source, unnest([1, 2, 3]) AS u(k)", "'data/clinic.csv'"),
+    *(
+        "source, range(1000)",
+        "source, generate_series(1, 50)",
+        "source, unnest([1, 2, 3]) AS u(k)",
+        "'data/clinic.csv'",
+    ),
     *("'data/secret.parquet'", "source, 'data/health.parquet' AS h", "read_csv('data/clinic.csv')", "glob('**')"),
     *("read_text('store/ledger.sqlite')", "source, duckdb_settings()", "query('FROM source')", "(FROM source) AS s"),
-    *("source POSITIONAL JOIN source o", "source TABLESAMPLE 10 ROWS", "source, (SELECT 1 AS one)", "(VALUES (1)) v(x), source"),
-    *("source, (WITH made AS (FROM source) FROM made)", "source, LATERAL (SELECT visit + 1)", "main.source", "source.x"),
-    *("information_schema.tables", "source, sqlite_scan('store/ledger.sqlite', 'ledger_entry')", "(PIVOT source ON ward)"),
+    *(
+        "source POSITIONAL JOIN source o",
+        "source TABLESAMPLE 10 ROWS",
+        "source, (SELECT 1 AS one)",
+        "(VALUES (1)) v(x), source",
+    ),
+    *(
+        "source, (WITH made AS (FROM source) FROM made)",
+        "source, LATERAL (SELECT visit + 1)",
+        "main.source",
+        "source.x",
+    ),
+    *(
+        "information_schema.tables",
+        "source, sqlite_scan('store/ledger.sqlite', 'ledger_entry')",
+        "(PIVOT source ON ward)",
+    ),
 ]
 _SCALARS = [
     *("{c}", "{c}", "TRY_CAST({c} AS VARCHAR)", "CAST({c} AS INTEGER)", "{c}::DATE", "upper(TRY_CAST({c} AS VARCHAR))"),
     *("concat({c}, {d})", "{c} || {d}", "hash({c})", "md5({c})", "uuid()", "random()", "now()", "getenv('CANARY')"),
-    *("current_setting('temp_directory')", "error({c})", "CASE WHEN {c} = {d} THEN {c} ELSE {d} END", "coalesce({c}, {d})"),
-    *("row_number() OVER ()", "row_number() OVER (PARTITION BY {c} ORDER BY {d})", "count(*) OVER ()", "sum(visit) OVER (ORDER BY visit)"),
-    *("lag({c}) OVER (ORDER BY {d})", "(SELECT max({c}) FROM source)", "(SELECT count(*) FROM source)", "max({c})", "count(*)"),
-    *("unnest([{c}, {d}])", "list_transform([{c}], lambda y: y)", "struct_pack(a := {c})", "[{c}, {d}][1]", "nullif({c}, {d})"),
-    *("write_log({c})", "nextval('s')", "version()", "current_user", "regexp_replace(TRY_CAST({c} AS VARCHAR), '.', 'x')"),
-    *("repeat({c}, 1000000)", "TRY_CAST({c} AS DOUBLE) / 0", "ln(TRY_CAST(visit AS DOUBLE))", "1", "'everybody'", "NULL"),
-    *("left({c}, 3)", "COLUMNS(*)", "{c} COLLATE NOCASE", "TRY({c})", "date_trunc('day', TRY_CAST(day AS TIMESTAMP))", "$1"),
+    *(
+        "current_setting('temp_directory')",
+        "error({c})",
+        "CASE WHEN {c} = {d} THEN {c} ELSE {d} END",
+        "coalesce({c}, {d})",
+    ),
+    *(
+        "row_number() OVER ()",
+        "row_number() OVER (PARTITION BY {c} ORDER BY {d})",
+        "count(*) OVER ()",
+        "sum(visit) OVER (ORDER BY visit)",
+    ),
+    *(
+        "lag({c}) OVER (ORDER BY {d})",
+        "(SELECT max({c}) FROM source)",
+        "(SELECT count(*) FROM source)",
+        "max({c})",
+        "count(*)",
+    ),
+    *(
+        "unnest([{c}, {d}])",
+        "list_transform([{c}], lambda y: y)",
+        "struct_pack(a := {c})",
+        "[{c}, {d}][1]",
+        "nullif({c}, {d})",
+    ),
+    *(
+        "write_log({c})",
+        "nextval('s')",
+        "version()",
+        "current_user",
+        "regexp_replace(TRY_CAST({c} AS VARCHAR), '.', 'x')",
+    ),
+    *(
+        "repeat({c}, 1000000)",
+        "TRY_CAST({c} AS DOUBLE) / 0",
+        "ln(TRY_CAST(visit AS DOUBLE))",
+        "1",
+        "'everybody'",
+        "NULL",
+    ),
+    *(
+        "left({c}, 3)",
+        "COLUMNS(*)",
+        "{c} COLLATE NOCASE",
+        "TRY({c})",
+        "date_trunc('day', TRY_CAST(day AS TIMESTAMP))",
+        "$1",
+    ),
 ]
-_NAMES = ["patient", "person", "PATIENT", '"Patient"', "age", "ward", "day", "visit", "row", "source", '"*"', "unit", "code"]
+_NAMES = [
+    "patient",
+    "person",
+    "PATIENT",
+    '"Patient"',
+    "age",
+    "ward",
+    "day",
+    "visit",
+    "row",
+    "source",
+    '"*"',
+    "unit",
+    "code",
+]
 _COLUMNS = ["patient", "person", "age", "ward", "day", "visit", "source.visit", "s.age", "rowid", "filename", "nothing"]
 
 
@@ -196,16 +287,51 @@ def _query(choice: Choice, unit: str) -> str:
 
     items = [f"{scalar()} AS {choice.choice(_NAMES)}" for _ in range(choice.randrange(3))]
     unit_item = choice.choice(
-        [unit, unit, f"visit AS {unit}", f"{scalar()} AS {unit}", f'visit AS "{unit.upper()}"', f"{unit}, visit AS {unit}"]
+        [
+            unit,
+            unit,
+            f"visit AS {unit}",
+            f"{scalar()} AS {unit}",
+            f'visit AS "{unit.upper()}"',
+            f"{unit}, visit AS {unit}",
+        ]
     )
     starred = [
-        *("*", f"* EXCLUDE ({unit}), {unit_item}", f"* REPLACE (visit AS {unit})", f"* RENAME (visit AS {unit})", "s.*"),
+        *(
+            "*",
+            f"* EXCLUDE ({unit}), {unit_item}",
+            f"* REPLACE (visit AS {unit})",
+            f"* RENAME (visit AS {unit})",
+            "s.*",
+        ),
         *(f"*, {unit_item}", f"{unit_item}, age, ward, day, visit", f"DISTINCT {unit_item}, age, ward, day, visit"),
     ]
     made = f"SELECT {', '.join([choice.choice(starred), *items])} FROM {choice.choice(_TABLES)}"
-    made += choice.choice(["", "", "", f" WHERE {scalar()} = {scalar()}", f" GROUP BY {unit}", " GROUP BY ALL", " LIMIT 7", " ORDER BY visit"])
-    made += choice.choice([""] * 6 + [" QUALIFY row_number() OVER () < 9", f" UNION ALL {made}", " UNION ALL FROM source", "; DROP TABLE source"])
-    before = choice.choice([""] * 6 + ["WITH made AS (FROM source) ", "WITH RECURSIVE made AS (FROM source UNION ALL FROM made) ", "WITH source AS (SELECT 1) ", "COPY "])
+    made += choice.choice(
+        [
+            "",
+            "",
+            "",
+            f" WHERE {scalar()} = {scalar()}",
+            f" GROUP BY {unit}",
+            " GROUP BY ALL",
+            " LIMIT 7",
+            " ORDER BY visit",
+        ]
+    )
+    made += choice.choice(
+        [""] * 6
+        + [" QUALIFY row_number() OVER () < 9", f" UNION ALL {made}", " UNION ALL FROM source", "; DROP TABLE source"]
+    )
+    before = choice.choice(
+        [""] * 6
+        + [
+            "WITH made AS (FROM source) ",
+            "WITH RECURSIVE made AS (FROM source UNION ALL FROM made) ",
+            "WITH source AS (SELECT 1) ",
+            "COPY ",
+        ]
+    )
     return f"{before}{made}\n"
 
 
@@ -220,23 +346,78 @@ def _set(name: str, *values: Any) -> Callable[[Choice, Attack], None]:
 
 
 SOURCES = [
-    *("./data/health.parquet", "data//health.parquet", "data/../data/health.parquet", "data/h*.parquet", "data/*.parquet"),
+    *(
+        "./data/health.parquet",
+        "data//health.parquet",
+        "data/../data/health.parquet",
+        "data/h*.parquet",
+        "data/*.parquet",
+    ),
     *("DATA/health.parquet", "data/health.PARQUET", "data/clinic.csv", "data/health.parquet", "data/secret.parquet"),
-    *("data/*/secret.parquet", "data/link.parquet", "links/health.parquet", "**/*.parquet", "data/clini[c].csv", "data/*.csv"),
-    *("store/public/**/*.parquet", "store/confidential/**/*.parquet", "codes/wards.csv", "codes/*.csv", "sql/query.csv"),
+    *(
+        "data/*/secret.parquet",
+        "data/link.parquet",
+        "links/health.parquet",
+        "**/*.parquet",
+        "data/clini[c].csv",
+        "data/*.csv",
+    ),
+    *(
+        "store/public/**/*.parquet",
+        "store/confidential/**/*.parquet",
+        "codes/wards.csv",
+        "codes/*.csv",
+        "sql/query.csv",
+    ),
     *("{{ env.FOLDER }}/secret.parquet", "{{ env.CANARY }}.csv", "{{ env.DATA }}/health.parquet", "nothing.parquet"),
-    *("s3://bucket/health.parquet", "postgres:{{ env.CANARY }}", "frame:health", "data/health.duckdb", "/etc/passwd.csv"),
+    *(
+        "s3://bucket/health.parquet",
+        "postgres:{{ env.CANARY }}",
+        "frame:health",
+        "data/health.duckdb",
+        "/etc/passwd.csv",
+    ),
 ]
 LISTS = [
-    *("data/clinic.csv", "data/health.parquet", "data/secret.parquet", "codes/../data/clinic.csv", "codes/link.csv"),
-    *("codes/hard.csv", "codes/link/clinic.csv", "codes/nothing.csv", "store/ledger.sqlite", "spec.yaml", "codes"),
+    *(
+        "data/clinic.csv",
+        "data/health.parquet",
+        "data/secret.parquet",
+        "data/link.parquet",
+        "codes/../data/secret.parquet",
+        "codes/link.csv",
+    ),
+    *(
+        "codes/hard.csv",
+        "codes/link/clinic.csv",
+        "codes/link/secret.parquet",
+        "codes/nothing.csv",
+        "store/ledger.sqlite",
+        "spec.yaml",
+        "codes",
+    ),
     *("codes/wards.csv", "codes/tree.csv", "codes/broken.csv", "/proc/self/environ", "/dev/stdin", "sql/query.sql"),
     *("store/public/r1/period=all/revision=1/histogram.parquet", "data/zy*.csv", "{{ env.FOLDER }}/secret.parquet"),
 ]
 _LIST_COLUMNS = ["patient", "person", "ward", "age", "code", "title", "site", "above", "day", "visit", "nothing", ""]
 TEXTS = [
-    *("{{ env.CANARY }}", "T {{ env.FOLDER }}", "{% raw %}x{% endraw %}", "{{ 7 * 7 }}", "<script>alert(1)</script>", "x" * 150),
-    *("[bold red]error:[/]", "\N{RIGHT-TO-LEFT OVERRIDE}abc", "${CANARY}", "$CANARY", "%(CANARY)s", "team:a", "a.b@c.example"),
+    *(
+        "{{ env.CANARY }}",
+        "T {{ env.FOLDER }}",
+        "{% raw %}x{% endraw %}",
+        "{{ 7 * 7 }}",
+        "<script>alert(1)</script>",
+        "x" * 150,
+    ),
+    *(
+        "[bold red]error:[/]",
+        "\N{RIGHT-TO-LEFT OVERRIDE}abc",
+        "${CANARY}",
+        "$CANARY",
+        "%(CANARY)s",
+        "team:a",
+        "a.b@c.example",
+    ),
 ]
 
 
@@ -247,12 +428,28 @@ def _list_axis(choice: Choice, made: Attack) -> None:
             axis[name] = choice.choice(_LIST_COLUMNS)
     if choice.random() < 0.4:
         axis["levels"] = choice.sample(_LIST_COLUMNS[:-1], 2)
+    if axis["values_from"].startswith(("data", "codes/link", "codes/hard")) and choice.random() < 0.6:
+        axis = {"column": "ward", "values_from": axis["values_from"], "values_column": choice.choice(_LIST_COLUMNS[:2])}
     made.spec["axes"] = [axis]
 
 
 def _odd_axis(choice: Choice, made: Attack) -> None:
-    columns = ["patient", "person", "age", "ward", "visit", "day", "headre", "rowid", "filename", "ward; DROP", "{{ env.CANARY }}"]
-    made.spec["axes"] = [{"column": choice.choice(columns), **_without_column(_axis(choice, choice.choice(["age", "ward", "day"])))}]
+    columns = [
+        "patient",
+        "person",
+        "age",
+        "ward",
+        "visit",
+        "day",
+        "headre",
+        "rowid",
+        "filename",
+        "ward; DROP",
+        "{{ env.CANARY }}",
+    ]
+    made.spec["axes"] = [
+        {"column": choice.choice(columns), **_without_column(_axis(choice, choice.choice(["age", "ward", "day"])))}
+    ]
     if choice.random() < 0.4:
         made.spec["axes"][0]["name"] = choice.choice([*TEXTS, "estimate", "count", "patient", "Q"])
 
@@ -269,9 +466,21 @@ def _labelled_axis(choice: Choice, made: Attack) -> None:
 def _own_unit(choice: Choice, made: Attack) -> None:
     """A query that looks judged, but for the column of the unit."""
     unit = str(made.spec.get("privacy_unit", "patient"))
-    own = choice.choice(["visit", "TRY_CAST(visit AS VARCHAR)", f"concat(TRY_CAST({unit} AS VARCHAR), TRY_CAST(visit AS VARCHAR))", "TRY_CAST(day AS VARCHAR)"])
+    own = choice.choice(
+        [
+            "visit",
+            "TRY_CAST(visit AS VARCHAR)",
+            f"concat(TRY_CAST({unit} AS VARCHAR), TRY_CAST(visit AS VARCHAR))",
+            "TRY_CAST(day AS VARCHAR)",
+        ]
+    )
     made.spec["source_sql"] = "sql/query.sql"
-    made.query = choice.choice([f"SELECT * EXCLUDE ({unit}), {own} AS {unit} FROM source", f"SELECT {own} AS {unit}, age, ward, day, visit FROM source"])
+    made.query = choice.choice(
+        [
+            f"SELECT * EXCLUDE ({unit}), {own} AS {unit} FROM source",
+            f"SELECT {own} AS {unit}, age, ward, day, visit FROM source",
+        ]
+    )
 
 
 def _other_query(choice: Choice, made: Attack) -> None:
@@ -279,7 +488,15 @@ def _other_query(choice: Choice, made: Attack) -> None:
 
 
 def _file_as_query(choice: Choice, made: Attack) -> None:
-    files = ["data/clinic.csv", "data/health.parquet", "sql/link.sql", "store/ledger.sqlite", "codes/wards.csv", "/etc/hostname", "sql"]
+    files = [
+        "data/clinic.csv",
+        "data/health.parquet",
+        "sql/link.sql",
+        "store/ledger.sqlite",
+        "codes/wards.csv",
+        "/etc/hostname",
+        "sql",
+    ]
     made.spec["source_sql"] = choice.choice([*files, "sql/nothing.sql", "{{ env.FOLDER }}/x.sql"])
 
 
@@ -293,7 +510,9 @@ def _other_period(choice: Choice, made: Attack) -> None:
     if choice.random() < 0.4:
         made.spec["period_format"] = choice.choice(["%Y-%m-%d", "%d/%m/%Y", "%Y", "%"])
     if choice.random() < 0.4:
-        made.spec["time_zone"] = choice.choice(["Europe/Brussels", "UTC", "/etc/localtime", "../data/clinic", "Asia/Kolkata"])
+        made.spec["time_zone"] = choice.choice(
+            ["Europe/Brussels", "UTC", "/etc/localtime", "../data/clinic", "Asia/Kolkata"]
+        )
 
 
 def _earlier_name(choice: Choice, made: Attack) -> None:
@@ -314,14 +533,34 @@ _CHANGES: Sequence[Callable[[Choice, Attack], None]] = [
     _file_as_query,
     _list_axis,
     _list_axis,
+    _list_axis,
     _odd_axis,
     _labelled_axis,
     _other_account,
     _other_period,
     _earlier_name,
     _left_out,
-    _set("privacy_unit", "visit", "row", "ward", "PATIENT", ["patient"], ["patient", "visit"], "patient,visit", ["person", "visit"]),
-    _set("unit_normalise", [], ["lower"], ["trim"], ["nfc"], ["lower", "trim"], ["trim", "lower", "nfc"], ["trim", "lower"]),
+    _set(
+        "privacy_unit",
+        "visit",
+        "row",
+        "ward",
+        "PATIENT",
+        ["patient"],
+        ["patient", "visit"],
+        "patient,visit",
+        ["person", "visit"],
+    ),
+    _set(
+        "unit_normalise",
+        [],
+        ["lower"],
+        ["trim"],
+        ["nfc"],
+        ["lower", "trim"],
+        ["trim", "lower", "nfc"],
+        ["trim", "lower"],
+    ),
     _set("neighbours", "add_remove", "substitute", "replace_one", "none"),
     _set("csv_quote", "", "'", '"'),
     _set("csv_delimiter", ",", ";", "\t", "|", "z"),

@@ -1,7 +1,7 @@
 """Whole specs, from files to noisy counts: under every way to name a unit, epsilon is no less than what was declared.
 
-An attacker chooses both neighbours: up to 50 rows of one unit in any cells, spellings and files. Their exact counts come
-from the real reading of real files, for several keys of bounding; outputs from many runs of the mechanism on each.
+An attacker chooses both neighbours: up to 50 rows of one unit in any cells, spellings and files. Their exact counts
+come from the real reading of real files, for several keys of bounding; outputs from many runs of the mechanism on each.
 """
 
 from __future__ import annotations
@@ -99,7 +99,9 @@ def folders(file: Path, way: Way, rows: list[Row]) -> None:
         folder = file.parent / f"patient={quote(name, safe='')}"
         folder.mkdir(exist_ok=True)
         held = [(name, ward) for other, ward in rows if other == name]
-        pq.write_table(pa.table({"ward": pa.array([ward for _, ward in held], pa.string())}), folder / f"{file.name}.parquet")
+        pq.write_table(
+            pa.table({"ward": pa.array([ward for _, ward in held], pa.string())}), folder / f"{file.name}.parquet"
+        )
 
 
 FORMS: dict[str, tuple[list[str], list[Name]]] = {
@@ -131,15 +133,27 @@ WAYS: dict[str, Way] = {
     "rows": Way(["ann"], ["bob", None], {"privacy_unit": "row", "max_rows_per_unit": 1}),
     "a query of all columns": Way(["ann"], TEXT, query="SELECT * FROM source"),
     "a query of some columns": Way(
-        ["ann"], TEXT, query="SELECT patient, lower(TRY_CAST(ward AS VARCHAR)) AS ward FROM source WHERE patient IS NOT NULL"
+        ["ann"],
+        TEXT,
+        query="SELECT patient, lower(TRY_CAST(ward AS VARCHAR)) AS ward FROM source WHERE patient IS NOT NULL",
     ),
-    "a query and forms": Way(["ann", "ANN"], TEXT[:2], {"unit_normalise": ["lower"]}, query="SELECT * EXCLUDE (visit) FROM source"),
-    "folders": Way(["ann / é"], ["bob", "ANN / é", "%", "1"], {"hive": True, "source": "data/*/*.parquet"}, write=folders),
+    "a query and forms": Way(
+        ["ann", "ANN"], TEXT[:2], {"unit_normalise": ["lower"]}, query="SELECT * EXCLUDE (visit) FROM source"
+    ),
+    "folders": Way(
+        ["ann / é"], ["bob", "ANN / é", "%", "1"], {"hive": True, "source": "data/*/*.parquet"}, write=folders
+    ),
     "folders and forms": Way(
-        ["ann", "ANN"], ["bob", "1"], {"hive": True, "source": "data/*/*.parquet", "unit_normalise": ["lower"]}, write=folders
+        ["ann", "ANN"],
+        ["bob", "1"],
+        {"hive": True, "source": "data/*/*.parquet", "unit_normalise": ["lower"]},
+        write=folders,
     ),
     "quoted CSV": Way(
-        ['a "quoted", name\nof two lines'], ["bob", '"', "\n", ",", "'"], {"source": "data/*.csv", "csv_quote": '"'}, write=quoted_csv
+        ['a "quoted", name\nof two lines'],
+        ["bob", '"', "\n", ",", "'"],
+        {"source": "data/*.csv", "csv_quote": '"'},
+        write=quoted_csv,
     ),
     "CSV with bad bytes": Way(
         ["p\udcff", "p\udcfe"], ["p?", "p", "bob"], {"source": "data/*.csv", "csv_quote": '"'}, write=quoted_csv
@@ -152,10 +166,15 @@ WAYS: dict[str, Way] = {
     "NUL": Way(["a\0b"], ["a", "a\0c", "b"]),
     "NUL and forms": Way(["a\0b", "A\0B"], ["a", "a\0c", "b"], {"unit_normalise": ["trim", "lower", "nfc"]}),
     "names of a megabyte": Way([LONGEST_NAME], [LONGEST_NAME + "x", TEXT_DIGEST, "m"]),
-    "names of a megabyte and forms": Way([LONGEST_NAME], [LONGEST_NAME + "x", TEXT_DIGEST], {"unit_normalise": ["lower"]}),
+    "names of a megabyte and forms": Way(
+        [LONGEST_NAME], [LONGEST_NAME + "x", TEXT_DIGEST], {"unit_normalise": ["lower"]}
+    ),
     "look-alikes of digests": Way([LONG_DIGEST], [LONG_NAME, LONG_DIGEST[:71] + "x", "bob"]),
     "names that digests stand for": Way([LONG_NAME], [LONG_DIGEST, LONG_NAME + "n", "bob"]),
-    **{f"form {name}": Way(spelled, ["bob", "dan"], {"unit_normalise": forms}) for name, (forms, spelled) in FORMS.items()},
+    **{
+        f"form {name}": Way(spelled, ["bob", "dan"], {"unit_normalise": forms})
+        for name, (forms, spelled) in FORMS.items()
+    },
 }
 
 

@@ -378,7 +378,9 @@ SOURCES = [
         "/etc/passwd.csv",
     ),
 ]
+SECRET_LISTS = ["data/secret.parquet", "data/link.parquet", "codes/../data/secret.parquet", "codes/link/secret.parquet"]
 LISTS = [
+    *(SECRET_LISTS * 3),
     *(
         "data/clinic.csv",
         "data/health.parquet",
@@ -428,8 +430,9 @@ def _list_axis(choice: Choice, made: Attack) -> None:
             axis[name] = choice.choice(_LIST_COLUMNS)
     if choice.random() < 0.4:
         axis["levels"] = choice.sample(_LIST_COLUMNS[:-1], 2)
-    if axis["values_from"].startswith(("data", "codes/link", "codes/hard")) and choice.random() < 0.6:
-        axis = {"column": "ward", "values_from": axis["values_from"], "values_column": choice.choice(_LIST_COLUMNS[:2])}
+    if axis["values_from"].startswith(("data", "codes/.", "codes/link", "codes/hard")) and choice.random() < 0.8:
+        unit = "patient" if axis["values_from"].endswith(".parquet") else "person"
+        axis = {"column": "ward", "values_from": axis["values_from"], "values_column": unit}
     made.spec["axes"] = [axis]
 
 
@@ -531,6 +534,7 @@ _CHANGES: Sequence[Callable[[Choice, Attack], None]] = [
     _own_unit,
     _own_unit,
     _file_as_query,
+    _list_axis,
     _list_axis,
     _list_axis,
     _list_axis,

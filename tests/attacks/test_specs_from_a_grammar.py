@@ -1,0 +1,142 @@
+"""Whole specs from an attacker's grammar: whatever they ask for, nothing of the records is told but through noise."""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+from attacked_office import AttackedOffice, large_noise
+from office import Office
+from spec_grammar import attack
+
+from dphist_pipeline import stages
+from dphist_pipeline.confidential import cube, doors
+from dphist_pipeline.ledger.decisions import SourceReading
+from dphist_pipeline.spec import code_list_files, loading, row_queries
+from dphist_pipeline.spec.code_lists import CodeListFolders
+from dphist_pipeline.spec.model import ReleaseSpec
+
+# A seed whose first fifty specs try every planted leak, so that these tests are quick.
+SEED, SPECS, SECONDS = 174, 120, 600
+FEWEST_RELEASES = 0.15
+# More commands, and with what share of the specs they run.
+ALSO = {
+    ("check", "--explain"): 0.5,
+    ("check", "--explain", "--json"): 0.1,
+    ("rehearse", "--rows", "40"): 0.01,
+    ("forecast", "--repeat", "1", "--mechanism", "geometric"): 0.02,
+}
+SPECS_OF_A_STORE = 50
+
+
+@pytest.fixture
+def attacked(office: Office) -> Iterator[AttackedOffice]:
+    with large_noise():
+        yield AttackedOffice(office.folder.parent)
+
+
+def findings_of(attacked: AttackedOffice, seed: int, specs: int, seconds: float) -> tuple[Counter[str], list[str]]:
+    """How specs of the grammar ended, and what the first of them that went wrong did."""
+    outcomes, started = Counter[str](), time.monotonic()
+    for number in range(specs):
+        if time.monotonic() - started > seconds:
+            break
+        choice = random.Random(f"{seed} {number}")
+        made = attack(choice, number)
+        also = [words for words, share in ALSO.items() if choice.random() < share]
+        tried = attacked.tried(made, also, again=choice.random() < 0.2)
+        outcomes[tried.outcome] += 1
+        if tried.findings:
+            return outcomes, [f"seed {seed}, spec {number}: {made}", *tried.findings]
+        if number % SPECS_OF_A_STORE == SPECS_OF_A_STORE - 1:
+            if found := attacked.in_the_end():
+                return outcomes, [f"seed {seed}, up to spec {number}", *found]
+            attacked.renew()
+    return outcomes, attacked.in_the_end()
+
+
+def test_no_spec_of_the_grammar_tells_more_than_its_noise(attacked: AttackedOffice) -> None:
+    outcomes, findings = findings_of(attacked, SEED, SPECS, SECONDS)
+    print(f"\n{sum(outcomes.values())} specs: {dict(outcomes)}")
+    assert findings == []
+    assert outcomes["released"] >= FEWEST_RELEASES * sum(outcomes.values())
+
+
+@pytest.mark.soak
+def test_no_spec_of_the_grammar_tells_more_than_its_noise_in_long_runs(attacked: AttackedOffice) -> None:
+    seconds = float(os.environ.get("DPHIST_SOAK_SECONDS", "3600"))
+    outcomes, findings = findings_of(attacked, secrets.randbits(32), 100_000, seconds)
+    print(f"\n{sum(outcomes.values())} specs: {dict(outcomes)}")
+    assert findings == []
+    assert outcomes["released"] >= FEWEST_RELEASES * sum(outcomes.values())
+
+
+# Planted leaks.
+
+
+def rows_told(attempt: stages.Attempt, folder: Path, write: Any = stages.write_cube) -> Path:
+    if attempt.spec.source_format == "parquet":
+        rows = pq.ParquetFile(attempt.spec.source_pattern).metadata.num_rows
+        attempt.progress(f"reading {rows:,} records")
+    made: Path = write(attempt, folder)
+    return made
+
+
+def any_list(file: Path, rule: CodeListFolders) -> Path:
+    return file.resolve(strict=True)
+
+
+def any_row_count(staged: Path, cells: int, max_rows: int, key: bytes) -> np.ndarray:
+    return np.bincount(pl.read_parquet(staged)["code"], minlength=cells).astype(np.int64)
+
+
+def half_a_charge(whole: Any = stages.ChargeRequest, **asked: Any) -> Any:
+    return whole(**{**asked, "epsilon": asked["epsilon"] / 2})
+
+
+PLANTED: dict[str, tuple[str, Callable[[], Any]]] = {
+    "a step that tells the number of rows": ("the exact count", lambda: patch.object(stages, "write_cube", rows_told)),
+    "counts without noise": ("the exact count", lambda: patch.object(doors, "_noisy", lambda exact, scale: exact)),
+    "code lists read anywhere": ("the token", lambda: patch.object(code_list_files, "_allowed", any_list)),
+    "templates in every field": (
+        "the token",
+        lambda: patch.object(loading, "ADDRESSES", tuple(ReleaseSpec.model_fields)),
+    ),
+    "a query that makes its own units": (
+        "one unit moves counts",
+        lambda: patch.object(row_queries, "_check_unit", lambda items, unit: None),
+    ),
+    "queries that need no decision": (
+        "one unit moves counts",
+        lambda: patch.object(stages, "_query_of", lambda spec: {}),
+    ),
+    "sources that need no decision": (
+        "for account",
+        lambda: patch.object(SourceReading, "differences", lambda asked, allowed: []),
+    ),
+    "no bounding": ("one unit moves counts", lambda: patch.object(cube, "count_bounded", any_row_count)),
+    "half of epsilon charged": (
+        "for a release of epsilon",
+        lambda: patch.object(stages, "ChargeRequest", half_a_charge),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_leak_is_found_by_the_default_number_of_specs(attacked: AttackedOffice, name: str) -> None:
+    expected, planted = PLANTED[name]
+    with planted():
+        outcomes, findings = findings_of(attacked, SEED, SPECS, SECONDS)
+    print(f"\nfound after {sum(outcomes.values())} specs: {findings[1:]}")
+    assert any(expected in finding for finding in findings[1:]), findings

@@ -7,7 +7,6 @@ are others, shows one of its own in the same place: sizes of files and seconds h
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
 import logging
@@ -27,23 +26,20 @@ from unittest.mock import patch
 
 import canary
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-import typer
+from attacked_noise import at
+from attacked_records import NUMBER, WHALE_ROWS, write_records
 from office import Office, Ran
 from spec_grammar import ALLOWED_QUERY, ALLOWED_QUERY_FILE, CLINIC, HEALTH, Attack
 
-from dphist_pipeline import cli, stages
+from dphist_pipeline import stages
 from dphist_pipeline.answering.catalogue import build_catalogue
-from dphist_pipeline.confidential import cube, noise
+from dphist_pipeline.confidential import cube
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.store import Store
 
-NUMBER = 73.8203125
 TOKENS = ("zyx", str(NUMBER))
-WARDS = ("surgery", "medicine", "guessed", "zyxWardzyx", "surgery")
 # Records of a unit each, by ward; the last of them name no unit.
 COUNTS = {
     "data/health.parquet": (21_611, 15_847, 11_299, 10_973, 10_159),
@@ -51,52 +47,14 @@ COUNTS = {
     "data/secret.parquet": (13_577, 0, 0, 0, 0),
 }
 TWIN_COUNTS = {name: tuple(count and count + 1_117 for count in counts) for name, counts in COUNTS.items()}
-# The one unit with many records: a neighbour has none of it, or others in its place.
-WHALE, WHALE_ROWS = "zyxWhale", 45
 TOTALS = {"health": "100000", "clinic": "300"}
 # As the operator decided: format, unit, forms, quote, delimiter, and which file that is.
 READINGS = {
     "health": ("parquet", ("patient",), (), "", "health.parquet"),
     "clinic": ("csv", ("person",), ("trim", "lower"), '"', "clinic.csv"),
 }
-ENVIRONMENT = {"CANARY": "zyxEnvironment", "FOLDER": "data/zyxFolder", "DATA": "data", "COLUMNS": "80"}
 KEY = bytes(range(32))
 Said = dict[str, str]
-
-
-def records(unit: str, counts: tuple[int, ...], whale: str = "") -> dict[str, list[Any]]:
-    """Records that give exactly these counts; and those of the whale, `here` or `others`."""
-    pairs = zip(WARDS, counts, strict=True)
-    wards = list(itertools.chain.from_iterable(itertools.repeat(ward, many) for ward, many in pairs))
-    many = len(wards)
-    units: list[Any] = [f"zyxUnit{number}" for number in range(many - counts[-1])] + [None] * counts[-1]
-    ages = [NUMBER if number % 3 == 0 else float(number % 90) for number in range(many)]
-    visits = list(range(many))
-    for row in range(WHALE_ROWS if whale else 0):
-        other = 10 if whale == "others" else 0
-        # All its spellings are one unit where the decision says so.
-        units.append(f" {WHALE.upper()} " if unit == "person" and row % 2 else WHALE)
-        wards.append(WARDS[(row + other) % 3])
-        ages.append(float((37 * row + other) % 100))
-        visits.append(1_000_000 + row)
-    days = [f"2026-10-{5 + number % 4:02}" for number in range(len(wards))]
-    return {unit: units, "age": ages, "ward": wards, "day": days, "visit": visits}
-
-
-def write_records(folder: Path, counts: Mapping[str, tuple[int, ...]], whale: tuple[str, str]) -> None:
-    """The sources: one of each account, and two copies of one that nobody was allowed to read."""
-    (folder / "data/zyxFolder").mkdir(parents=True)
-    pq.write_table(
-        pa.table(records("patient", counts["data/health.parquet"], whale[0])), folder / "data/health.parquet"
-    )
-    clinic = records("person", counts["data/clinic.csv"], whale[1])
-    with (folder / "data/clinic.csv").open("w", newline="") as file:
-        writer = csv.writer(file, quoting=csv.QUOTE_ALL)
-        writer.writerow([*clinic, "zyxHeader"])
-        writer.writerows((*row, "zyx,Row") for row in zip(*clinic.values(), strict=True))
-    secret = records("patient", counts["data/secret.parquet"])
-    for name in ("data/secret.parquet", "data/zyxFolder/secret.parquet"):
-        pq.write_table(pa.table({**secret, "zyxHeader": secret["age"]}), folder / name)
 
 
 @dataclass
@@ -439,32 +397,3 @@ def outcome(ran: Mapping[str, Ran]) -> str:
     return (
         "not allowed" if "Whoever keeps the ledger can allow it" in " ".join(release.err.split()) else "refused later"
     )
-
-
-@contextmanager
-def at(folder: Path) -> Iterator[None]:
-    """With this working folder."""
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)
-
-
-@contextmanager
-def large_noise() -> Iterator[None]:
-    """Large random noise and secrets in the environment; without waiting for disks, and no catalogue in between."""
-    large, commands = np.random.default_rng(), typer.main.get_command(cli.app)
-    with ExitStack() as stack:
-        stack.enter_context(patch.dict(os.environ, ENVIRONMENT))
-        # Building the command line takes longer than most commands.
-        stack.enter_context(patch.object(cli, "app", lambda **options: commands.main(**options)))
-        stack.enter_context(patch.object(os, "fsync", lambda handle: None))
-        stack.enter_context(patch.object(stages, "refresh_catalogue", lambda attempt: None))
-        stack.enter_context(
-            patch.object(
-                noise, "discrete_laplace", lambda scale, size: large.integers(10**10, 10**12, size, dtype=np.int64)
-            )
-        )
-        yield

@@ -187,7 +187,7 @@ def test_a_store_that_is_put_back_after_a_kill_draws_once_at_most(office: Office
     put_back(office, backup)
     office.released()
     put_back(office, killed)
-    refused(office.release(), BEHIND)
+    refused(office.release(), "does not hold entry 4 as the witness")
     ran = at(office, office.store, *ADOPT)
     assert ran.code == 0, ran.err
     assert office.release().code == 1 and published(office.store) == [] and draws.of() == [1]

@@ -16,7 +16,8 @@ import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from attacked_office import AttackedOffice, large_noise
+from attacked_noise import large_noise
+from attacked_office import AttackedOffice
 from office import Office
 from spec_grammar import attack
 

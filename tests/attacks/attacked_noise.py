@@ -1,0 +1,46 @@
+"""Where an attacked office works, and noise so large that no count appears by chance."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import typer
+
+from dphist_pipeline import cli, stages
+from dphist_pipeline.confidential import noise
+
+ENVIRONMENT = {"CANARY": "zyxEnvironment", "FOLDER": "data/zyxFolder", "DATA": "data", "COLUMNS": "80"}
+
+
+@contextmanager
+def at(folder: Path) -> Iterator[None]:
+    """With this working folder."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+@contextmanager
+def large_noise() -> Iterator[None]:
+    """Large random noise and secrets in the environment; without waiting for disks, and no catalogue in between."""
+    large, commands = np.random.default_rng(), typer.main.get_command(cli.app)
+    with ExitStack() as stack:
+        stack.enter_context(patch.dict(os.environ, ENVIRONMENT))
+        # Building the command line takes longer than most commands.
+        stack.enter_context(patch.object(cli, "app", lambda **options: commands.main(**options)))
+        stack.enter_context(patch.object(os, "fsync", lambda handle: None))
+        stack.enter_context(patch.object(stages, "refresh_catalogue", lambda attempt: None))
+        stack.enter_context(
+            patch.object(
+                noise, "discrete_laplace", lambda scale, size: large.integers(10**10, 10**12, size, dtype=np.int64)
+            )
+        )
+        yield

@@ -1,4 +1,4 @@
-"""Addresses and queries as an attacker would write them: some that are judged row by row, and many of a whole grammar."""
+"""Addresses and queries as an attacker would write them: some are judged row by row, many of a whole grammar."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ StoreOption = Annotated[
     typer.Option(
         "--store",
         metavar="DIR",
-        help="The store. Default: $DPHIST_STORE, else `store/` beside the project's pyproject.toml.",
+        help="The store. Default: $DPHIST_STORE, else `store/` in the project of the working folder.",
     ),
 ]
 MechanismsOption = Annotated[

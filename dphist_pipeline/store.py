@@ -82,18 +82,17 @@ class Store:
     ledger_id: str
 
     @classmethod
-    def create(cls, root: Path, operator: Operator | None = None, witness: Witness | None = None) -> Store:
+    def create(cls, root: Path) -> Store:
         """Makes a store with its ledger, known to its witness; refuses a folder that holds anything.
 
-        Args:
-            root: where.
-            operator: whose signature decisions need; the user's own when left out, made where there is none.
-            witness: outside of the store; the usual one when left out.
+        Whoever makes it is the ledger's operator, with the key that is theirs, made where there is none.
 
         Raises:
             StoreUnusable: something is there already, or the folder cannot be made.
+            LedgerError: ledger, key or witness cannot be where they are to be.
         """
-        root = root.absolute()
+        root, witness = root.absolute(), Witness.at()
+        witness.refuse_inside(root)
         if {"?", "#"} & set(str(root)):
             raise StoreUnusable(
                 root, "cannot be made: databases take ? and # for parts of an address. Use another name."
@@ -111,11 +110,9 @@ class Store:
             problem = None
         if problem:
             raise StoreUnusable(root, f"cannot be made: {problem}. Choose a folder that you may write to.")
-        store_id, witness = uuid.uuid4().hex, witness or Witness.at()
-        made = None
+        store_id, made = uuid.uuid4().hex, None
         try:
-            witness.refuse_inside(root, allow_inside=operator is not None)
-            made = ledger = Ledger.create(ledger_url(root), operator or Operator.load_or_make())
+            made = ledger = Ledger.create(ledger_url(root), Operator.load_or_make())
             witness.refuse_ledger(ledger.path)
             witness.enrol(store_id, ledger.witnessed()[1])
         except DphistError:

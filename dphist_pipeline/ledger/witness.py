@@ -102,15 +102,9 @@ class Witness:
         if _same(self._file.path, ledger_path):
             raise WitnessAddressRefused(f"{self.where} is the ledger")
 
-    def refuse_inside(self, store_root: Path, allow_inside: bool = False) -> None:
-        """Refuses a witness in a store's folder, where whoever copies the store copies it, too.
-
-        Args:
-            store_root: the store's folder.
-            allow_inside: for rehearsals, whose store is thrown away.
-        """
-        within = any(_same(folder, store_root) for folder in Path(os.path.realpath(self._file.path)).parents)
-        if within and not allow_inside:
+    def refuse_inside(self, store_root: Path) -> None:
+        """Refuses a witness in a store's folder, where whoever copies the store copies it, too."""
+        if any(_same(folder, store_root) for folder in Path(os.path.realpath(self._file.path)).parents):
             raise WitnessAddressRefused(f"{self.where} lies inside the store at {store_root}, and is copied with it")
 
     def enrol(self, store_id: str, started_by_hash: str) -> None:

@@ -100,7 +100,6 @@ def test_it_does_not_lie_in_the_store(tmp_path: Path) -> None:
             Witness.at(inside).refuse_inside(store)
         with pytest.raises(WitnessAddressRefused, match="inside the store"):
             Witness.at(inside).refuse_inside(tmp_path / "link")
-        Witness.at(inside).refuse_inside(store, allow_inside=True)
 
 
 def test_a_home_that_cannot_be_written_names_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -216,7 +216,7 @@ def keeps_exact_counts(office: Office) -> bool:
 @contextmanager
 def no_witness() -> Iterator[None]:
     with ExitStack() as stack:
-        for name in ("vouch", "check", "vouch_answer", "note_place"):
+        for name in ("vouch", "check", "vouch_answer", "note_place", "note_head", "head"):
             stack.enter_context(patch.object(Witness, name, nothing))
         yield
 

@@ -36,8 +36,8 @@ def deciding(store: Store, ledger: Ledger) -> Iterator[Operator]:
 
     A ledger of an older version knows no operator and no witness: its first decision brings both.
     """
-    operator = Operator.load_or_make() if not ledger.operators() else Operator.load()
     first = not ledger.operators()
+    operator = Operator.load_or_make() if first else Operator.load()
     witness = store.witness(ledger)
     if not first:
         store.refuse_cut(ledger, witness)

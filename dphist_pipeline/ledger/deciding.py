@@ -115,9 +115,9 @@ class DecidingLedger(OpenedLedger):
         """Takes back what was allowed: nothing more is read or drawn by it, and what was released stays."""
         refuse_no_reason("Taking back a decision", reason)
         with self._file.transaction("write") as connection:
-            made = next((entry for entry in all_entries(connection) if entry.number == number), None)
-            books = self._books(connection, str(made.account) if made else EVERYWHERE)
-            there = books.permissions.judge_disallowed(number, str(made.account) if made else EVERYWHERE)
+            account = _account_of(connection, number)
+            books = self._books(connection, account)
+            there = books.permissions.judge_disallowed(number, account)
             facts = {"decision": number, "reason": reason}
             self._decide(connection, books, "disallowed", there.account, facts, operator)
             return there
@@ -137,12 +137,9 @@ class DecidingLedger(OpenedLedger):
     def countersign(self, number: int, operator: Operator) -> None:
         """Gives the second signature of a decision that waits for it."""
         with self._file.transaction("write") as connection:
-            made = next((entry for entry in all_entries(connection) if entry.number == number), None)
-            account = str(made.account) if made else EVERYWHERE
+            account = _account_of(connection, number)
             books = self._books(connection, account, decisions=True)
-            first = books.permissions.judge_countersignature(number, operator.public)
-            if first.kind == "allowed":  # meanwhile the source may have become another account's
-                books.permissions.judge_allowed(account, first.facts)
+            books.permissions.judge_countersignature(number, operator.public)
             self._decide(connection, books, "countersigned", account, {"decision": number}, operator)
 
     def adopt(
@@ -201,7 +198,13 @@ class DecidingLedger(OpenedLedger):
 
 
 def facts_of(operator: Operator) -> dict[str, str]:
+    """An operator as entries hold one: the name and the public half of the key."""
     return {"name": operator.name, "key": operator.public}
+
+
+def _account_of(connection: sa.Connection, number: int) -> str:
+    """Whose an entry is; `EVERYWHERE` where there is no such entry, for the judgement to refuse."""
+    return next((str(entry.account) for entry in all_entries(connection) if entry.number == number), EVERYWHERE)
 
 
 def _allowance(what: dict[str, Any], reason: str, also_of: Sequence[str]) -> dict[str, Any]:

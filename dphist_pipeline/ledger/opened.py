@@ -107,6 +107,11 @@ class OpenedLedger:
         ]
         return books.generation, books.started_by, made
 
+    def generation(self) -> int:
+        """Which life of the store this is: 1, and one more after each adoption."""
+        with self._file.transaction("read") as connection:
+            return gather(self._file.where, _some(connection, sa.false())).generation
+
     def head(self) -> tuple[int, str]:
         """Number and hash of the latest entry."""
         with self._file.transaction("read") as connection:

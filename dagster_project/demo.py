@@ -45,7 +45,7 @@ def main() -> None:
     home.mkdir(exist_ok=True)
     shutil.copy(PROJECT / "dagster_project" / "dagster.yaml", home / "dagster.yaml")
     os.environ |= {"DAGSTER_HOME": str(home), "DPHIST_STORE": str(FOLDER / "store")}
-    # Whoever works for real keeps these apart from the store; the demo leaves nothing behind outside of its folder.
+    # A real office keeps these apart from the store. The demo leaves nothing behind outside of its folder.
     os.environ |= {WITNESS: str(FOLDER / "witness.sqlite"), KEY: str(FOLDER / "operator.key")}
     write_people()
     store = open_store()

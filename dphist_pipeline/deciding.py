@@ -32,7 +32,7 @@ class AdoptionUnclear(DphistError):
 
 @contextmanager
 def deciding(store: Store, ledger: Ledger) -> Iterator[Operator]:
-    """Whoever decides, with the key that is theirs.
+    """Gives the operator who decides, and has the witness note the decision afterwards.
 
     A ledger of an older version knows no operator and no witness: its first decision brings both.
     """

@@ -123,7 +123,7 @@ class PrivateCounts:
         return self.__ask(Choice(groups, score, self.domain.cells), budget)[0]
 
     def _scale(self, question: Question, budget: Budget) -> Fraction:
-        """Of the noise that covers a question; refused above 10^7."""
+        """The scale of the noise that covers a question; refused above 10^7."""
         scale = question.sensitivity(self.sensitivity) / budget.epsilon
         if scale > LARGEST_SCALE:
             raise DoorMisuse(f"'{budget.step}' would add noise of scale {scale}; the most is 10^7: raise its epsilon")

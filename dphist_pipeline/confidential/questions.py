@@ -45,7 +45,7 @@ class Question(ABC):
 
     @property
     def digest(self) -> str:
-        """Of the groups that are asked for, which the journal keeps; empty where the domain says all."""
+        """SHA-256 of the groups that are asked for, kept by the journal; empty where the domain says it all."""
         return ""
 
 
@@ -107,7 +107,7 @@ class Sums(Linear):
 
     @property
     def digest(self) -> str:
-        """Of the group numbers in the order of the cells."""
+        """SHA-256 of the group numbers in the order of the cells."""
         return hashlib.sha256(self.groups.tobytes()).hexdigest()
 
     def answers(self, exact: Numbers) -> Numbers:
@@ -213,7 +213,7 @@ class Choice(Question):
 
     @property
     def digest(self) -> str:
-        """Of how many candidates each group has, and of the cells of each group, which end with -1."""
+        """SHA-256 of the numbers of candidates, then of the cells of each group, ended by -1."""
         asked = [np.array(self.candidates, dtype=np.int64), *(np.append(group, -1) for group in self.groups)]
         return hashlib.sha256(np.concatenate(asked).astype("<i8").tobytes()).hexdigest()
 

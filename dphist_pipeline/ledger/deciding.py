@@ -99,7 +99,7 @@ class DecidingLedger(OpenedLedger):
         if reason or "query" in what:
             refuse_no_reason(f"Allowing what account '{account}' reads", reason)
         with self._file.transaction("write") as connection:
-            # Of all accounts: a source may belong to another one, and the whole ledger is judged so when it is opened.
+            # Decisions of all accounts are read: the source may belong to another one, as a later opening would find.
             books = self._books(connection, account, decisions=True)
             if account != EVERYWHERE:
                 books.account(account)

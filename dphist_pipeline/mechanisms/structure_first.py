@@ -98,7 +98,7 @@ class StructureFirst(Mechanism):
         return first + int(chosen[0])
 
     def _score(self, buckets: int) -> Score:
-        """Of the starts of the last of so many buckets."""
+        """The score of every possible start of the last of `buckets` buckets."""
         if self.count_ceiling is None:
             return LastStartByDeviations(buckets)
         return LastStartBySquares(buckets, self.count_ceiling)

@@ -24,9 +24,9 @@ from dagster_project.synthetic import FIRST_DAY, PATIENTS, PERSONS, WEEKS, write
 from dphist_pipeline.ledger.ledger import Account, as_text
 from dphist_pipeline.ledger.signing import KEY, Operator
 from dphist_pipeline.ledger.witness_file import WITNESS
-from dphist_pipeline.plans import reading_of
+from dphist_pipeline.releasing.plans import reading_of
+from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.loading import load_spec
-from dphist_pipeline.store import Store
 
 PROJECT = Path(__file__).resolve().parent.parent
 FOLDER = PROJECT / "demo"

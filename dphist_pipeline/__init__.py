@@ -10,32 +10,32 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dphist_pipeline import mechanisms as mechanisms
-    from dphist_pipeline.allowing import load_spec
     from dphist_pipeline.errors import DphistError
     from dphist_pipeline.estimates.estimate import Estimate
     from dphist_pipeline.integrations.dagster import HistogramRelease
     from dphist_pipeline.integrations.dagster_local import LocalCollection
     from dphist_pipeline.local.collection import load_collection
     from dphist_pipeline.local.publication import count_reports, publish_collection
-    from dphist_pipeline.pipeline import release, sanitize
-    from dphist_pipeline.releases import Release
+    from dphist_pipeline.releasing.allowing import load_spec
+    from dphist_pipeline.releasing.pipeline import release, sanitize
+    from dphist_pipeline.releasing.releases import Release
+    from dphist_pipeline.releasing.store import Store
     from dphist_pipeline.spec.model import ReleaseSpec
-    from dphist_pipeline.store import Store
 
 _HOMES = {
     "DphistError": "errors",
     "Estimate": "estimates.estimate",
     "HistogramRelease": "integrations.dagster",
     "LocalCollection": "integrations.dagster_local",
-    "Release": "releases",
+    "Release": "releasing.releases",
     "ReleaseSpec": "spec.model",
-    "Store": "store",
+    "Store": "releasing.store",
     "count_reports": "local.publication",
     "load_collection": "local.collection",
-    "load_spec": "allowing",
+    "load_spec": "releasing.allowing",
     "publish_collection": "local.publication",
-    "release": "pipeline",
-    "sanitize": "pipeline",
+    "release": "releasing.pipeline",
+    "sanitize": "releasing.pipeline",
 }
 
 __all__ = [

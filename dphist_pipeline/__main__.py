@@ -1,5 +1,5 @@
 """`python -m dphist_pipeline` is `dphist`."""
 
-from dphist_pipeline.cli import main
+from dphist_pipeline.cli.app import main
 
 main()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.publishing.release_files import write_release
-from dphist_pipeline.releases import Release
+from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.spec.axes import domain_of
 
 SCALE = Fraction(6)

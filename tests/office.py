@@ -20,12 +20,12 @@ from unittest import mock
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dphist_pipeline import cli
-from dphist_pipeline.allowing import load_spec
+from dphist_pipeline.cli import app as cli
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.plans import reading_of
-from dphist_pipeline.store import Store
+from dphist_pipeline.releasing.allowing import load_spec
+from dphist_pipeline.releasing.plans import reading_of
+from dphist_pipeline.releasing.store import Store
 
 AGE = {"column": "age", "start": 0, "stop": 100, "width": 25, "below": True, "above": True, "other": True}
 WARD = {"column": "ward", "values": ["surgery", "medicine"], "other": True}

@@ -14,7 +14,7 @@ import numpy as np
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import ReportedCells, ReportLaw
 from dphist_pipeline.publishing import release_files
-from dphist_pipeline.releases import Release
+from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.spec.axes import domain_of
 
 Encoding = Literal["symmetric", "optimized", "grr"]

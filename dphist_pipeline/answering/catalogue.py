@@ -35,9 +35,9 @@ from dphist_pipeline.answering.macros import MACROS, macro
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.publishing.release_files import REPORT_LAW, read_audit
+from dphist_pipeline.releasing.store import Key
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.sql_files import identifier, literal
-from dphist_pipeline.store import Key
 
 NAME = "catalog.duckdb"
 

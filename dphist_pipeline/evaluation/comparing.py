@@ -18,7 +18,7 @@ from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.evaluation import metrics
 from dphist_pipeline.evaluation.asking import Workload
 from dphist_pipeline.evaluation.contenders import Contender
-from dphist_pipeline.pipeline import sanitize
+from dphist_pipeline.releasing.pipeline import sanitize
 
 Wholes = NDArray[np.integer[Any]]
 # What was measured and where: ("range_mse", "50"), or ("mse", "") over all cells.

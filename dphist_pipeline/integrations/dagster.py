@@ -16,16 +16,16 @@ from typing import Any
 import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from dphist_pipeline import handover, stages
-from dphist_pipeline.allowing import declared_code_lists
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.integrations.dagster_views import columns_of, published_metadata, rounded_epsilon
 from dphist_pipeline.integrations.dagster_views import withheld as _withheld
+from dphist_pipeline.releasing import handover, stages
+from dphist_pipeline.releasing.allowing import declared_code_lists
+from dphist_pipeline.releasing.store import Store, store_folder
 from dphist_pipeline.spec.loading import project_folder, spec_from_attributes
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import MONTHS
 from dphist_pipeline.spec.templates import templates_around
-from dphist_pipeline.store import Store, store_folder
 
 WITHHELD = (
     "Confidential: row counts, samples, statistics and engine messages are withheld, because they depend on records "

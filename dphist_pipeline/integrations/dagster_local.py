@@ -29,10 +29,10 @@ from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.plan import Way, described
 from dphist_pipeline.local.publication import Counted
 from dphist_pipeline.local.reports import NAMED
+from dphist_pipeline.releasing.store import Store, store_folder
 from dphist_pipeline.spec.loading import project_folder
 from dphist_pipeline.spec.numbers import digits
 from dphist_pipeline.spec.refusals import SpecError
-from dphist_pipeline.store import Store, store_folder
 
 STEPS = ("queries", "partition", "reports")
 HELD = "parts of reports"

@@ -14,7 +14,7 @@ from dphist_pipeline.domain import Axis, BinnedAxis, Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.publishing.plot import release_svg
 from dphist_pipeline.publishing.tables import OUR_COLUMNS, axis_columns
-from dphist_pipeline.releases import Release
+from dphist_pipeline.releasing.releases import Release
 
 T = TypeVar("T")
 

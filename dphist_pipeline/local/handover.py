@@ -27,8 +27,8 @@ from dphist_pipeline.local.publication import Counted, count_reports, estimate_o
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.local.reports import MALFORMED, REFUSALS, files_at
 from dphist_pipeline.local.tally import Tally
-from dphist_pipeline.releases import Release
-from dphist_pipeline.store import Key, Store
+from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.releasing.store import Key, Store
 
 FOLDER = "dph_collections"
 QUESTION, TALLY = "question.json", "tally.json"

@@ -29,9 +29,9 @@ from dphist_pipeline.local.partition import Spans, question_of, spans_of
 from dphist_pipeline.local.reports import tallied
 from dphist_pipeline.local.tally import Tally
 from dphist_pipeline.publishing.release_files import move_into_place, read_audit, values_digest, write_release
-from dphist_pipeline.releases import Release
+from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.binned_axes import BinnedAxisSpec
-from dphist_pipeline.store import Key, Store
 
 Progress = Callable[[str], None]
 

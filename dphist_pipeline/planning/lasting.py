@@ -9,10 +9,10 @@ from typing import Any
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import Statement, UnknownAccount, as_text
+from dphist_pipeline.releasing.store import Store, store_folder
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.spec.refusals import PeriodError
-from dphist_pipeline.store import Store, store_folder
 
 MOST_PERIODS = 10_000
 YEARS_AHEAD = 12

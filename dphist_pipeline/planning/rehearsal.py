@@ -13,17 +13,17 @@ from datetime import time as clock
 from pathlib import Path
 from typing import Any
 
-from dphist_pipeline import pipeline
 from dphist_pipeline.domain import CalendarAxis, CategoricalAxis, day_of
 from dphist_pipeline.ledger.ledger import Account
 from dphist_pipeline.ledger.signing import KEY, Operator
 from dphist_pipeline.ledger.witness_file import WITNESS
 from dphist_pipeline.planning.invented import NotRehearsed, invent, write_records
-from dphist_pipeline.plans import reading_of
-from dphist_pipeline.releases import Release
+from dphist_pipeline.releasing import pipeline
+from dphist_pipeline.releasing.plans import reading_of
+from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
-from dphist_pipeline.store import Store
 
 MARK = "REHEARSAL.txt"
 NOTE = "every number is invented: the source was not opened, no store and no ledger of yours was touched"

@@ -17,8 +17,8 @@ from dphist_pipeline.planning.inverting import Needed, needed
 from dphist_pipeline.planning.lasting import Lasting, lasting
 from dphist_pipeline.planning.questions import questions
 from dphist_pipeline.planning.stand_ins import declared_shapes, read_stand_in
+from dphist_pipeline.releasing.store import Store, store_folder
 from dphist_pipeline.spec.model import ReleaseSpec
-from dphist_pipeline.store import Store, store_folder
 
 AROUND = (Fraction(2), Fraction(1), Fraction(1, 2))
 NOTE = "from the spec alone: no record was opened and nothing was charged"

@@ -19,7 +19,7 @@ from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
-from dphist_pipeline.releases import Release
+from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.solvers.regular_tree import branching_tree, covariance
 
 COUNTY: dict[str, Any] = {

@@ -14,8 +14,8 @@ from answering_scenario import AXES, made
 from typer.testing import CliRunner, Result
 
 from dphist_pipeline.answering.notes import BELOW, NO_INTERVAL, SMOOTHED
-from dphist_pipeline.cli import app
-from dphist_pipeline.store import Store
+from dphist_pipeline.cli.app import app
+from dphist_pipeline.releasing.store import Store
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from dphist_pipeline.answering.boxes import Wanted
 from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.answering.chosen_cells import QuestionRefused
 from dphist_pipeline.answering.intervals import half_width_of_sum
-from dphist_pipeline.releases import Release
+from dphist_pipeline.releasing.releases import Release
 
 # Signs that SQL, JSON or a pattern could take for their own; all are legal in a spec.
 ODD = ["<=50K", "O'Brien", "select", "münchen", "a,b", "[x]", "null", "{a: 1}", "50%", "$x", "Null, None", "x;y"]

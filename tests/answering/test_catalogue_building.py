@@ -21,7 +21,7 @@ from dphist_pipeline.answering.catalogue import build_catalogue, holds
 from dphist_pipeline.answering.macros import MACROS, macro
 from dphist_pipeline.answering.published import NotPublished, latest_revision
 from dphist_pipeline.publishing.release_files import PublishedFilesDamaged
-from dphist_pipeline.store import Store
+from dphist_pipeline.releasing.store import Store
 
 # All macros but dph_compare, which takes two periods.
 QUESTIONS = {

@@ -13,8 +13,8 @@ from dphist_pipeline.answering.cells import Cells
 from dphist_pipeline.answering.chosen_cells import QuestionRefused
 from dphist_pipeline.answering.published import NotPublished
 from dphist_pipeline.answering.ranges import answer_range
-from dphist_pipeline.releases import Release
-from dphist_pipeline.store import Store
+from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.releasing.store import Store
 
 AGE: dict[str, Any] = {"column": "age", "edges": [0, 20, 40, 60], "above": True, "other": True}
 DOSE: dict[str, Any] = {"column": "dose", "edges": [0, 1, 3], "below": True}

@@ -27,7 +27,7 @@ from dphist_pipeline.answering.macros import MACROS, macro
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.integrations.duckdb import install
-from dphist_pipeline.releases import NotARelease
+from dphist_pipeline.releasing.releases import NotARelease
 from dphist_pipeline.solvers.regular_tree import branching_tree, covariance
 
 QUESTIONS = {

@@ -32,7 +32,7 @@ from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.publishing import release_files
-from dphist_pipeline.releases import Release
+from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.solvers.regular_tree import RegularTree, best_tree, branching_tree, covariance
 
 TOWN: dict[str, Any] = {"column": "town", "values": [f"town {number}" for number in range(41)]}

@@ -25,7 +25,7 @@ from dphist_pipeline.answering.report_intervals import normal_factor, report_rea
 from dphist_pipeline.estimates.estimate import BadEstimate, Estimate
 from dphist_pipeline.estimates.noisy import ReportedCells
 from dphist_pipeline.publishing.release_files import PublishedFilesDamaged
-from dphist_pipeline.releases import Release
+from dphist_pipeline.releasing.releases import Release
 
 AXES = {"age": [reported.AGE], "day": [reported.DAY]}
 # Of each period how contributors answered: encoding, epsilon, reports, share that takes part, how far off.

@@ -11,8 +11,9 @@ from unittest.mock import patch
 import numpy as np
 import typer
 
-from dphist_pipeline import cli, stages
+from dphist_pipeline.cli import app as cli
 from dphist_pipeline.confidential import noise
+from dphist_pipeline.releasing import stages
 
 ENVIRONMENT = {"CANARY": "zyxEnvironment", "FOLDER": "data/zyxFolder", "DATA": "data", "COLUMNS": "80"}
 

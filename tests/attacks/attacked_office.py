@@ -31,13 +31,13 @@ from attacked_records import NUMBER, WHALE_ROWS, write_records
 from office import Office, Ran
 from spec_grammar import ALLOWED_QUERY, ALLOWED_QUERY_FILE, CLINIC, HEALTH, Attack
 
-from dphist_pipeline import stages
 from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.confidential import cube
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading import ingest
-from dphist_pipeline.store import Store
+from dphist_pipeline.releasing import stages
+from dphist_pipeline.releasing.store import Store
 
 TOKENS = ("zyx", str(NUMBER))
 # Records of a unit each, by ward; the last of them name no unit.

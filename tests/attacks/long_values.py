@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 
 from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.reading.ingest import stage_rows
+from dphist_pipeline.releasing.stages import plan_of
 from dphist_pipeline.spec.model import ReleaseSpec
-from dphist_pipeline.stages import plan_of
 
 PLAIN = {"person": "p", "age": "15", "ward": "surgery", "note": "n", "day": "2026-03-02"}
 AGE = {"column": "age", "start": 0, "stop": 30, "width": 10, "above": True, "other": True}

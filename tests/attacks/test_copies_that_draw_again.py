@@ -19,10 +19,10 @@ from attempts import Attempt
 from office import OPEN_HEALTH, Office, Ran
 from refusing import check_changes_nothing, check_refused
 
-from dphist_pipeline import stages
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.ledger import opened
 from dphist_pipeline.ledger.witness import Witness
+from dphist_pipeline.releasing import stages
 
 ADOPT = ("store", "adopt", "--reason", "put back from a backup")
 

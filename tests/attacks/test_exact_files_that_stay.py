@@ -11,8 +11,8 @@ from attempts import Attempt
 from office import Office
 from system.orchestrated import leftovers
 
-from dphist_pipeline import handover
-from dphist_pipeline.store import Key, Store
+from dphist_pipeline.releasing import handover
+from dphist_pipeline.releasing.store import Key, Store
 
 
 def killed_before_sanitizing(attempt: Attempt) -> Path:

@@ -14,8 +14,6 @@ from unittest import mock
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from dphist_pipeline import handover, stages
-from dphist_pipeline.allowing import files_of, load_spec
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.ledger.decision_errors import NotAllowed, NotSigned, SignedAlready, SourceOfAnother
 from dphist_pipeline.ledger.decisions import SourceReading
@@ -23,7 +21,9 @@ from dphist_pipeline.ledger.entries import Account, Entry, seal
 from dphist_pipeline.ledger.errors import LedgerAltered
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.store import Store
+from dphist_pipeline.releasing import handover, stages
+from dphist_pipeline.releasing.allowing import files_of, load_spec
+from dphist_pipeline.releasing.store import Store
 from tests.office import Office
 
 HEALTH = Account("health", "patient_id", "add_remove", Fraction(26), None, "store-1")

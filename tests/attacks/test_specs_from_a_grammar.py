@@ -21,9 +21,9 @@ from attacked_office import AttackedOffice
 from office import Office
 from spec_grammar import attack
 
-from dphist_pipeline import stages
 from dphist_pipeline.confidential import cube, doors
 from dphist_pipeline.ledger.decisions import SourceReading
+from dphist_pipeline.releasing import stages
 from dphist_pipeline.spec import code_list_files, loading, row_queries
 from dphist_pipeline.spec.code_lists import CodeListFolders
 from dphist_pipeline.spec.model import ReleaseSpec

@@ -19,10 +19,10 @@ import pyarrow as pa
 from grey_box import Counts, Doors, Log, losses
 from office import AGE, WARD, Office
 
-from dphist_pipeline import stages
 from dphist_pipeline.confidential import cube
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.ledger import opened
+from dphist_pipeline.releasing import stages
 from dphist_pipeline.spec.loading import load_spec
 
 SCHEMA = pa.schema([("patient", pa.string()), ("age", pa.float64()), ("ward", pa.string())])

@@ -19,7 +19,6 @@ from unittest.mock import patch
 import numpy as np
 from office import OPEN_HEALTH, Office
 
-from dphist_pipeline import stages
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.confidential import questions
 from dphist_pipeline.confidential.doors import DoorMisuse, PrivateCounts
@@ -32,8 +31,9 @@ from dphist_pipeline.ledger.entries import Entry, exact_text, seal
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.permissions import Permissions
 from dphist_pipeline.ledger.witness import Witness
+from dphist_pipeline.releasing import stages
+from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec import code_list_files, loading, row_queries
-from dphist_pipeline.store import Key, Store
 
 Planted = Callable[[], AbstractContextManager[Any]]
 SECRET = "s3cret-of-the-service"

@@ -31,7 +31,7 @@ from grey_box import Audited, Counts
 from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential import cube
 from dphist_pipeline.confidential.reading import ingest, units
-from dphist_pipeline.plans import plan_of
+from dphist_pipeline.releasing.plans import plan_of
 from dphist_pipeline.spec import row_queries
 from dphist_pipeline.spec.model import ReleaseSpec
 

@@ -9,7 +9,7 @@ import pytest
 from office import Office
 from refusing import check_changes_nothing
 
-from dphist_pipeline.cli_compare import FIRST_LINE, spread
+from dphist_pipeline.cli.compare import FIRST_LINE, spread
 from dphist_pipeline.evaluation import plots
 
 CSV = "bin,count\n" + "".join(f"{place},{place % 5 * 100}\n" for place in range(70))

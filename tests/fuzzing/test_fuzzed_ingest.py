@@ -32,7 +32,7 @@ from spec_seeds import PROJECT
 
 from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
-from dphist_pipeline.plans import plan_of
+from dphist_pipeline.releasing.plans import plan_of
 from dphist_pipeline.spec.model import ReleaseSpec
 
 WATCHED = [PROJECT / "dphist_pipeline" / "confidential" / "reading"]

@@ -65,7 +65,7 @@ def test_importing_the_package_loads_no_engine():
 
 
 def test_checking_a_spec_loads_neither_polars_nor_duckdb():
-    assert loaded_by("import dphist_pipeline.cli") <= {"numpy"}
+    assert loaded_by("import dphist_pipeline.cli.app") <= {"numpy"}
 
 
 def test_the_import_contracts_hold():

@@ -17,7 +17,7 @@ from dphist_pipeline.local.encoding import encode
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.local.reports import report_file
-from dphist_pipeline.store import Key, Store
+from dphist_pipeline.releasing.store import Key, Store
 
 COLLECTION: dict[str, Any] = {
     "collection": "ages",

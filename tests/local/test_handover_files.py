@@ -16,7 +16,7 @@ from dphist_pipeline.answering import building
 from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.local import handover
 from dphist_pipeline.local.partition import question_of
-from dphist_pipeline.store import Store
+from dphist_pipeline.releasing.store import Store
 
 
 @pytest.fixture

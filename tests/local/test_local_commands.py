@@ -285,12 +285,12 @@ def test_a_store_that_cannot_be_written_fails_by_one_message_and_replays(
         raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as patched:
-        patched.setattr("dphist_pipeline.store.make_folder", read_only)
+        patched.setattr("dphist_pipeline.releasing.store.make_folder", read_only)
         ran = local.publish("reports/a.parquet")
         assert ran.code == 1 and "PermissionError, Permission denied" in ran.err and local.files() == {}
     local.published("reports/a.parquet")
     with monkeypatch.context() as patched:
-        patched.setattr("dphist_pipeline.store.make_folder", read_only)
+        patched.setattr("dphist_pipeline.releasing.store.make_folder", read_only)
         assert local.published("reports/a.parquet").out.count("already published") == 2
 
 

@@ -15,10 +15,8 @@ import pytest
 from local_office import COLLECTION, LocalOffice, sure
 from office import Office
 
-from dphist_pipeline import approvals, pipeline
 from dphist_pipeline.answering import building
 from dphist_pipeline.answering.published import TakenBack, read_cells
-from dphist_pipeline.approvals import WithdrawnOtherwise
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.local import publication
 from dphist_pipeline.local.partition import question_of
@@ -33,10 +31,12 @@ from dphist_pipeline.local.publication import (
 )
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.publishing.release_files import is_marked
-from dphist_pipeline.release_errors import TakenByACollection
-from dphist_pipeline.releases import Release
+from dphist_pipeline.releasing import approvals, pipeline
+from dphist_pipeline.releasing.approvals import WithdrawnOtherwise
+from dphist_pipeline.releasing.errors import TakenByACollection
+from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.releasing.store import Key
 from dphist_pipeline.spec.loading import load_spec
-from dphist_pipeline.store import Key
 
 AGES = np.arange(400) % 100
 CONSUMERS = COLLECTION["consumers"]

@@ -151,7 +151,7 @@ def test_an_unknown_mechanism_or_setting_names_the_near_ones():
 
 def test_a_mechanism_that_spends_another_epsilon_than_declared_is_caught(monkeypatch):
     from dphist_pipeline.mechanisms.geometric import Geometric
-    from dphist_pipeline.release_errors import MechanismMisspent
+    from dphist_pipeline.releasing.errors import MechanismMisspent
 
     def misspend(self, counts, budget):
         share, _ = budget.split(half="1/2", rest="1/2")

@@ -22,7 +22,7 @@ from dphist_pipeline.local.publication import Counted, estimate_of, publish_coll
 from dphist_pipeline.local.tally import Tally
 from dphist_pipeline.publishing.card import release_card
 from dphist_pipeline.publishing.release_files import read_audit
-from dphist_pipeline.store import Store
+from dphist_pipeline.releasing.store import Store
 
 ATTRIBUTES: dict[str, Any] = {
     **{"collection": "ages", "value": "age", "start": 0, "stop": 100, "protocol": "chp", "encoding": "symmetric"},

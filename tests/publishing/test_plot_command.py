@@ -12,7 +12,7 @@ from office import Office
 
 from dphist_pipeline.publishing import plot
 from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, audit_digest, read_audit
-from dphist_pipeline.store import Store
+from dphist_pipeline.releasing.store import Store
 
 
 @pytest.fixture

@@ -28,16 +28,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import sqlalchemy as sa
 
-from dphist_pipeline import approvals, pipeline
 from dphist_pipeline.answering import building
 from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.plans import reading_of
-from dphist_pipeline.releases import Release
+from dphist_pipeline.releasing import approvals, pipeline
+from dphist_pipeline.releasing.plans import reading_of
+from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.loading import load_spec
-from dphist_pipeline.store import Key, Store
 
 NAME, ACCOUNT, EPSILON = "small_release", "health", Fraction(1, 10)
 WEEKS = [(date(2024, 1, 1) + timedelta(weeks=week)).isoformat() for week in range(20)]

@@ -9,8 +9,8 @@ import duckdb
 import pytest
 from office import RECORDS, Office
 
-from dphist_pipeline import approvals
 from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.releasing import approvals
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def test_a_withdrawal_that_was_killed_before_the_card_is_finished_too(office, mo
 
 
 def test_what_is_withdrawn_while_it_is_published_never_answers(office, monkeypatch):
-    from dphist_pipeline import stages
+    from dphist_pipeline.releasing import stages
 
     move = stages.move_into_place
 

@@ -18,15 +18,15 @@ import pyarrow.parquet as pq
 import pytest
 from office import FILES, Office
 
-from dphist_pipeline import pipeline
 from dphist_pipeline.confidential import cube, noise
 from dphist_pipeline.confidential.reading import positions
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.mechanisms.geometric import Geometric
 from dphist_pipeline.publishing import release_files
+from dphist_pipeline.releasing import pipeline
+from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.loading import load_spec
-from dphist_pipeline.store import Store
 
 Patch = pytest.MonkeyPatch
 

@@ -15,9 +15,9 @@ import pytest
 from office import OPEN_HEALTH, RECORDS, Office
 from system.orchestrated import charges, defined, events, key, leftovers, materialized, public_files, said, shown
 
-from dphist_pipeline import handover, pipeline
 from dphist_pipeline.confidential import cube, noise
 from dphist_pipeline.mechanisms.geometric import Geometric
+from dphist_pipeline.releasing import handover, pipeline
 from dphist_pipeline.spec.loading import load_spec
 
 Patch = pytest.MonkeyPatch

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from system.small_release import EPSILON, FILES, NAME, WEEK, Project, assert_whole, charges, start
 
-from dphist_pipeline import approvals
-from dphist_pipeline.store import Store
+from dphist_pipeline.releasing import approvals
+from dphist_pipeline.releasing.store import Store
 
 REASON = "the source was corrected"
 MUST_BE_CROSSED = {

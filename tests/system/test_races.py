@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from system.small_release import EPSILON, FILES, WEEK, WEEKS, Outcome, Project, assert_whole, at_once, charges, start
 
-from dphist_pipeline.release_errors import RevisedMeanwhile
-from dphist_pipeline.releases import Release
-from dphist_pipeline.store import Store
+from dphist_pipeline.releasing.errors import RevisedMeanwhile
+from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.releasing.store import Store
 
 TWENTY = 20
 

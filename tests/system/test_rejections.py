@@ -7,9 +7,9 @@ import json
 import pytest
 from office import Office, Ran
 
-from dphist_pipeline import approvals, stages
 from dphist_pipeline.confidential.doors import PrivateCounts
-from dphist_pipeline.store import Key, Store
+from dphist_pipeline.releasing import approvals, stages
+from dphist_pipeline.releasing.store import Key, Store
 
 REJECT = ("reject", "wards", "all", "--reason", "wrong ward codes")
 

@@ -34,8 +34,8 @@ from dphist_pipeline.ledger.ledger import (
     LedgerReadOnly,
 )
 from dphist_pipeline.publishing.release_files import PublishedFilesDamaged
-from dphist_pipeline.release_errors import AnswersLost, NothingToRevise
-from dphist_pipeline.store import Store, StoreMissing, StoreUnusable
+from dphist_pipeline.releasing.errors import AnswersLost, NothingToRevise
+from dphist_pipeline.releasing.store import Store, StoreMissing, StoreUnusable
 
 REASON = "the source was corrected"
 

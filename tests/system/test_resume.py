@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from system.small_release import EPSILON, WEEK, Project, charges
 
-from dphist_pipeline import handover, stages
 from dphist_pipeline.confidential.journal import Journal
+from dphist_pipeline.releasing import handover, stages
+from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.loading import load_spec
-from dphist_pipeline.store import Store
 
 
 class Stopped(Exception):

@@ -14,7 +14,7 @@ import pytest
 
 from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.plans import plan_of
+from dphist_pipeline.releasing.plans import plan_of
 from dphist_pipeline.spec.model import ReleaseSpec
 
 SECRET = "Zacharias"

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from office import OPEN_HEALTH, RECORDS, Office
 
-from dphist_pipeline import mechanisms, stages
+from dphist_pipeline import mechanisms
+from dphist_pipeline.releasing import stages
 
 COMMANDS = [
     [],
@@ -230,13 +231,13 @@ def test_where_records_may_be_seen_the_whole_failure_can_be_too(
 def test_a_terminal_without_unicode_is_served_too(office: Office, words: list[str]) -> None:
     office.write_spec()
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    command = [sys.executable, "-c", "from dphist_pipeline.cli import main; main()", *words]
+    command = [sys.executable, "-c", "from dphist_pipeline.cli.app import main; main()", *words]
     done = subprocess.run(command, cwd=office.folder, env=environment, capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_help_does_not_wait_for_engines() -> None:
     engines = ["duckdb", "polars", "numba", "dagster"]
-    script = f"import sys, dphist_pipeline.cli; print([name for name in {engines} if name in sys.modules])"
+    script = f"import sys, dphist_pipeline.cli.app; print([name for name in {engines} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert done.stdout == b"[]\n"

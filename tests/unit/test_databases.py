@@ -15,7 +15,7 @@ from source_scenario import AGE, SECRET, WARD, counted, refused, spec
 
 from dphist_pipeline.confidential.reading.databases import EXTENSION
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
-from dphist_pipeline.plans import plan_of
+from dphist_pipeline.releasing.plans import plan_of
 from dphist_pipeline.spec.loading import spec_from_attributes
 from dphist_pipeline.spec.refusals import FromEnvironment, SpecError
 

@@ -26,7 +26,7 @@ from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.plans import plan_of
+from dphist_pipeline.releasing.plans import plan_of
 from dphist_pipeline.spec.model import ReleaseSpec
 
 Rows = Sequence[Mapping[str, Any]]

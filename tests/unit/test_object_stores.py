@@ -25,7 +25,7 @@ from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.reading import object_stores
 from dphist_pipeline.confidential.reading.object_stores import EXTENSION, find_objects
 from dphist_pipeline.confidential.reading.source import SourceRefused
-from dphist_pipeline.plans import plan_of
+from dphist_pipeline.releasing.plans import plan_of
 from dphist_pipeline.spec.refusals import FromEnvironment, SpecError
 
 KEY, PASSWORD, TOKEN = "AKIAOFFICE", "s3cret/w'rd+", "t0ken=="

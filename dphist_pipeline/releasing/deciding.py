@@ -12,7 +12,7 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.limits import refuse_bad_spending
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.store import Key, Store, ledger_url
+from dphist_pipeline.releasing.store import Key, Store, ledger_url
 
 
 class AdoptionUnclear(DphistError):

@@ -18,15 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline import mechanisms
-from dphist_pipeline.approvals import (
-    approval,
-    finish_rejections,
-    finish_withdrawals,
-    holds_local,
-    note_if_out,
-    refuse_rejected,
-    refuse_withdrawn,
-)
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.errors import DphistError
@@ -37,9 +28,17 @@ from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger, utc_now
 from dphist_pipeline.ledger.witness import Witness, place_of
 from dphist_pipeline.ledger.witness_errors import AnswerDrawnElsewhere
 from dphist_pipeline.mechanisms import Mechanism
-from dphist_pipeline.plans import plan_of, reading_of
 from dphist_pipeline.publishing.release_files import move_into_place, read_audit, values_digest, write_release
-from dphist_pipeline.release_errors import (
+from dphist_pipeline.releasing.approvals import (
+    approval,
+    finish_rejections,
+    finish_withdrawals,
+    holds_local,
+    note_if_out,
+    refuse_rejected,
+    refuse_withdrawn,
+)
+from dphist_pipeline.releasing.errors import (
     AnswersLost,
     CubeMissing,
     MechanismMisspent,
@@ -48,10 +47,11 @@ from dphist_pipeline.release_errors import (
     TakenByACollection,
     ValuesDiffer,
 )
-from dphist_pipeline.releases import Release
+from dphist_pipeline.releasing.plans import plan_of, reading_of
+from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
-from dphist_pipeline.store import Key, Store
 
 Counts = NDArray[np.int64]
 Load = Callable[[], Counts]

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from dphist_pipeline.cli_options import JsonOption, StoreOption
+from dphist_pipeline.cli.options import JsonOption, StoreOption
+from dphist_pipeline.cli.terminal import out, print_json, print_table, progress
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import as_text
-from dphist_pipeline.store import Key, Store, store_folder
-from dphist_pipeline.terminal import out, print_json, print_table, progress
+from dphist_pipeline.releasing.store import Key, Store, store_folder
 
 if TYPE_CHECKING:
     from dphist_pipeline.local.collection import CollectionSpec
     from dphist_pipeline.local.publication import Counted
-    from dphist_pipeline.releases import Release
+    from dphist_pipeline.releasing.releases import Release
 
 STANDARD_INPUT = Path("-")
 

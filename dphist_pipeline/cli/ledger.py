@@ -9,14 +9,8 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from dphist_pipeline.cli_options import JsonOption, StoreOption
-from dphist_pipeline.deciding import deciding
-from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
-from dphist_pipeline.ledger.ledger import Account, Ledger
-from dphist_pipeline.ledger.signing import Operator, key_path
-from dphist_pipeline.spec.numbers import exact
-from dphist_pipeline.store import Store, store_folder, working_project
-from dphist_pipeline.terminal import (
+from dphist_pipeline.cli.options import JsonOption, StoreOption
+from dphist_pipeline.cli.terminal import (
     decision_facts,
     out,
     print_facts,
@@ -24,6 +18,12 @@ from dphist_pipeline.terminal import (
     print_statement,
     statement_facts,
 )
+from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
+from dphist_pipeline.ledger.ledger import Account, Ledger
+from dphist_pipeline.ledger.signing import Operator, key_path
+from dphist_pipeline.releasing.deciding import deciding
+from dphist_pipeline.releasing.store import Store, store_folder, working_project
+from dphist_pipeline.spec.numbers import exact
 
 ledger_app = typer.Typer(
     help="The operator's side: accounts of epsilon, what releases may read, what was spent.", no_args_is_help=True
@@ -137,7 +137,7 @@ def allow(
     if code_lists is not None:
         _print_allowed(allow_code_lists(opened, code_lists), as_json)
         return
-    from dphist_pipeline import allowing
+    from dphist_pipeline.releasing import allowing
 
     ledger, name = opened.ledger(), str(account)
     what = allowing.query_of_file(query) if query is not None else {}
@@ -271,7 +271,7 @@ def verify(store: StoreOption = None, as_json: JsonOption = False) -> None:
 
 def allow_code_lists(store: Store, folder: Path) -> Decision | None:
     """Declares a folder of code lists public."""
-    from dphist_pipeline import allowing
+    from dphist_pipeline.releasing import allowing
 
     ledger = store.ledger()
     what = allowing.code_list_folder(store, ledger, folder)
@@ -282,7 +282,7 @@ def allow_code_lists(store: Store, folder: Path) -> Decision | None:
 def _reading(
     ledger: Ledger, account: str, unit: str, source: str, read: tuple[Any, ...], also_of: list[str]
 ) -> SourceReading:
-    from dphist_pipeline import allowing
+    from dphist_pipeline.releasing import allowing
 
     table, delimiter, quote, hive, comma, normalise = read
     reading = allowing.reading_of_options(

@@ -12,10 +12,10 @@ import typer
 from numpy.typing import NDArray
 from rich.markup import escape
 
-from dphist_pipeline.cli_options import JsonOption
+from dphist_pipeline.cli.options import JsonOption
+from dphist_pipeline.cli.terminal import out, print_facts, print_json, print_table
 from dphist_pipeline.ledger.entries import as_text
 from dphist_pipeline.spec.numbers import digits
-from dphist_pipeline.terminal import out, print_facts, print_json, print_table
 
 if TYPE_CHECKING:
     from dphist_pipeline.local.collection import CollectionSpec

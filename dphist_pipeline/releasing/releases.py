@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dphist_pipeline.answering.chosen_cells import End
     from dphist_pipeline.answering.quantiles import Quantile
     from dphist_pipeline.answering.ranges import RangeAnswer
-    from dphist_pipeline.store import Store
+    from dphist_pipeline.releasing.store import Store
 
     Box = Mapping[str, Wanted]
 

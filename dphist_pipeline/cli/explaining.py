@@ -7,13 +7,13 @@ from typing import Any
 
 from rich.markup import escape
 
+from dphist_pipeline.cli.terminal import out, per_period, print_facts, print_table
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import Statement, UnknownAccount, as_text
 from dphist_pipeline.publishing.tables import OUR_COLUMNS
+from dphist_pipeline.releasing.store import Store, store_folder
 from dphist_pipeline.spec.model import ReleaseSpec
-from dphist_pipeline.store import Store, store_folder
-from dphist_pipeline.terminal import out, per_period, print_facts, print_table
 
 MOST_EXAMPLES = 3
 

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from dphist_pipeline.cli_ledger import exact_option, ledger_app
-from dphist_pipeline.cli_options import JsonOption, StoreOption
-from dphist_pipeline.deciding import adopt as adopt_store
-from dphist_pipeline.store import Store, store_folder
-from dphist_pipeline.terminal import out, print_facts, print_json, print_table
+from dphist_pipeline.cli.ledger import exact_option, ledger_app
+from dphist_pipeline.cli.options import JsonOption, StoreOption
+from dphist_pipeline.cli.terminal import out, print_facts, print_json, print_table
+from dphist_pipeline.releasing.deciding import adopt as adopt_store
+from dphist_pipeline.releasing.store import Store, store_folder
 
 store_app = typer.Typer(help="A store that was copied, moved or put back from a backup.", no_args_is_help=True)
 

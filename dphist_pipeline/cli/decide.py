@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from dphist_pipeline.allowing import load_spec
-from dphist_pipeline.cli_options import JsonOption, StoreOption
-from dphist_pipeline.store import Store, store_folder
-from dphist_pipeline.terminal import out, print_json, print_release, progress
+from dphist_pipeline.cli.options import JsonOption, StoreOption
+from dphist_pipeline.cli.terminal import out, print_json, print_release, progress
+from dphist_pipeline.releasing.allowing import load_spec
+from dphist_pipeline.releasing.store import Store, store_folder
 
 if TYPE_CHECKING:
-    from dphist_pipeline.approvals import AwaitsApproval
+    from dphist_pipeline.releasing.approvals import AwaitsApproval
 
 
 def publish(
@@ -30,7 +30,7 @@ def publish(
     Where something else waits as well, period and revision must be named; the
     refusal lists what waits.
     """
-    from dphist_pipeline import pipeline
+    from dphist_pipeline.releasing import pipeline
 
     checked = load_spec(spec, store)
     opened = Store.open(store_folder(store))
@@ -57,7 +57,7 @@ def reject(
     It waits no more, and nobody can approve it. What it spent stays spent;
     the period can be released anew, at its price, with --revise.
     """
-    from dphist_pipeline import approvals
+    from dphist_pipeline.releasing import approvals
 
     opened = Store.open(store_folder(store))
     key = approvals.reject(opened, release, period, reason, revision)
@@ -80,7 +80,7 @@ def withdraw(
     Copies that people have made cannot be taken back, and neither can the
     epsilon: the files stay where they are, marked.
     """
-    from dphist_pipeline import pipeline
+    from dphist_pipeline.releasing import pipeline
 
     opened = Store.open(store_folder(store))
     folders = pipeline.withdraw(opened, release, period, reason)

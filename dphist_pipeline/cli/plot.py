@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from dphist_pipeline.cli_options import StoreOption
-from dphist_pipeline.store import Store, store_folder
-from dphist_pipeline.terminal import out
+from dphist_pipeline.cli.options import StoreOption
+from dphist_pipeline.cli.terminal import out
+from dphist_pipeline.releasing.store import Store, store_folder
 
 
 def plot(

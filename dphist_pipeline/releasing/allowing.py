@@ -21,12 +21,12 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.decision_errors import SourceOfAnother
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.plans import folder_of, source_plan
+from dphist_pipeline.releasing.plans import folder_of, source_plan
+from dphist_pipeline.releasing.store import Store, StoreMissing, store_folder
 from dphist_pipeline.spec import loading, sources
 from dphist_pipeline.spec.code_lists import CodeListFolders, Decided
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.templates import resolve_templates
-from dphist_pipeline.store import Store, StoreMissing, store_folder
 
 Value = TypeVar("Value")
 TEMPLATE = re.compile(r"\{\{.*?\}\}")

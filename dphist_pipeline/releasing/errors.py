@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import Charge
-from dphist_pipeline.store import Key
+from dphist_pipeline.releasing.store import Key
 
 
 class NothingToRevise(DphistError):

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="The release's YAML file.")]
 StoreOption = Annotated[
     Path | None,
     typer.Option(

@@ -19,8 +19,8 @@ from dphist_pipeline.files import make_folder, sync_folder, write_durably
 from dphist_pipeline.ledger.ledger import Charge, Ledger, Note, Rejected, utc_now
 from dphist_pipeline.ledger.limits import refuse_no_reason
 from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, is_marked, mark_withdrawn, read_audit
+from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.model import ReleaseSpec
-from dphist_pipeline.store import Key, Store
 
 
 class AwaitsApproval(DphistError):

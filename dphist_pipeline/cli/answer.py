@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dphist_pipeline.store import Store, store_folder
-from dphist_pipeline.terminal import out, print_json, print_table
+from dphist_pipeline.cli.terminal import out, print_json, print_table
+from dphist_pipeline.releasing.store import Store, store_folder
 
 if TYPE_CHECKING:
     from dphist_pipeline.answering.boxes import Answer, Wanted

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dphist_pipeline import stages
-from dphist_pipeline.approvals import AwaitsApproval, approval
 from dphist_pipeline.publishing.release_files import values_digest
-from dphist_pipeline.release_errors import CubeMissing
-from dphist_pipeline.releases import Release
-from dphist_pipeline.stages import Attempt, Paid
+from dphist_pipeline.releasing import stages
+from dphist_pipeline.releasing.approvals import AwaitsApproval, approval
+from dphist_pipeline.releasing.errors import CubeMissing
+from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.releasing.stages import Attempt, Paid
 
 
 def count_records(attempt: Attempt, run: str) -> None:

@@ -15,15 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline import approvals, handover, mechanisms, stages
-from dphist_pipeline.approvals import NothingToDecide
+from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.releases import Release
+from dphist_pipeline.releasing import approvals, handover, stages
+from dphist_pipeline.releasing.approvals import NothingToDecide
+from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.epsilon import parse_epsilon
 from dphist_pipeline.spec.model import ReleaseSpec
-from dphist_pipeline.store import Key, Store
 
 
 def release(

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from dphist_pipeline.cli_options import JsonOption
+from dphist_pipeline.cli.options import JsonOption
+from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import as_text
 from dphist_pipeline.spec.numbers import exact
-from dphist_pipeline.terminal import out, print_json
 
 if TYPE_CHECKING:
     from dphist_pipeline.local.question import Question

@@ -17,8 +17,8 @@ from rich.table import Table
 
 from dphist_pipeline.ledger.decisions import Decision
 from dphist_pipeline.ledger.ledger import Note, Statement, as_text
+from dphist_pipeline.releasing.store import store_folder
 from dphist_pipeline.spec.model import ReleaseSpec
-from dphist_pipeline.store import store_folder
 
 # Lines are never cut or wrapped: paths and commands stay whole, to be copied.
 out = Console(highlight=False, soft_wrap=True)

@@ -1,0 +1,76 @@
+"""The command `dphist forecast`: errors, and how long the account lasts, from a spec alone."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from dphist_pipeline.cli.compare import EPSILON
+from dphist_pipeline.cli.options import JsonOption, MechanismsOption, SpecArgument, StoreOption
+from dphist_pipeline.cli.terminal import (
+    out,
+    print_json,
+    print_table,
+    progress_bar,
+)
+from dphist_pipeline.releasing.allowing import load_spec
+from dphist_pipeline.spec.epsilon import parse_epsilon
+
+MOST_RECORDS = 10**12
+MOST_REPEATS = 1000
+
+
+def forecast(
+    spec: SpecArgument,
+    epsilon: Annotated[
+        list[str] | None,
+        typer.Option(EPSILON, metavar="NUMBERS", help="One or several, as in 1 0.1 1/3. Default: around the spec's."),
+    ] = None,
+    mechanism: MechanismsOption = None,
+    stand_in: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COUNTS",
+            help="Public counts of this grid, as `dphist compare` takes them, or the name of a published release.",
+        ),
+    ] = None,
+    target_error: Annotated[
+        float | None,
+        typer.Option(metavar="RECORDS", help="Also the least epsilon at which a cell's error is at most this."),
+    ] = None,
+    records: Annotated[
+        int, typer.Option(min=1, max=MOST_RECORDS, help="Without a stand-in: about how many records to expect.")
+    ] = 100_000,
+    repeat: Annotated[
+        int | None, typer.Option(min=1, max=MOST_REPEATS, help="Simulated releases of each. Default: 5; less if large.")
+    ] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Forecasts errors, and how long the account lasts, from the spec alone.
+
+    Errors are root mean squared, in records. Exact where the law of the
+    noise gives them; else simulated on a stand-in, or on declared shapes.
+    """
+    checked = load_spec(spec, store)
+    if target_error is not None and not 0 < target_error < float("inf"):
+        raise typer.BadParameter("--target-error takes a number of records above 0")
+    from dphist_pipeline.planning.study import prepare
+
+    epsilons = [parse_epsilon(text) for text in epsilon or []]
+    study = prepare(checked, epsilons, mechanism or [], stand_in, target_error, records, repeat, store)
+    with progress_bar(study.steps, as_json) as step:
+        found = study.run(step)
+    if as_json:
+        print_json(found.facts())
+        return
+    for line in found.opening():
+        out.print(escape(line))
+    for title, header, rows in found.tables():
+        out.print(f"\n[bold]{escape(title)}[/]")
+        print_table(header, rows)
+    out.print()
+    for line in found.notes():
+        out.print(escape(line))

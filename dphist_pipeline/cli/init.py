@@ -1,0 +1,46 @@
+"""The command `dphist init`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from dphist_pipeline.cli.ledger import allow_code_lists
+from dphist_pipeline.cli.options import JsonOption, StoreOption
+from dphist_pipeline.cli.terminal import (
+    out,
+    print_json,
+)
+from dphist_pipeline.ledger.signing import key_path
+from dphist_pipeline.ledger.witness import Witness
+from dphist_pipeline.releasing.store import Store, store_folder
+
+
+def init(
+    store: StoreOption = None,
+    code_lists: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FOLDER", help="A folder of public code lists, which specs may use. Repeat for more."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Makes a store: a public folder, a confidential one, and a ledger.
+
+    Whoever runs this is the ledger's operator: decisions are signed with a
+    key that is made in the user's configuration, unless it is there.
+    """
+    made = Store.create(store_folder(store))
+    for folder in code_lists or []:
+        allow_code_lists(made, folder)
+    if as_json:
+        print_json({"store": str(made.root), "id": made.id, "ledger": made.ledger_id})
+        return
+    out.print(f"[green]Made a store[/] at {escape(str(made.root))}")
+    out.print(f"  decisions are signed with {escape(str(key_path()))}; keep it from those who write specs")
+    out.print(f"  charges are witnessed in {escape(Witness.at().where)}; keep it apart from the store's backups")
+    out.print("Next, open an account, and say which records it is for, for example:")
+    out.print("  dphist ledger open health --privacy-unit patient_id --neighbours add_remove --total 26 \\")
+    out.print("    --source 'data/admissions/*.parquet'")

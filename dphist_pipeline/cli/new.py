@@ -1,0 +1,61 @@
+"""The command `dphist new`: drafts a spec from the names and types of columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from dphist_pipeline.cli.options import JsonOption
+from dphist_pipeline.cli.terminal import (
+    out,
+    print_json,
+)
+from dphist_pipeline.spec import words
+
+
+def new(
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The table's name, a plain identifier.")],
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Parquet or CSV, or a glob in quotes: names and types of its columns become axes. No value is read.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The spec to write. Default: RELEASE.yaml, here.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Drafts a spec, with what a person must decide left open.
+
+    Never overwrites a file. `dphist check` refuses the draft until every
+    TO_DECIDE is replaced: bounds and categories never come from data.
+    """
+    name = _release_name(release)
+    from dphist_pipeline.planning.columns import layout_of
+    from dphist_pipeline.planning.drafting import draft, still_open, write_draft
+
+    file = output or Path(f"{name}.yaml")
+    layout = layout_of(source) if source is not None else None
+    text = draft(name, file, source, layout)
+    places = still_open(text, file)
+    write_draft(text, file)
+    if as_json:
+        print_json({"spec": str(file), "columns": len(layout.columns) if layout else 0, "to_decide": places})
+        return
+    out.print(f"[green]Wrote a draft[/] to {escape(str(file))}")
+    out.print(f"{len(places)} places are left to a person, each marked TO_DECIDE. See them with:")
+    out.print(f"  dphist check {escape(str(file))}")
+
+
+def _release_name(written: str) -> str:
+    try:
+        return words.release_name(written)
+    except ValueError as error:
+        problem = str(error)
+    raise typer.BadParameter(problem, param_hint="RELEASE")

@@ -1,0 +1,69 @@
+"""The command `dphist release`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dphist_pipeline.cli.decide import print_waiting
+from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
+from dphist_pipeline.cli.terminal import (
+    print_json,
+    print_release,
+    progress,
+    statement_facts,
+)
+from dphist_pipeline.releasing.allowing import load_spec
+from dphist_pipeline.releasing.store import Store, store_folder
+
+
+def release(
+    spec: SpecArgument,
+    period: Annotated[
+        str | None,
+        typer.Option(metavar="DAY", help="First day of the period, or 2026-W10. Default: the latest finished one."),
+    ] = None,
+    store: StoreOption = None,
+    revise: Annotated[
+        bool, typer.Option("--revise", help="Release a period again, charged again; needs --reason.")
+    ] = False,
+    reason: Annotated[
+        str, typer.Option(metavar="TEXT", help="Why it is revised. The same reason again changes nothing.")
+    ] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Publishes one period of a release.
+
+    Charges its account once, whatever happens: after a crash, the same
+    command finishes; done again, it gives back what was published, spends
+    nothing and reads no record.
+    """
+    if revise != bool(reason.strip()):
+        raise typer.BadParameter("a revision is charged anew: give --revise and --reason TEXT together")
+    checked = load_spec(spec, store)
+    opened = Store.open(store_folder(store))
+    from dphist_pipeline.releasing import pipeline
+    from dphist_pipeline.releasing.approvals import AwaitsApproval
+
+    try:
+        with progress(as_json) as step:
+            made = pipeline.release(checked, opened, period, reason=reason.strip(), progress=step)
+    except AwaitsApproval as waiting:
+        print_waiting(waiting, as_json)
+        return
+    statement = opened.ledger().statement(checked.account)
+    if as_json:
+        print_json(
+            {
+                "release": checked.release,
+                "period": made.audit["period"],
+                "revision": made.audit["revision"],
+                "replayed": made.replayed,
+                "path": str(made.path),
+                "epsilon": made.audit["epsilon"],
+                "account": statement_facts(statement),
+            }
+        )
+        return
+    print_release(made.audit, made.replayed, made.path, statement)

@@ -1,0 +1,1 @@
+"""The steps of a release, its store, and what operators decide about both."""

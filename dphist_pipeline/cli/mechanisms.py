@@ -20,7 +20,7 @@ def show_mechanisms(
     as_json: JsonOption = False,
 ) -> None:
     """Lists the mechanisms, or prints the card of one."""
-    cards = {name: registry.card(name)} if name else {known: registry.card(known) for known in registry.names()}
+    cards = {name: registry.card(name)} if name else {known: _card_or_problem(known) for known in registry.names()}
     if as_json:
         print_json(cards)
     elif name:
@@ -28,6 +28,19 @@ def show_mechanisms(
     else:
         print_table(
             ["mechanism", "what it does"],
-            [(known, card.partition("\n")[0].partition(": ")[2]) for known, card in cards.items()],
+            [(known, card.partition("\n")[0].partition(": ")[2] + _brought_by(known)) for known, card in cards.items()],
         )
         out.print("\nThe whole card: dphist mechanisms NAME")
+
+
+def _card_or_problem(name: str) -> str:
+    """A mechanism's card; for one that an installed package brings and that does not work, what is wrong with it."""
+    try:
+        return registry.card(name)
+    except registry.UnusableMechanism as error:
+        return f"{name}: {error}"
+
+
+def _brought_by(name: str) -> str:
+    package = registry.foreign_package(name)
+    return f" (not part of dphist: {package})" if package else ""

@@ -4,6 +4,10 @@ A mechanism file holds a card (its docstring) and one frozen dataclass derived f
 are its settings. Nothing else has to be registered. It asks `PrivateCounts` for noisy numbers, and for choices by a
 score of `confidential.scores`. A new score is a class there: no code of a mechanism runs on exact counts.
 
+An installed package adds a mechanism by an entry point of the group `dphist_pipeline.mechanisms`. The entry point's
+name is the name in a spec; its value is a module with a card and one class, like a file of this folder. Audit and card
+name the package.
+
 Calling this module, as `dphist_pipeline.mechanisms()`, gives every card.
 """
 
@@ -13,9 +17,11 @@ import inspect
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import cache
 from importlib import import_module
+from importlib.metadata import entry_points
 from pkgutil import iter_modules
 from types import ModuleType
 from typing import cast
@@ -28,13 +34,26 @@ from dphist_pipeline.errors import DphistError, did_you_mean
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
 
+GROUP = "dphist_pipeline.mechanisms"
+
 
 class UnknownMechanism(DphistError):
-    """No file of this name in the folder of mechanisms."""
+    """No file of this name in the folder of mechanisms, and no entry point of an installed package."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         super().__init__(f"there is no mechanism {name[:60]!r}. {did_you_mean(name, names())}")
+
+
+class UnusableMechanism(DphistError):
+    """A mechanism of an installed package that cannot be loaded, or whose name is taken."""
+
+    def __init__(self, name: str, packages: str, problem: str) -> None:
+        self.name, self.packages = name, packages
+        super().__init__(
+            f"mechanism {name[:60]!r} of {packages} cannot be used: {problem}. Mend or remove the package, "
+            "or name another mechanism."
+        )
 
 
 class BadSetting(DphistError):
@@ -65,16 +84,70 @@ class Mechanism(ABC):
         return None
 
 
+@dataclass(frozen=True)
+class Home:
+    """Where a mechanism is defined.
+
+    Attributes:
+        module: the module that holds its class.
+        package, version: the installed package that brings it; empty for a mechanism of this folder.
+    """
+
+    module: str
+    package: str = ""
+    version: str = ""
+
+    def __str__(self) -> str:
+        return f"the package {self.package} {self.version}" if self.package else "dphist"
+
+
+@cache
+def _homes() -> dict[str, list[Home]]:
+    """Every mechanism's homes by name; more than one where packages disagree. Loads no mechanism."""
+    found = {
+        module.name: [Home(f"{__name__}.{module.name}")]
+        for module in iter_modules(__path__)
+        if not module.name.startswith("_")
+    }
+    for point in entry_points(group=GROUP):
+        about = point.dist
+        home = Home(point.module, about.name if about else "unknown", about.version if about else "")
+        if home not in found.setdefault(point.name, []):
+            found[point.name].append(home)
+    return found
+
+
 def names() -> list[str]:
     """Every mechanism's name, sorted."""
-    return sorted(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
+    return sorted(_homes())
+
+
+def home(name: str) -> Home:
+    """Where the mechanism of that name is defined.
+
+    Raises:
+        UnknownMechanism: nobody defines it.
+        UnusableMechanism: several packages do.
+    """
+    homes = _homes().get(name)
+    if not homes:
+        raise UnknownMechanism(name)
+    if len(homes) > 1:
+        raise UnusableMechanism(name, " and ".join(map(str, homes)), "they all have a mechanism of this name")
+    return homes[0]
+
+
+def foreign_package(name: str) -> str:
+    """The packages that bring a mechanism which is not ours, with their versions; empty for ours."""
+    return ", ".join(f"{found.package} {found.version}" for found in _homes().get(name, []) if found.package)
 
 
 def card(name: str) -> str:
     """A mechanism's card: what it does, paper, privacy, domain, cost, what its error bars cover, settings."""
-    about = inspect.getdoc(import_module(f"{__name__}.{_known(name)}")) or ""
-    settings = inspect.getdoc(_class(name)) or ""
-    return f"{about}\n\n{settings}".strip()
+    kind, found = _class(name), home(name)
+    foreign = f"\n\nNot part of dphist: {found} brings this mechanism." if found.package else ""
+    about = inspect.getdoc(sys.modules[kind.__module__]) or ""
+    return f"{about}{foreign}\n\n{inspect.getdoc(kind) or ''}".strip()
 
 
 def build(name: str, settings: Mapping[str, object]) -> Mechanism:
@@ -103,25 +176,28 @@ def settings_of(mechanism: Mechanism) -> dict[str, object]:
 
 def name_of(mechanism: Mechanism) -> str:
     """The name that a spec uses for this mechanism."""
-    return type(mechanism).__module__.rpartition(".")[2]
-
-
-def _known(name: str) -> str:
-    if name not in names():
-        raise UnknownMechanism(name)
-    return name
+    module = type(mechanism).__module__
+    return next((name for name, homes in _homes().items() if homes[0].module == module), module.rpartition(".")[2])
 
 
 def _class(name: str) -> type[Mechanism]:
-    module = import_module(f"{__name__}.{_known(name)}")
-    found = [
-        member
-        for _, member in inspect.getmembers(module, inspect.isclass)
-        if issubclass(member, Mechanism) and member.__module__ == module.__name__
-    ]
-    if len(found) != 1:
-        raise TypeError(f"mechanisms/{name}.py must define exactly one Mechanism")
-    return found[0]
+    """The one class of a mechanism's module."""
+    found = home(name)
+    try:
+        module = import_module(found.module)
+        defined = [
+            member
+            for _, member in inspect.getmembers(module, inspect.isclass)
+            if issubclass(member, Mechanism) and member.__module__ == module.__name__
+        ]
+        problem = "" if len(defined) == 1 else f"its module defines {len(defined)} mechanisms, and should define one"
+    except Exception as error:  # any code may stand in a package that others wrote
+        if not found.package:
+            raise
+        problem = f"its module cannot be imported ({type(error).__name__})"
+    if problem:
+        raise UnusableMechanism(name, str(found), problem)
+    return defined[0]
 
 
 def _adapter(kind: type[Mechanism]) -> TypeAdapter[Mechanism]:

@@ -370,12 +370,19 @@ def _facts(spec: ReleaseSpec, ledger: Ledger, period: Period, key: Key, charge: 
         "sensitivity": spec.sensitivity,
         **_facts_of_reading(spec, ledger, charge),
         "mechanism": spec.mechanism,
+        **_foreign(spec.mechanism),
         "settings": mechanisms.settings_of(spec.build_mechanism()),
         "cells": spec.domain.cells,
         "axes": spec.normalised()["axes"],
         "spec_digest": spec.digest,
         "ledger": {"number": charge.number, "hash": charge.hash, "charged_at": charge.charged_at},
     }
+
+
+def _foreign(mechanism: str) -> dict[str, Any]:
+    """The installed package that brings a mechanism; nothing for one of ours."""
+    home = mechanisms.home(mechanism)
+    return {"mechanism_package": {"name": home.package, "version": home.version}} if home.package else {}
 
 
 def _facts_of_reading(spec: ReleaseSpec, ledger: Ledger, charge: Charge) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from public_data import DATA, PROJECT
 
-from dphist_pipeline.evaluation.comparing import Score, summed_up
+from dphist_pipeline.evaluation.measuring import Score, summed_up
 from dphist_pipeline.local.collection import CollectionSpec
 from dphist_pipeline.local.collection_fields import Protocol
 from dphist_pipeline.local.encoding import encode, places_of, sent

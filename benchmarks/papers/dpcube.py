@@ -9,8 +9,7 @@ from measuring import Board, private, scores, smaller
 from public_data import adult_age_hours
 from report import Claim, Section, Verdict, shown
 
-from dphist_pipeline.evaluation.asking import Workload
-from dphist_pipeline.evaluation.workloads import BOXES, Boxes, random_boxes
+from dphist_pipeline.evaluation.workloads import BOXES, Boxes, Workload, random_boxes
 
 ALPHA = "0.2"
 ALPHAS = ("0.05", "0.1", "0.2", "0.5", "1")

@@ -10,9 +10,9 @@ import printed
 from measuring import SEED, Board, as_printed, private, scores, smaller
 from report import Claim, Section, Verdict, shown
 
-from dphist_pipeline.evaluation.asking import parse_workloads
-from dphist_pipeline.evaluation.comparing import Score, summed_up
-from dphist_pipeline.evaluation.stand_ins import stand_in
+from dphist_pipeline.evaluation.measuring import Score, summed_up
+from dphist_pipeline.evaluation.synthetic_sets import synthetic_counts
+from dphist_pipeline.evaluation.workloads import parse_workloads
 
 EPSILONS = ("1", "0.693147", "0.1", "0.01")
 SETS = ("waitakere", "social_network")
@@ -36,7 +36,7 @@ def study(quick: bool) -> Section:
     found = {
         name: scores(name, counts, CONTESTANTS, EPSILONS, repeat, parse_workloads([LENGTHS], counts.shape))
         for name in SETS
-        for counts in (stand_in(name),)
+        for counts in (synthetic_counts(name),)
     }
     small, boards = Board(example["example"]), {name: Board(part) for name, part in found.items()}
     forms = ("dphr, printed", "dphr")

@@ -11,7 +11,7 @@ from collecting import STAND_IN, City, Way, bits, cities, collect, on_edges
 from measuring import Board, smaller
 from report import Claim, Section, Verdict, shown
 
-from dphist_pipeline.evaluation.comparing import Score
+from dphist_pipeline.evaluation.measuring import Score
 from dphist_pipeline.local.question import Question
 
 EPSILONS = ("3", "6", "9", "12", "15", "18")

@@ -16,8 +16,8 @@ from dphist_pipeline import sanitize
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.evaluation.asking import Workload
-from dphist_pipeline.evaluation.comparing import Score, measure, summed_up
+from dphist_pipeline.evaluation.measuring import Score, measure, summed_up
+from dphist_pipeline.evaluation.workloads import Workload
 
 Contestant = Callable[[np.ndarray, Fraction, np.random.Generator], Estimate]
 SEED = 1099

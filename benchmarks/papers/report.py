@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from dphist_pipeline.evaluation.comparing import Score
+from dphist_pipeline.evaluation.measuring import Score
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from measuring import Board, as_printed, private, scores, smaller
 from public_data import real_waitakere
 from report import Claim, Section, Verdict, shown
 
-from dphist_pipeline.evaluation.asking import parse_workloads
-from dphist_pipeline.evaluation.stand_ins import SETS, stand_in
+from dphist_pipeline.evaluation.synthetic_sets import SETS, synthetic_counts
+from dphist_pipeline.evaluation.workloads import parse_workloads
 
 EPSILONS = ("1", "0.1", "0.01")
 # Table 2: KL divergence of AHP and of SReB_GCA at each epsilon.
@@ -33,7 +33,7 @@ Readings = tuple[str, ...]
 
 def study(quick: bool) -> Section:
     """Measures all sets."""
-    repeat, data = (3 if quick else 20), {name: stand_in(name) for name in SETS}
+    repeat, data = (3 if quick else 20), {name: synthetic_counts(name) for name in SETS}
     if (real := real_waitakere()) is not None:
         data["real meshblocks"] = real
     found = {

@@ -82,7 +82,7 @@ def compare(
     quiet = json_file == "-"
     sides = _sides(shape)
     _check_places(json_file, plots)
-    from dphist_pipeline.evaluation.study import prepare
+    from dphist_pipeline.evaluation.comparison import prepare
 
     epsilons = [parse_epsilon(text) for text in epsilon or ["1", "0.1", "0.01"]]
     study = prepare(data, epsilons, mechanism or [], workload or [], repeat, sensitivity, sides)

@@ -57,7 +57,7 @@ def forecast(
     checked = load_spec(spec, store)
     if target_error is not None and not 0 < target_error < float("inf"):
         raise typer.BadParameter("--target-error takes a number of records above 0")
-    from dphist_pipeline.planning.study import prepare
+    from dphist_pipeline.planning.forecast import prepare
 
     epsilons = [parse_epsilon(text) for text in epsilon or []]
     study = prepare(checked, epsilons, mechanism or [], stand_in, target_error, records, repeat, store)

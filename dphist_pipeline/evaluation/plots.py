@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.evaluation.comparing import Score
+from dphist_pipeline.evaluation.measuring import Score
 
 if TYPE_CHECKING:
     import altair as alt

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.evaluation.stand_ins import stand_in
+from dphist_pipeline.evaluation.synthetic_sets import synthetic_counts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +45,7 @@ def read_counts(source: str, shape: tuple[int, ...] | None = None) -> Numbers:
         CountsRefused: for anything else.
     """
     if source.startswith(SYNTHETIC):
-        counts = stand_in(source.removeprefix(SYNTHETIC))
+        counts = synthetic_counts(source.removeprefix(SYNTHETIC))
         if shape not in (None, counts.shape):
             raise CountsRefused(source, f"has {counts.size} cells on one axis: leave --shape out")
         return counts

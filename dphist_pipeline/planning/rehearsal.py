@@ -17,7 +17,7 @@ from dphist_pipeline.domain import CalendarAxis, CategoricalAxis, day_of
 from dphist_pipeline.ledger.ledger import Account
 from dphist_pipeline.ledger.signing import KEY, Operator
 from dphist_pipeline.ledger.witness_file import WITNESS
-from dphist_pipeline.planning.invented import NotRehearsed, invent, write_records
+from dphist_pipeline.planning.invented_records import NotRehearsed, invent, write_records
 from dphist_pipeline.releasing import pipeline
 from dphist_pipeline.releasing.plans import reading_of
 from dphist_pipeline.releasing.releases import Release

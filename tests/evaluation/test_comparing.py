@@ -12,11 +12,11 @@ from dphist_pipeline import mechanisms
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.evaluation import comparing, study, tables
-from dphist_pipeline.evaluation.asking import parse_workloads
-from dphist_pipeline.evaluation.comparing import Score, compare, measure, summed_up
+from dphist_pipeline.evaluation import comparison, measuring, score_tables
+from dphist_pipeline.evaluation.comparison import NobodyServes, prepare
 from dphist_pipeline.evaluation.contenders import BadContender, all_contenders, parse_contender
-from dphist_pipeline.evaluation.study import NobodyServes, prepare
+from dphist_pipeline.evaluation.measuring import Score, compare, measure, summed_up
+from dphist_pipeline.evaluation.workloads import parse_workloads
 
 ONE = Fraction(1)
 COUNTS = np.arange(60).reshape(6, 10)
@@ -56,8 +56,8 @@ def test_without_names_all_that_serve_take_part_and_the_others_say_why():
     assert "serves one axis" in refused["noise_first"]
 
 
-def test_where_nobody_serves_the_study_is_refused(line, monkeypatch):
-    monkeypatch.setattr(study, "all_contenders", lambda *asked: ([], {"one": "it rests"}))
+def test_a_comparison_without_a_serving_mechanism_is_refused(line, monkeypatch):
+    monkeypatch.setattr(comparison, "all_contenders", lambda *asked: ([], {"one": "it rests"}))
     with pytest.raises(NobodyServes, match="it rests"):
         prepare(line, [ONE])
 
@@ -78,7 +78,7 @@ def test_every_contender_is_scored_at_every_epsilon(line):
 
 
 def test_settings_reach_the_mechanism():
-    made = comparing.released(COUNTS, parse_contender("dpcube:max_depth=1,threshold=0"), Fraction(50))
+    made = measuring.released(COUNTS, parse_contender("dpcube:max_depth=1,threshold=0"), Fraction(50))
     assert made.groups is not None and made.groups.max() == 1
 
 
@@ -122,7 +122,7 @@ def test_compilation_is_not_timed(monkeypatch):
         shapes.append(exact.shape)
         return Estimate(Domain.from_shape(exact.shape), exact.astype(float), (("counts", ONE),))
 
-    monkeypatch.setattr(comparing, "released", released)
+    monkeypatch.setattr(measuring, "released", released)
     compare(COUNTS, [parse_contender("geometric")], [ONE], 2, [])
     assert shapes == [(4, 4), (6, 10), (6, 10)]
 
@@ -142,17 +142,20 @@ def scored(mechanism: str, mean: float, error: float | None = 0.1, measure: str 
 
 
 def test_the_best_of_a_column_has_the_star():
-    scores = [scored(name, mean, measure=kind) for kind in tables.CELLS for name, mean in (("a", 2), ("b", 0.5))]
-    ((title, head, rows),) = tables.tables(scores, [])
-    assert title == "epsilon 1: all cells" and [name.strip() for name in head] == ["mechanism", *tables.CELLS.values()]
+    scores = [scored(name, mean, measure=kind) for kind in score_tables.CELLS for name, mean in (("a", 2), ("b", 0.5))]
+    ((title, head, rows),) = score_tables.tables(scores, [])
+    assert title == "epsilon 1: all cells" and [name.strip() for name in head] == [
+        "mechanism",
+        *score_tables.CELLS.values(),
+    ]
     assert [name.strip() for name in rows[0]] == ["a", "2±5%", "2", "2±5%", "2±5%", "2,000±5%"]
     assert [name.strip() for name in rows[1]] == ["b", "*0.5±20%", "*0.5", "*0.5±20%", "*0.5±20%", "*500±20%"]
 
 
 def test_a_long_name_has_a_line_for_each_setting():
     long = "dpcube:threshold=5,max_depth=3"
-    scores = [scored(name, 1, measure=kind) for kind in tables.CELLS for name in ("dpcube:max_depth=3", long)]
-    ((_, _, rows),) = tables.tables(scores, [])
+    scores = [scored(name, 1, measure=kind) for kind in score_tables.CELLS for name in ("dpcube:max_depth=3", long)]
+    ((_, _, rows),) = score_tables.tables(scores, [])
     assert [row[0] for row in rows] == ["dpcube:max_depth=3", "dpcube:\n  threshold=5,\n  max_depth=3"]
 
 
@@ -169,10 +172,10 @@ def test_a_long_name_has_a_line_for_each_setting():
     ],
 )
 def test_numbers_have_three_digits(mean, error, shown):
-    scores = [scored("a", mean, error, measure=kind) for kind in tables.CELLS]
-    assert tables.tables(scores, [])[0][2][0][1].strip() == shown
+    scores = [scored("a", mean, error, measure=kind) for kind in score_tables.CELLS]
+    assert score_tables.tables(scores, [])[0][2][0][1].strip() == shown
 
 
 def test_epsilon_is_shown_as_people_write_it():
-    written = [tables.written_epsilon(Fraction(text)) for text in ("1", "0.01", "1/3", "0.0000010")]
+    written = [score_tables.written_epsilon(Fraction(text)) for text in ("1", "0.01", "1/3", "0.0000010")]
     assert written == ["1", "0.01", "1/3", "1e-06"]

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from dphist_pipeline.evaluation import plots
-from dphist_pipeline.evaluation.comparing import Score
+from dphist_pipeline.evaluation.measuring import Score
 from dphist_pipeline.evaluation.plots import PlotsNeedLibraries, draw
 
 PNG = b"\x89PNG\r\n\x1a\n"

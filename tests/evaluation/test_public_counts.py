@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dphist_pipeline.evaluation.public_counts import CountsRefused, read_counts
-from dphist_pipeline.evaluation.stand_ins import stand_in
+from dphist_pipeline.evaluation.synthetic_sets import synthetic_counts
 
 
 def parquet(folder: Path, columns: dict[str, object]) -> str:
@@ -41,8 +41,8 @@ def test_a_folder_that_looks_like_a_column_adds_none(tmp_path):
 
 
 def test_synthetic_counts_have_names():
-    assert np.array_equal(read_counts("synthetic:waitakere"), stand_in("waitakere"))
-    assert np.array_equal(read_counts("synthetic:waitakere", (7725,)), stand_in("waitakere"))
+    assert np.array_equal(read_counts("synthetic:waitakere"), synthetic_counts("waitakere"))
+    assert np.array_equal(read_counts("synthetic:waitakere", (7725,)), synthetic_counts("waitakere"))
     with pytest.raises(CountsRefused, match="leave --shape out"):
         read_counts("synthetic:waitakere", (7726,))
 

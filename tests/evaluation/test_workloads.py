@@ -7,8 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dphist_pipeline.evaluation.asking import WorkloadRefused, parse_workloads
-from dphist_pipeline.evaluation.workloads import all_ranges, random_boxes
+from dphist_pipeline.evaluation.workloads import WorkloadRefused, all_ranges, parse_workloads, random_boxes
 
 
 @pytest.mark.parametrize("shape", [(1,), (7,), (4, 5), (3, 1, 4), (2, 3, 2, 2, 3)])

@@ -25,13 +25,12 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NoisyCells
-from dphist_pipeline.evaluation.comparing import released
 from dphist_pipeline.evaluation.contenders import Contender
-from dphist_pipeline.planning.forecast import CELL, Forecaster, has_law
-from dphist_pipeline.planning.inverting import epsilon_at, needed, smallest, step_of
-from dphist_pipeline.planning.questions import questions
+from dphist_pipeline.evaluation.measuring import released
+from dphist_pipeline.planning.expected_errors import CELL, Forecaster, has_law, questions
+from dphist_pipeline.planning.forecast import short
+from dphist_pipeline.planning.least_epsilon import epsilon_at, least_epsilon, smallest, step_of
 from dphist_pipeline.planning.stand_ins import declared_shapes, read_stand_in
-from dphist_pipeline.planning.study import short
 from dphist_pipeline.spec.loading import load_spec
 
 QUICK = ["--mechanism", "geometric", "--epsilon", "1"]
@@ -210,7 +209,9 @@ def test_what_cannot_be_forecast_is_refused_in_one_message(office: Office, words
 @pytest.mark.parametrize("sensitivity", [1, 3])
 @pytest.mark.parametrize("target", [0.4, 3.0, 170.0])
 def test_the_least_epsilon_for_plain_noise_is_the_least_of_two_digits(sensitivity: int, target: float) -> None:
-    (found,) = needed(forecaster((50,), sensitivity), Contender("geometric", "geometric"), target).epsilons.values()
+    (found,) = least_epsilon(
+        forecaster((50,), sensitivity), Contender("geometric", "geometric"), target
+    ).epsilons.values()
     assert found is not None
     below = epsilon_at(step_of(found) - 1)
     errors = [math.sqrt(noise_law.variance(sensitivity / epsilon)) for epsilon in (found, below)]
@@ -219,12 +220,12 @@ def test_the_least_epsilon_for_plain_noise_is_the_least_of_two_digits(sensitivit
 
 def test_the_least_epsilon_of_a_simulation_is_about_that_of_the_law() -> None:
     many, plain = forecaster((60, 50), repeat=3), Contender("geometric", "geometric")
-    (exact,) = needed(many, plain, 5.0).epsilons.values()
+    (exact,) = least_epsilon(many, plain, 5.0).epsilons.values()
     assert exact is not None
     for name in many.counts:
         found = smallest(partial(many.cell_error, plain, name), 5.0, step_of(exact) + 60, exactly=False)
         assert found is not None and 0.85 < float(found / exact) < 1.25
-    assert set(needed(many, Contender("dpcube", "dpcube"), 5.0).epsilons) == {"flat", "skewed", "sparse"}
+    assert set(least_epsilon(many, Contender("dpcube", "dpcube"), 5.0).epsilons) == {"flat", "skewed", "sparse"}
 
 
 @pytest.mark.parametrize("first", [-540, -90, 0, 130])

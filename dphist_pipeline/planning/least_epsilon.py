@@ -11,7 +11,7 @@ from typing import Any
 
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, SMALLEST_EPSILON
 from dphist_pipeline.evaluation.contenders import Contender
-from dphist_pipeline.planning.forecast import ANY, Forecaster
+from dphist_pipeline.planning.expected_errors import ANY, Forecaster
 
 STEPS_OF_TEN = 90
 LEAST, MOST = -6 * STEPS_OF_TEN, STEPS_OF_TEN + 40  # the steps of the smallest and of the largest epsilon
@@ -20,7 +20,7 @@ CLOSE = Fraction(11, 10)
 
 
 @dataclass(frozen=True)
-class Needed:
+class LeastEpsilon:
     """What a target costs with one mechanism.
 
     Attributes:
@@ -40,9 +40,9 @@ class Needed:
         return {"mechanism": self.mechanism, "basis": "law" if self.by_law else "simulated", "epsilon": found}
 
 
-def needed(
+def least_epsilon(
     forecaster: Forecaster, contender: Contender, target: float, progress: Callable[[str], None] = lambda step: None
-) -> Needed:
+) -> LeastEpsilon:
     """The smallest epsilons at which the root mean squared error of a cell is at most the target.
 
     By law to two digits; where errors are simulated, to within a tenth, which their luck allows.
@@ -53,7 +53,7 @@ def needed(
     found = {}
     for name in [ANY] if by_law else forecaster.counts:
         found[name] = smallest(partial(forecaster.cell_error, contender, name), target, first, exactly=by_law)
-    return Needed(contender.written, by_law, found)
+    return LeastEpsilon(contender.written, by_law, found)
 
 
 def plain_epsilon(sensitivity: int, target: float) -> Fraction:

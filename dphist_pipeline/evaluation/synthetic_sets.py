@@ -20,7 +20,7 @@ SEED = 293
 
 
 @dataclass(frozen=True)
-class StandIn:
+class PrintedFigures:
     """What a paper prints of a set, and a law that comes near it.
 
     Attributes:
@@ -43,15 +43,15 @@ class StandIn:
 SETS = {
     # Means 24.13, 10.25, 0.39 and 59.49. 186,411 people are what the census of 2006 counted in Waitakere; the paper's
     # text says 186,471, which its mean does not.
-    "waitakere": StandIn(7_725, 186_411, 4764.57, 0, 467, 3.85314, 6.27061),
+    "waitakere": PrintedFigures(7_725, 186_411, 4764.57, 0, 467, 3.85314, 6.27061),
     # Queries in intervals of 90 minutes: neighbours are alike over about two days.
-    "search_log": StandIn(32_768, 335_872, 577.31, 0, 496, 5.13188, 2.04627, alike=32),
-    "net_trace": StandIn(65_536, 25_559, 91.01, 0, 1_423, 3.0588e-4, 6.39747),
-    "social_network": StandIn(11_342, 674_736, 2995.0, 1, 1_678, 61.3548, 0.894067),
+    "search_log": PrintedFigures(32_768, 335_872, 577.31, 0, 496, 5.13188, 2.04627, alike=32),
+    "net_trace": PrintedFigures(65_536, 25_559, 91.01, 0, 1_423, 3.0588e-4, 6.39747),
+    "social_network": PrintedFigures(11_342, 674_736, 2995.0, 1, 1_678, 61.3548, 0.894067),
 }
 
 
-class UnknownStandIn(DphistError):
+class UnknownSyntheticSet(DphistError):
     """No synthetic set has this name."""
 
     def __init__(self, name: str) -> None:
@@ -59,10 +59,10 @@ class UnknownStandIn(DphistError):
         super().__init__(f"there is no synthetic data set {name[:60]!r}. {did_you_mean(name, SETS)}")
 
 
-def stand_in(name: str) -> Numbers:
+def synthetic_counts(name: str) -> Numbers:
     """The counts of a synthetic set, int64, shape (cells,); the same ones every time."""
     if name not in SETS:
-        raise UnknownStandIn(name)
+        raise UnknownSyntheticSet(name)
     wanted = SETS[name]
     values = _skewed_values(wanted)
     body = values[1:-1]  # sorted; the extremes stay
@@ -72,7 +72,7 @@ def stand_in(name: str) -> Numbers:
     return values[_order(wanted)]
 
 
-def _skewed_values(wanted: StandIn) -> Numbers:
+def _skewed_values(wanted: PrintedFigures) -> Numbers:
     """Sorted whole numbers of about the wanted mean and sum of squares, with exactly the wanted extremes."""
     places = (np.arange(wanted.cells) + 0.5) / wanted.cells
     reach = wanted.largest - wanted.smallest + 1
@@ -84,7 +84,7 @@ def _skewed_values(wanted: StandIn) -> Numbers:
     return values
 
 
-def _add_records(body: Numbers, missing: int, wanted: StandIn) -> None:
+def _add_records(body: Numbers, missing: int, wanted: PrintedFigures) -> None:
     """Adds (or takes away) single records, spread evenly over the sorted values that have room; in place."""
     step = 1 if missing > 0 else -1
     while missing:
@@ -95,7 +95,7 @@ def _add_records(body: Numbers, missing: int, wanted: StandIn) -> None:
     body.sort()
 
 
-def _spread(body: Numbers, missing: int, wanted: StandIn) -> None:
+def _spread(body: Numbers, missing: int, wanted: PrintedFigures) -> None:
     """Moves single records between values until the sum of squares has grown by `missing`, to within 1; in place.
 
     Giving a record to a value that is `apart` above the giver's adds 2·apart + 2; taking it back takes 2·apart - 2.
@@ -115,7 +115,7 @@ def _spread(body: Numbers, missing: int, wanted: StandIn) -> None:
         body.sort()
 
 
-def _order(wanted: StandIn) -> Numbers:
+def _order(wanted: PrintedFigures) -> Numbers:
     """Which sorted value each cell gets: by the ranks of random numbers, averaged over neighbours that are alike."""
     draws = np.random.Generator(np.random.PCG64(SEED)).random(wanted.cells + wanted.alike - 1)
     level = np.convolve(draws, np.ones(wanted.alike), mode="valid")

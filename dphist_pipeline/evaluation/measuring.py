@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.evaluation import metrics
-from dphist_pipeline.evaluation.asking import Workload
 from dphist_pipeline.evaluation.contenders import Contender
+from dphist_pipeline.evaluation.workloads import Workload
 from dphist_pipeline.releasing.pipeline import sanitize
 
 Wholes = NDArray[np.integer[Any]]

@@ -20,7 +20,7 @@ MOST_IN_A_YEAR = {"week": 53, "month": 12, "quarter": 4, "year": 1}
 
 
 @dataclass(frozen=True)
-class Lasting:
+class AccountRunway:
     """How long an account lasts if nothing else is charged to it.
 
     Attributes:
@@ -46,7 +46,7 @@ class Lasting:
         return dict(vars(self))
 
 
-def lasting(spec: ReleaseSpec, store: Path | None, now: datetime | None = None) -> Lasting:
+def account_runway(spec: ReleaseSpec, store: Path | None, now: datetime | None = None) -> AccountRunway:
     """What the account of a spec still pays for; reads the ledger, and charges nothing.
 
     Args:
@@ -65,33 +65,33 @@ def lasting(spec: ReleaseSpec, store: Path | None, now: datetime | None = None) 
         return _unknown(
             spec, f"not usable: it protects {protected[0]} ({protected[1]}), so a release by this spec would be refused"
         )
-    return _lasting(spec, statement, now or datetime.now(UTC))
+    return _runway(spec, statement, now or datetime.now(UTC))
 
 
-def _unknown(spec: ReleaseSpec, says: str) -> Lasting:
-    return Lasting(spec.account, False, None, None, None, None, says)
+def _unknown(spec: ReleaseSpec, says: str) -> AccountRunway:
+    return AccountRunway(spec.account, False, None, None, None, None, says)
 
 
-def _lasting(spec: ReleaseSpec, statement: Statement, now: datetime) -> Lasting:
+def _runway(spec: ReleaseSpec, statement: Statement, now: datetime) -> AccountRunway:
     yearly = statement.account.renews is not None
     left = f"{as_text(statement.left)} of {as_text(statement.total)} left{' this year' if yearly else ''}"
     others = _others(spec, statement)
     if spec.period == "none":
         once = int(statement.left / spec.epsilon)
         says = f"{left}: {_many(once)} of the whole table, each at the full price{others}"
-        return Lasting(spec.account, True, left, once, None, None, says)
+        return AccountRunway(spec.account, True, left, once, None, None, says)
     paid, used_up = _paid_periods(spec, statement, now)
     if used_up is None:
         most = MOST_IN_A_YEAR[spec.period]
         takes = f"{most} releases a year take at most {as_text(most * spec.epsilon)} of {as_text(statement.total)}"
         says = f"{left}: lasts for good, {takes}{others}" if yearly else f"{left}: lasts for centuries{others}"
-        return Lasting(spec.account, True, left, None, None, None, says)
+        return AccountRunway(spec.account, True, left, None, None, None, says)
     again = f"; then used up until 1 January {used_up + 1}" if yearly else ""
     if not paid:
-        return Lasting(spec.account, True, left, 0, None, None, f"{left}: not enough for one release{again}")
+        return AccountRunway(spec.account, True, left, 0, None, None, f"{left}: not enough for one release{again}")
     last, until = paid[-1].key, _ready(spec, paid[-1]).isoformat()
     says = f"{left}: {_many(len(paid))}, the last of the {spec.period} {last}, due on {until}{again}{others}"
-    return Lasting(spec.account, True, left, len(paid), last, until, says)
+    return AccountRunway(spec.account, True, left, len(paid), last, until, says)
 
 
 def _many(releases: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dphist_pipeline.evaluation.stand_ins import SETS, UnknownStandIn, stand_in
+from dphist_pipeline.evaluation.synthetic_sets import SETS, UnknownSyntheticSet, synthetic_counts
 
 # Set: cells, mean, variance, smallest, largest; and the decimals that are printed of the variance.
 PRINTED = {
@@ -23,7 +23,7 @@ def test_every_set_of_the_table_has_a_stand_in():
 @pytest.mark.parametrize("name", PRINTED)
 def test_size_mean_variance_and_range_are_the_printed_ones(name):
     cells, mean, variance, smallest, largest, decimals = PRINTED[name]
-    counts = stand_in(name)
+    counts = synthetic_counts(name)
     assert (counts.shape, counts.dtype) == ((cells,), np.int64)
     assert round(float(counts.mean()), 2) == mean
     assert round(float(counts.var()), decimals) == variance
@@ -32,7 +32,7 @@ def test_size_mean_variance_and_range_are_the_printed_ones(name):
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_the_sum_of_squares_is_as_near_as_whole_numbers_allow(name):
-    wanted, counts = SETS[name], stand_in(name)
+    wanted, counts = SETS[name], synthetic_counts(name)
     squares = wanted.cells * wanted.variance + wanted.total**2 / wanted.cells
     # A number and its square are both odd or both even, so sums of squares of one total lie 2 apart.
     assert counts.sum() == wanted.total and abs((counts**2).sum() - squares) <= 2
@@ -40,21 +40,23 @@ def test_the_sum_of_squares_is_as_near_as_whole_numbers_allow(name):
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_is_the_same_every_time_and_nobody_can_change_it(name):
-    first = stand_in(name)
+    first = synthetic_counts(name)
     first[0] += 5
-    assert np.array_equal(stand_in(name), stand_in(name)) and not np.array_equal(first, stand_in(name))
+    assert np.array_equal(synthetic_counts(name), synthetic_counts(name)) and not np.array_equal(
+        first, synthetic_counts(name)
+    )
 
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_small_bins_prevail(name):
-    counts = stand_in(name)
+    counts = synthetic_counts(name)
     assert np.median(counts) < counts.mean() and (counts < counts.mean()).mean() > 0.6
     assert np.sort(counts)[-counts.size // 10 :].sum() > 0.3 * counts.sum()
 
 
 def test_neighbours_are_alike_in_time_and_nowhere_else():
     def likeness(name):
-        counts = stand_in(name).astype(float)
+        counts = synthetic_counts(name).astype(float)
         return np.corrcoef(counts[:-1], counts[1:])[0, 1]
 
     assert likeness("search_log") > 0.5
@@ -62,5 +64,5 @@ def test_neighbours_are_alike_in_time_and_nowhere_else():
 
 
 def test_an_unknown_set_is_refused_with_the_nearest_name():
-    with pytest.raises(UnknownStandIn, match="Did you mean 'waitakere'"):
-        stand_in("waitakeri")
+    with pytest.raises(UnknownSyntheticSet, match="Did you mean 'waitakere'"):
+        synthetic_counts("waitakeri")

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.evaluation.asking import Workload, parse_workloads
-from dphist_pipeline.evaluation.comparing import Score, compare
 from dphist_pipeline.evaluation.contenders import Contender, all_contenders, parse_contender
+from dphist_pipeline.evaluation.measuring import Score, compare
 from dphist_pipeline.evaluation.plots import draw
 from dphist_pipeline.evaluation.public_counts import read_counts
-from dphist_pipeline.evaluation.tables import Table, cells_of, tables
+from dphist_pipeline.evaluation.score_tables import Table, cells_of, tables
+from dphist_pipeline.evaluation.workloads import Workload, parse_workloads
 
 NOTE = "compared with exact counts: for public or synthetic data only; nothing was charged"
 WIDTH = 80

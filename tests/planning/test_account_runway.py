@@ -10,7 +10,7 @@ import pytest
 from office import Office
 
 from dphist_pipeline.ledger.ledger import Account, Charge, Statement
-from dphist_pipeline.planning.lasting import Lasting, _lasting, lasting
+from dphist_pipeline.planning.account_runway import AccountRunway, _runway, account_runway
 from dphist_pipeline.spec.loading import load_spec
 from dphist_pipeline.spec.model import ReleaseSpec
 
@@ -27,11 +27,11 @@ def charge(period: str, release: str = "wards", revision: int = 1) -> Charge:
     return Charge(1, "h", "health", release, period, revision, Fraction(1, 2), "d", "", "2026-03-01T00:00:00Z")
 
 
-def told(spec: ReleaseSpec, total: str, *charges: Charge, yearly: bool = False) -> Lasting:
+def told(spec: ReleaseSpec, total: str, *charges: Charge, yearly: bool = False) -> AccountRunway:
     renews = "yearly" if yearly else None
     account = Account("health", "patient", "add_remove", Fraction(total), renews, "s")  # type: ignore[arg-type]
     spent = sum((one.epsilon for one in charges), Fraction(0))
-    return _lasting(spec, Statement(account, 2026, account.total, spent, spent, account.total - spent, [*charges]), NOW)
+    return _runway(spec, Statement(account, 2026, account.total, spent, spent, account.total - spent, [*charges]), NOW)
 
 
 def test_weeks_are_paid_one_after_the_other_from_the_latest_finished_one(office: Office) -> None:
@@ -128,4 +128,4 @@ def test_an_account_that_is_not_open_comes_with_the_command_for_this_spec(office
     office.opened()
     spec = spec_of(office, account="helth", privacy_unit="Patient No", neighbours="substitute")
     terms = "dphist ledger open helth --privacy-unit 'Patient No' --neighbours substitute --total EPSILON"
-    assert "Did you mean 'health'?" in lasting(spec, None).says and terms in lasting(spec, None).says
+    assert "Did you mean 'health'?" in account_runway(spec, None).says and terms in account_runway(spec, None).says

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from dphist_pipeline.evaluation.asking import Workload
-from dphist_pipeline.evaluation.comparing import Score
+from dphist_pipeline.evaluation.measuring import Score
+from dphist_pipeline.evaluation.workloads import Workload
 
 CELLS = {"mse": "MSE", "sse": "SSE", "mre": "MRE", "kl": "KL", "seconds": "ms"}
 ERRORS = {"mse": "MSE", "mae": "mean |error|", "mre": "MRE"}

@@ -331,8 +331,14 @@ def test_any_bytes_of_csv_are_read_line_by_line(content: bytes, tmp_path_factory
 
 @settings(deadline=None, max_examples=60)
 @given(content=st.lists(pieces, max_size=40).map(b"".join), quote=st.sampled_from(['"', "'"]))
-def test_no_bytes_of_quoted_csv_fail(content: bytes, quote: str, tmp_path_factory: pytest.TempPathFactory):
-    rows(csv(tmp_path_factory.getbasetemp() / "quoted.csv", HEADER + content), quote=quote)
+def test_any_bytes_of_quoted_csv_give_rows_of_texts_that_stand_in_them(
+    content: bytes, quote: str, tmp_path_factory: pytest.TempPathFactory
+):
+    found = rows(csv(tmp_path_factory.getbasetemp() / "quoted.csv", HEADER + content), quote=quote)
+    bare = content.replace(quote.encode(), b"")
+    for row in found:
+        assert len(row) == 2
+        assert all(value is None or value.replace(quote, "").encode() in bare for value in row), row
 
 
 def test_a_release_reaches_no_other_files(tmp_path: Path):

@@ -40,6 +40,7 @@ from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.sql_files import identifier, literal
 
 NAME = "catalog.duckdb"
+OLDEST_DUCKDB = "v1.4.0"  # that can read the file
 
 
 def build_catalogue(public: Path, scratch: Path) -> Path:
@@ -53,7 +54,9 @@ def build_catalogue(public: Path, scratch: Path) -> Path:
         PublishedFilesDamaged: a published file is missing or altered.
     """
     draft, catalogue = scratch / NAME, public / NAME
-    with duckdb.connect(str(draft)) as connection:
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH {literal(str(draft))} AS catalogue (STORAGE_VERSION '{OLDEST_DUCKDB}')")
+        connection.execute("USE catalogue")
         fill(connection, published(public))
     draft.chmod(0o644)
     # Left by somebody who opened the old catalogue to write, and was killed: with it, DuckDB would refuse the new one.

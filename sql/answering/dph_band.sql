@@ -69,7 +69,7 @@ answered AS (
         inside.period, inside.cell_number, r.cells,
         coalesce(r.half_width, own.half_width) AS half_width,
         coalesce(r.variance, own.variance) AS variance,
-        if(r.linear_variance IS NULL AND own.variance IS NULL, 'unbiased', 'linear') AS basis
+        CASE WHEN r.linear_variance IS NULL AND own.variance IS NULL THEN 'unbiased' ELSE 'linear' END AS basis
     FROM inside
     JOIN reaching AS r ON r.period = inside.period
     LEFT JOIN report_reaching AS own ON own.period = inside.period AND own.cell_number = inside.cell_number

@@ -39,7 +39,7 @@ together AS (
     WHERE one.period = asked.periods[1] AND two.period = asked.periods[2]
 ),
 barred AS (
-    SELECT summed.*, if(summed.is_one_law, {reach}, summed.half_width_apart) AS half_width
+    SELECT summed.*, CASE WHEN summed.is_one_law THEN {reach} ELSE summed.half_width_apart END AS half_width
     FROM together AS summed
 ),
 first_problems AS (

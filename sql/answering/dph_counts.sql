@@ -27,7 +27,7 @@ ranked AS (
 lowered AS (
     SELECT
         r.period,
-        max_by(if(r.over > 0, (r.over + r.number - 1) // r.number, r.over // r.number), r.number) AS by
+        max_by(CASE WHEN r.over > 0 THEN (r.over + r.number - 1) // r.number ELSE r.over // r.number END, r.number) AS by
     FROM ranked AS r
     WHERE r.part * r.number > r.over
     GROUP BY r.period
@@ -40,11 +40,12 @@ kept AS (
 counted AS (
     SELECT
         k.period, k.cell_number,
-        k.part // 1024 + if(
-            row_number() OVER (PARTITION BY k.period ORDER BY k.part % 1024 DESC, k.part = 0, k.cell_number)
-                <= k.total - sum(k.part // 1024) OVER (PARTITION BY k.period),
-            1, 0
-        ) AS count
+        k.part // 1024 + CASE
+            WHEN row_number() OVER (PARTITION BY k.period ORDER BY k.part % 1024 DESC, k.part = 0, k.cell_number)
+                <= k.total - sum(k.part // 1024) OVER (PARTITION BY k.period)
+            THEN 1
+            ELSE 0
+        END AS count
     FROM kept AS k
 ),
 first_problems AS (FROM period_problems)

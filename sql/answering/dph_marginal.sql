@@ -93,7 +93,7 @@ report_variances AS (
     FROM (
         SELECT
             g.period, g._first, g._unbiased AS unbiased, c.* EXCLUDE (period),
-            if(g._cells = 1, bins.atoms, a.atoms) AS atoms
+            CASE WHEN g._cells = 1 THEN bins.atoms ELSE a.atoms END AS atoms
         FROM grouped AS g
         JOIN chosen AS c ON c.period = g.period
         JOIN bins ON bins.grid = c.grid AND bins.position = g._first AND bins.atoms IS NOT NULL

@@ -13,12 +13,12 @@ given AS (
 boxes AS (
     SELECT
         'box' AS source,
-        if(
-            json_type(given.box) <> 'OBJECT' OR list_contains(json_keys(given.box), given.axis)
-                OR NOT EXISTS (FROM bins WHERE bins.axis = given.axis AND bins.binned),
-            given.box,
-            json_merge_patch(given.box, json_object(given.axis, [NULL, NULL]))
-        ) AS box
+        CASE
+            WHEN json_type(given.box) <> 'OBJECT' OR list_contains(json_keys(given.box), given.axis)
+                OR NOT EXISTS (FROM bins WHERE bins.axis = given.axis AND bins.binned)
+            THEN given.box
+            ELSE json_merge_patch(given.box, json_object(given.axis, [NULL, NULL]))
+        END AS box
     FROM given
 ),
 named AS (SELECT 'box' AS name, 'box' AS source),
@@ -169,13 +169,12 @@ first_problems AS (
 SELECT
     barred.period,
     barred.revision,
-    if(
-        isfinite(barred.bin_lower) AND isfinite(barred.bin_upper),
-        barred.bin_lower + greatest(0, least(1, barred.within)) * (barred.bin_upper - barred.bin_lower),
-        NULL
-    ) AS estimate,
-    if(NOT barred.has_bars, NULL, barred.ci_lower) AS ci_lower,
-    if(NOT barred.has_bars, NULL, barred.ci_upper) AS ci_upper,
+    CASE
+        WHEN isfinite(barred.bin_lower) AND isfinite(barred.bin_upper)
+            THEN barred.bin_lower + greatest(0, least(1, barred.within)) * (barred.bin_upper - barred.bin_lower)
+    END AS estimate,
+    CASE WHEN barred.has_bars THEN barred.ci_lower END AS ci_lower,
+    CASE WHEN barred.has_bars THEN barred.ci_upper END AS ci_upper,
     CASE
         WHEN NOT barred.has_bars THEN 'noise_only'
         WHEN barred.linear_variance IS NULL THEN 'unbiased'
@@ -183,7 +182,7 @@ SELECT
     END AS basis,
     barred.cells,
     barred.lower_end || ' to ' || barred.upper_end AS bin,
-    if(NOT barred.has_bars, NULL, barred.low || ' to ' || barred.high) AS ci_bins,
+    CASE WHEN barred.has_bars THEN barred.low || ' to ' || barred.high END AS ci_bins,
     CASE
         WHEN barred.position IS NULL THEN '{no_whole}'
         WHEN NOT barred.has_bars THEN '{no_interval}'

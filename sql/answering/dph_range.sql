@@ -72,7 +72,7 @@ first_problems AS (
     FROM chosen
     WHERE NOT EXISTS (FROM ranges WHERE ranges.grid = chosen.grid AND ranges.binned)
     UNION ALL
-    SELECT 'axis ' || ranges.axis || ' takes two ends' || if(ranges.calendar, ', days as 2026-03-02', '')
+    SELECT 'axis ' || ranges.axis || ' takes two ends' || CASE WHEN ranges.calendar THEN ', days as 2026-03-02' ELSE '' END
         || ', low below high, null for an open end'
     FROM ranges
     WHERE ranges.binned AND NOT coalesce(ranges.low_end < ranges.high_end AND NOT isnan(ranges.high_end), false)
@@ -86,7 +86,7 @@ first_problems AS (
 SELECT
     barred.period,
     barred.revision,
-    if(barred.is_exact, 'exactly', barred.name) AS covers,
+    CASE WHEN barred.is_exact THEN 'exactly' ELSE barred.name END AS covers,
     barred.lower_end,
     barred.upper_end,
     {answer}

@@ -23,9 +23,9 @@ pairs AS (
         part.* EXCLUDE (name),
         part.linear_variance IS NULL OR part.step IS NOT NULL AS by_rest,
         whole.linear_variance AS whole_variance,
-        whole.cells - if(by_rest, part.cells, 0) AS other_cells,
+        whole.cells - CASE WHEN by_rest THEN part.cells ELSE 0 END AS other_cells,
         whole.atoms - part.atoms AS other_atoms,
-        whole.unbiased - if(by_rest, part.unbiased, 0) AS other_unbiased,
+        whole.unbiased - CASE WHEN by_rest THEN part.unbiased ELSE 0 END AS other_unbiased,
         whole.estimate AS whole_estimate
     FROM summed AS whole JOIN summed AS part ON part.period = whole.period
     WHERE whole.name = 'whole' AND part.name = 'part'
@@ -52,8 +52,8 @@ bounds AS (
 barred AS (
     SELECT
         b.period, b.revision, b.part_cells AS cells, b.has_bars,
-        if(b.whole_estimate > 0, greatest(0, least(1, b.estimate / b.whole_estimate)), NULL) AS sound,
-        if(b.whole_estimate > 0, b.estimate / b.whole_estimate, NULL) AS share,
+        CASE WHEN b.whole_estimate > 0 THEN greatest(0, least(1, b.estimate / b.whole_estimate)) END AS sound,
+        CASE WHEN b.whole_estimate > 0 THEN b.estimate / b.whole_estimate END AS share,
         CASE
             WHEN NOT b.has_bars THEN NULL
             WHEN b.part_lower <= 0 THEN 0
@@ -62,8 +62,9 @@ barred AS (
         END AS ci_lower,
         CASE
             WHEN NOT b.has_bars THEN NULL
-            WHEN b.by_rest THEN if(b.other_lower <= 0, 1, b.part_upper / (b.part_upper + b.other_lower))
-            ELSE if(b.other_lower <= b.part_upper, 1, b.part_upper / b.other_lower)
+            WHEN b.by_rest AND b.other_lower <= 0 OR NOT b.by_rest AND b.other_lower <= b.part_upper THEN 1
+            WHEN b.by_rest THEN b.part_upper / (b.part_upper + b.other_lower)
+            ELSE b.part_upper / b.other_lower
         END AS ci_upper,
         CASE
             WHEN b.linear_variance IS NULL

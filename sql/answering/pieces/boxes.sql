@@ -101,7 +101,8 @@ problems AS (
     FROM chosen, (SELECT boxes.source, unnest(json_keys(boxes.box)) AS axis FROM boxes) AS unknown
     WHERE NOT EXISTS (FROM axes WHERE axes.grid = chosen.grid AND axes.axis = unknown.axis)
     UNION ALL
-    SELECT 'axis ' || axes.axis || ' takes a range as [low, high]' || if(axes.calendar, ' of days as 2026-03-02', '')
+    SELECT 'axis ' || axes.axis || ' takes a range as [low, high]'
+        || CASE WHEN axes.calendar THEN ' of days as 2026-03-02' ELSE '' END
         || ', half-open, low below high, null for an open end'
     FROM axes
     WHERE axes.binned AND (
@@ -115,7 +116,7 @@ problems AS (
         ' and ',
         max_by(edges.written, edges.edge) FILTER (isfinite(edges.edge) AND edges.edge < ends.bound),
         min_by(edges.written, edges.edge) FILTER (isfinite(edges.edge) AND edges.edge > ends.bound)
-    ) || if(ends.bound > min(edges.edge) AND ends.bound < max(edges.edge), '; dph_range takes any end', '')
+    ) || CASE WHEN ends.bound > min(edges.edge) AND ends.bound < max(edges.edge) THEN '; dph_range takes any end' ELSE '' END
     FROM ends JOIN (
         SELECT
             bins.grid, bins.axis, unnest([bins.bin_lower, bins.bin_upper]) AS edge,

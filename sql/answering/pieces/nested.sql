@@ -48,7 +48,7 @@ nested AS (
     SELECT
         squares.name, levels.grid, levels.period, levels.revision, levels.level,
         any_value(levels.coefficient) AS coefficient,
-        product(if(apart.axis IS NULL, squares.squares, 1)) AS squares
+        product(CASE WHEN apart.axis IS NULL THEN squares.squares ELSE 1 END) AS squares
     FROM levels JOIN squares
         ON squares.grid = levels.grid AND squares.axis = levels.axis AND squares.width = levels.width
     LEFT JOIN apart ON apart.grid = levels.grid AND apart.axis = levels.axis

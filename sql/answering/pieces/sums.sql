@@ -16,7 +16,7 @@ summed AS (
             coalesce(atoms.atoms, 0) AS atoms,
             coalesce(inside.cells, 0) AS cells,
             coalesce(inside.estimate, 0) AS estimate,
-            coalesce(inside.unbiased, if(c.has_bars, 0, NULL)) AS unbiased
+            coalesce(inside.unbiased, CASE WHEN c.has_bars THEN 0 END) AS unbiased
         FROM conditions AS c
         LEFT JOIN (
             SELECT

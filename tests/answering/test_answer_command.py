@@ -101,7 +101,7 @@ def test_a_release_of_the_local_model_is_answered_too(store: Store) -> None:
     assert {row["basis"] for row in rows} == {"linear"}
 
 
-def test_an_answer_says_what_was_counted_and_in_the_local_model_how_many_reports_there_are(
+def test_an_answer_says_what_was_counted_and_how_many_reports_there_are(
     store: Store,
 ) -> None:
     central, local = answered(store, "cells").stdout, answered(store, "town_age").stdout

@@ -94,9 +94,7 @@ def test_it_holds_a_release_only_as_that_is_published_now(tmp_path: Path) -> Non
         assert not holds(tmp_path, folder)
 
 
-def test_a_replay_mends_a_catalogue_that_is_gone_or_garbage_and_leaves_a_good_one_alone(
-    project: Project, tmp_path: Path
-) -> None:
+def test_a_replay_mends_a_catalogue_that_is_gone_or_garbage_and_no_other(project: Project, tmp_path: Path) -> None:
     copy = project.copy(tmp_path / "copy")
     catalogue = copy.root / "public" / "catalog.duckdb"
     good = catalogue.stat().st_ino

@@ -91,7 +91,7 @@ def test_a_question_that_the_grid_cannot_answer_is_refused_both_ways(published, 
         asked(catalogue, box)
 
 
-def test_an_end_that_cuts_a_week_is_answered_in_python_and_names_the_nearest_days_in_sql(published):
+def test_an_end_within_a_week_is_answered_in_python_and_told_its_edges_in_sql(published):
     made, _, catalogue = published
     assert made.box(day=("2026-01-13", None)).note.startswith("ends cut bins of day")
     with pytest.raises(duckdb.Error, match="2026-01-13 is not an edge; the nearest are 2026-01-12 and 2026-01-19"):

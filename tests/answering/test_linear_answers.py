@@ -237,7 +237,7 @@ def test_the_grid_for_sql_is_what_python_takes(scale: Fraction) -> None:
         assert half_width_of_linear(scale, variance) == looked_up * math.sqrt(variance)
 
 
-def test_a_whole_draw_reaches_a_record_further_than_its_law_and_never_beyond_chebyshev() -> None:
+def test_a_whole_draw_reaches_a_record_further_and_never_beyond_chebyshev() -> None:
     for scale in (Fraction(4), Fraction(100)):
         assert half_width_of_linear(scale, noise_law.variance(scale)) == pytest.approx(half_width_of_sum(scale, 1) + 1)
     assert linear_reach(Fraction(1, 100), 1) == math.sqrt(20)

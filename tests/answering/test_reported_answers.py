@@ -175,7 +175,7 @@ def test_quantiles_are_the_same_in_sql_and_python(town: Town, axis: str, ends: A
     assert len(widths) > 1 or ends in ((0, 6), (75, 90), (None, 6), ("2026-01-05", "2026-01-12"))
 
 
-def test_a_row_of_a_marginal_is_the_answer_to_its_box_and_the_published_interval_of_its_cell(town: Town) -> None:
+def test_a_row_of_a_marginal_is_its_boxs_answer_with_its_cells_interval(town: Town) -> None:
     for period, release in town.releases["age"].items():
         published = release.table.to_dicts()
         for row, cell in zip(release.marginal(["age"]).to_dicts(), published, strict=True):
@@ -202,7 +202,7 @@ def test_an_interval_is_that_of_the_law_at_the_estimate(town: Town) -> None:
     assert reach > 1.959964 * math.sqrt(variance)
 
 
-def test_the_audit_holds_the_law_and_the_catalogue_has_it_beside_releases_of_an_office(town: Town) -> None:
+def test_audit_and_catalogue_hold_the_law_beside_releases_of_an_office(town: Town) -> None:
     made = town.made["age"]["2026-03-30"].unbiased
     assert isinstance(made, ReportedCells)
     audit = json.loads((town.releases["age"]["2026-03-30"].path / "audit.json").read_bytes())
@@ -266,7 +266,7 @@ def test_equal_edges_with_other_atoms_are_another_grid(tmp_path: Path) -> None:
     assert one.answer(age=(0, 18)).noise_error < two.answer(age=(0, 18)).noise_error
 
 
-def test_the_files_have_the_columns_of_every_release_and_nulls_where_there_is_no_draw(town: Town) -> None:
+def test_files_have_the_columns_of_every_release_and_null_without_a_draw(town: Town) -> None:
     folder = town.releases["age"]["2026-03-02"].path
     groups = pq.read_table(folder / "groups.parquet").to_pylist()
     assert groups == [{"group_id": 0, "cells": 7, "noise_scale": None, "noise_variance": None}]
@@ -291,7 +291,7 @@ def test_an_estimate_from_reports_has_one_axis_and_atoms_for_each_cell() -> None
         Estimate(domain, np.zeros(domain.shape), made.charges, square)
 
 
-def test_an_altered_law_is_found_out_and_audits_without_a_word_on_the_model_are_central(tmp_path: Path) -> None:
+def test_an_altered_law_is_found_and_an_audit_without_a_model_is_central(tmp_path: Path) -> None:
     local = reported.publish(tmp_path, reported.estimate([reported.AGE]), [reported.AGE])
     central = by_hand.publish(tmp_path, by_hand.estimate([by_hand.AGE]), [by_hand.AGE], "older")
     (tmp_path / "scratch").mkdir()

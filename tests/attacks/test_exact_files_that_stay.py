@@ -64,7 +64,7 @@ def test_a_killed_runs_cube_is_gone_once_its_period_is_finished_or_rejected(
     assert [path for path in leftovers(office) if not path.startswith("rejected/")] == []
 
 
-def test_cubes_of_other_revisions_of_a_period_are_gone_and_those_of_other_periods_stay(office: Office) -> None:
+def test_a_periods_older_cubes_are_gone_and_those_of_other_periods_stay(office: Office) -> None:
     attempt = Attempt(office.opened()).write()
     cubes = [planted(office, revision) for revision in (1, 2, 3)]
     other = Store.open(office.store).kept_run(Key("other_wards", "all", 1), "running") / "cube.npy"
@@ -77,7 +77,7 @@ def test_cubes_of_other_revisions_of_a_period_are_gone_and_those_of_other_period
     assert not any(cube.exists() for cube in cubes)
 
 
-def test_a_cube_that_was_written_after_its_period_was_published_is_gone_after_the_next_replay(office: Office) -> None:
+def test_a_cube_written_after_its_period_was_published_is_gone_after_a_replay(office: Office) -> None:
     attempt = Attempt(office.opened()).write()
     by_command(attempt)
     cube = planted(office, 1)

@@ -121,9 +121,7 @@ ATTACKING_SCORES = {
 
 
 @pytest.mark.parametrize("name", ATTACKING_SCORES)
-def test_a_score_from_outside_the_closed_set_is_refused_before_anything_is_loaded_or_spent(
-    spied: Spied, name: str
-) -> None:
+def test_a_score_from_outside_the_closed_set_is_refused_before_anything_is_spent(spied: Spied, name: str) -> None:
     budget = Budget(Fraction(1))
     with pytest.raises(DoorMisuse, match="must be an instance of a class in"):
         spied.behind_doors().choose(LINE, ATTACKING_SCORES[name], budget)  # type: ignore[arg-type]
@@ -183,7 +181,7 @@ def test_a_score_takes_no_parameter_that_has_methods_of_its_own(fields: tuple[An
         CutByDeviations(*fields)
 
 
-def test_a_parameter_that_is_forced_into_a_score_is_checked_again_before_anything_is_loaded(spied: Spied) -> None:
+def test_a_parameter_forced_into_a_score_is_checked_before_counts_are_loaded(spied: Spied) -> None:
     forced = CutByDeviations("median", 0, True)
     object.__setattr__(forced, "price", Number(3))
     empty = object.__new__(CutByDeviations)  # never checked

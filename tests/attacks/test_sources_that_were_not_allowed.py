@@ -244,7 +244,7 @@ def test_a_query_is_allowed_as_it_stood_and_not_as_it_stands(attempt: Attempt) -
 # A ledger of one's own
 
 
-def test_a_spec_beside_a_store_of_its_own_is_judged_by_the_ledger_of_the_working_folder(
+def test_a_spec_beside_its_own_store_is_judged_by_the_working_folders_ledger(
     attempt: Attempt, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     office = attempt.office

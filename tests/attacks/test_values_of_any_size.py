@@ -103,7 +103,7 @@ def test_thousands_of_the_longest_lines_fit_the_memory(tmp_path: Path, options: 
         assert sum(cube(file, **{"max_rows_per_unit": 10_000, **options})) == 5000
 
 
-def test_a_query_sees_null_in_a_text_of_more_than_a_mebibyte_and_passes_long_units_on(tmp_path: Path) -> None:
+def test_a_query_sees_null_for_a_text_above_a_mebibyte_and_keeps_long_units(tmp_path: Path) -> None:
     made = "coalesce(replace(TRY_CAST(ward AS VARCHAR), 'x', 'y'), 'surgery')"
     (tmp_path / "rows.sql").write_text(f"SELECT person, age, day, {made} AS ward FROM source")
     query = {"source_sql": "rows.sql"}

@@ -55,7 +55,7 @@ def lost(here: Asked, there: Asked, moved: list[int], sensitivity: int) -> list[
     return losses([here], [there], np.array(moved), sensitivity, Fraction(1)).findings
 
 
-def test_a_door_may_lose_as_much_of_its_share_as_the_counts_moved_of_their_sensitivity() -> None:
+def test_a_door_may_lose_its_share_times_how_far_the_counts_moved() -> None:
     # Epsilon 1 for 4 rows, of which 2 moved: scale 4 loses 2/4, and may; a scale a little smaller may not.
     here = question("1", [5, 5, 5], "4")
     assert lost(here, question("1", [6, 4, 5], "4"), [1, -1, 0], 4) == []

@@ -117,3 +117,9 @@ def test_mechanisms_reach_exact_counts_only_through_the_doors():
     for path in committed(".py"):
         if "mechanisms" in path.parts:
             assert "_PrivateCounts__" not in path.read_text(encoding="utf-8")
+
+
+def test_names_of_tests_are_sentences_of_at_most_80_characters():
+    named = [name for file in committed(".py") for name in re.findall(r"def (test_\w+)", file.read_text("utf-8"))]
+    assert [name for name in named if len(name) > 80] == []
+    assert len(named) > 1_000

@@ -42,7 +42,7 @@ def test_the_closed_set_of_questions_is_this_and_holds_every_class_of_its_file()
 
 
 @pytest.mark.parametrize("kind", [*scores.SCORES, *questions.QUESTIONS], ids=lambda kind: kind.__name__)
-def test_every_class_is_frozen_without_a_dict_and_gives_its_sensitivity_with_a_reason(kind: type) -> None:
+def test_every_class_is_frozen_and_gives_its_sensitivity_with_a_reason(kind: type) -> None:
     assert kind.__dataclass_params__.frozen and "__dict__" not in dir(object.__new__(kind))
     assert kind.__doc__
     if issubclass(kind, scores.Score):

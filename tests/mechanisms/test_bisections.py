@@ -69,7 +69,7 @@ def test_p_hpartition_cuts_every_interval_at_every_level(centre):
     )
 
 
-def test_choices_of_ihp_count_the_cells_before_the_cut_and_none_keeps_an_interval_for_good():
+def test_choices_of_ihp_count_cells_before_the_cut_and_can_keep_an_interval():
     journal = Scripted([2], [0, 3], [0, 0])
     estimate = released("ihp", np.arange(7), epsilon=2, journal=journal, depth=3)
     # 7 cells: 2 and 5; the two stay whole; 3 and 2 of the five, which then stay whole.
@@ -80,7 +80,7 @@ def test_choices_of_ihp_count_the_cells_before_the_cut_and_none_keeps_an_interva
     ]
 
 
-def test_choices_of_p_hpartition_count_from_a_cut_after_the_first_cell_and_two_cells_have_none():
+def test_choices_of_p_hpartition_start_after_the_first_cell_and_end_at_two():
     journal = Scripted([1], [1])
     estimate = released("p_hpartition", np.arange(6), epsilon=2, journal=journal, depth=3)
     # 6 cells: 2 and 4; one and one without asking, 2 and 2; then all are cut without asking, and the level is lost.
@@ -136,9 +136,7 @@ def test_no_level_is_paid_for_that_three_cells_cannot_need(name, levels):
 
 @pytest.mark.parametrize(("centre", "constant"), [("median", 1), ("mean", 2)])
 @pytest.mark.parametrize("name", BOTH)
-def test_noise_of_a_choice_is_twice_the_constant_and_what_a_unit_moves_over_the_share_of_a_level(
-    name, centre, constant
-):
+def test_noise_of_a_choice_is_twice_its_constant_times_sensitivity_over_share(name, centre, constant):
     journal = Scripted([0], [0])  # P-HPartition then has one and eight cells, IHP the nine
     settings = {"structure_share": "1/4", "depth": 2, "centre": centre}
     released(name, np.arange(9), epsilon=8, journal=journal, sensitivity=3, **settings)

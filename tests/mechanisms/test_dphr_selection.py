@@ -45,7 +45,7 @@ def test_selections_take_from_the_cells_that_are_left_and_the_last_needs_none():
     assert np.array_equal(estimate.groups[order], expected)
 
 
-def test_a_selection_scores_cells_by_how_near_they_are_to_the_last_in_count_and_place():
+def test_a_selection_scores_cells_by_nearness_to_the_last_in_count_and_place():
     asked = []
 
     class Watched(PrivateCounts):
@@ -105,7 +105,7 @@ def test_serves_every_shape(shape, kind):
     assert np.isfinite(estimate.values).all() and estimate.epsilon == Fraction(7, 10)
 
 
-def test_a_share_of_a_selection_that_the_sampler_cannot_serve_is_refused_before_any_data():
+def test_a_selection_share_that_the_sampler_cannot_serve_is_refused_early():
     selecting = build("dphr", {"order": "exponential", "order_share": "1/2"})
     selecting.check(Domain.from_shape((5000,)), 1, Fraction(1))
     with pytest.raises(DomainRefused, match=r"up to 5,000 cells, not 5,001"):

@@ -218,7 +218,7 @@ class StopsAtChoices:
 
 
 @pytest.mark.parametrize(("name", "given_settings"), CHOOSING, ids=str)
-def test_a_check_before_any_data_and_the_doors_agree_on_the_largest_scale_of_a_choice(name, given_settings):
+def test_the_early_check_and_the_doors_agree_on_the_largest_scale_of_a_choice(name, given_settings):
     mechanism, domain, epsilon = build(name, given_settings), Domain.from_shape((30,)), Fraction(1)
 
     def passes(sensitivity):

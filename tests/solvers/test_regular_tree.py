@@ -107,7 +107,7 @@ def test_a_level_that_is_not_measured_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("name", TREES)
-def test_sums_of_any_cells_have_at_most_the_stated_variance_and_exactly_it_without_padding(name: str) -> None:
+def test_sums_of_cells_have_the_stated_variance_and_less_only_with_padding(name: str) -> None:
     tree, source = TREES[name], np.random.default_rng(5)
     variances = variances_of(tree)
     real = np.concatenate([inside(tree, level) for level in range(len(variances))])

@@ -102,7 +102,7 @@ def test_long_lines_have_the_least_cost_that_a_plain_recurrence_finds(scale, pri
 
 @pytest.mark.parametrize("before", [[], [9.0], [9.0, 4.0]])
 @pytest.mark.parametrize("price", [1e4, 1e6, 1e8])
-def test_a_ramp_where_hundreds_of_cuts_may_still_be_the_best_is_split_at_the_least_cost(price, before):
+def test_a_ramp_with_hundreds_of_cuts_in_play_is_split_at_the_least_cost(price, before):
     values = np.array([*before, *range(1200)], dtype=float)
     assert cost(values, v_optimal(values, price), price) == pytest.approx(least_cost_of_long(values, price), rel=1e-9)
 

@@ -122,7 +122,7 @@ def test_one_side_of_an_interval_is_missed_as_seldom_as_ranges_say(encoding: Enc
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_intervals_with_a_factor_30_percent_smaller_are_found_out_and_none_is_far_too_wide(encoding: Encoding) -> None:
+def test_intervals_30_percent_too_narrow_are_found_and_none_is_far_too_wide(encoding: Encoding) -> None:
     many = [one for one in sets(encoding) if one.deviations > 20]
     assert len(many) > 300
     for level in LEVELS:

@@ -75,7 +75,7 @@ def test_every_way_to_load_a_release_gives_the_same_assets_and_publishes(
     assert office.published().is_dir()
 
 
-def test_a_release_brings_one_job_and_one_stopped_schedule_and_nothing_for_the_whole_project(
+def test_a_release_brings_one_job_and_one_stopped_schedule_and_nothing_else(
     loaded: dg.Definitions,
 ) -> None:
     jobs, schedules = list(loaded.jobs or []), list(loaded.schedules or [])

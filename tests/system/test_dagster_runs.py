@@ -286,7 +286,7 @@ def without_times(message: str) -> str:
     return words[0] if message.startswith(("Finished execution", "Execution of step")) else message
 
 
-def test_the_log_tells_of_a_release_that_waits_what_was_charged_and_nothing_of_its_values(
+def test_the_log_of_a_waiting_release_tells_its_charge_and_none_of_its_values(
     office: Office, instance: dg.DagsterInstance
 ) -> None:
     definitions = defined(office.opened(), publish="manual")

@@ -143,7 +143,7 @@ def test_what_is_published_while_the_ledger_is_opened_does_not_make_it_look_old(
     assert_nothing_left(project, 2)
 
 
-def test_a_revision_overtaken_by_one_for_another_reason_spends_nothing_until_asked_again(tmp_path: Path) -> None:
+def test_a_revision_overtaken_by_another_spends_nothing_until_asked_again(tmp_path: Path) -> None:
     project = Project.make(tmp_path / "project")
     project.release()
     with pytest.raises(RevisedMeanwhile, match=r"revision 2 .* 'wrong codes'.* run the same command again"):

@@ -117,7 +117,7 @@ def test_what_is_published_is_withdrawn_and_what_waits_is_rejected(office):
     assert drawn(office) and office.published().exists()
 
 
-def test_a_rejection_that_was_killed_before_it_deleted_is_finished_by_the_next_command(office, monkeypatch):
+def test_a_rejection_killed_before_it_deleted_is_finished_by_the_next_command(office, monkeypatch):
     def killed(*_):
         raise KeyboardInterrupt
 
@@ -182,7 +182,7 @@ def test_what_is_rejected_while_a_door_draws_leaves_nothing_that_was_drawn(tmp_p
     assert spent(office) == "1/2"
 
 
-def test_a_ledger_put_back_to_before_the_rejection_is_noticed_and_nothing_is_drawn_again(office):
+def test_a_ledger_put_back_to_before_a_rejection_is_noticed_and_draws_nothing(office):
     before = (office.store / "ledger.sqlite").read_bytes()
     run(office, *REJECT)
     (office.store / "ledger.sqlite").write_bytes(before)

@@ -277,7 +277,7 @@ def test_the_last_bit_of_a_word_is_the_sign(monkeypatch: pytest.MonkeyPatch) -> 
     assert noise._signed(Fraction(3), 4).tolist() == [size, -size, 0, 0] and size > 0
 
 
-def test_beyond_the_largest_table_a_draw_is_the_difference_of_two_split_geometric_numbers(
+def test_beyond_the_largest_table_a_draw_is_a_difference_of_split_geometrics(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scale = noise.LARGEST_TABLE * 9

@@ -96,7 +96,7 @@ def test_winners_follow_the_law_of_report_noisy_max_with_geometric_noise(constan
         assert (np.abs(found - winning_law(COUNTS[:3], wrong * scale)) > 6.5 * error).any()
 
 
-def test_neighbours_change_the_exact_law_by_no_more_than_epsilon_times_their_distance() -> None:
+def test_neighbours_change_the_exact_law_by_at_most_epsilon_times_distance() -> None:
     scale = Fraction(2)  # epsilon 1, constant 1, sensitivity 1
     for moved in ([6, 3, 0], [5, 4, 0], [5, 3, 1], [5, 2, 0], [4, 3, 0]):
         ratio = np.log(winning_law(np.array(moved), scale) / winning_law(COUNTS[:3], scale))
@@ -143,7 +143,7 @@ def test_a_score_sees_the_cells_of_its_group_alone() -> None:
         ([FIRST], OwnCounts(0), "at least 1"),
     ],
 )
-def test_a_choice_that_its_budget_would_not_cover_is_refused_before_anything_is_spent(groups, score, problem) -> None:
+def test_a_choice_that_its_budget_would_not_cover_is_refused_unspent(groups, score, problem) -> None:
     def load() -> np.ndarray:
         raise AssertionError("exact counts were loaded")
 

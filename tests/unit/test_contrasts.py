@@ -52,7 +52,7 @@ def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @settings(deadline=None)
 @given(st.lists(COUNTS, min_size=1, max_size=20), st.data())
-def test_contrasts_of_neighbours_lie_within_one_sensitivity_a_level_and_one_for_the_total(
+def test_contrasts_of_neighbours_differ_by_at_most_one_sensitivity_a_level(
     exact: list[int], data: st.DataObject
 ) -> None:
     moves = data.draw(st.lists(st.integers(-2, 2), min_size=len(exact), max_size=len(exact)))

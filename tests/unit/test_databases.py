@@ -125,7 +125,7 @@ def on_server(tmp_path: Path, address: str, **changes: Any) -> Any:
         f"https://me:{PASSWORD}@office/x.parquet",
     ],
 )
-def test_an_address_that_is_not_left_to_the_environment_whole_is_refused_and_never_shown(tmp_path: Path, value: str):
+def test_an_address_only_partly_from_the_environment_is_refused_and_not_shown(tmp_path: Path, value: str):
     with pytest.raises(SpecError) as caught:
         spec(tmp_path, source=value, source_table="x")
     assert "attributes.source: " in str(caught.value) and PASSWORD not in str(caught.value)

@@ -199,7 +199,7 @@ def test_groups_that_change_while_counts_are_loaded_change_nothing() -> None:
     ],
     ids=lambda groups: f"{groups.dtype}{groups.tolist()}",
 )
-def test_groups_that_are_no_partition_of_the_cells_are_refused_before_anything_is_spent(
+def test_groups_that_are_no_partition_of_the_cells_are_refused_unspent(
     groups: NDArray[np.int64],
 ) -> None:
     budget = Budget(Fraction(1))

@@ -368,7 +368,7 @@ def test_missing_columns_are_refused_before_a_row_is_read():
     assert "column 'seen'" in refused(ORDINARY, ColumnRefused, at="2026-03-02", period="week", period_column="seen")
 
 
-def test_time_stamps_in_milliseconds_are_refused_because_one_of_them_may_fail_the_reader():
+def test_time_stamps_in_milliseconds_are_refused_since_one_may_fail_the_reader():
     stamps = pa.array([0, 2**63 - 1], pa.int64()).view(pa.timestamp("ms"))
     message = refused(people(seen=stamps), ColumnRefused, at="2026-03-02", period="week", period_column="seen")
     assert "TIMESTAMP_MS" in message and "micro- or nanoseconds" in message

@@ -214,7 +214,7 @@ def test_a_missing_parquet_column_is_refused_with_the_nearest_name(tmp_path: Pat
     assert "'age'" in refused(lambda: source.type_of("agee", NUMBERS, "a binned axis"), ColumnRefused)
 
 
-def test_a_missing_csv_column_is_refused_without_the_first_line_which_may_be_a_record(tmp_path: Path):
+def test_a_missing_csv_column_is_refused_without_showing_the_first_line(tmp_path: Path):
     source = opened(csv(tmp_path / "a.csv", ONE_PERSON.removeprefix(HEADER)))
     message = refused(lambda: source.type_of("person", UNITS, "a privacy unit"), ColumnRefused)
     assert message == "column 'person' is not in the source. Check the header line."

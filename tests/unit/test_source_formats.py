@@ -232,7 +232,7 @@ parts = st.one_of(st.none(), st.text(alphabet=["a", "b", ":", "1", "2", "|", "é
 
 @settings(deadline=None, max_examples=15)
 @given(units=st.lists(st.tuples(parts, parts, st.one_of(st.none(), st.integers(0, 2))), min_size=1, max_size=12))
-def test_several_columns_that_name_a_unit_never_merge_two_and_drop_what_they_cannot_tell(units: list[Any]):
+def test_several_unit_columns_never_merge_two_units_and_drop_unclear_rows(units: list[Any]):
     table = pa.table(
         {
             "a": pa.array([unit[0] for unit in units], pa.string()),

@@ -205,7 +205,7 @@ def test_an_adopted_copy_goes_on_with_its_own_charges_and_the_others_are_refused
     assert held(witness) == [3, 10]
 
 
-def test_an_answer_of_a_superseded_copy_is_refused_where_the_adopted_one_lacks_its_charge(witness: Witness) -> None:
+def test_an_answer_of_a_superseded_copy_without_its_charge_is_refused(witness: Witness) -> None:
     witness.vouch(STORE, 1, charges(3, 4))
     witness.vouch_answer(STORE, "hash-3", "counts", "a")
     witness.begin_generation(STORE, 2, "entry-9", charges(3))

@@ -83,14 +83,17 @@ def test_twenty_processes_on_one_key_make_one_charge_and_one_draw(tmp_path: Path
     race_for_one_key(Project.make(tmp_path / "project"))
 
 
+@pytest.mark.soak
 def test_twenty_processes_finish_one_that_was_killed_after_its_charge(tmp_path: Path) -> None:
     race_for_one_key(killed_after_its_charge(tmp_path))
 
 
+@pytest.mark.soak
 def test_twenty_keys_on_an_account_with_room_for_ten_make_exactly_ten_releases(tmp_path: Path) -> None:
     race_for_a_small_account(Project.make(tmp_path / "project", total=10 * EPSILON))
 
 
+@pytest.mark.soak
 def test_two_revisions_at_once_are_both_made_or_one_is_told_to_ask_again(tmp_path: Path) -> None:
     race_of_two_revisions(Project.make(tmp_path / "project"))
 
@@ -153,6 +156,7 @@ def test_a_revision_overtaken_by_another_spends_nothing_until_asked_again(tmp_pa
     assert project.release(reason="late records").audit["revision"] == 3
 
 
+@pytest.mark.soak
 def test_twenty_processes_rebuild_deleted_files_as_they_were(tmp_path: Path) -> None:
     project = Project.make(tmp_path / "project")
     project.release()

@@ -29,7 +29,7 @@ check: $(READY)  ## format, lint, types, import contracts
 	VIRTUAL_ENV=$(CURDIR)/.venv PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/dg check defs
 
 soak: $(READY)  ## the long tests
-	$(BIN)/python -m pytest -m soak
+	DPHIST_SOAK=1 $(BIN)/python -m pytest -m 'soak or many_examples'
 
 audit: $(READY)  ## the long privacy audits: replays on neighbours, lower bounds on epsilon, planted faults; JSON and tables
 	$(BIN)/python -m pytest -m audit

@@ -6,7 +6,9 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from office import Office
@@ -43,3 +45,13 @@ def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Office:
     monkeypatch.setenv("DPHIST_WITNESS", str(made.witness))
     monkeypatch.chdir(made.folder)
     return made
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Prints the seconds that tests of each folder took, the slowest folder first."""
+    seconds = Counter[str]()
+    for report in (report for reports in terminalreporter.stats.values() for report in reports):
+        folder = str(getattr(report, "nodeid", "")).rpartition("/")[0]
+        seconds[folder.removeprefix("tests/")] += getattr(report, "duration", 0.0)
+    told = ", ".join(f"{folder} {spent:.0f}" for folder, spent in seconds.most_common() if spent >= 1)
+    terminalreporter.write_line(f"seconds by folder, of all processes together: {told or 'none'}")

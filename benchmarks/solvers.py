@@ -47,7 +47,7 @@ from rich.table import Column, Table
 
 from dphist_pipeline.solvers.closest_neighbours import closest_neighbours
 from dphist_pipeline.solvers.haar import haar, inverse_haar
-from dphist_pipeline.solvers.kd_boxes import auto_threshold, kd_boxes
+from dphist_pipeline.solvers.kd_boxes import kd_boxes
 from dphist_pipeline.solvers.optimal_groups import optimal_groups
 from dphist_pipeline.solvers.regular_tree import branching_tree, consistent_cells
 from dphist_pipeline.solvers.relative_groups import relative_groups
@@ -150,7 +150,7 @@ def of_cells(cells: np.ndarray, epsilon: float) -> Iterator[Run]:
     yield Run("haar, both ways", "", lambda: inverse_haar(haar(padded)))
     for axes in (1, 2, 3):
         box = cube(cells, axes)
-        yield Run(f"kd_boxes, {axes}-D", "", lambda box=box: kd_boxes(box, own, own, auto_threshold(), MAX_DEPTH))
+        yield Run(f"kd_boxes, {axes}-D", "", lambda box=box: kd_boxes(box, own, own, math.nan, MAX_DEPTH))
 
 
 def of_sorted_cells(cells: np.ndarray, epsilon: float) -> Iterator[Run]:
@@ -250,8 +250,8 @@ def measure_papers(repeats: int) -> list[dict[str, Any]]:
 def _large(cells: int, axes: int, kind: str, epsilon: float) -> dict[str, Any]:
     side = round(cells ** (1 / axes))
     box, own = noisy(kind, (side,) * axes, epsilon), variance(epsilon)
-    kd_boxes(np.arange(8.0).reshape(2, 2, 2), own, own, auto_threshold(), MAX_DEPTH)
-    whole = partial(kd_boxes, box, own, own, auto_threshold(), MAX_DEPTH)
+    kd_boxes(np.arange(8.0).reshape(2, 2, 2), own, own, math.nan, MAX_DEPTH)
+    whole = partial(kd_boxes, box, own, own, math.nan, MAX_DEPTH)
     sort, solver = in_turns(lambda: np.sort(box, axis=None), whole, 3)
     gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     result = {"shape": [side] * axes, "counts": kind, "epsilon": epsilon, "seconds": solver.processor}

@@ -13,6 +13,7 @@ Bars:     the noise of the first phase, on `unbiased_estimate`; neither the erro
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Literal
@@ -54,12 +55,12 @@ class DPCube(Mechanism):
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Phase I: noisy cells. Phase II: boxes by a kd-tree, and their noisy sums."""
-        from dphist_pipeline.solvers.kd_boxes import auto_threshold, kd_boxes
+        from dphist_pipeline.solvers.kd_boxes import kd_boxes
 
         structure, sums = self._shares(budget, counts.sensitivity)
         noisy = counts.noisy_cells(structure)
         box_variance = noise_law.variance(sums.scale(counts.sensitivity))
-        threshold = auto_threshold() if self.threshold == "auto" else self.threshold
+        threshold = math.nan if self.threshold == "auto" else self.threshold
         boxes = kd_boxes(noisy.values, noisy.variance, box_variance, threshold, self.max_depth)
         boxed = counts.noisy_sums(boxes, sums)
         values = boxed.spread(boxes) if self.estimation == "uniform" else _least_squares(noisy, boxed, boxes)

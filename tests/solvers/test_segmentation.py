@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from unittest.mock import patch
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dphist_pipeline.solvers import segmentation
 from dphist_pipeline.solvers.segmentation import bucket_means, v_optimal
 
 
 def squared_error(part):
     return float(((part - part.mean()) ** 2).sum())
+
+
+def exact_error(part):
+    mean = sum(part) / len(part)
+    return sum((value - mean) ** 2 for value in part)
 
 
 def least_cost(values, price):
@@ -33,8 +37,12 @@ LINES = st.lists(st.integers(-5, 12), min_size=1, max_size=24)
 PRICES = st.sampled_from([0.0, 0.25, 1.0, 7.5, 60.0, 1e6])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(LINES, PRICES, st.sampled_from([1.0, 1e4]), st.sampled_from([0.0, 1e9]))
+@example([3], 1.0, 1.0, 0.0)
+@example([3, 3], 1.0, 1.0, 0.0)
+@example([3, 3, 3, 0], 60.0, 1.0, 0.0)
+@example([0, 3, 3, 3, 3, 3], 0.25, 1.0, 0.0)
 def test_finds_a_split_of_least_cost(line, price, stretch, offset):
     values = np.array(line) * stretch + offset
     buckets = v_optimal(values, price)
@@ -44,30 +52,21 @@ def test_finds_a_split_of_least_cost(line, price, stretch, offset):
     assert cost(values, buckets, price) == pytest.approx(least_cost(values, price), rel=1e-9, abs=1e-4 * stretch)
 
 
-@settings(max_examples=400, deadline=None)
-@given(LINES, PRICES, st.sampled_from([1.0, 1e4]), st.sampled_from([0.0, 1e9]))
-@example([3], 1.0, 1.0, 0.0)
-@example([3, 3], 1.0, 1.0, 0.0)
-@example([3, 3, 3, 0], 60.0, 1.0, 0.0)
-@example([0, 3, 3, 3, 3, 3], 0.25, 1.0, 0.0)
-def test_halves_that_meet_in_the_middle_make_a_split_of_least_cost(line, price, stretch, offset):
-    values = np.array(line) * stretch + offset
-    with patch.object(segmentation, "LONG", 2):
-        buckets = v_optimal(values, price)
-    assert buckets[0] == 0
-    assert set(np.diff(buckets)) <= {0, 1}
-    assert not np.any((np.diff(values) == 0.0) & (np.diff(buckets) != 0))
-    assert cost(values, buckets, price) == pytest.approx(least_cost(values, price), rel=1e-9, abs=1e-4 * stretch)
-
-
-@pytest.mark.parametrize("price", [0.05, 1.0, 9.0])
-def test_a_long_line_is_split_alike_from_one_end_and_from_both(price):
-    # Not whole numbers, so no two splits are equally cheap.
-    rng = np.random.default_rng(2)
-    line = np.repeat(rng.normal(0, 1.5, 700), 100) + rng.normal(0, 1, 70_000)
-    both = v_optimal(line, price)
-    with patch.object(segmentation, "LONG", line.size + 1):
-        assert np.array_equal(both, v_optimal(line, price))
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(-2, 2), min_size=1, max_size=9), st.sampled_from([0.5, 1.0, 2.0, 6.0]))
+def test_of_equally_cheap_splits_the_one_with_the_earliest_last_cuts_is_taken(line, price):
+    values, price = [Fraction(value) for value in line], Fraction(price)
+    runs = [0, *(cell for cell in range(1, len(line)) if line[cell] != line[cell - 1]), len(line)]
+    cheapest = {0: (Fraction(0), ())}
+    for end in runs[1:]:
+        # The cost decides, then the start of the last bucket.
+        options = [
+            (cheapest[start][0] + price + exact_error(values[start:end]), start) for start in runs if start < end
+        ]
+        cost, start = min(options)
+        cheapest[end] = (cost, (*cheapest[start][1], start))
+    buckets = v_optimal(np.array(line, dtype=float), float(price))
+    assert tuple(np.flatnonzero(np.diff(buckets, prepend=-1))) == cheapest[len(line)][1]
 
 
 RUNS = st.lists(st.tuples(st.sampled_from([-3, 0, 1, 2, 7, 10**6]), st.integers(1, 6)), min_size=1, max_size=9)

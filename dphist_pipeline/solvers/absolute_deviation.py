@@ -77,7 +77,9 @@ def _ranks(order: Numbers) -> Numbers:
 
 
 @compiled
-def _of_stretches_from(start, counts, order, rank, links, costs):  # type: ignore[no-untyped-def]
+def _of_stretches_from(
+    start: int, counts: Numbers, order: Numbers, rank: Numbers, links: Numbers, costs: Numbers
+) -> None:
     """Fills in the cost of every stretch that begins at `start`: O(n).
 
     Cells are taken away from the end while a pointer stays at the (lower) median. They are known by their rank.

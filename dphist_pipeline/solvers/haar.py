@@ -46,7 +46,7 @@ def inverse_haar(coefficients: Line) -> Line:
 
 
 @compiled
-def _transform(values, sums, coefficients):  # type: ignore[no-untyped-def]
+def _transform(values: Line, sums: Line, coefficients: Line) -> None:
     """Writes the coefficients, level by level from the leaves up; `sums` has room for half the values, and one."""
     below, half = values, values.size // 2
     while half > 0:
@@ -59,7 +59,7 @@ def _transform(values, sums, coefficients):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _restore(coefficients, line, whole):  # type: ignore[no-untyped-def]
+def _restore(coefficients: Line, line: Line, whole: bool) -> None:
     """Writes the line, level by level from the root down; from right to left, so that no sum is lost before its use."""
     line[0], nodes = coefficients[0], 1
     while nodes < line.size:

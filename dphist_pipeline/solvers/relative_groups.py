@@ -34,7 +34,7 @@ def relative_groups(sorted_values: Reals, scale: float) -> Numbers:
 
 
 @compiled
-def _relative_starts(values, scale):  # type: ignore[no-untyped-def]
+def _relative_starts(values: Reals, scale: float) -> Numbers:
     """1 where a group starts; shape (n,)."""
     n = values.size
     first = np.zeros(n, dtype=np.int64)

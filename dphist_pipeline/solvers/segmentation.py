@@ -11,7 +11,7 @@ Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 Parabola = tuple[float, float, float, int]  # the last four columns of a piece
 
-# Columns of a piece: see `_last_cuts`.
+# Columns of a piece: see `_last_starts`.
 LEFT, RIGHT, BASE, CENTRE, SIZE, START = range(6)
 
 
@@ -33,13 +33,30 @@ def v_optimal(values: Reals, price_per_bucket: float) -> Numbers:
     """
     line = values - middling_value(values)
     starts = np.flatnonzero(np.diff(line, prepend=np.nan))  # of runs of equal neighbours
-    if price_per_bucket > 0.0:
-        sizes = np.diff(starts, append=line.size).astype(np.float64)
-        cuts = _last_cuts(line[starts], sizes, float(price_per_bucket))
-        starts = starts[_bucket_starts(cuts)]
-    first = np.zeros(line.size, dtype=np.int64)
-    first[starts] = 1
-    return np.cumsum(first) - 1
+    sizes = np.diff(starts, append=line.size)
+    if price_per_bucket == 0.0:
+        return np.repeat(np.arange(starts.size), sizes)
+    return np.repeat(numbered(_last_starts(line[starts], sizes.astype(np.float64), float(price_per_bucket))), sizes)
+
+
+@compiled
+def numbered(last_starts: Numbers) -> Numbers:
+    """Group number of every value, given where the last group of every prefix starts.
+
+    Args:
+        last_starts: shape (n + 1,), entry k for the first k values.
+
+    Returns:
+        Shape (n,), starting at 0 and never falling.
+    """
+    groups = np.zeros(last_starts.size - 1, dtype=np.int64)
+    end = last_starts[groups.size]
+    while end > 0:
+        groups[end] = 1
+        end = last_starts[end]
+    for place in range(1, groups.size):
+        groups[place] += groups[place - 1]
+    return groups
 
 
 def bucket_means(values: Reals, buckets: Numbers) -> Reals:
@@ -58,7 +75,7 @@ def middling_value(values: Reals) -> float:
 
 
 @compiled
-def _last_cuts(values: Reals, sizes: Reals, price: float) -> Numbers:
+def _last_starts(values: Reals, sizes: Reals, price: float) -> Numbers:
     """For every prefix of a line of runs, where the last bucket starts in its cheapest split.
 
     The pieces lie from left to right along the possible means of the last bucket. A piece (left, right, base, centre,
@@ -73,10 +90,10 @@ def _last_cuts(values: Reals, sizes: Reals, price: float) -> Numbers:
         price: of a bucket, above 0.
 
     Returns:
-        Run numbers, shape (n,).
+        Run numbers, shape (n + 1,), entry k for the first k runs.
     """
     last = values.size - 1
-    cuts = np.empty(values.size, dtype=np.int64)
+    last_starts = np.zeros(values.size + 1, dtype=np.int64)
     room, count, place = 32, 0, 0
     cheapest, start, mean = price, 0, values[0]  # the cheapest last bucket: the split's cost, first run, mean
     before, mean_before, pieces = values[0], values[0], np.empty((0, 6))
@@ -85,7 +102,7 @@ def _last_cuts(values: Reals, sizes: Reals, price: float) -> Numbers:
         room *= 2
         pieces, filled = _with_room(pieces, count, room), np.empty((room, 6))
         while place < last and 2 * count + 1 <= room:
-            cuts[place] = start
+            last_starts[place + 1] = start
             value, reach = values[place], np.sqrt(cheapest / sizes[place])  # further off, a new bucket is cheaper
             low, high = value, value
             # A value beside an optimal cut is nearer to its own bucket's mean than to the other one. So a bucket that
@@ -105,8 +122,8 @@ def _last_cuts(values: Reals, sizes: Reals, price: float) -> Numbers:
                 if count > 0:
                     break
             place += 1
-    cuts[last] = start
-    return cuts
+    last_starts[values.size] = start
+    return last_starts
 
 
 @compiled
@@ -180,14 +197,3 @@ def _extend(
         pieces[count, CENTRE], pieces[count, SIZE], pieces[count, START] = centre, weight, start
         count += 1
     return count, cheapest, cheapest_start, mean
-
-
-@compiled
-def _bucket_starts(cuts: Numbers) -> Numbers:
-    """The first run of every bucket in the cheapest split of all runs, from the last bucket to the first."""
-    starts, buckets, run = np.empty(cuts.size, dtype=np.int64), 0, cuts.size
-    while run > 0:
-        run = cuts[run - 1]
-        starts[buckets] = run
-        buckets += 1
-    return starts[:buckets]

@@ -38,7 +38,7 @@ def greedy_groups(sorted_values: Reals, price: float) -> Numbers:
 
 
 @compiled
-def _group_greedily(values, price, high, low, groups):  # type: ignore[no-untyped-def]
+def _group_greedily(values: Reals, price: float, high: Reals, low: Reals, groups: Numbers) -> None:
     """Writes the group numbers; `high` and `low` have room for one number more than there are values."""
     n = values.size
     # Sums as unevaluated pairs of float64: differences are then as good as exact.
@@ -69,7 +69,7 @@ def _group_greedily(values, price, high, low, groups):  # type: ignore[no-untype
 
 
 @compiled
-def _nearest_length(values, place, shortest, price, rise):  # type: ignore[no-untyped-def]
+def _nearest_length(values: Reals, place: int, shortest: int, price: float, rise: float) -> int:
     """The length, at least `shortest`, at which l·mean - l·values[place] is lowest against sqrt(rise·l² - price)."""
     longest = values.size - place
     # The difference falls from `falls` to the next length (if that is not before the shortest), and not from `rests`.
@@ -90,15 +90,15 @@ def _nearest_length(values, place, shortest, price, rise):  # type: ignore[no-un
 
 
 @compiled
-def _still_falls(values, place, length, price, rise):  # type: ignore[no-untyped-def]
+def _still_falls(values: Reals, place: int, length: int, price: float, rise: float) -> bool:
     """Whether one value more adds less to the convex side than to the concave one."""
     near = np.sqrt(max(rise * length * length - price, 0.0))
     far = np.sqrt(max(rise * (length + 1.0) * (length + 1.0) - price, 0.0))
-    return values[place + length] - values[place] < rise * (2.0 * length + 1.0) / (near + far)
+    return bool(values[place + length] - values[place] < rise * (2.0 * length + 1.0) / (near + far))
 
 
 @compiled
-def _mean_beyond(values, high, low, place, length):  # type: ignore[no-untyped-def]
+def _mean_beyond(values: Reals, high: Reals, low: Reals, place: int, length: int) -> float:
     """How far the mean of `length` values from `place` on lies above the first of them."""
     total, lost = _two_sum(high[place + length], -high[place])
     base, base_lost = _two_product(float(length), values[place])
@@ -107,7 +107,7 @@ def _mean_beyond(values, high, low, place, length):  # type: ignore[no-untyped-d
 
 
 @compiled
-def _two_sum(a, b):  # type: ignore[no-untyped-def]
+def _two_sum(a: float, b: float) -> tuple[float, float]:
     """The rounded sum, and what rounding lost (Knuth)."""
     total = a + b
     part = total - a
@@ -115,7 +115,7 @@ def _two_sum(a, b):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _two_product(a, b):  # type: ignore[no-untyped-def]
+def _two_product(a: float, b: float) -> tuple[float, float]:
     """The rounded product, and what rounding lost (Dekker)."""
     product = a * b
     split = VELTKAMP * a

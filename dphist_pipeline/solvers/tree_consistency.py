@@ -55,7 +55,7 @@ def consistent(
 
 
 @compiled
-def _sum_children(children, spread, parent, below, below_spread):  # type: ignore[no-untyped-def]
+def _sum_children(children: Reals, spread: Reals, parent: Numbers, below: Reals, below_spread: Reals) -> None:
     """Writes the sum of each node's children, and of their spreads."""
     for node in range(below.size):
         below[node] = below_spread[node] = 0.0
@@ -66,7 +66,9 @@ def _sum_children(children, spread, parent, below, below_spread):  # type: ignor
 
 
 @compiled
-def _upwards(measured, variance, below, below_spread, estimates, spread):  # type: ignore[no-untyped-def]
+def _upwards(
+    measured: Reals, variance: float, below: Reals, below_spread: Reals, estimates: Reals, spread: Reals
+) -> None:
     """Writes the estimates of a level from all at and below it, and their spread."""
     for node in range(measured.size):
         share = variance / (variance + below_spread[node])  # of the correction that the children's sum is worth
@@ -75,7 +77,9 @@ def _upwards(measured, variance, below, below_spread, estimates, spread):  # typ
 
 
 @compiled
-def _downwards(above, below, below_spread, children, spread, parent, target):  # type: ignore[no-untyped-def]
+def _downwards(
+    above: Reals, below: Reals, below_spread: Reals, children: Reals, spread: Reals, parent: Numbers, target: Reals
+) -> None:
     """Shares what the children lack of their parent; `below` is used up."""
     for node in range(above.size):
         below[node] = (above[node] - below[node]) / below_spread[node]

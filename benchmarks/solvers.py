@@ -49,11 +49,11 @@ from dphist_pipeline.solvers.closest_neighbours import closest_neighbours
 from dphist_pipeline.solvers.haar import haar, inverse_haar
 from dphist_pipeline.solvers.kd_boxes import kd_boxes
 from dphist_pipeline.solvers.optimal_groups import optimal_groups
-from dphist_pipeline.solvers.regular_tree import branching_tree, consistent_cells
+from dphist_pipeline.solvers.regular_tree import branching_tree
 from dphist_pipeline.solvers.relative_groups import relative_groups
 from dphist_pipeline.solvers.segmentation import v_optimal
 from dphist_pipeline.solvers.sorted_groups import greedy_groups
-from dphist_pipeline.solvers.tree_consistency import consistent
+from dphist_pipeline.solvers.tree_consistency import consistent, consistent_cells
 from dphist_pipeline.solvers.value_groups import groups_by_value
 
 PROJECT = Path(__file__).resolve().parent.parent

@@ -46,7 +46,8 @@ class Boost(Mechanism):
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy sums of every node, then the closest cells that explain them all."""
-        from dphist_pipeline.solvers.regular_tree import consistent_cells, covariance
+        from dphist_pipeline.solvers.regular_tree import covariance
+        from dphist_pipeline.solvers.tree_consistency import consistent_cells
 
         tree = self._tree(counts.domain)
         if len(tree.widths) == 1:

@@ -1,4 +1,4 @@
-"""Absolute deviations of stretches of whole numbers from their medians or means, in whole numbers."""
+"""Costs of stretches and cuts of a line of counts, in whole numbers: absolute deviations, and halves that differ."""
 
 from __future__ import annotations
 
@@ -47,6 +47,21 @@ def deviations_of_cuts(counts: Numbers, centre: Literal["median", "mean"]) -> Nu
     after = sums(np.ascontiguousarray(line[::-1]), counts.size - 1 - order)[:0:-1]
     cuts: Numbers = sums(line, order)[:-1] + after
     return cuts
+
+
+def imbalances(counts: Numbers) -> Numbers:
+    """|count before - count after| for a cut after the first cell, the second, …; shape (n - 1,).
+
+    Counts are first cut off at ±2^60 / n, which brings two lines no further apart and keeps every sum within 2^60. Then
+    a step of one in one count moves every entry by at most 1, for the count lies on one side alone. O(n).
+
+    Args:
+        counts: shape (n,), n at least 1.
+    """
+    reach = (1 << 60) // counts.size
+    before = np.cumsum(np.clip(counts, -reach, reach), dtype=np.int64)
+    apart: Numbers = np.abs(2 * before[:-1] - before[-1])
+    return apart
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""The cheapest splits of a line of cells into so many buckets, from what every stretch of cells costs as one bucket."""
+"""The cheapest splits of a line into a given number of buckets, from the cost of every stretch as one bucket."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 from dphist_pipeline.solvers.compiled import compiled
 
 Numbers = NDArray[np.int64]
+
+LARGEST_CEILING = 1_000_000
+MOST_CELLS = 3000  # (cells · ceiling)² stays below 2^63
 
 
 def costs_of_last_starts(bucket_costs: Numbers, buckets: int) -> Numbers:
@@ -44,3 +47,36 @@ def _one_more_bucket(cheapest: Numbers, bucket_costs: Numbers, used: int) -> Num
             if start == used or cost < more[last]:
                 more[last] = cost
     return more
+
+
+def squared_errors(counts: Numbers, ceiling: int) -> Numbers:
+    """[start, last] -> squared error of the cells start … last around their mean, rounded up; 0 where last < start.
+
+    Counts are cut off at 0 and `ceiling` first, which brings two lines no further apart. Then a step of one in one
+    count moves every entry by at most 2 · ceiling - 1. For a stretch of n counts of sum S, let one of them go from a to
+    a + 1: its squared error changes by (2a + 1) - (2S + 1) / n. With a <= ceiling - 1 and S >= a this is at most
+    (2a + 1)(1 - 1/n) <= 2 · ceiling - 1; with S <= a + (n - 1) · ceiling it is at least (2a + 1 - 2 · ceiling)(1 - 1/n)
+    >= 1 - 2 · ceiling. That bound is a whole number, so two numbers that lie within it of each other do so when
+    rounded up. Sums of squares are whole, so rounding up takes the floor of S²/n: no float takes part.
+    O(n²) time and memory.
+
+    Args:
+        counts: shape (n,), n up to 3,000.
+        ceiling: from 1 to 1,000,000.
+    """
+    if not 1 <= ceiling <= LARGEST_CEILING or counts.size > MOST_CELLS:
+        raise ValueError(f"squares stay below 2^63 for a ceiling from 1 to {LARGEST_CEILING} and {MOST_CELLS} counts")
+    return _squared_errors(np.clip(counts, 0, ceiling).astype(np.int64))
+
+
+@compiled
+def _squared_errors(counts: Numbers) -> Numbers:
+    n = counts.size
+    costs = np.zeros((n, n), dtype=np.int64)
+    for start in range(n):
+        total, squares = 0, 0
+        for last in range(start, n):
+            total += counts[last]
+            squares += counts[last] * counts[last]
+            costs[start, last] = squares - total * total // (last - start + 1)
+    return costs

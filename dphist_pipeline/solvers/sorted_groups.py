@@ -103,7 +103,7 @@ def _mean_beyond(values: Reals, high: Reals, low: Reals, place: int, length: int
     total, lost = _two_sum(high[place + length], -high[place])
     base, base_lost = _two_product(float(length), values[place])
     over, over_lost = _two_sum(total, -base)
-    return (over + (over_lost + (lost + (low[place + length] - low[place]) - base_lost))) / length
+    return float(over + (over_lost + (lost + (low[place + length] - low[place]) - base_lost))) / length
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""Merging neighbours on a line, the closest pair first."""
+"""Merges neighbours on a line of cells, the closest pair first."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ Places = NDArray[np.int32]
 
 
 def closest_neighbours(values: Reals, cell_variance: float) -> Numbers:
-    """Merges the adjacent buckets whose squared error grows least, until one is left, and gives the best stage.
+    """Merges the two adjacent buckets whose squared error grows least, until one is left; gives the best stage.
 
     Starts with a bucket per cell. Of equally close pairs, the leftmost is merged; in whole numbers that are not huge
-    equal pairs compare as equal. The best stage has the least SSE + (2 · buckets - cells) · cell_variance, of equal
-    ones the one with the most buckets. O(n log n) time, O(n) memory.
+    equal pairs compare as equal. The best stage has the least SSE + (2 · buckets - cells) · cell_variance; of equal
+    stages, it is the one with the most buckets. O(n log n) time, O(n) memory.
 
     While the closest pair costs less than two variances, every merge makes the stage better. So only the outcome of
-    these merges counts, not their order, and pairs that cannot influence each other are merged window by window, in
-    sweeps with a rising limit. Then the order counts, up to four variances. No merging of L buckets, however done, pays
-    where every pair costs more than that: the pairs 1-2, 3-4, ... alone cost 4 · (L // 2) variances, and L - 1 buckets
-    less save 2 · (L - 1) of them.
+    these merges counts, not their order, and sweeps with a rising limit merge them window by window. Then the order
+    counts, up to a cost of four variances. Above that no merge of L buckets pays: the pairs 1-2, 3-4, ... alone cost
+    4 · (L // 2) variances, and L - 1 buckets less save 2 · (L - 1).
 
     Args:
         values: one number per cell, shape (n,), n >= 1.
@@ -39,7 +38,7 @@ def closest_neighbours(values: Reals, cell_variance: float) -> Numbers:
     if cell_variance == 0.0:  # no merge makes a stage better
         return np.arange(values.size)
     line = values - middling_value(values)
-    starts = np.flatnonzero(np.diff(line, prepend=np.nan))  # equal neighbours are merged first of all, at no cost
+    starts = np.flatnonzero(np.diff(line, prepend=np.nan))  # merging equal neighbours costs nothing: it comes first
     sizes = np.diff(starts, append=line.size).astype(np.float64)
     first = np.zeros(line.size, dtype=np.int64)
     first[_best_starts(line[starts] * sizes, sizes, float(cell_variance))] = 1
@@ -47,7 +46,7 @@ def closest_neighbours(values: Reals, cell_variance: float) -> Numbers:
 
 
 def _best_starts(sums: Reals, sizes: Reals, cell_variance: float) -> Numbers:
-    """The first cells of the buckets in the best stage; overwrites the sums and sizes of the buckets at first."""
+    """The first cell of each bucket in the best stage. Overwrites `sums` and `sizes`, those of the first stage."""
     price = 2.0 * cell_variance
     other_sums, other_sizes = np.empty_like(sums), np.empty_like(sums)
     costs, windows = np.empty(sums.size + 1), np.empty((sums.size // 2 + 1, 3), dtype=np.int32)
@@ -57,9 +56,9 @@ def _best_starts(sums: Reals, sizes: Reals, cell_variance: float) -> Numbers:
         sums, sizes, other_sums, other_sizes = other_sums[:left], other_sizes[:left], sums, sizes
     left = _sweep(sums, sizes, 2.0 * price, costs, windows, other_sums, other_sizes, merges)
     done = sums.size - left
-    # The merges of all windows in the order of the whole line: of equally high ones, window after window.
+    # Sorted by the highest increase so far in their window, the merges come in the order of the whole line.
     order = np.argsort(merges.levels[:done], kind="stable")
-    # The stage's change after 0, 1, ... merges; from one to the next, so nothing large is ever subtracted.
+    # How the stages' criterion has changed after 0, 1, ... merges.
     changes = np.cumsum(np.append(0.0, merges.increases[order] - price))
     first = np.ones(sums.size, dtype=np.bool_)
     first[merges.rights[order[: changes.argmin()]]] = False
@@ -80,9 +79,9 @@ def _sweep(
 ) -> int:
     """Merges the closest pair until no pair costs less than `limit`, window by window.
 
-    A window is a stretch of buckets in which each is near another, i.e. their merge costs less than the limit. The
-    buckets on both sides of it are near none. If the merges never draw one of these in, then nothing beyond has an
-    influence on the window, nor the window on what lies beyond. Otherwise the window is widened and merged anew.
+    Two buckets are near if merging them costs less than the limit. A window is a stretch of near buckets; the bucket on
+    each side of it is near no other. If no merge takes one of these two in, the window is independent of the rest of
+    the line. Otherwise the window is widened and merged again from its start.
 
     Args:
         sums, sizes: of the buckets, shape (n,).
@@ -120,7 +119,7 @@ def _sweep(
                 left, drawn_in = merge_few(window, high - low, limit, beside, merges, start - kept)
             else:
                 left, drawn_in = merge_many(window, high - low, limit, beside, merges, start - kept)
-            # A window grows by half of its length, so that no bucket is merged anew very often.
+            # A window grows by half of its length, so that few buckets are merged again often.
             more = max((end - start) // 2, 1)
             if drawn_in == 0:
                 break

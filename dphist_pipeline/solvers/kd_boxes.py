@@ -1,4 +1,4 @@
-"""Splitting a cube into boxes of alike cells by a kd-tree."""
+"""Splits a cube into boxes of alike cells by a kd-tree."""
 
 from __future__ import annotations
 
@@ -13,24 +13,21 @@ from dphist_pipeline.solvers.segmentation import middling_value
 AXES = 6  # cubes with fewer get leading axes of length 1
 LAST = AXES - 1
 START, DEPTH = AXES, AXES + 1  # columns of a waiting box, after its sides
-EXACT = 52  # bits of a sum that doubles hold in any case
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 
 def kd_boxes(cells: Reals, cell_variance: float, box_variance: float, threshold: float, max_depth: int) -> Numbers:
-    """Splits a cube into boxes, each where the gain in squared error outweighs the noise of one more box.
+    """Splits a cube into boxes of alike cells.
 
-    A box is split along its longest side (the first of equal ones) where the two parts together have the least squared
+    A box is split across its longest side (the first of equal ones) where the two parts together have the least squared
     error around their means. With a `threshold`, it is split while the variance of its cells, less `cell_variance`,
-    exceeds it. With nan, it is split if
+    exceeds it. With nan, it is split if the gain in squared error outweighs luck and the noise of one more box:
         SSE(box) - SSE(left) - SSE(right) - 2 · cell_variance · ln(cuts tried, at least 2)
-            > box_variance · (1/|left| + 1/|right| - 1/|box|),
-    and where the best cut of the longest side does not pay, the next longest is tried: cells may be alike along one
-    axis and not along another.
-    Sums are differences of prefix sums around a cell amid the others, which are exact: see `prefix_sums` for what that
-    does to cells that are no whole numbers. Of equally good cuts, the first; where products leave the 53 bits of a
-    double, or cells are no whole numbers, rounding may decide. O(cells · depth) time, O(cells) memory.
+            > box_variance · (1/|left| + 1/|right| - 1/|box|).
+    If the best cut of the longest side does not pay, the next longest side is tried: cells may be alike along one axis
+    and not along another. Of equally good cuts the first is taken; where products exceed the 53 bits of a double, or
+    cells are no whole numbers, rounding may decide. O(cells · depth) time, O(cells) memory.
 
     Args:
         cells: noisy counts, any number of axes up to 6.
@@ -44,61 +41,59 @@ def kd_boxes(cells: Reals, cell_variance: float, box_variance: float, threshold:
     """
     line = np.ascontiguousarray(cells, dtype=np.float64).ravel()
     shape = np.array((1,) * (AXES - cells.ndim) + cells.shape, dtype=np.int64)
-    boxes = np.empty(line.size, dtype=np.int64)
-    rule = (float(cell_variance), float(box_variance), float(threshold), int(max_depth))
-    _split_all(prefix_sums(line), shape, rule, boxes)
-    return boxes.reshape(cells.shape)
+    rule = (float(cell_variance), float(box_variance), float(threshold), max_depth)
+    return _split_all(prefix_sums(line), shape, rule).reshape(cells.shape)
 
 
 def prefix_sums(line: Reals) -> Reals:
-    """The sums of the first 0, 1, 2, … cells, each less one that lies amid them; shape (n + 1,).
+    """The sums of the first 0, 1, 2, … cells, each cell less a middling one; shape (n + 1,).
 
-    Their differences are exact. Where cells are no whole numbers, or their distances from the one amid them come to
-    2^52 or more, each is first rounded to a multiple of a power of two, by at most 2^-52 of what those come to.
+    Differences of these sums are exact. If cells are no whole numbers, or their distances from the middling one sum to
+    2^52 or more, each is first rounded to a multiple of a power of two, by at most 2^-52 of that sum.
     """
     off = line - middling_value(line)
     away = float(np.abs(off).sum())
     reach = 4.0 * line.size * away
     if not math.isfinite(reach * reach):
         raise ValueError("kd_boxes takes finite cells, whose squares do not overflow either")
-    bits = min(EXACT - math.frexp(away)[1], 1000)
+    bits = min(52 - math.frexp(away)[1], 1000)  # a double holds sums of 52 bits in any case
     if bits < 0 or not np.array_equal(off, np.rint(off)):
         off = np.ldexp(np.rint(np.ldexp(off, bits)), -bits)
     return np.append(0.0, np.cumsum(off))
 
 
 @compiled
-def _split_all(sums: Reals, shape: Numbers, rule: tuple[float, float, float, int], numbers: Numbers) -> None:
-    """Writes the box number of every cell.
+def _split_all(sums: Reals, shape: Numbers, rule: tuple[float, float, float, int]) -> Numbers:
+    """Box number of every cell, shape (cells,).
 
     Args:
         sums: prefix sums over the cells, shape (cells + 1,).
-        shape: of the cube, shape (6,).
+        shape: cells along each axis, shape (6,).
         rule: cell_variance, box_variance, threshold and max_depth, as in `kd_boxes`.
-        numbers: written, shape (cells,).
     """
     cell_variance, box_variance, threshold, max_depth = rule
     steps = np.ones(AXES, dtype=np.int64)  # from a cell to the next one along each axis
     for axis in range(LAST, 0, -1):
         steps[axis - 1] = steps[axis] * shape[axis]
     # A stack never holds more than one waiting box per level, and the box that is looked at.
-    stack = np.empty((max_depth + 2, AXES + 2), dtype=np.int64)
-    stack[0, :AXES], stack[0, START], stack[0, DEPTH] = shape, 0, 0
+    stack = np.zeros((max_depth + 2, AXES + 2), dtype=np.int64)
+    stack[0, :AXES] = shape
     waiting, found = 1, 0
-    sides, rows = np.empty(AXES, dtype=np.int64), np.empty(numbers.size, dtype=np.int64)
+    numbers, rows = np.empty(sums.size - 1, dtype=np.int64), np.empty(sums.size - 1, dtype=np.int64)
+    sides = np.empty(AXES, dtype=np.int64)
     lefts = np.zeros(shape.max() + 1)
     while waiting > 0:
         waiting -= 1
-        cells = 1
+        cells = 1.0
         for axis in range(AXES):
             sides[axis] = stack[waiting, axis]
             cells *= sides[axis]
         start, depth = stack[waiting, START], stack[waiting, DEPTH]
-        cut, axis, length, tried = 0, 0, lefts.size, 0
-        searching = cells > 1 and depth < max_depth
+        cut, axis, length, tried = 0, 0, lefts.size, 0.0
+        searching = cells > 1.0 and depth < max_depth
         if searching and not np.isnan(threshold):
             count = _rows_of(sides, steps, start, LAST, rows)
-            searching = _variance(sums, rows[:count], sides[LAST], cells) - cell_variance > threshold
+            searching = _variance(sums, rows, count, sides[LAST], cells) - cell_variance > threshold
         while searching and cut == 0:
             axis, length = _next_side(sides, axis, length)
             if length < 2:
@@ -107,23 +102,22 @@ def _split_all(sums: Reals, shape: Numbers, rule: tuple[float, float, float, int
             _sum_slabs(sums, sides, steps, start, axis, rows, lefts)
             cut, score = _best_cut(lefts, length)
             if np.isnan(threshold):
-                left, luck = float(cells // length * cut), 2.0 * cell_variance * np.log(max(2.0, tried))
+                left, luck = cells / length * cut, 2.0 * cell_variance * np.log(max(2.0, tried))
                 noise = box_variance * (cells * cells / (left * (cells - left)) - 1.0)
                 cut = cut if score - cells * luck > noise else 0
         if cut == 0:
-            count = _rows_of(sides, steps, start, LAST, rows)
-            for row in rows[:count]:
-                numbers[row : row + sides[LAST]] = found
+            for row in range(_rows_of(sides, steps, start, LAST, rows)):
+                for cell in range(rows[row], rows[row] + sides[LAST]):
+                    numbers[cell] = found
             found += 1
         else:
             # The right part waits below the left one, so boxes are found from left to right.
-            for part in range(2):
+            for length, at in ((sides[axis] - cut, start + cut * steps[axis]), (cut, start)):
                 for other in range(AXES):
                     stack[waiting, other] = sides[other]
-                stack[waiting, axis] = cut if part == 1 else sides[axis] - cut
-                stack[waiting, START] = start if part == 1 else start + cut * steps[axis]
-                stack[waiting, DEPTH] = depth + 1
+                stack[waiting, axis], stack[waiting, START], stack[waiting, DEPTH] = length, at, depth + 1
                 waiting += 1
+    return numbers
 
 
 @compiled
@@ -166,42 +160,42 @@ def _sum_slabs(sums: Reals, sides: Numbers, steps: Numbers, start: int, axis: in
     count = _rows_of(sides, steps, start, axis, rows)
     for slab in range(1, length + 1):
         lefts[slab] = 0.0
-    if axis == LAST:
-        for row in rows[:count]:
-            for cut in range(1, length + 1):
-                lefts[cut] += sums[row + cut] - sums[row]
-    else:
-        for slab in range(length):
-            lefts[slab + 1] = lefts[slab]
-            for row in rows[:count]:
-                lefts[slab + 1] += sums[row + slab * step + width] - sums[row + slab * step]
+    for k in range(count):
+        row, left = rows[k], 0.0
+        for slab in range(1, length + 1):
+            if axis == LAST:
+                left = sums[row + slab] - sums[row]
+            else:
+                left += sums[row + width] - sums[row]
+                row += step
+            lefts[slab] += left
 
 
 @compiled
 def _best_cut(lefts: Reals, length: int) -> tuple[int, float]:
     """How many slabs lie left of the best cut, the first of equal ones, and its score.
 
-    A score is what the cut takes off the squared error, times all cells. With D the sum of the first p of L slabs and T
-    of all, that is (L · D - p · T)² / (p · (L - p)), where whole numbers are rounded at the division alone, if that
-    square is below 2^53.
+    The score is the gain in squared error, times all cells. With D the sum of the first p of L slabs and T of all, it
+    is (L · D - p · T)² / (p · (L - p)). For whole numbers only the division rounds, if the square is below 2^53.
     """
-    cut, best = 1, 0.0
-    for left in range(1, length):
-        off = length * lefts[left] - left * lefts[length]
-        score = off * off / (left * (length - left))
+    cut, best, slabs, total, left = 1, 0.0, float(length), lefts[length], 0.0
+    for place in range(1, length):
+        left += 1.0
+        off = slabs * lefts[place] - left * total
+        score = off * off / (left * (slabs - left))
         if score > best:
-            cut, best = left, score
+            cut, best = place, score
     return cut, best
 
 
 @compiled
-def _variance(sums: Reals, rows: Numbers, width: int, cells: int) -> float:
-    """Population variance of the cells in a box, given where its rows start."""
+def _variance(sums: Reals, rows: Numbers, count: int, width: int, cells: float) -> float:
+    """Population variance of the cells in a box with these rows."""
     total, squares = 0.0, 0.0
-    for row in rows:
-        total += sums[row + width] - sums[row]
+    for row in range(count):
+        total += sums[rows[row] + width] - sums[rows[row]]
     mean = total / cells
-    for row in rows:
-        for cell in range(row, row + width):
+    for row in range(count):
+        for cell in range(rows[row], rows[row] + width):
             squares += (sums[cell + 1] - sums[cell] - mean) ** 2
     return squares / cells

@@ -1,4 +1,4 @@
-"""Groups of neighbours in a given order, whatever their values."""
+"""The cheapest groups of neighbours on a line whose values need not rise."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,12 +22,11 @@ def optimal_groups(sorted_values: Reals, price: float) -> Numbers:
     so of two starts of the last group the later one, once better, stays better: a queue of starts and a search for
     where each takes over give O(n log n) time, O(n) memory.
 
-    No group of the optimum spans more than 2·sqrt(3·price), or parting with its first or last value would pay; wider
-    ones are not looked at. So sums need only be taken within stretches of about that span, each around its own first
-    value, and nothing cancels.
+    A group of the optimum spans at most 2·sqrt(3·price): in a wider one, it would pay to split off the first or last
+    value. So sums are taken within stretches of about that span, each around its own first value, and no digits cancel.
 
-    Equal values are one run. The optimum may cut a run (-s, 0, 0, s with s² = 0.9·price is cut in the middle), but few
-    of the places in it are of use; `_fewest_before_a_cut` says which and why. The others are passed over.
+    Equal values are one run. The optimum may cut a run (-s, 0, 0, s with s² = 0.9·price is cut in the middle), but only
+    at few places, see `_fewest_before_a_cut`. The others are skipped.
 
     Args:
         sorted_values: rising, shape (n,), n >= 1.
@@ -38,12 +39,21 @@ def optimal_groups(sorted_values: Reals, price: float) -> Numbers:
     span = 4.0 * float(np.sqrt(price))  # more than 2·sqrt(3·price), to be safe from rounding
     firsts = np.flatnonzero(np.diff(line, prepend=np.nan))
     run_of = np.repeat(np.arange(firsts.size), np.diff(firsts, append=line.size))
-    return numbered(_last_starts(_runs(line, firsts, span), run_of, span, float(price)))
+    return numbered(_last_starts(Line(_runs(line, firsts, span), run_of, span, float(price))))
 
 
-# A run is a row: its value and its first place; then the sum and the sum of squares before it within its stretch, and
-# by how much its value lies above the stretch's first; then the same three as seen from the stretch before.
+# A run of equal values is a row: its value and its first place; then the sum and the sum of squares before it within
+# its stretch, and by how much its value lies above the stretch's first; then the same three, from the stretch before.
 VALUE, FIRST, OWN, LONG = 0, 1, 2, 5
+
+
+class Line(NamedTuple):
+    """The sorted values, and what a group may span and costs."""
+
+    runs: Reals  # shape (runs + 1, 8), see above
+    run_of: Numbers  # the run of every value, shape (n,)
+    span: float
+    price: float
 
 
 @compiled
@@ -73,17 +83,9 @@ def _runs(values: Reals, firsts: Numbers, span: float) -> Reals:
 
 
 @compiled
-def _last_starts(runs: Reals, run_of: Numbers, span: float, price: float) -> Numbers:
-    """For each useful prefix, and the whole line, where the last group starts in the cheapest grouping.
-
-    Args:
-        runs: see `_runs`.
-        run_of: the run of every value, shape (n,).
-        span, price: records, and records squared.
-
-    Returns:
-        Shape (n + 1,), entry k for the first k values; 0 where a group had better not end.
-    """
+def _last_starts(line: Line) -> Numbers:
+    """For every useful k, where the last group starts in the cheapest grouping of k values; shape (n + 1,)."""
+    runs, run_of, _, price = line
     n = run_of.size
     last_starts, least = np.zeros(n + 1, dtype=np.int64), np.zeros(n + 1)
     # The starts that may be the best for some end, and the first end for which each is.
@@ -96,27 +98,24 @@ def _last_starts(runs: Reals, run_of: Numbers, span: float, price: float) -> Num
         part = 0  # how many of the run's values lie before the cut
         while part < size:
             start = first + part
-            # The new start is worse than the last that waits up to the end `worse`, as good or better from `better` on.
+            # Against the last start that waits, the new one is worse up to the end `worse`, and not from `better` on.
             worse, better = start, n + 1
             while tail > head:
                 end = max(takes_over[tail - 1], start + 1)
-                if not _is_better(runs, run_of, span, price, least, start, waiting[tail - 1], end):
+                if not _is_better(line, least, start, waiting[tail - 1], end):
                     worse = end
                     break
                 tail, better = tail - 1, end
-            if tail == head:
-                better = start + 1
-            else:
-                better = _first_better(runs, run_of, span, price, least, start, waiting[tail - 1], worse, better)
+            better = _first_better(line, least, start, waiting[tail - 1], worse, better) if tail > head else start + 1
             if better <= n:
                 waiting[tail], takes_over[tail] = start, better
                 tail += 1
-            # On to the next place in the run where a cut can be needed, or to its end.
+            # Skip to the next place in the run where a cut may be needed, or to its end.
             part = size if uncut else part + 1
             while True:
                 while tail - head > 1 and takes_over[head + 1] <= first + part:
                     head += 1
-                count, total, square, off = _moments(runs, run_of, span, waiting[head], first + part)
+                count, total, square, off = _moments(line, waiting[head], first + part)
                 if part >= size:
                     break
                 fewest = _fewest_before_a_cut(price, count - part, count * off - total, size)
@@ -131,9 +130,10 @@ def _last_starts(runs: Reals, run_of: Numbers, span: float, price: float) -> Num
 
 
 @compiled
-def _moments(runs: Reals, run_of: Numbers, span: float, start: int, end: int) -> tuple[int, float, float, float]:
-    """Of the values from `start` to `end`: count, sum, sum of squares, and the last value; all around one anchor."""
-    first_run, run = run_of[start], run_of[end - 1]
+def _moments(line: Line, start: int, end: int) -> tuple[int, float, float, float]:
+    """Count, sum and sum of squares of the values from `start` up to `end`, and the last value, around one anchor."""
+    runs, span = line.runs, line.span
+    first_run, run = line.run_of[start], line.run_of[end - 1]
     own = runs[first_run, OWN + 2]
     base = OWN if runs[run, VALUE] - (runs[first_run, VALUE] - own) <= span else LONG
     off, before, part = runs[run, base + 2], start - runs[first_run, FIRST], end - runs[run, FIRST]
@@ -144,7 +144,7 @@ def _moments(runs: Reals, run_of: Numbers, span: float, start: int, end: int) ->
 
 @compiled
 def _fewest_before_a_cut(price: float, others: int, below: float, size: int) -> int:
-    """How many of a run's `size` values lie on the left of a cut through it, at least; `size`: no cut is needed.
+    """The fewest of a run's `size` values that a useful cut through the run leaves on its left; `size` if none is useful.
 
     Take two groups that meet in the run, k of its values on the left and size - k on the right, with a = `others` more
     values on the left that together lie A = `below` under the run's, and b more that lie B above it. Depending on k,
@@ -164,26 +164,17 @@ def _fewest_before_a_cut(price: float, others: int, below: float, size: int) -> 
 
 
 @compiled
-def _first_better(
-    runs: Reals, run_of: Numbers, span: float, price: float, least: Reals, new: int, other: int, worse: int, better: int
-) -> int:
-    """The first end, above `worse` and at most `better`, from which on `new` is better; found by steps that double."""
-    n, step = run_of.size, 1
-    if better <= n:  # down from where it is better
-        while better - step > worse:
-            if not _is_better(runs, run_of, span, price, least, new, other, better - step):
-                worse = better - step
-                break
-            better, step = better - step, 2 * step
-    else:  # up from where it is worse
-        while worse + step <= n:
-            if _is_better(runs, run_of, span, price, least, new, other, worse + step):
-                better = worse + step
-                break
+def _first_better(line: Line, least: Reals, new: int, other: int, worse: int, better: int) -> int:
+    """The first end above `worse`, and at most `better`, from which on `new` is better: steps double, then halve."""
+    step = 1
+    while worse + step < better:
+        if _is_better(line, least, new, other, worse + step):
+            better = worse + step
+        else:
             worse, step = worse + step, 2 * step
     while better - worse > 1:
         end = (worse + better) // 2
-        if _is_better(runs, run_of, span, price, least, new, other, end):
+        if _is_better(line, least, new, other, end):
             better = end
         else:
             worse = end
@@ -191,18 +182,16 @@ def _first_better(
 
 
 @compiled
-def _is_better(
-    runs: Reals, run_of: Numbers, span: float, price: float, least: Reals, new: int, other: int, end: int
-) -> bool:
+def _is_better(line: Line, least: Reals, new: int, other: int, end: int) -> bool:
     """Whether the last group up to `end` had better start at `new` than at the earlier `other`; yes if it is equal.
 
-    Groups wider than `span` cost infinitely much, which keeps the quadrangle inequality. Sides are multiplied by both
-    sizes, for a division is slow.
+    Groups wider than `span` cost infinitely much, which keeps the quadrangle inequality.
     """
-    if runs[run_of[end - 1], VALUE] - runs[run_of[other], VALUE] > span:
+    if line.runs[line.run_of[end - 1], VALUE] - line.runs[line.run_of[other], VALUE] > line.span:
         return True
-    size, total, square, _ = _moments(runs, run_of, span, new, end)
-    older_size, older_total, older_square, _ = _moments(runs, run_of, span, other, end)
+    size, total, square, _ = _moments(line, new, end)
+    older_size, older_total, older_square, _ = _moments(line, other, end)
     lead = least[other] - least[new] + (older_square - square)
-    own, older = (price - total * total) * older_size, (price - older_total * older_total) * size
+    # Both sides are multiplied by both sizes, for a division is slow.
+    own, older = (line.price - total * total) * older_size, (line.price - older_total * older_total) * size
     return bool(lead * (size * older_size) + older >= own)

@@ -1,4 +1,4 @@
-"""Merging the buckets of one window, the closest pair first."""
+"""Merges the buckets of one window, the closest pair first: by looking at every pair, or by a tournament."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Merges(NamedTuple):
     """Merges that were made, with room for more; shape (room,) each."""
 
     rights: Places  # the bucket that was merged into the one on its left
-    increases: Reals  # of the squared error
+    increases: Reals  # of the squared error, by each merge
     levels: Reals  # the highest increase so far in the window
 
 
@@ -52,7 +52,7 @@ def merge_few(
         merges: every merge is written here, from place `done` on.
 
     Returns:
-        How many buckets are left, and 0; or -1 or 1 as soon as the bucket beside is drawn in on the left or right.
+        How many buckets are left, and 0; or -1 or 1 as soon as the bucket beside it on the left or right is the next to be merged.
     """
     sums, sizes, costs, places = window
     level = 0.0
@@ -85,7 +85,7 @@ def merge_few(
 def merge_many(
     window: Window, count: int, limit: float, beside: tuple[bool, bool], merges: Merges, done: int
 ) -> tuple[int, int]:
-    """As `merge_few`, by a tournament of pairs.
+    """As `merge_few`, by a tournament of pairs; O(log count) a merge.
 
     A pair is known by its left bucket. Node v of the tournament holds the least cost below it, its children are 2v and
     2v + 1, and the root is node 1. A pair never changes its place, so the leftmost of equal pairs is found by going

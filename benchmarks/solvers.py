@@ -2,12 +2,13 @@
 
 Runs every solver that should grow almost in step with its cells, compiled beforehand, in one process with
 `numpy.sort(cells, axis=None)` in float64, the two in turns, and compares the best of several runs of each. All work in
-one thread and are timed by the processor, which is the clock's time where nothing else runs. Cells are skewed, flat and structured counts with discrete Laplace noise at ε = 1 and 0.1, drawn from
-NumPy's seeded generator: invented data, whose seed may be known. Solvers of sorted values get the sorted cells; where a
-method has a price, both prices are run. Above 15 sorts at the largest size, or growth above 13 for ten times the cells,
-is marked; a tree and a Haar transform have as many leaves, rounded up to a power of two for the latter. Growth is that
-of times with emptied caches, as a release finds them: run again and again, 10^5 cells stay in the processor's caches
-and 10^6 do not, which alone makes copying them grow by more than 13. The growth of repeated runs stands beside it.
+one thread and are timed by the processor, which is the clock's time where nothing else runs. Cells are skewed, flat and
+structured counts with discrete Laplace noise at ε = 1 and 0.1, drawn from NumPy's seeded generator: invented data,
+whose seed may be known. Solvers of sorted values get the sorted cells; where a method has a price, both prices are run.
+Above 15 sorts at the largest size, or growth above 13 for ten times the cells, is marked; a tree and a Haar transform
+have as many leaves, rounded up to a power of two for the latter. Growth is that of times with emptied caches, as a
+release finds them: run again and again, 10^5 cells stay in the processor's caches and 10^6 do not, which alone makes
+copying them grow by more than 13. The growth of repeated runs stands beside it.
 
 `numpy.sort` differs widely between processors: where its AVX-512 sort is slow (Zen 4), sorts by AVX2 take a tenth, and
     NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL" python benchmarks/solvers.py

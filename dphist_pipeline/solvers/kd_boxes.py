@@ -53,8 +53,7 @@ def prefix_sums(line: Reals) -> Reals:
     """
     off = line - middling_value(line)
     away = float(np.abs(off).sum())
-    reach = 4.0 * line.size * away
-    if not math.isfinite(reach * reach):
+    if not math.isfinite(4.0 * line.size * away * (4.0 * line.size * away)):
         raise ValueError("kd_boxes takes finite cells, whose squares do not overflow either")
     bits = min(52 - math.frexp(away)[1], 1000)  # a double holds sums of 52 bits in any case
     if bits < 0 or not np.array_equal(off, np.rint(off)):

@@ -144,7 +144,7 @@ def _moments(line: Line, start: int, end: int) -> tuple[int, float, float, float
 
 @compiled
 def _fewest_before_a_cut(price: float, others: int, below: float, size: int) -> int:
-    """The fewest of a run's `size` values that a useful cut through the run leaves on its left; `size` if none is useful.
+    """The fewest of a run's `size` values that a useful cut of the run leaves on its left; `size` if none is useful.
 
     Take two groups that meet in the run, k of its values on the left and size - k on the right, with a = `others` more
     values on the left that together lie A = `below` under the run's, and b more that lie B above it. Depending on k,

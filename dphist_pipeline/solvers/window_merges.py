@@ -52,7 +52,7 @@ def merge_few(
         merges: every merge is written here, from place `done` on.
 
     Returns:
-        How many buckets are left, and 0; or -1 or 1 as soon as the bucket beside it on the left or right is the next to be merged.
+        How many buckets are left, and 0; or -1 or 1 if the bucket beside it on the left or right was next to be merged.
     """
     sums, sizes, costs, places = window
     level = 0.0

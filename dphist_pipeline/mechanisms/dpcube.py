@@ -1,8 +1,8 @@
-"""DPCube: look at noisy cells to split the cube into boxes of alike cells, then count the boxes with fresh noise.
+"""DPCube: split the cube into boxes of alike cells by noisy cells, then count the boxes with fresh noise.
 
 Paper:    Xiao, Xiong, Fan, Goryczka. DPCube: differentially private histogram release through multidimensional
           partitioning. arXiv 2012, Transactions on Data Privacy 2014. Splitting stops as its Algorithm 3 says, not as
-          its text; with `threshold: auto`, a box that is flat along its longest side is tried along the others.
+          its text; with `threshold: auto`, a box that is flat along its longest side may be cut across the others.
 Privacy:  structure_share of epsilon on `noisy_cells`, the rest on `noisy_sums` of the boxes. The boxes are found on
           noisy cells alone, which is free.
 Domain:   1 to 6 axes, ordered as declared.
@@ -35,11 +35,11 @@ MOST_AXES = 6
 
 @dataclass(frozen=True)
 class DPCube(Mechanism):
-    """Settings: structure_share, the part of epsilon that finds the boxes; threshold, `auto` (split where it gains more
-    than one more box's noise and the luck of searching cost) or the variance of a box's cells, in records squared,
-    up to which it stays whole; estimation, `uniform`: a box's cells share its sum evenly, or `least_squares`: its noisy
-    cells move alike, as far as their noise and that of the sum say, for boxes that hold unlike cells; max_depth, the
-    most cuts on the way to a box.
+    """Settings: structure_share, the part of epsilon that finds the boxes; threshold, `auto` (split if the gain exceeds
+    the noise of one more box and the luck of searching) or the variance of a box's cells, in records squared, up to
+    which it stays whole; estimation, `uniform`: a box's cells share its sum evenly, or `least_squares`: its noisy cells
+    move alike, as far as their noise and that of the sum say, for boxes that hold unlike cells; max_depth, the most
+    cuts on the way to a box.
     """
 
     structure_share: Annotated[Fraction, Field(gt=0, lt=1)] = Fraction(1, 2)
@@ -71,7 +71,7 @@ class DPCube(Mechanism):
 
 
 def _least_squares(noisy: NoisyCells, boxed: NoisySums, boxes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The cells nearest to both views, each weighted by the inverse of its variance; closed form, box by box.
+    """The weighted least squares estimate of the cells from noisy cells and noisy box sums; closed form, box by box.
 
     With σ₁² a cell's variance, σ₂² a sum's and n cells, each moves by (sum - sum of noisy cells)·σ₁² / (σ₂² + n·σ₁²).
     """

@@ -1,16 +1,14 @@
 """How long do the solvers take beside `numpy.sort` of the same cells?
 
 Runs every solver that should grow almost in step with its cells, compiled beforehand, in one process with
-`numpy.sort(cells, axis=None)` in float64, the two in turns, and compares the best of several runs of each. Solvers of
-one thread are timed by the processor, which is the clock's time where nothing else runs. `v_optimal`,
-`closest_neighbours` and `groups_by_value` work on both halves of a long line at once: they and the sorts beside them
-are timed by the clock, which counts what else runs on the machine, and what they take of both processors stands in a
-column of its own. Cells are skewed, flat and structured counts with discrete Laplace noise at ε = 1 and 0.1, drawn from
-NumPy's seeded generator: invented data, whose seed may be known. Solvers of sorted values get the sorted cells; where a
-method has a price, both prices are run. Above 15 sorts at the largest size, or growth above 13 for ten times the cells,
-is marked; a tree and a Haar transform have as many leaves, rounded up to a power of two for the latter. Growth is that
-of times with emptied caches, as a release finds them: run again and again, 10^5 cells stay in the processor's caches
-and 10^6 do not, which alone makes copying them grow by more than 13. The growth of repeated runs stands beside it.
+`numpy.sort(cells, axis=None)` in float64, the two in turns, and compares the best of several runs of each. All work in
+one thread and are timed by the processor, which is the clock's time where nothing else runs. Cells are skewed, flat and
+structured counts with discrete Laplace noise at ε = 1 and 0.1, drawn from NumPy's seeded generator: invented data,
+whose seed may be known. Solvers of sorted values get the sorted cells; where a method has a price, both prices are run.
+Above 15 sorts at the largest size, or growth above 13 for ten times the cells, is marked; a tree and a Haar transform
+have as many leaves, rounded up to a power of two for the latter. Growth is that of times with emptied caches, as a
+release finds them: run again and again, 10^5 cells stay in the processor's caches and 10^6 do not, which alone makes
+copying them grow by more than 13. The growth of repeated runs stands beside it.
 
 `numpy.sort` differs widely between processors: where its AVX-512 sort is slow (Zen 4), sorts by AVX2 take a tenth, and
     NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL" python benchmarks/solvers.py
@@ -47,13 +45,13 @@ from rich.table import Column, Table
 
 from dphist_pipeline.solvers.closest_neighbours import closest_neighbours
 from dphist_pipeline.solvers.haar import haar, inverse_haar
-from dphist_pipeline.solvers.kd_boxes import auto_threshold, kd_boxes
+from dphist_pipeline.solvers.kd_boxes import kd_boxes
 from dphist_pipeline.solvers.optimal_groups import optimal_groups
-from dphist_pipeline.solvers.regular_tree import branching_tree, consistent_cells
+from dphist_pipeline.solvers.regular_tree import branching_tree
 from dphist_pipeline.solvers.relative_groups import relative_groups
 from dphist_pipeline.solvers.segmentation import v_optimal
 from dphist_pipeline.solvers.sorted_groups import greedy_groups
-from dphist_pipeline.solvers.tree_consistency import consistent
+from dphist_pipeline.solvers.tree_consistency import consistent, consistent_cells
 from dphist_pipeline.solvers.value_groups import groups_by_value
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -66,24 +64,11 @@ MAX_DEPTH = 40
 
 @dataclass(frozen=True)
 class Run:
-    """One solver on one input: what is called, which price it was given, and by which seconds it is judged."""
+    """One solver on one input: what is called, and which price it was given."""
 
     solver: str
     price: str
     call: Callable[[], object]
-    by_clock: bool = False
-
-
-@dataclass(frozen=True)
-class Seconds:
-    """Of one call, or the best of several: by the clock, and of all processors together."""
-
-    clock: float
-    processor: float
-
-    def best(self, other: Seconds) -> Seconds:
-        """The better of both, each by itself."""
-        return Seconds(min(self.clock, other.clock), min(self.processor, other.processor))
 
 
 def noise(generator: np.random.Generator, epsilon: float, size: int) -> np.ndarray:
@@ -138,9 +123,9 @@ def of_cells(cells: np.ndarray, epsilon: float) -> Iterator[Run]:
     """Solvers of cells in their own order."""
     own, m = variance(epsilon), cells.size
     for name, price in (("2σ²", 2 * own), ("2σ²·ln m", 2 * own * max(1.0, math.log(m)))):
-        yield Run("v_optimal", name, lambda price=price: v_optimal(cells, price), by_clock=True)
-    yield Run("closest_neighbours", "", lambda: closest_neighbours(cells, own), by_clock=True)
-    yield Run("groups_by_value", "", lambda: groups_by_value(cells, _one_group), by_clock=True)
+        yield Run("v_optimal", name, lambda price=price: v_optimal(cells, price))
+    yield Run("closest_neighbours", "", lambda: closest_neighbours(cells, own))
+    yield Run("groups_by_value", "", lambda: groups_by_value(cells, _one_group))
     levels, parents = binary_tree(cells)
     yield Run("consistent", "", lambda: consistent(levels, parents))
     tree, alike = branching_tree((m,), 2), [1.0] * len(levels)
@@ -150,7 +135,7 @@ def of_cells(cells: np.ndarray, epsilon: float) -> Iterator[Run]:
     yield Run("haar, both ways", "", lambda: inverse_haar(haar(padded)))
     for axes in (1, 2, 3):
         box = cube(cells, axes)
-        yield Run(f"kd_boxes, {axes}-D", "", lambda box=box: kd_boxes(box, own, own, auto_threshold(), MAX_DEPTH))
+        yield Run(f"kd_boxes, {axes}-D", "", lambda box=box: kd_boxes(box, own, own, math.nan, MAX_DEPTH))
 
 
 def of_sorted_cells(cells: np.ndarray, epsilon: float) -> Iterator[Run]:
@@ -173,29 +158,29 @@ def _one_group(line: np.ndarray) -> np.ndarray:
     return np.zeros(line.size, dtype=np.int64)
 
 
-def seconds(call: Callable[[], object]) -> Seconds:
-    """Of one call."""
-    clock, processor = time.perf_counter(), time.process_time()
+def seconds(call: Callable[[], object]) -> float:
+    """Of the processor, for one call."""
+    before = time.process_time()
     call()
-    return Seconds(time.perf_counter() - clock, time.process_time() - processor)
+    return time.process_time() - before
 
 
-def in_turns(first: Callable[[], object], second: Callable[[], object], repeats: int) -> tuple[Seconds, Seconds]:
+def in_turns(first: Callable[[], object], second: Callable[[], object], repeats: int) -> tuple[float, float]:
     """The best seconds of each; quick calls are repeated more often, up to a fifth of a second in all."""
-    best, done, spent = (Seconds(math.inf, math.inf),) * 2, 0, 0.0
+    best, done, spent = (math.inf, math.inf), 0, 0.0
     while done < repeats or (spent < 0.2 and done < 10 * repeats):
         now = seconds(first), seconds(second)
-        best = (best[0].best(now[0]), best[1].best(now[1]))
-        done, spent = done + 1, spent + now[0].processor + now[1].processor
+        best = (min(best[0], now[0]), min(best[1], now[1]))
+        done, spent = done + 1, spent + sum(now)
     return best
 
 
-def from_memory(call: Callable[[], object], emptying: np.ndarray, repeats: int) -> Seconds:
+def from_memory(call: Callable[[], object], emptying: np.ndarray, repeats: int) -> float:
     """The best seconds of a call that finds nothing in the caches."""
-    best = Seconds(math.inf, math.inf)
+    best = math.inf
     for _ in range(repeats):
         emptying += 1.0
-        best = best.best(seconds(call))
+        best = min(best, seconds(call))
     return best
 
 
@@ -208,11 +193,8 @@ def measure(kind: str, epsilon: float, sizes: tuple[int, ...], repeats: int) -> 
         for run in runs_on(cells, epsilon):
             sort, own = in_turns(lambda cells=cells: np.sort(cells, axis=None), run.call, repeats)
             cold = from_memory(run.call, emptying, repeats)
-            of_sort, of_run, of_cold = ((one.clock if run.by_clock else one.processor) for one in (sort, own, cold))
             result = {"solver": run.solver, "price": run.price, "cells": size, "counts": kind, "epsilon": epsilon}
-            result |= {"clock": "wall" if run.by_clock else "processor", "seconds": of_run, "sort_seconds": of_sort}
-            result |= {"sorts": of_run / of_sort, "processor_sorts": own.processor / sort.processor}
-            results.append({**result, "cold_seconds": of_cold})
+            results.append({**result, "seconds": own, "sort_seconds": sort, "sorts": own / sort, "cold_seconds": cold})
     return results
 
 
@@ -241,7 +223,7 @@ def measure_papers(repeats: int) -> list[dict[str, Any]]:
     for source, data, size, method, paper, solver in PAPERS:
         cells = noisy("skewed", (size,), 0.1)
         calls = [run.call for run in runs_on(cells, 0.1) if run.solver == solver]
-        slowest = max(min(seconds(call).clock for _ in range(repeats)) for call in calls)
+        slowest = max(min(seconds(call) for _ in range(repeats)) for call in calls)
         result = {"paper": source, "data": data, "cells": size, "method": method, "paper_seconds": paper}
         results.append({**result, "solver": solver, "milliseconds": 1000 * slowest})
     return results
@@ -250,13 +232,12 @@ def measure_papers(repeats: int) -> list[dict[str, Any]]:
 def _large(cells: int, axes: int, kind: str, epsilon: float) -> dict[str, Any]:
     side = round(cells ** (1 / axes))
     box, own = noisy(kind, (side,) * axes, epsilon), variance(epsilon)
-    kd_boxes(np.arange(8.0).reshape(2, 2, 2), own, own, auto_threshold(), MAX_DEPTH)
-    whole = partial(kd_boxes, box, own, own, auto_threshold(), MAX_DEPTH)
+    kd_boxes(np.arange(8.0).reshape(2, 2, 2), own, own, math.nan, MAX_DEPTH)
+    whole = partial(kd_boxes, box, own, own, math.nan, MAX_DEPTH)
     sort, solver = in_turns(lambda: np.sort(box, axis=None), whole, 3)
     gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    result = {"shape": [side] * axes, "counts": kind, "epsilon": epsilon, "seconds": solver.processor}
-    result["sort_seconds"] = sort.processor
-    return {**result, "sorts": solver.processor / sort.processor, "peak_gigabytes": gigabytes}
+    result = {"shape": [side] * axes, "counts": kind, "epsilon": epsilon, "seconds": solver}
+    return {**result, "sort_seconds": sort, "sorts": solver / sort, "peak_gigabytes": gigabytes}
 
 
 def measure_large(cells: int, console: Console) -> list[dict[str, Any]]:
@@ -288,8 +269,6 @@ def summary(results: list[dict[str, Any]], judged: bool) -> list[dict[str, Any]]
         {
             **dict(zip(("solver", "price", "counts", "epsilon"), key, strict=True)),
             "sorts": [result["sorts"] for result in row],
-            "clock": row[-1]["clock"],
-            "processor_sorts": row[-1]["processor_sorts"],
             "milliseconds": 1000 * row[-1]["seconds"],
             "sort_milliseconds": 1000 * row[-1]["sort_seconds"],
             "growth": row[-1]["cold_seconds"] / row[0]["cold_seconds"],
@@ -305,19 +284,11 @@ def summary(results: list[dict[str, Any]], judged: bool) -> list[dict[str, Any]]
 def show(report: dict[str, Any], console: Console) -> None:
     """The tables."""
     sizes = [f"sorts, {size:,}" for size in report["sizes"]]
-    last = (
-        "of all processors",
-        "clock",
-        "ms",
-        "sort ms",
-        "growth",
-        "when warm",
-        f"{SORTS} sorts, {GROWTH}×",
-    )
+    last = ("ms", "sort ms", "growth", "when warm", f"{SORTS} sorts, {GROWTH}×")
     names = (Column(name, no_wrap=True) for name in ("solver", "price", "counts", "ε"))
     table = Table(*names, *sizes, *last)
     for row in report["solvers"]:
-        sorts = [*(f"{value:.1f}" for value in row["sorts"]), f"{row['processor_sorts']:.1f}", row["clock"]]
+        sorts = [f"{value:.1f}" for value in row["sorts"]]
         times = [f"{row[name]:.1f}" for name in TIMES]
         of = (row["solver"], row["price"], row["counts"], f"{row['epsilon']:g}")
         table.add_row(*of, *sorts, *times, verdict(row["within"]))

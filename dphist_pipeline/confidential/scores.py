@@ -100,7 +100,7 @@ class LastStartBySquares(Score):
     Counts are first cut off at 0 and at a ceiling F that is declared without looking at the data.
 
     Constant 2F - 1: cutting off brings counts no further apart, and then a step in one count moves the cost of every
-    bucket that holds it by at most 2F - 1 (`squared_error.squared_errors`). The rest is as there: one bucket of a split
+    bucket that holds it by at most 2F - 1 (`bucket_splits.squared_errors`). The rest is as there: one bucket of a split
     holds the count, and a minimum moves no further than what it is taken of.
 
     Attributes:
@@ -126,8 +126,7 @@ class LastStartBySquares(Score):
 
     def scores(self, exact: Numbers) -> Numbers:
         """Minus the cost of the cheapest split with each start; O(cells² · buckets)."""
-        from dphist_pipeline.solvers.bucket_splits import costs_of_last_starts
-        from dphist_pipeline.solvers.squared_error import squared_errors
+        from dphist_pipeline.solvers.bucket_splits import costs_of_last_starts, squared_errors
 
         return -costs_of_last_starts(squared_errors(exact, self.count_ceiling), self.buckets)
 
@@ -184,7 +183,7 @@ class CutByBalance(Score):
     Candidates are the cuts after the first cell, the second, ….
 
     Constant 1: a count lies on one side of a cut, so a step in it moves the difference by 1, and its absolute value by
-    at most 1 (`median_cuts.imbalances`).
+    at most 1 (`absolute_deviation.imbalances`).
     """
 
     @property
@@ -198,7 +197,7 @@ class CutByBalance(Score):
 
     def scores(self, exact: Numbers) -> Numbers:
         """Minus the imbalance of every cut; O(cells)."""
-        from dphist_pipeline.solvers.median_cuts import imbalances
+        from dphist_pipeline.solvers.absolute_deviation import imbalances
 
         return -imbalances(exact)
 

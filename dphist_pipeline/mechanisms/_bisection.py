@@ -1,4 +1,4 @@
-"""Cutting a line in two, privately, level by level: what `ihp` and `p_hpartition` share."""
+"""Cuts a line in two, privately, level by level: the part that `ihp` and `p_hpartition` share."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Bisection:
 
     Attributes:
         depth: the most levels of cuts.
-        structure_share: the part of epsilon that buys cuts, an equal share a level.
-        centre: of the deviations that make up a score.
-        may_keep: whether an interval may also stay whole, for good.
+        structure_share: the part of epsilon that chooses cuts; every level gets an equal share.
+        centre: median or mean, which the deviations in a score are taken from.
+        may_keep: whether an interval may also be kept whole, for good.
     """
 
     depth: int
@@ -42,9 +42,9 @@ class Bisection:
         sums.scale(sensitivity)
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
-        """Cuts, level by level; then the sums of the buckets between them."""
+        """Chooses cuts, level by level; then measures the sums of the buckets between them."""
         levels, sums = self._shares(budget, counts.domain.cells)
-        # What the noise of a sum adds to its cells' absolute errors, all together: about the scale of that noise.
+        # The noise of a bucket's sum adds about its scale to the absolute errors of the bucket's cells, summed.
         price = -(-counts.sensitivity // sums.epsilon) if self.may_keep else 0
         groups = self._buckets(counts, levels, price)
         bucketed = counts.noisy_sums(groups, sums)
@@ -52,8 +52,8 @@ class Bisection:
         return Estimate(counts.domain, values, budget.charges, groups=groups, sums=bucketed)
 
     def _shares(self, budget: Budget, cells: int) -> tuple[tuple[Budget, ...], Budget]:
-        """The budgets of the levels, and of the sums: all of it where there is nothing to choose."""
-        # An interval that may not stay whole is cut; so many levels leave single cells, whatever is chosen.
+        """The budgets of the levels, and of the sums; the sums get all if there is nothing to choose."""
+        # If intervals cannot be kept whole, cells - 1 levels leave single cells, whatever is chosen.
         choosing = cells > 1 if self.may_keep else self.depth < cells - 1
         if not choosing:
             return (), budget
@@ -76,7 +76,7 @@ class Bisection:
         return np.cumsum(first_cells)
 
     def _cuts(self, counts: PrivateCounts, intervals: list[tuple[int, int]], level: Budget, price: int) -> list[int]:
-        """How many cells lie before the cut of each interval; 0 where it stays whole."""
+        """For each interval, how many of its cells lie before the cut; 0 if it stays whole."""
         first = 0 if self.may_keep else 1  # the first candidate; the last is to cut before the last cell
         cuts = [min(first, high - low - 1) for low, high in intervals]
         asked = [number for number, (low, high) in enumerate(intervals) if high - low - first >= 2]

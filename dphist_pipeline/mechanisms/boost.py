@@ -7,8 +7,8 @@ Paper:    Hay, Rastogi, Miklau, Suciu. Boosting the accuracy of differentially p
 Privacy:  epsilon on `noisy_tree`, an equal share a level. Least squares reads only noisy sums, so it is free.
 Domain:   any number of axes, ordered. By `auto`, trees pay from 42 cells on a line and from about 27 × 27 in a square.
 Cost:     O(cells · levels).
-Bars:     on the estimates, which are unbiased, and on every box of cells: the variance is exact, or a bound hardly
-          above it where the last nodes reach beyond the cells; the interval is 95 % by a calibrated factor.
+Bars:     on the estimates, which are unbiased, and on every box of cells: the variance is exact, or a tight bound if
+          the last nodes reach beyond the cells; the interval is 95 % by a calibrated factor.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ class Boost(Mechanism):
         Budget(epsilon / levels, "each level of the tree").scale(sensitivity)
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
-        """Noisy sums of every node, then the closest cells that explain them all."""
-        from dphist_pipeline.solvers.regular_tree import consistent_cells, covariance
+        """Noisy sums of every node, then the least squares estimate of the cells."""
+        from dphist_pipeline.solvers.regular_tree import covariance
+        from dphist_pipeline.solvers.tree_consistency import consistent_cells
 
         tree = self._tree(counts.domain)
         if len(tree.widths) == 1:

@@ -1,8 +1,8 @@
-"""DPCube: look at noisy cells to split the cube into boxes of alike cells, then count the boxes with fresh noise.
+"""DPCube: split the cube into boxes of alike cells by noisy cells, then count the boxes with fresh noise.
 
 Paper:    Xiao, Xiong, Fan, Goryczka. DPCube: differentially private histogram release through multidimensional
           partitioning. arXiv 2012, Transactions on Data Privacy 2014. Splitting stops as its Algorithm 3 says, not as
-          its text; with `threshold: auto`, a box that is flat along its longest side is tried along the others.
+          its text; with `threshold: auto`, a box that is flat along its longest side may be cut across the others.
 Privacy:  structure_share of epsilon on `noisy_cells`, the rest on `noisy_sums` of the boxes. The boxes are found on
           noisy cells alone, which is free.
 Domain:   1 to 6 axes, ordered as declared.
@@ -13,6 +13,7 @@ Bars:     the noise of the first phase, on `unbiased_estimate`; neither the erro
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Literal
@@ -34,11 +35,11 @@ MOST_AXES = 6
 
 @dataclass(frozen=True)
 class DPCube(Mechanism):
-    """Settings: structure_share, the part of epsilon that finds the boxes; threshold, `auto` (split where it gains more
-    than one more box's noise and the luck of searching cost) or the variance of a box's cells, in records squared,
-    up to which it stays whole; estimation, `uniform`: a box's cells share its sum evenly, or `least_squares`: its noisy
-    cells move alike, as far as their noise and that of the sum say, for boxes that hold unlike cells; max_depth, the
-    most cuts on the way to a box.
+    """Settings: structure_share, the part of epsilon that finds the boxes; threshold, `auto` (split if the gain exceeds
+    the noise of one more box and the luck of searching) or the variance of a box's cells, in records squared, up to
+    which it stays whole; estimation, `uniform`: a box's cells share its sum evenly, or `least_squares`: its noisy cells
+    move alike, as far as their noise and that of the sum say, for boxes that hold unlike cells; max_depth, the most
+    cuts on the way to a box.
     """
 
     structure_share: Annotated[Fraction, Field(gt=0, lt=1)] = Fraction(1, 2)
@@ -54,12 +55,12 @@ class DPCube(Mechanism):
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Phase I: noisy cells. Phase II: boxes by a kd-tree, and their noisy sums."""
-        from dphist_pipeline.solvers.kd_boxes import auto_threshold, kd_boxes
+        from dphist_pipeline.solvers.kd_boxes import kd_boxes
 
         structure, sums = self._shares(budget, counts.sensitivity)
         noisy = counts.noisy_cells(structure)
         box_variance = noise_law.variance(sums.scale(counts.sensitivity))
-        threshold = auto_threshold() if self.threshold == "auto" else self.threshold
+        threshold = math.nan if self.threshold == "auto" else self.threshold
         boxes = kd_boxes(noisy.values, noisy.variance, box_variance, threshold, self.max_depth)
         boxed = counts.noisy_sums(boxes, sums)
         values = boxed.spread(boxes) if self.estimation == "uniform" else _least_squares(noisy, boxed, boxes)
@@ -70,7 +71,7 @@ class DPCube(Mechanism):
 
 
 def _least_squares(noisy: NoisyCells, boxed: NoisySums, boxes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The cells nearest to both views, each weighted by the inverse of its variance; closed form, box by box.
+    """The weighted least squares estimate of the cells from noisy cells and noisy box sums; closed form, box by box.
 
     With σ₁² a cell's variance, σ₂² a sum's and n cells, each moves by (sum - sum of noisy cells)·σ₁² / (σ₂² + n·σ₁²).
     """

@@ -5,18 +5,18 @@ Paper:    Tao, Li, Huang, Hou, Gong. A symmetry histogram publishing method base
           candidates are read from exact counts; and its grouping optimises over exact counts for free. Here groups are
           found on noisy cells. With `order: noisy` these also order the cells, and its dynamic programme, O(m²) for
           each number of groups, is one search over every number of groups. With `order: exponential` cells are selected
-          one after another, as in the paper, the next being likely to be near the last in count and place; but among
-          all that are left, and for a share of its own. With many cells such an order is mostly noise: a selection has
-          about a 1/m of what the whole order gets, and noise of about 2·m/share records.
+          one after another, as in the paper, each likely to be near the one before in count and place; but the
+          candidates are all cells left, and the order has a share of its own. With many cells such an order is mostly
+          noise: a selection gets about 1/m of the order's share, and noise of about 2·m/share records.
 Privacy:  `noisy`: order_share of epsilon on `noisy_cells`, the rest on `noisy_sums` of the groups, one draw a group.
           Order and groups are found on noisy cells alone, which is free. `exponential`: order_share on `choose`, an
           equal share a selection (a score moves no further than the counts do; the last cell needs no selection);
-          grouping_share on `noisy_cells`, on which groups are found; the rest on `noisy_sums`. Up to two cells leave no
-          order to choose, and its share goes to the other two.
+          grouping_share on `noisy_cells`, on which groups are found; the rest on `noisy_sums`. With up to two cells
+          there is no order to choose, and its share goes to the other two steps.
 Domain:   any number of axes, ordered or not; where a cell lies plays no part (`exponential`: its number does). Up to
           5,000 cells with `exponential`.
-Cost:     O(m log m) time in the cells m, O(m) memory. `exponential`: O(m²) time, and for each of m - 2 selections an
-          answer of a door, which a release keeps as a file of its own.
+Cost:     O(m log m) time in the cells m, O(m) memory. `exponential`: O(m²) time, and m - 2 answers of a door, each of
+          which a release keeps as a file.
 Bars:     the noise of the cells, on `unbiased_estimate`; the error of merging unlike cells is not covered.
 """
 
@@ -46,8 +46,8 @@ MOST_SELECTED = 5000
 class DPHR(Mechanism):
     """Settings: order_share, the part of epsilon that orders the cells; order, `noisy`: by noisy counts, or
     `exponential`: by private selections; grouping_share, with `exponential` only: the part of epsilon for the noisy
-    cells on which groups are found, half of what order_share leaves when left out. With `exponential`, a third for
-    each of the two did far better than the shares that are right for `noisy`.
+    cells on which groups are found; by default half of what order_share leaves. With `exponential`, a third each for
+    order_share and grouping_share did far better than the default.
     """
 
     order_share: Annotated[Fraction, Field(gt=0, lt=1)] = Fraction(17, 20)
@@ -102,7 +102,7 @@ class DPHR(Mechanism):
         noisy = counts.noisy_cells(grouping)
         line = noisy.values.ravel()[order]
         groups = np.empty(line.size, dtype=np.int64)
-        # Noise adds its variance to the squared error of every cell of a group but one.
+        # Noise adds its variance to a group's squared error once for every cell but one.
         groups[order] = cheapest_line_groups(line, _noise_price(sums, counts.sensitivity), noisy.variance)
         return noisy, groups.reshape(counts.domain.shape), sums
 
@@ -123,7 +123,7 @@ class DPHR(Mechanism):
 
 
 def _noise_price(sums: Budget, sensitivity: int) -> float:
-    """What a group of one cell costs in noise, in records squared; one of n cells costs an n-th of it."""
+    """The noise of a group of one cell, in records squared; a group of n cells has an n-th of it."""
     return 2 * float(sums.scale(sensitivity)) ** 2
 
 

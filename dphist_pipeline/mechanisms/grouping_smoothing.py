@@ -1,8 +1,8 @@
 """Grouping and smoothing: order the cells by noisy counts, cut the order into groups of one size, count those afresh.
 
-Paper:    Kellaris, Papadopoulos. Practical differential privacy via grouping and smoothing. PVLDB 2013. Its order comes
-          from a sample of the records, whose privacy rests on how rows are drawn; here the order is bought with a share
-          of epsilon, and a group's sum with the rest.
+Paper:    Kellaris, Papadopoulos. Practical differential privacy via grouping and smoothing. PVLDB 2013. It orders cells
+          by a sample of the records, so its privacy rests on the sampling; here a share of epsilon pays for the order,
+          and the rest for the groups' sums.
 Privacy:  order_share of epsilon on `noisy_cells`, the rest on `noisy_sums` of the groups, one draw a group. Order and
           size of the groups are found on noisy cells alone, which is free.
 Domain:   any number of axes, ordered or not; where a cell lies plays no part.
@@ -65,12 +65,12 @@ class GroupingSmoothing(Mechanism):
 
 
 def _equal_groups(cells: int, size: int) -> NDArray[np.int64]:
-    """Groups of `size` cells; what is left at the end joins the last one."""
+    """Groups of `size` cells; cells left over at the end join the last group."""
     return np.minimum(np.arange(cells) // size, max(cells // size, 1) - 1)
 
 
 def _error(line: NDArray[np.float64], groups: NDArray[np.int64], variance: float, price: float) -> float:
-    """Squared error around the means of the groups beyond what the order's noise explains, plus their sums' noise."""
+    """Estimated error: squared error around the groups' means minus the noise of the cells, plus that of the sums."""
     from dphist_pipeline.solvers.segmentation import bucket_means
 
     within = float(((line - bucket_means(line, groups)) ** 2).sum())

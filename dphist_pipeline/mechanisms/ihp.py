@@ -1,13 +1,13 @@
-"""IHP: cut a line in two, and its parts again, privately, while a cut saves more than the noise of one more sum costs.
+"""IHP: cut a line in two, privately, and its parts again, while a cut saves more error than one more noisy sum adds.
 
 Paper:    Li, Cui, Meng, Ma. IHP: improving the utility in differential private histogram publication. Distributed and
           Parallel Databases 2019. This follows the description of it in Tao et al. (Symmetry 2023) and its published
-          abstract: where the two say nothing, it is ours. An interval's candidates are to keep it whole, for good, and
-          every cut. The score is minus the summed absolute deviations of the parts, and minus, for each part, the mean
-          absolute noise of one published sum, which its cells bear together whatever their number.
+          abstract; other details are ours. The candidates for an interval are to keep it whole, for good, and every
+          cut. The score is minus the absolute deviations of the parts, and minus, for each part, the mean absolute
+          noise of one published sum, which the part's cells share.
 Privacy:  structure_share of epsilon on `choose`, an equal share a level: the intervals of a level are disjoint. The
-          rest on `noisy_sums` of the buckets. Levels at which every interval is closed are forfeited. A single cell
-          leaves nothing to choose: all of epsilon goes to its sum.
+          rest on `noisy_sums` of the buckets. The share of a level at which every interval is closed is forfeited. With
+          a single cell there is nothing to choose: all of epsilon goes to its sum.
 Domain:   one axis, ordered.
 Cost:     O(m log m · depth) time in the cells m, O(m) memory.
 Bars:     none: the buckets' sums are noisy, the error of spreading them evenly is not covered.
@@ -33,8 +33,8 @@ from dphist_pipeline.mechanisms._bisection import Bisection
 @dataclass(frozen=True)
 class IHP(Mechanism):
     """Settings: depth, the most times an interval is cut in two; structure_share, the part of epsilon that chooses
-    cuts; centre, `median` or `mean`: what deviations are taken from (a mean moves twice as far, so its cuts are twice
-    as noisy).
+    cuts; centre, `median` or `mean`, which deviations are taken from (with means a score's sensitivity is twice as
+    large, so cuts are twice as noisy).
     """
 
     depth: Annotated[int, Field(ge=1, le=16)] = 8

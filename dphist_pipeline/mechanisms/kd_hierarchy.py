@@ -4,13 +4,13 @@ Paper:    Inan, Kantarcioglu, Ghinita, Bertino. Private record matching using di
           et al. (DPCube, 2012) describe the baseline that they compare with; consistency as Hay et al. (PVLDB 2010).
           Every box is cut across its longest side (the first of equal ones). A median is chosen among the cells in
           order along that side; the box is cut at the border of slabs nearest to it.
-Privacy:  structure_share of epsilon on `choose`, an equal share a level: the boxes of a level are disjoint. A score is
-          minus how far the counts before and after a place are apart, which moves no further than the counts do.
-          The rest on `noisy_tree`: every box of every level, an equal share a level. Levels without a box to choose a
-          median of are forfeited; where no level can have one, all of epsilon goes to the sums.
+Privacy:  structure_share of epsilon on `choose`, an equal share a level: the boxes of a level are disjoint. The score
+          of a place is minus |count before - count after|, of sensitivity 1. The rest on `noisy_tree`: every box of
+          every level, an equal share a level. The share of a level is forfeited if no box of it needs a median; if no
+          level can have such a box, all of epsilon goes to the sums.
 Domain:   1 to 6 axes, ordered as declared.
 Cost:     O(cells · depth) time and memory.
-Bars:     none: least squares and the even spread of a box are not covered.
+Bars:     none: least squares, and the error of spreading a box evenly, are not covered.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Box:
 
 @dataclass(frozen=True)
 class KDHierarchy(Mechanism):
-    """Settings: depth, how many times a box is halved, `auto`: as often as could leave single cells, at most 10 times;
+    """Settings: depth, how many times a box is halved; `auto` is the number of halvings to single cells, at most 10;
     structure_share, the part of epsilon that finds medians.
     """
 
@@ -88,7 +88,7 @@ class KDHierarchy(Mechanism):
         Budget(tree.epsilon / (self._depth(domain) + 1), "each level of sums").scale(sensitivity)
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
-        """Boxes, level by level; noisy sums of all of them; the leaves that explain them best, spread evenly."""
+        """Boxes, level by level; noisy sums of all boxes; least squares; the leaves' sums, spread evenly over cells."""
         from dphist_pipeline.solvers.tree_consistency import consistent
 
         medians, tree = self._shares(budget, counts.domain)
@@ -99,13 +99,13 @@ class KDHierarchy(Mechanism):
         return Estimate(counts.domain, values, budget.charges, groups=levels[-1])
 
     def _depth(self, domain: Domain) -> int:
-        """How many times boxes are halved; never more often than leaves single cells."""
+        """How many times boxes are halved; at most until single cells are left."""
         declared = min(MOST_AUTO, (domain.cells - 1).bit_length()) if self.depth == "auto" else self.depth
         return min(declared, sum(side - 1 for side in domain.shape))
 
     def _shares(self, budget: Budget, domain: Domain) -> tuple[tuple[Budget, ...], Budget]:
         """The budgets of the levels of medians, and of the tree."""
-        # A side of three cells or more loses at least one at every choice, and with two left there is one cut.
+        # Every choice takes at least one cell off a side of three or more; a side of two has only one cut.
         many = min(self._depth(domain), sum(max(side - 2, 0) for side in domain.shape))
         if many == 0:
             return (), budget
@@ -115,7 +115,7 @@ class KDHierarchy(Mechanism):
     def _levels(
         self, counts: PrivateCounts, medians: Sequence[Budget]
     ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
-        """For each level of boxes, the box of every cell; and for each but the first, what box each is part of."""
+        """For each level, the box number of every cell; and for each level but the first, the parent of each box."""
         shape = counts.domain.shape
         boxes = [Box((0,) * len(shape), shape)]
         levels, parents = [np.zeros(shape, dtype=np.int64)], []

@@ -1,9 +1,9 @@
-"""NoiseFirst: add noise to every cell, then merge neighbours where that costs less than noise.
+"""NoiseFirst: add noise to every cell, then merge neighbours into buckets where that lowers the estimated error.
 
 Paper:    Xu, Zhang, Xiao, Yang, Yu. Differentially private histogram publication. ICDE 2012, VLDB Journal 2013.
           The papers search up to some number of buckets in O(m³); this finds the optimum over every number of buckets,
-          in near-linear time, by functional pruning (Maidstone et al. 2017). Searching every cut at the papers' price
-          follows the noise of flat stretches; `bic` and `auto` are ours.
+          in near-linear time, by functional pruning (Maidstone et al. 2017). At the papers' price, an
+          exact search fits the noise of flat stretches; `bic` and `auto` are ours.
 Privacy:  epsilon, all on `noisy_cells`. Merging reads only noisy counts, so it is free.
 Domain:   one axis, ordered.
 Cost:     near-linear in the cells; `penalty: auto` searches twice.
@@ -74,10 +74,10 @@ def _cheapest(noisy: NoisyCells, price: float) -> Split:
 
 
 def _likelier(noisy: NoisyCells) -> Split:
-    """The split, of those at the two prices, whose estimated error is smaller; the papers' where they are equal.
+    """The split with the smaller estimated error, of those at the two prices; the papers' if they are equal.
 
-    The squared error of a fit is its squared distance from the noisy cells, less the noise, plus twice the noise's
-    variance for each degree of freedom; the noise, and what both share, plays no part in comparing them.
+    The squared error of a fit is estimated by its squared distance from the noisy cells, minus the noise, plus twice
+    the noise's variance per degree of freedom. The noise itself is the same for both, and left out.
     """
     paper, bic = _paper(noisy), _bic(noisy)
     searched = PAPER_A_CELL * noisy.values.size + PAPER_A_BUCKET * (paper[1][-1] + 1)

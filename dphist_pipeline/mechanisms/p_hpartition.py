@@ -1,10 +1,10 @@
-"""P-HPartition: cut a line in two, and its parts again, privately, to a declared depth; then count them with noise.
+"""P-HPartition: cut a line in two, privately, and its parts again, to a declared depth; then count them with noise.
 
-Paper:    Ács, Castelluccia, Chen. Differentially private histogram publishing through lossy compression. ICDM 2012.
-          The score of a cut is minus the absolute deviations that it leaves on both sides.
+Paper:    Ács, Castelluccia, Chen. Differentially private histogram publishing through lossy compression. ICDM 2012. The
+          score of a cut is minus the absolute deviations that it leaves on both sides.
 Privacy:  structure_share of epsilon on `choose`, an equal share a level: the intervals of a level are disjoint. The
-          rest on `noisy_sums` of the buckets. A level at which no interval has two cuts to choose from is forfeited.
-          Where the depth leaves single cells whatever is chosen, all of epsilon goes to the sums.
+          rest on `noisy_sums` of the buckets. The share of a level is forfeited if no interval has two cuts to choose
+          from. If the depth leaves single cells whatever is chosen, all of epsilon goes to the sums.
 Domain:   one axis, ordered.
 Cost:     O(m log m · depth) time in the cells m, O(m) memory.
 Bars:     none: the buckets' sums are noisy, the error of spreading them evenly is not covered.
@@ -30,8 +30,8 @@ from dphist_pipeline.mechanisms._bisection import Bisection
 @dataclass(frozen=True)
 class PHPartition(Mechanism):
     """Settings: depth, how many times an interval is cut in two, at most 2^depth buckets; structure_share, the part of
-    epsilon that chooses cuts; centre, `median` or `mean`: what deviations are taken from (the paper's mean moves twice
-    as far, so its cuts are twice as noisy).
+    epsilon that chooses cuts; centre, `median` or `mean`, which deviations are taken from (with the paper's mean a
+    score's sensitivity is twice as large, so cuts are twice as noisy).
     """
 
     depth: Annotated[int, Field(ge=1, le=16)] = 6

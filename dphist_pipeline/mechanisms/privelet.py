@@ -39,7 +39,7 @@ class Privelet(Mechanism):
         Budget(epsilon, "the total and every contrast").scale(sensitivity * (1 + (domain.cells - 1).bit_length()))
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
-        """Noisy contrasts, and the only cells that have them."""
+        """Noisy contrasts, and the cells that they determine."""
         wavelet = counts.noisy_contrasts(budget)
         cells = cells_of(wavelet, counts.domain.cells)
         unbiased = NestedCells(cells, wavelet.scale, shared_noise_of(wavelet))
@@ -58,9 +58,9 @@ def cells_of(wavelet: NoisyContrasts, cells: int) -> NDArray[np.float64]:
 
 
 def shared_noise_of(wavelet: NoisyContrasts) -> tuple[SharedNoise, ...]:
-    """The covariance of the cells, as that of `solvers.regular_tree`: of a binary tree with one node at the top.
+    """The covariance of the cells, by the formula of `solvers.regular_tree` for a binary tree with one top node.
 
-    The contrast of a node of N cells is the root of N times the coefficient of a unit vector: precision N / variance.
+    The contrast of a node of N cells is sqrt(N) times the coefficient of a unit vector: its precision is N / variance.
     """
     from dphist_pipeline.solvers.regular_tree import shared_noise
 

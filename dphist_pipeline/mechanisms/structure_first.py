@@ -1,13 +1,13 @@
 """StructureFirst: choose the boundaries of the buckets privately, from the right, then count the buckets with noise.
 
-Paper:    Xu, Zhang, Xiao, Yang, Yu. Differentially private histogram publication. ICDE 2012, VLDB Journal 2013.
-          With `score: absolute`, scores are summed absolute deviations from medians: they move by no more than the
-          counts do, and need no bound on a count. With `score: squared`, the paper's, a score sees cells cut off at 0
-          and at a public ceiling F, and moves by at most 2F - 1 times what the counts do. (The paper takes F from the
-          data, which breaks its proof.) Published sums are not cut off.
+Paper:    Xu, Zhang, Xiao, Yang, Yu. Differentially private histogram publication. ICDE 2012, VLDB Journal 2013. With
+          `score: absolute`, scores are absolute deviations from medians, summed: their sensitivity is 1 and needs no
+          bound on a count. With `score: squared`, the paper's, scores are computed from counts clipped to 0 … F for a
+          public ceiling F, and their sensitivity is 2F - 1. (The paper takes F from the data, which breaks its proof.)
+          Published sums are not clipped.
 Privacy:  structure_share of epsilon on `choose`, an equal share a boundary; the rest on `noisy_sums` of the buckets.
-          Boundaries that the chosen ones leave no choice for are forfeited. Where the number of buckets leaves no
-          choice from the start (one bucket, or one a cell), all of epsilon goes to the sums.
+          The share of a boundary is forfeited if the boundaries chosen before leave only one place for it. With one
+          bucket, or one per cell, there is nothing to choose, and all of epsilon goes to the sums.
 Domain:   one axis, ordered, up to 2,000 cells.
 Cost:     O(cells² · buckets) a boundary, O(cells²) memory.
 Bars:     none: the buckets' sums are noisy, the error of spreading them evenly is not covered.
@@ -36,9 +36,8 @@ MOST_CELLS = 2000
 @dataclass(frozen=True)
 class StructureFirst(Mechanism):
     """Settings: buckets, how many, at most one a cell; score, `absolute`: deviations from medians, or `squared`: errors
-    around means; count_ceiling, with `squared` only: the count, up to 1,000,000, beyond which cells look alike when
-    boundaries are chosen, declared without looking at the data; structure_share, the part of epsilon that finds
-    boundaries.
+    around means; count_ceiling, with `squared` only: counts are clipped to it, at most 1,000,000, when boundaries are
+    chosen; declare it without looking at the data; structure_share, the part of epsilon that finds boundaries.
     """
 
     buckets: Annotated[int, Field(ge=1, le=64)] = 16
@@ -69,7 +68,7 @@ class StructureFirst(Mechanism):
         """Boundaries from the right, each given those chosen before; then the sums of the buckets."""
         boundaries, sums = self._shares(budget, counts.domain.cells)
         cells = end = counts.domain.cells
-        # Without boundaries to choose there is one bucket, or one for every cell.
+        # If there is no boundary to choose, there is one bucket, or one per cell.
         starts = [0] if boundaries or self.buckets == 1 else list(range(cells))
         for boundary, used in zip(boundaries, range(len(boundaries) + 1, 1, -1), strict=True):
             end = self._last_start(counts, end, used, boundary)

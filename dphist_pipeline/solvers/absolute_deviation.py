@@ -1,4 +1,4 @@
-"""Absolute deviations of stretches of whole numbers from their medians or means, in whole numbers."""
+"""Absolute deviations of stretches and cuts of a line of counts, and imbalances of its cuts, in whole numbers."""
 
 from __future__ import annotations
 
@@ -13,29 +13,34 @@ Numbers = NDArray[np.int64]
 
 
 def deviations(counts: Numbers) -> Numbers:
-    """[start, last] -> sum of absolute deviations from the median of the cells start … last; 0 where last < start.
+    """Sums of absolute deviations from the median, for every stretch of cells.
 
-    A step of one in one count moves every entry by at most 1: a sum of |count - centre| does for a fixed centre, the
-    median is the centre with the least sum, and a minimum moves no further than what it is taken of. Whole numbers
-    throughout, which stay below 2^63 for up to 2,000 counts within ±2^52. O(n²) time and memory.
+    A step of one in one count changes every entry by at most 1: this holds for a sum of |count - centre| with a fixed
+    centre, the median is the centre with the least sum, and a minimum changes by no more than its terms do. All numbers
+    are whole, and below 2^63 for up to 2,000 counts within ±2^52. O(n²) time and memory.
+
+    Args:
+        counts: shape (n,).
+
+    Returns:
+        Shape (n, n), entry [start, last] for the cells start … last; 0 where last < start.
     """
     line = np.ascontiguousarray(counts, dtype=np.int64)
     return _deviations(line, np.argsort(line, kind="stable"))
 
 
 def deviations_of_cuts(counts: Numbers, centre: Literal["median", "mean"]) -> Numbers:
-    """For every cut of a line, the summed deviations of the cells before it and of those after it, each from its own.
+    """For every cut of a line, the deviations of both sides, each from its own centre, summed.
 
-    The centre is the median, or the mean with what it gives rounded down. Counts are first cut off at ±2^60 / n, which
-    brings two lines no further apart and keeps every sum below 2^61. Then a step of one in one count moves every entry
-    by at most 1 with medians, by at most 2 with means: it changes one side alone, from its median by at most 1 (see
-    `deviations`), and from its mean, with s cells on that side, by at most 1 - 1/s for the count itself and 1/s for
-    each of the others; two numbers no further apart than 2 are still so when rounded down. Whole numbers throughout.
-    O(n log n) time, O(n) memory.
+    Deviations from a mean are rounded down. Counts are first clipped to ±2^60 / n, which brings two lines no further
+    apart and keeps every sum below 2^61. Then a step of one in one count changes every entry by at most 1 with medians
+    and 2 with means. It changes one side only: with a median by at most 1 (see `deviations`); with a mean, if s cells
+    are on that side, by at most 1 - 1/s for the count itself and 1/s for each other count. Numbers that differ by at
+    most 2 still do so when rounded down. All numbers are whole. O(n log n) time, O(n) memory.
 
     Args:
         counts: shape (n,), n at least 1.
-        centre: of each side.
+        centre: median or mean, of each side.
 
     Returns:
         Shape (n,): the deviations of the whole line, then those for a cut after the first cell, the second, ….
@@ -49,8 +54,24 @@ def deviations_of_cuts(counts: Numbers, centre: Literal["median", "mean"]) -> Nu
     return cuts
 
 
+def imbalances(counts: Numbers) -> Numbers:
+    """Imbalance |count before - count after| of every cut: after the first cell, the second, …; shape (n - 1,).
+
+    Counts are first clipped to ±2^60 / n, which brings two lines no further apart and keeps every sum within 2^60. Then
+    a step of one in one count changes every entry by at most 1, because the count is on one side only. O(n).
+
+    Args:
+        counts: shape (n,), n at least 1.
+    """
+    reach = (1 << 60) // counts.size
+    before = np.cumsum(np.clip(counts, -reach, reach), dtype=np.int64)
+    apart: Numbers = np.abs(2 * before[:-1] - before[-1])
+    return apart
+
+
 @compiled
 def _deviations(counts: Numbers, order: Numbers) -> Numbers:
+    """The table of `deviations`; `order` holds the cells in rising order of their counts, shape (n,)."""
     n = counts.size
     costs = np.zeros((n, n), dtype=np.int64)
     rank, links = _ranks(order), np.empty((2, n + 1), dtype=np.int64)
@@ -70,6 +91,7 @@ def _of_first_from_medians(counts: Numbers, order: Numbers) -> Numbers:
 
 @compiled
 def _ranks(order: Numbers) -> Numbers:
+    """The place of every cell in the order, shape (n,)."""
     rank = np.empty(order.size, dtype=np.int64)
     for place in range(order.size):
         rank[order[place]] = place
@@ -77,12 +99,14 @@ def _ranks(order: Numbers) -> Numbers:
 
 
 @compiled
-def _of_stretches_from(start, counts, order, rank, links, costs):  # type: ignore[no-untyped-def]
-    """Fills in the cost of every stretch that begins at `start`: O(n).
+def _of_stretches_from(
+    start: int, counts: Numbers, order: Numbers, rank: Numbers, links: Numbers, costs: Numbers
+) -> None:
+    """Writes the deviations of every stretch that begins at `start` to `costs`, shape (n,); O(n).
 
-    Cells are taken away from the end while a pointer stays at the (lower) median. They are known by their rank.
-    `middle` is the last of the lower half, which holds the odd cell; `above` is the sum of the upper half less that of
-    the lower.
+    The cells of the stretch are a linked list in order of their counts, known by their rank. Starting with all cells,
+    the last one of the stretch is removed at each step while a pointer follows the (lower) median. `middle` is the last
+    cell of the lower half, which holds the odd one; `above` is the sum of the upper half minus that of the lower half.
     """
     n = counts.size
     before, after = links[0], links[1]
@@ -121,8 +145,8 @@ def _of_stretches_from(start, counts, order, rank, links, costs):  # type: ignor
 def _of_first_from_means(counts: Numbers, order: Numbers) -> Numbers:
     """Deviations of the first 0, 1, …, n cells from their means, rounded down; shape (n + 1,).
 
-    They are twice what the counts above the mean exceed it by. Those are found by rank in a tree of partial counts and
-    sums (Fenwick 1994): O(n log n).
+    They are twice the excess of the counts above the mean, whose number and sum come from a tree of partial counts and
+    sums by rank (Fenwick 1994): O(n log n).
     """
     n = counts.size
     costs, rank, rising = np.zeros(n + 1, dtype=np.int64), _ranks(order), counts[order]

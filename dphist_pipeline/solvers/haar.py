@@ -1,4 +1,4 @@
-"""The Haar transform of a line: its total, and for every node of a binary tree by how much its left half is larger."""
+"""The Haar transform of a line: its total, and left half minus right half for every node of a binary tree."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Line = TypeVar("Line", Numbers, Reals)
 def haar(values: Line) -> Line:
     """The total of a line, and S_left - S_right of every node (Xiao, Wang, Gehrke 2010, without their scaling). O(m).
 
-    In int64 it is exact while the sum of absolute values stays below 2^63 (10^6 cells of 10^12 sum to 10^18); in
-    float64, of whole numbers, below 2^53.
+    Exact in int64 while the sum of absolute values is below 2^63 (10^6 cells of 10^12 sum to 10^18), and for whole
+    numbers in float64 while it is below 2^53.
 
     Args:
         values: shape (m,), m a power of two.
@@ -36,9 +36,9 @@ def haar(values: Line) -> Line:
 def inverse_haar(coefficients: Line) -> Line:
     """The line that has these coefficients, numbered as `haar` numbers them. O(m).
 
-    In int64 for the coefficients of whole numbers alone: the inverse of `haar` bit by bit while the sum of absolute
-    values stays below 2^62. In float64 for any, noisy ones too, whose halves are no whole numbers: exact while the sums
-    stay below 2^53, counted in the smallest fraction that turns up, which is at least 1/m for whole coefficients.
+    In int64, coefficients must come from `haar` of whole numbers: the exact inverse while the sum of absolute values is
+    below 2^62. In float64 they may be any numbers, e.g. noisy ones: exact while the sums are below 2^53 times the
+    smallest fraction that occurs, which is at least 1/m for whole coefficients.
     """
     line = np.empty_like(coefficients)
     _restore(coefficients, line, coefficients.dtype.kind == "i")
@@ -46,8 +46,8 @@ def inverse_haar(coefficients: Line) -> Line:
 
 
 @compiled
-def _transform(values, sums, coefficients):  # type: ignore[no-untyped-def]
-    """Writes the coefficients, level by level from the leaves up; `sums` has room for half the values, and one."""
+def _transform(values: Line, sums: Line, coefficients: Line) -> None:
+    """Writes the coefficients, shape (m,), level by level from the leaves up; `sums` is room, shape (m // 2 + 1,)."""
     below, half = values, values.size // 2
     while half > 0:
         for node in range(half):
@@ -59,8 +59,10 @@ def _transform(values, sums, coefficients):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _restore(coefficients, line, whole):  # type: ignore[no-untyped-def]
-    """Writes the line, level by level from the root down; from right to left, so that no sum is lost before its use."""
+def _restore(coefficients: Line, line: Line, whole: bool) -> None:
+    """Writes the line, shape (m,), level by level from the root down, and from right to left within a level: so every
+    sum is read before it is overwritten.
+    """
     line[0], nodes = coefficients[0], 1
     while nodes < line.size:
         for node in range(nodes - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""Groups of neighbours in a given order, whatever their values."""
+"""The cheapest groups of neighbours on a line whose values need not rise."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.solvers.compiled import compiled
+from dphist_pipeline.solvers.segmentation import numbered
 
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -27,17 +28,11 @@ def cheapest_line_groups(line: Reals, price: float, price_per_group: float) -> N
         Group number of each value, shape (n,), starting at 0 and never falling; of equally cheap splits, one whose
         last group is the shortest.
     """
-    starts = _last_starts(np.ascontiguousarray(line, dtype=np.float64), float(price), float(price_per_group))
-    first = np.zeros(line.size, dtype=np.int64)
-    end = line.size
-    while end > 0:
-        end = int(starts[end])
-        first[end] = 1
-    return np.cumsum(first) - 1
+    return numbered(_last_starts(np.ascontiguousarray(line, dtype=np.float64), float(price), float(price_per_group)))
 
 
 @compiled
-def _last_starts(line, price, price_per_group):  # type: ignore[no-untyped-def]
+def _last_starts(line: Reals, price: float, price_per_group: float) -> Numbers:
     """For each prefix, where its last group starts in the cheapest split; shape (n + 1,)."""
     n = line.size
     least, starts = np.zeros(n + 1), np.zeros(n + 1, dtype=np.int64)

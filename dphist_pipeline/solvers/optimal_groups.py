@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.solvers.compiled import compiled
+from dphist_pipeline.solvers.segmentation import numbered
 
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -19,12 +22,11 @@ def optimal_groups(sorted_values: Reals, price: float) -> Numbers:
     so of two starts of the last group the later one, once better, stays better: a queue of starts and a search for
     where each takes over give O(n log n) time, O(n) memory.
 
-    No group of the optimum spans more than 2·sqrt(3·price), or parting with its first or last value would pay; wider
-    ones are not looked at. So sums need only be taken within stretches of about that span, each around its own first
-    value, and nothing cancels.
+    A group of the optimum spans at most 2·sqrt(3·price): in a wider one, it would pay to split off the first or last
+    value. So sums are taken within stretches of about that span, each around its own first value, and no digits cancel.
 
-    Equal values are one run. The optimum may cut a run (-s, 0, 0, s with s² = 0.9·price is cut in the middle), but few
-    of the places in it are of use; `_fewest_before_a_cut` says which and why. The others are passed over.
+    Equal values are one run. The optimum may cut a run (-s, 0, 0, s with s² = 0.9·price is cut in the middle), but only
+    at few places, see `_fewest_before_a_cut`. The others are skipped.
 
     Args:
         sorted_values: rising, shape (n,), n >= 1.
@@ -35,152 +37,114 @@ def optimal_groups(sorted_values: Reals, price: float) -> Numbers:
     """
     line = np.ascontiguousarray(sorted_values, dtype=np.float64)
     span = 4.0 * float(np.sqrt(price))  # more than 2·sqrt(3·price), to be safe from rounding
-    # Large arrays are made here and filled by compiled code: NumPy asks for large pages.
-    run_of = np.empty(line.size, dtype=np.int32 if line.size < 2**31 else np.int64)
-    runs = np.empty((_number_runs(line, run_of) + 1, 8))
-    _sum_runs(line, run_of, runs, span)
-    waiting, last_cuts = np.empty((line.size + 2, 7)), np.empty(line.size + 1, dtype=run_of.dtype)
-    _find_last_cuts(runs, run_of, span, float(price), waiting, last_cuts)
-    groups = np.zeros(line.size, dtype=np.int64)
-    _number_groups(groups, last_cuts)
-    return groups
+    firsts = np.flatnonzero(np.diff(line, prepend=np.nan))
+    run_of = np.repeat(np.arange(firsts.size), np.diff(firsts, append=line.size))
+    return numbered(_last_starts(Line(_runs(line, firsts, span), run_of, span, float(price))))
 
 
-# A run is a row: its value and its first place; then the sum and the sum of squares before it within its stretch, and
-# by how much its value lies above the stretch's first; then the same three as seen from the stretch before.
+# A run of equal values is a row: its value and its first place; then the sum and the sum of squares before it within
+# its stretch, and by how much its value lies above the stretch's first; then the same three, from the stretch before.
 VALUE, FIRST, OWN, LONG = 0, 1, 2, 5
 
-# A start of a last group waits as a row: its place, the least cost of all before it, the sum and the sum of squares
-# before it within its stretch, its value, its stretch's first value, and the first end at which it is the best.
-PLACE, LEAST, TOTAL, SQUARE, LOWEST, ANCHOR, TAKES_OVER = range(7)
+
+class Line(NamedTuple):
+    """The sorted values, and what a group may span and costs."""
+
+    runs: Reals  # shape (runs + 1, 8), see above
+    run_of: Numbers  # the run of every value, shape (n,)
+    span: float
+    price: float
 
 
 @compiled
-def _number_runs(values, run_of):  # type: ignore[no-untyped-def]
-    """Writes the number of each value's run of equal values; gives how many runs there are."""
-    run = 0
-    run_of[0] = 0
-    for place in range(1, values.size):
-        run += values[place] != values[place - 1]
-        run_of[place] = run
-    return run + 1
-
-
-@compiled
-def _sum_runs(values, run_of, runs, span):  # type: ignore[no-untyped-def]
-    """Writes the rows of the runs, and a last one for the end of the line.
+def _runs(values: Reals, firsts: Numbers, span: float) -> Reals:
+    """The rows of the runs, and a last one for the end of the line; shape (runs + 1, 8).
 
     A stretch holds the values within `span` of its first. A group no wider than that ends in the stretch where it
     starts, or in the next one.
     """
-    place, anchor, older = 0, values[0], values[0]
+    runs = np.empty((firsts.size + 1, 8))
+    runs[-1, VALUE], runs[-1, FIRST] = np.inf, values.size
+    anchor, older = values[0], values[0]
     total, square, long_total, long_square = 0.0, 0.0, 0.0, 0.0
-    for run in range(runs.shape[0] - 1):
-        value, start = values[place], place
+    for run in range(firsts.size):
+        value = values[firsts[run]]
         if value - anchor > span:
             anchor, older = value, anchor
             total, square, long_total, long_square = 0.0, 0.0, total, square
         off, long_off = value - anchor, value - older
-        runs[run, VALUE], runs[run, FIRST] = value, place
+        runs[run, VALUE], runs[run, FIRST] = value, firsts[run]
         runs[run, OWN], runs[run, OWN + 1], runs[run, OWN + 2] = total, square, off
         runs[run, LONG], runs[run, LONG + 1], runs[run, LONG + 2] = long_total, long_square, long_off
-        while place < values.size and run_of[place] == run:
-            place += 1
-        size = place - start
+        size = (firsts[run + 1] if run + 1 < firsts.size else values.size) - firsts[run]
         total, square = total + size * off, square + size * off * off
         long_total, long_square = long_total + size * long_off, long_square + size * long_off * long_off
-    runs[-1, VALUE], runs[-1, FIRST] = np.inf, values.size
+    return runs
 
 
 @compiled
-def _find_last_cuts(runs, run_of, span, price, waiting, last_cuts):  # type: ignore[no-untyped-def]
-    """Writes, for each useful cut and the end of the line, the cut before it in the cheapest grouping.
-
-    Written out in one piece, rows passed by number: calls that take arrays along would cost more than the arithmetic.
-    """
+def _last_starts(line: Line) -> Numbers:
+    """For every useful k, where the last group starts in the cheapest grouping of k values; shape (n + 1,)."""
+    runs, run_of, _, price = line
     n = run_of.size
-    room, head, tail, least = 256, 0, 0, 0.0
+    last_starts, least = np.zeros(n + 1, dtype=np.int64), np.zeros(n + 1)
+    # The starts that may be the best for some end, and the first end for which each is.
+    waiting, takes_over = np.empty(n + 1, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
+    head, tail = 0, 0
     for run in range(runs.shape[0] - 1):
         value, first = runs[run, VALUE], int(runs[run, FIRST])
         size = int(runs[run + 1, FIRST]) - first
-        off = runs[run, OWN + 2]
         uncut = (runs[run + 1, VALUE] - value) ** 2 >= price
         part = 0  # how many of the run's values lie before the cut
         while part < size:
-            if tail >= room:  # the rows that wait are moved to the front, so that few are ever touched
-                for row in range(head, tail):
-                    for column in range(7):
-                        waiting[row - head, column] = waiting[row, column]
-                head, tail = 0, tail - head
-                room = max(room, 2 * tail)
-            new, start = tail, first + part
-            waiting[new, PLACE], waiting[new, LEAST] = start, least
-            waiting[new, TOTAL] = runs[run, OWN] + part * off
-            waiting[new, SQUARE] = runs[run, OWN + 1] + part * off * off
-            waiting[new, LOWEST], waiting[new, ANCHOR] = value, value - off
-
-            # The new start is worse than the last that waits up to the end `worse`, as good or better from `better` on.
-            worse, better, step = start, n + 1, 1
+            start = first + part
+            # Against the last start that waits, the new one is worse up to the end `worse`, and not from `better` on.
+            worse, better = start, n + 1
             while tail > head:
-                end = max(int(waiting[tail - 1, TAKES_OVER]), start + 1)
-                if not _is_better(runs, run_of, span, price, waiting, new, tail - 1, end):
+                end = max(takes_over[tail - 1], start + 1)
+                if not _is_better(line, least, start, waiting[tail - 1], end):
                     worse = end
                     break
                 tail, better = tail - 1, end
-            if tail == head:
-                better = start + 1
-            elif better <= n:  # steps that double, down from where it is better
-                while better - step > worse:
-                    if not _is_better(runs, run_of, span, price, waiting, new, tail - 1, better - step):
-                        worse = better - step
-                        break
-                    better, step = better - step, 2 * step
-            else:  # or up from where it is worse
-                while worse + step <= n:
-                    if _is_better(runs, run_of, span, price, waiting, new, tail - 1, worse + step):
-                        better = worse + step
-                        break
-                    worse, step = worse + step, 2 * step
-            while tail > head and better - worse > 1:
-                end = (worse + better) // 2
-                if _is_better(runs, run_of, span, price, waiting, new, tail - 1, end):
-                    better = end
-                else:
-                    worse = end
+            better = _first_better(line, least, start, waiting[tail - 1], worse, better) if tail > head else start + 1
             if better <= n:
-                for column in range(TAKES_OVER):
-                    waiting[tail, column] = waiting[new, column]
-                waiting[tail, TAKES_OVER] = better
+                waiting[tail], takes_over[tail] = start, better
                 tail += 1
-
-            # On to the next place in the run where a cut can be needed, or to its end.
+            # Skip to the next place in the run where a cut may be needed, or to its end.
             part = size if uncut else part + 1
             while True:
-                while tail - head > 1 and waiting[head + 1, TAKES_OVER] <= first + part:
+                while tail - head > 1 and takes_over[head + 1] <= first + part:
                     head += 1
+                count, total, square, off = _moments(line, waiting[head], first + part)
                 if part >= size:
                     break
-                base = OWN if value - waiting[head, ANCHOR] <= span else LONG
-                others = first - waiting[head, PLACE]
-                below = others * runs[run, base + 2] - (runs[run, base] - waiting[head, TOTAL])
-                fewest = _fewest_before_a_cut(price, others, below, size)
+                fewest = _fewest_before_a_cut(price, count - part, count * off - total, size)
                 if part >= fewest:
                     break
                 # Up to where another start is the best.
-                part = min(fewest, int(waiting[head + 1, TAKES_OVER]) - first if tail - head > 1 else size)
-
-            end = first + part
-            last_cuts[end] = int(waiting[head, PLACE])
-            base = OWN if value - waiting[head, ANCHOR] <= span else LONG
-            off_start, count = runs[run, base + 2], end - waiting[head, PLACE]
-            total = runs[run, base] + part * off_start - waiting[head, TOTAL]
-            square = runs[run, base + 1] + part * off_start * off_start - waiting[head, SQUARE]
-            least = waiting[head, LEAST] + max(square - total * total / count, 0.0) + price / count
+                part = min(fewest, takes_over[head + 1] - first if tail - head > 1 else size)
+            last_starts[first + part] = waiting[head]
+            error = max(square - total * total / count, 0.0)
+            least[first + part] = least[waiting[head]] + error + price / count
+    return last_starts
 
 
 @compiled
-def _fewest_before_a_cut(price, others, below, size):  # type: ignore[no-untyped-def]
-    """How many of a run's `size` values lie on the left of a cut through it, at least; `size`: no cut is needed.
+def _moments(line: Line, start: int, end: int) -> tuple[int, float, float, float]:
+    """Count, sum and sum of squares of the values from `start` up to `end`, and the last value, around one anchor."""
+    runs, span = line.runs, line.span
+    first_run, run = line.run_of[start], line.run_of[end - 1]
+    own = runs[first_run, OWN + 2]
+    base = OWN if runs[run, VALUE] - (runs[first_run, VALUE] - own) <= span else LONG
+    off, before, part = runs[run, base + 2], start - runs[first_run, FIRST], end - runs[run, FIRST]
+    total = runs[run, base] + part * off - (runs[first_run, OWN] + before * own)
+    square = runs[run, base + 1] + part * off * off - (runs[first_run, OWN + 1] + before * own * own)
+    return end - start, total, square, off
+
+
+@compiled
+def _fewest_before_a_cut(price: float, others: int, below: float, size: int) -> int:
+    """The fewest of a run's `size` values that a useful cut of the run leaves on its left; `size` if none is useful.
 
     Take two groups that meet in the run, k of its values on the left and size - k on the right, with a = `others` more
     values on the left that together lie A = `below` under the run's, and b more that lie B above it. Depending on k,
@@ -200,34 +164,34 @@ def _fewest_before_a_cut(price, others, below, size):  # type: ignore[no-untyped
 
 
 @compiled
-def _is_better(runs, run_of, span, price, waiting, new, other, end):  # type: ignore[no-untyped-def]
-    """Whether the last group up to `end` had better start at `new` than at the earlier `other`; yes if it is equal.
-
-    Groups wider than `span` cost infinitely much, which keeps the quadrangle inequality. Sides are multiplied by both
-    sizes, for a division is slow.
-    """
-    run = run_of[end - 1]
-    value, part = runs[run, VALUE], end - runs[run, FIRST]
-    base = OWN if value - waiting[new, ANCHOR] <= span else LONG
-    older_base = OWN if value - waiting[other, ANCHOR] <= span else LONG
-    off, older_off = runs[run, base + 2], runs[run, older_base + 2]
-    total = runs[run, base] + part * off - waiting[new, TOTAL]
-    square = runs[run, base + 1] + part * off * off - waiting[new, SQUARE]
-    older_total = runs[run, older_base] + part * older_off - waiting[other, TOTAL]
-    older_square = runs[run, older_base + 1] + part * older_off * older_off - waiting[other, SQUARE]
-    size, older_size = end - waiting[new, PLACE], end - waiting[other, PLACE]
-    lead = waiting[other, LEAST] - waiting[new, LEAST] + (older_square - square)
-    own, older = (price - total * total) * older_size, (price - older_total * older_total) * size
-    wide = value - waiting[other, LOWEST] > span
-    return wide or lead * (size * older_size) + older >= own
+def _first_better(line: Line, least: Reals, new: int, other: int, worse: int, better: int) -> int:
+    """The first end above `worse`, and at most `better`, from which on `new` is better: steps double, then halve."""
+    step = 1
+    while worse + step < better:
+        if _is_better(line, least, new, other, worse + step):
+            better = worse + step
+        else:
+            worse, step = worse + step, 2 * step
+    while better - worse > 1:
+        end = (worse + better) // 2
+        if _is_better(line, least, new, other, end):
+            better = end
+        else:
+            worse = end
+    return better
 
 
 @compiled
-def _number_groups(groups, last_cuts):  # type: ignore[no-untyped-def]
-    """Writes the group number of each value, in place of zeros."""
-    cut = last_cuts[groups.size]
-    while cut > 0:
-        groups[cut] = 1
-        cut = last_cuts[cut]
-    for place in range(1, groups.size):
-        groups[place] += groups[place - 1]
+def _is_better(line: Line, least: Reals, new: int, other: int, end: int) -> bool:
+    """Whether the last group up to `end` had better start at `new` than at the earlier `other`; yes if it is equal.
+
+    Groups wider than `span` cost infinitely much, which keeps the quadrangle inequality.
+    """
+    if line.runs[line.run_of[end - 1], VALUE] - line.runs[line.run_of[other], VALUE] > line.span:
+        return True
+    size, total, square, _ = _moments(line, new, end)
+    older_size, older_total, older_square, _ = _moments(line, other, end)
+    lead = least[other] - least[new] + (older_square - square)
+    # Both sides are multiplied by both sizes, for a division is slow.
+    own, older = (line.price - total * total) * older_size, (line.price - older_total * older_total) * size
+    return bool(lead * (size * older_size) + older >= own)

@@ -1,4 +1,4 @@
-"""Trees of equal boxes over a grid: their nodes, their least squares estimate, and its covariance in closed form.
+"""Trees of equal boxes over a grid: their nodes, and the covariance of their least squares estimate in closed form.
 
 A level cuts the grid into boxes of equal widths, one width an axis; the widths of a level divide those of the level
 above, and the last level is the cells. The top may be one node or many. Where a width does not divide the grid, the
@@ -24,15 +24,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-FEW = 8  # children along an axis, up to which they are gone through one after the other, for all parents at once
-SMALL = 1_024  # nodes, below which every call costs more than its work
-Reals = NDArray[np.float64]
 Widths = tuple[int, ...]
 
 
@@ -83,7 +80,7 @@ class _Nodes(Sequence[NDArray[np.int64]]):
     def __len__(self) -> int:
         return len(self.tree.widths)
 
-    def __getitem__(self, level):  # type: ignore[no-untyped-def]
+    def __getitem__(self, level: Any) -> Any:
         numbers = np.zeros((), dtype=np.int64)
         axes = zip(self.tree.shape, self.tree.widths[level], self.tree.grid(level), strict=True)
         for size, width, nodes in axes:
@@ -167,76 +164,3 @@ def mean_square(size: int, width: int) -> float:
     whole = size // width
     ranges = size * (size + 1) // 2
     return (pairs(whole, 0, width) + pairs(1, whole * width, size % width)) / ranges
-
-
-def consistent_cells(tree: RegularTree, measured: Sequence[Reals], variances: Sequence[float]) -> Reals:
-    """The weighted least squares estimate of every cell, by two linear passes over the levels; O(nodes).
-
-    As `tree_consistency.consistent`, for levels whose nodes all have as many children. Unbiased, since what the padding
-    is taken to have been measured as, 0, is true.
-
-    Args:
-        tree: the tree.
-        measured: for each level, from the top, a measurement of every node that holds a cell, in C order.
-        variances: of the measurements of each level, above 0.
-
-    Returns:
-        float64, shape of the grid.
-    """
-    fits = [_padded(tree, level, values) for level, values in enumerate(measured)]
-    spread = variances[-1]
-    below: list[Reals] = []  # the sums of every node's children, from the top
-    for level in range(len(fits) - 2, -1, -1):
-        below.insert(0, _sums(fits[level + 1], fits[level].shape))
-        below_spread = _children(tree, level) * spread
-        # Of the correction that the children's sum is worth.
-        share = variances[level] / (variances[level] + below_spread)
-        fits[level] += share * (below[0] - fits[level])
-        spread = share * below_spread
-    for level in range(1, len(fits)):
-        lacking = (fits[level - 1] - below[level - 1]) / _children(tree, level - 1)
-        _add(lacking, _blocks(fits[level], lacking.shape))
-    return np.ascontiguousarray(fits[-1][tuple(slice(size) for size in tree.shape)])
-
-
-def _children(tree: RegularTree, level: int) -> int:
-    return tree.volumes[level] // tree.volumes[level + 1]
-
-
-def _padded(tree: RegularTree, level: int, values: Reals) -> Reals:
-    """A copy of a level's measurements as a grid, 0 in the padding."""
-    grid = np.zeros(tree.padded_grid(level))
-    grid[tuple(slice(nodes) for nodes in tree.grid(level))] = values.reshape(tree.grid(level))
-    return grid
-
-
-def _blocks(values: Reals, above: tuple[int, ...]) -> Reals:
-    """A level with its parents along the even axes and the children of one along the odd ones; a view."""
-    return values.reshape(
-        [part for size, nodes in zip(values.shape, above, strict=True) for part in (nodes, size // nodes)]
-    )
-
-
-def _sums(values: Reals, above: tuple[int, ...]) -> Reals:
-    """The sum of every parent's children."""
-    blocks = _blocks(values, above)
-    for axis in range(2 * len(above) - 1, 0, -2):
-        if blocks.shape[axis] > FEW:
-            blocks = blocks.sum(axis=axis)
-            continue
-        ahead: tuple[Any, ...] = (slice(None),) * axis
-        total = blocks[*ahead, 0]
-        for child in range(1, blocks.shape[axis]):
-            total = total + blocks[*ahead, child]
-        blocks = total
-    return blocks
-
-
-def _add(lacking: Reals, blocks: Reals) -> None:
-    """Adds what each parent lacks to all of its children, in place."""
-    if blocks.shape[-1] > FEW or blocks.size < SMALL:
-        blocks += lacking.reshape([part for nodes in lacking.shape for part in (nodes, 1)])
-        return
-    for place in product(*map(range, blocks.shape[1::2])):  # all first children, then all second ones, ...
-        index: tuple[Any, ...] = tuple(part for child in place for part in (slice(None), child))
-        blocks[index] += lacking

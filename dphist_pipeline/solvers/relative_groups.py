@@ -1,4 +1,4 @@
-"""Groups of sorted numbers that keep the relative error small."""
+"""Groups sorted numbers from left to right so that the relative error stays small (GGS)."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def relative_groups(sorted_values: Reals, scale: float) -> Numbers:
 
 
 @compiled
-def _relative_starts(values, scale):  # type: ignore[no-untyped-def]
-    """1 where a group starts; shape (n,)."""
+def _relative_starts(values: Reals, scale: float) -> Numbers:
+    """1 where a group starts, else 0; shape (n,)."""
     n = values.size
     first = np.zeros(n, dtype=np.int64)
     anchor, total, size, split, error = values[0], 0.0, 0.0, 0, 0.0
-    # Sums over the group of 1 / H* and (H - anchor) / H*: of its values below the mean, and of the others.
+    # Sums over the group of 1 / H* and (H - anchor) / H*, for its values below the mean and for the others.
     weight_below, moment_below, weight_above, moment_above = 0.0, 0.0, 0.0, 0.0
     for place in range(n):
         value = values[place]

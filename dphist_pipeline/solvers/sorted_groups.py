@@ -1,4 +1,4 @@
-"""Groups of alike neighbours in a sorted line."""
+"""Groups sorted numbers from left to right by a greedy rule (AHP)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def greedy_groups(sorted_values: Reals, price: float) -> Numbers:
     With err(C) = squared error of C + price / |C|, a value x closes the group C before it where err(C + x) is at least
     err(C) plus the least that x would cost as the first of a new group, the minimum over the values y from x on of
         (x - mean(x..y))² + price / |x..y|².
-    With y the value of number l from x on, that this minimum is at most some `rise` says that
-        l·mean(x..y) - l·x <= sqrt(rise·l² - price)
-    for some l. On the left stands a convex function of l, for the values rise, and on the right a concave one: halving
-    finds where they lie nearest. The rule is kept exactly, in O(n log n) time, O(n) memory.
+    If y is the value number l from x on, this minimum is at most `rise` if and only if, for some l,
+        l·mean(x..y) - l·x <= sqrt(rise·l² - price).
+    The left side is convex in l, because the values rise, and the right side is concave: bisection finds the l at which
+    they are closest. The rule is kept exactly, in O(n log n) time, O(n) memory.
 
     Args:
         sorted_values: rising, shape (n,), n >= 1.
@@ -38,10 +38,10 @@ def greedy_groups(sorted_values: Reals, price: float) -> Numbers:
 
 
 @compiled
-def _group_greedily(values, price, high, low, groups):  # type: ignore[no-untyped-def]
-    """Writes the group numbers; `high` and `low` have room for one number more than there are values."""
+def _group_greedily(values: Reals, price: float, high: Reals, low: Reals, groups: Numbers) -> None:
+    """Writes the group numbers, shape (n,); `high` and `low` are room for prefix sums, shape (n + 1,)."""
     n = values.size
-    # Sums as unevaluated pairs of float64: differences are then as good as exact.
+    # Each prefix sum is an unevaluated pair of float64, with about twice their digits, so differences lose none.
     high[0] = low[0] = 0.0
     for place in range(n):
         high[place + 1], lost = _two_sum(high[place], values[place])
@@ -54,7 +54,7 @@ def _group_greedily(values, price, high, low, groups):  # type: ignore[no-untype
         rise = gap * gap * size / (size + 1.0) - price / (size * (size + 1.0))
         closes = rise >= price  # what a group of its own would cost
         if not closes and rise > 0.0:
-            shortest = np.ceil(np.sqrt(price / rise))  # any shorter group has more noise than that
+            shortest = np.ceil(np.sqrt(price / rise))  # the noise of a shorter group alone costs more
             if shortest <= n - place:
                 length = _nearest_length(values, place, int(shortest), price, rise)
                 away = _mean_beyond(values, high, low, place, length)
@@ -69,10 +69,10 @@ def _group_greedily(values, price, high, low, groups):  # type: ignore[no-untype
 
 
 @compiled
-def _nearest_length(values, place, shortest, price, rise):  # type: ignore[no-untyped-def]
-    """The length, at least `shortest`, at which l·mean - l·values[place] is lowest against sqrt(rise·l² - price)."""
+def _nearest_length(values: Reals, place: int, shortest: int, price: float, rise: float) -> int:
+    """The length l >= `shortest` at which l·mean - l·values[place] - sqrt(rise·l² - price) is least."""
     longest = values.size - place
-    # The difference falls from `falls` to the next length (if that is not before the shortest), and not from `rests`.
+    # The difference falls from length `falls` to the next one, and no longer from `rests`.
     falls, rests, step = shortest - 1, longest, 1
     while falls + step < rests:
         middle = falls + step
@@ -90,24 +90,24 @@ def _nearest_length(values, place, shortest, price, rise):  # type: ignore[no-un
 
 
 @compiled
-def _still_falls(values, place, length, price, rise):  # type: ignore[no-untyped-def]
-    """Whether one value more adds less to the convex side than to the concave one."""
+def _still_falls(values: Reals, place: int, length: int, price: float, rise: float) -> bool:
+    """Whether one more value adds less to the convex side than to the concave side."""
     near = np.sqrt(max(rise * length * length - price, 0.0))
     far = np.sqrt(max(rise * (length + 1.0) * (length + 1.0) - price, 0.0))
-    return values[place + length] - values[place] < rise * (2.0 * length + 1.0) / (near + far)
+    return bool(values[place + length] - values[place] < rise * (2.0 * length + 1.0) / (near + far))
 
 
 @compiled
-def _mean_beyond(values, high, low, place, length):  # type: ignore[no-untyped-def]
+def _mean_beyond(values: Reals, high: Reals, low: Reals, place: int, length: int) -> float:
     """How far the mean of `length` values from `place` on lies above the first of them."""
     total, lost = _two_sum(high[place + length], -high[place])
     base, base_lost = _two_product(float(length), values[place])
     over, over_lost = _two_sum(total, -base)
-    return (over + (over_lost + (lost + (low[place + length] - low[place]) - base_lost))) / length
+    return float(over + (over_lost + (lost + (low[place + length] - low[place]) - base_lost))) / length
 
 
 @compiled
-def _two_sum(a, b):  # type: ignore[no-untyped-def]
+def _two_sum(a: float, b: float) -> tuple[float, float]:
     """The rounded sum, and what rounding lost (Knuth)."""
     total = a + b
     part = total - a
@@ -115,7 +115,7 @@ def _two_sum(a, b):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _two_product(a, b):  # type: ignore[no-untyped-def]
+def _two_product(a: float, b: float) -> tuple[float, float]:
     """The rounded product, and what rounding lost (Dekker)."""
     product = a * b
     split = VELTKAMP * a

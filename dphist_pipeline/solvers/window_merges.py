@@ -1,26 +1,61 @@
-"""Merging the buckets of one window, the closest pair first."""
+"""Merges the buckets of one window, the closest pair first: by looking at every pair, or by a tournament."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from dphist_pipeline.solvers.compiled import compiled
 
-BLOCK = 16
+FEW = 64  # buckets of a window that is merged by looking at every pair
+Reals = NDArray[np.float64]
+Places = NDArray[np.int32]
+
+
+class Window(NamedTuple):
+    """Neighbouring buckets, with room for more; shape (room,) each."""
+
+    sums: Reals
+    sizes: Reals
+    costs: Reals  # of merging each with the next one
+    places: Places  # in the line
+
+
+class Merges(NamedTuple):
+    """Merges that were made, with room for more; shape (room,) each."""
+
+    rights: Places  # the bucket that was merged into the one on its left
+    increases: Reals  # of the squared error, by each merge
+    levels: Reals  # the highest increase so far in the window
 
 
 @compiled
-def increase(left_sum, left_size, right_sum, right_size):  # type: ignore[no-untyped-def]
+def increase(left_sum: float, left_size: float, right_sum: float, right_size: float) -> float:
     """By how much the squared error grows: n1 · n2 / (n1 + n2) · (mean1 - mean2)², with a single division."""
     apart = left_sum * right_size - right_sum * left_size
     return apart * apart / (left_size * right_size * (left_size + right_size))
 
 
 @compiled
-def merged_few(sums, sizes, costs, firsts, count, limit, first_is_beside, last_is_beside, rights, merges, done):  # type: ignore[no-untyped-def]
-    """Merges in place, looking at every pair; how many are left, and -1 or 1 where the bucket beside is drawn in."""
+def merge_few(
+    window: Window, count: int, limit: float, beside: tuple[bool, bool], merges: Merges, done: int
+) -> tuple[int, int]:
+    """Merges the closest pair of a window until none costs less than `limit`, looking at every pair for each merge.
+
+    Args:
+        window: the buckets; overwritten.
+        count: of buckets.
+        limit: records squared.
+        beside: whether the first and the last bucket lie beside the window.
+        merges: every merge is written here, from place `done` on.
+
+    Returns:
+        How many buckets are left, and 0; or -1 or 1 if the bucket beside it on the left or right was next to be merged.
+    """
+    sums, sizes, costs, places = window
     level = 0.0
-    first, last = int(first_is_beside), count - 1 - int(last_is_beside)
     while True:
         left, least = -1, limit
         for k in range(count - 1):
@@ -28,20 +63,18 @@ def merged_few(sums, sizes, costs, firsts, count, limit, first_is_beside, last_i
                 left, least = k, costs[k]
         if left < 0:
             return count, 0
-        if left < first:
+        if left == 0 and beside[0]:
             return count, -1
-        if left >= last:
+        if left == count - 2 and beside[1]:
             return count, 1
         level = max(level, least)
-        if rights.size > 0:
-            rights[done], merges[done, 0], merges[done, 1] = firsts[left + 1], least, level
+        merges.rights[done], merges.increases[done], merges.levels[done] = places[left + 1], least, level
         done += 1
         sums[left] += sums[left + 1]
         sizes[left] += sizes[left + 1]
         count -= 1
-        last -= 1
         for k in range(left + 1, count):
-            sums[k], sizes[k], costs[k], firsts[k] = sums[k + 1], sizes[k + 1], costs[k + 1], firsts[k + 1]
+            sums[k], sizes[k], costs[k], places[k] = sums[k + 1], sizes[k + 1], costs[k + 1], places[k + 1]
         if left + 1 < count:
             costs[left] = increase(sums[left], sizes[left], sums[left + 1], sizes[left + 1])
         if left > 0:
@@ -49,104 +82,61 @@ def merged_few(sums, sizes, costs, firsts, count, limit, first_is_beside, last_i
 
 
 @compiled
-def merged_many(sums, sizes, costs, firsts, count, limit, first_is_beside, last_is_beside, rights, merges, done):  # type: ignore[no-untyped-def]
-    """As `merged_few`, by a tournament."""
-    links = np.empty((count, 2), dtype=np.int32)
-    for k in range(count):
-        links[k, 0], links[k, 1] = k - 1, k + 1
-    increases, least, blocks = _tournament(costs, count)
+def merge_many(
+    window: Window, count: int, limit: float, beside: tuple[bool, bool], merges: Merges, done: int
+) -> tuple[int, int]:
+    """As `merge_few`, by a tournament of pairs; O(log count) a merge.
+
+    A pair is known by its left bucket. Node v of the tournament holds the least cost below it, its children are 2v and
+    2v + 1, and the root is node 1. A pair never changes its place, so the leftmost of equal pairs is found by going
+    left.
+    """
+    sums, sizes, costs, places = window
+    before, after = np.arange(-1, count - 1), np.arange(1, count + 1)
+    leaves = 2
+    while leaves < count:
+        leaves *= 2
+    tree = np.full(2 * leaves, np.inf)
+    tree[leaves : leaves + count - 1] = costs[: count - 1]
+    for node in range(leaves - 1, 0, -1):
+        tree[node] = min(tree[2 * node], tree[2 * node + 1])
     level, left_over = 0.0, count
-    while least[1] < limit:
-        left = _closest(increases, least, blocks)
-        right = links[left, 1]
-        if first_is_beside and left == 0:
+    while tree[1] < limit:
+        node = 1
+        while node < leaves:
+            node = 2 * node if tree[2 * node] == tree[1] else 2 * node + 1
+        left = node - leaves
+        right, previous = after[left], before[left]
+        if left == 0 and beside[0]:
             return left_over, -1
-        if last_is_beside and right == count - 1:
+        if right == count - 1 and beside[1]:
             return left_over, 1
-        level = max(level, least[1])
-        if rights.size > 0:
-            rights[done], merges[done, 0], merges[done, 1] = firsts[right], least[1], level
-        done += 1
-        _merge(sums, sizes, links, increases, least, blocks, left, count)
-        left_over -= 1
-    return _packed(sums, sizes, links, count), 0
-
-
-@compiled
-def _packed(sums, sizes, links, count):  # type: ignore[no-untyped-def]
-    """Moves the buckets that are left to the front, and counts them."""
+        level = max(level, tree[1])
+        merges.rights[done], merges.increases[done], merges.levels[done] = places[right], tree[1], level
+        done, left_over = done + 1, left_over - 1
+        sums[left] += sums[right]
+        sizes[left] += sizes[right]
+        following = after[left] = after[right]
+        _set_cost(tree, leaves + right, np.inf)
+        _set_cost(tree, leaves + left, np.inf)
+        if following < count:
+            before[following] = left
+            cost = increase(sums[left], sizes[left], sums[following], sizes[following])
+            _set_cost(tree, leaves + left, cost)
+        if previous >= 0:
+            cost = increase(sums[previous], sizes[previous], sums[left], sizes[left])
+            _set_cost(tree, leaves + previous, cost)
     kept, bucket = 0, 0
     while bucket < count:
         sums[kept], sizes[kept] = sums[bucket], sizes[bucket]
-        kept += 1
-        bucket = links[bucket, 1]
-    return kept
+        kept, bucket = kept + 1, after[bucket]
+    return left_over, 0
 
 
 @compiled
-def _tournament(costs, count):  # type: ignore[no-untyped-def]
-    """The buckets before and after each, the increase of each pair, and the least of them.
-
-    A bucket is known by its first one, and a pair by its left bucket. The increases of the pairs lie in blocks of 16,
-    read at once, and the blocks wait in a tournament: node v holds the least increase below it, its children are 2v and
-    2v + 1, the root is node 1. A pair never changes its place, so the leftmost of equal pairs is found by going left.
-    """
-    blocks = 1
-    while blocks * BLOCK < count:
-        blocks *= 2
-    increases, least = np.full(blocks * BLOCK, np.inf), np.full(2 * blocks, np.inf)
-    increases[: count - 1] = costs[: count - 1]
-    for block in range((count + BLOCK - 1) // BLOCK):
-        least[blocks + block] = increases[block * BLOCK : (block + 1) * BLOCK].min()
-    for node in range(blocks - 1, 0, -1):
-        least[node] = min(least[2 * node], least[2 * node + 1])
-    return increases, least, blocks
-
-
-@compiled
-def _closest(increases, least, blocks):  # type: ignore[no-untyped-def]
-    """The leftmost of the closest pairs."""
-    lowest, node = least[1], 1
-    while node < blocks:
-        node *= 2
-        if least[node] != lowest:
-            node += 1
-    left = (node - blocks) * BLOCK
-    while increases[left] != lowest:
-        left += 1
-    return left
-
-
-@compiled
-def _merge(sums, sizes, links, increases, least, blocks, left, count):  # type: ignore[no-untyped-def]
-    """Merges the pair that `left` begins."""
-    right = links[left, 1]
-    sums[left] += sums[right]
-    sizes[left] += sizes[right]
-    before, after = links[left, 0], links[right, 1]
-    links[left, 1] = after
-    increases[left] = increases[right] = np.inf
-    if after < count:
-        links[after, 0] = left
-        increases[left] = increase(sums[left], sizes[left], sums[after], sizes[after])
-    block = left // BLOCK
-    if before >= 0:
-        increases[before] = increase(sums[before], sizes[before], sums[left], sizes[left])
-        if before // BLOCK != block:
-            _renew(least, increases, blocks, before // BLOCK)
-    _renew(least, increases, blocks, block)
-    if right // BLOCK != block:
-        _renew(least, increases, blocks, right // BLOCK)
-
-
-@compiled
-def _renew(least, increases, blocks, block):  # type: ignore[no-untyped-def]
-    """Finds a block's least increase anew, and those of the nodes above it, as far as they change."""
-    winner = np.inf
-    for pair in range(block * BLOCK, (block + 1) * BLOCK):
-        winner = min(winner, increases[pair])
-    node = blocks + block
-    while node > 0 and least[node] != winner:
-        least[node] = winner
+def _set_cost(tree: Reals, node: int, cost: float) -> None:
+    """Writes the cost of a pair, and the least costs of the nodes above it as far as they change."""
+    while node > 0 and tree[node] != cost:
+        tree[node] = cost
         node //= 2
-        winner = min(least[2 * node], least[2 * node + 1])
+        cost = min(tree[2 * node], tree[2 * node + 1])

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dphist_pipeline.solvers.kd_boxes import kd_boxes
+from dphist_pipeline.solvers.kd_boxes import kd_boxes, prefix_sums
 
 
 def squared_error(part):
@@ -201,3 +201,31 @@ def test_long_rows_and_columns_are_cut_as_short_ones_are(others, threshold):
             cells = np.random.default_rng(length).uniform(0, 10, shape).round(3) * np.pi
             expected = plain_boxes(cells, 0.7, 1.3, threshold, 40)
             assert np.array_equal(kd_boxes(cells, 0.7, 1.3, threshold, 40), expected)
+
+
+def differences(cells):
+    """Every cell less the first one, as the sums tell it."""
+    sums = prefix_sums(cells)[: cells.size + 1]
+    found = [Fraction(after) - Fraction(before) for before, after in pairwise(sums)]
+    return [cell - found[0] for cell in found]
+
+
+@pytest.mark.parametrize("offset", [0, 10**9, -(10**15)])
+def test_whole_numbers_are_exact_around_any_offset(offset):
+    cells = np.random.default_rng(1).integers(-(10**10), 10**10, 5000) + float(offset)
+    assert differences(cells) == [int(cell) - int(cells[0]) for cell in cells]
+
+
+@pytest.mark.parametrize("huge", [0.0, 1e6, 1e12, 1e18])
+def test_other_cells_are_rounded_by_a_tiny_part_of_what_all_distances_come_to(huge):
+    cells = np.random.default_rng(2).normal(0.0, 0.1, 2000)
+    cells[700] += huge
+    most = np.abs(cells - np.median(cells)).sum() * 2.0**-51  # two cells, each by 2^-52 of the sum
+    off = [
+        float(found - (Fraction(cell) - Fraction(cells[0])))
+        for found, cell in zip(differences(cells), cells, strict=True)
+    ]
+    assert max(map(abs, off)) <= most
+    # Sums of rounded cells are exact: the last sum is what all cells come to.
+    sums = prefix_sums(cells)[: cells.size + 1]
+    assert sum(Fraction(step) for step in np.diff(sums)) == Fraction(sums[-1])

@@ -9,17 +9,15 @@ import numpy as np
 import pytest
 
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
-from dphist_pipeline.solvers import regular_tree
 from dphist_pipeline.solvers.regular_tree import (
     RegularTree,
     best_tree,
     branching_tree,
-    consistent_cells,
     covariance,
     mean_square,
     mean_variance,
 )
-from dphist_pipeline.solvers.tree_consistency import consistent
+from dphist_pipeline.solvers.tree_consistency import consistent, consistent_cells
 
 TREES = {
     "binary": branching_tree((8,), 2),
@@ -71,12 +69,8 @@ def shared(tree: RegularTree, coefficients: list[float]) -> np.ndarray:
     return sum(part * rows.T @ rows for part, rows in zip(coefficients, rows_of(tree), strict=True))
 
 
-@pytest.mark.parametrize("small", [0, 1_024])
 @pytest.mark.parametrize("name", TREES)
-def test_the_estimate_is_that_of_the_normal_equations_with_an_empty_padding(
-    name: str, small: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(regular_tree, "SMALL", small)
+def test_the_estimate_is_that_of_the_normal_equations_with_an_empty_padding(name: str) -> None:
     tree, source = TREES[name], np.random.default_rng(3)
     variances = variances_of(tree)
     measured = [source.normal(0, 100, math.prod(tree.grid(level))) for level in range(len(tree.widths))]

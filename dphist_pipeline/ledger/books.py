@@ -6,7 +6,7 @@ so that an entry which could not have been made honestly is found, whoever wrote
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from fractions import Fraction
@@ -37,12 +37,13 @@ from dphist_pipeline.ledger.errors import (
     RevisionSkipped,
     TotalNotLarger,
     UnknownAccount,
-    key_text,
 )
 from dphist_pipeline.ledger.limits import refuse_bad_account, refuse_bad_total, refuse_no_reason
 from dphist_pipeline.ledger.permissions import Permissions
 
 _Key = tuple[str, str]
+# What became of a charge: where several hold, the first of them says it.
+_STATES = ("lost", "withdrawn", "rejected", "published", "approved", "waits", "unpublished")
 
 
 @dataclass
@@ -74,7 +75,7 @@ class Books:
         """Adds an entry, judging no more than its signature: a decision that waits for a second one changes nothing."""
         self.permissions.refuse_unsigned(entry)
         if not self.permissions.waits(entry):
-            _POST[entry.kind](self, entry, facts)
+            self._post(entry, facts)
         self.year, self.last = facts["year"], entry
 
     def year_at(self, made_at: str, kind: str = "") -> int:
@@ -88,7 +89,7 @@ class Books:
         """Refuses to charge where the ledger is in a later year than the clock: an entry of it would renew accounts."""
         tomorrow = date.fromisoformat(now[:10]) + timedelta(days=1)
         if self.year > tomorrow.year:
-            raise ClockBehind(self.where, self.year, now)
+            raise ClockBehind(where=self.where, year=self.year, now=now)
 
     def account(self, name: str) -> Account:
         """An open account, by name."""
@@ -121,15 +122,9 @@ class Books:
 
     def _state(self, charge: Charge) -> str:
         """What became of a charge's publication, in a word."""
-        if charge.lost:
-            return "lost"
-        notes = self.notes.get(charge.number, {})
-        for decided in ("withdrawn", "rejected"):
-            if decided in notes:
-                return decided
-        if charge.number in self.published:
-            return "published"
-        return "approved" if "approved" in notes else "waits" if charge.held else "unpublished"
+        found = {"lost"} if charge.lost else {*self.notes.get(charge.number, {})}
+        found |= {"published"} if charge.number in self.published else {"waits"} if charge.held else {"unpublished"}
+        return next(state for state in _STATES if state in found)
 
     def judge_account(self, account: Account) -> None:
         """Refuses an account that cannot be opened."""
@@ -142,7 +137,7 @@ class Books:
         account = self.account(name)
         refuse_bad_total(total)
         if total <= account.total:
-            raise TotalNotLarger(name, account.total, total)
+            raise TotalNotLarger(name=name, total=as_text(account.total), asked=as_text(total))
         refuse_no_reason(f"Raising the total of account '{name}'", reason)
 
     def judge_charge(self, request: ChargeRequest, year: int, recorded: bool = False) -> Charge | None:
@@ -164,9 +159,9 @@ class Books:
             self.permissions.required(request)
         due = max(there, default=0) + 1
         if request.revision != due:
-            raise RevisionSkipped(request, due)
+            raise RevisionSkipped(asked=request, due=due)
         if due > 1:
-            refuse_no_reason(f"{key_text(request)}: a revision", request.reason)
+            refuse_no_reason(f"{request.title}: a revision", request.reason)
         self._refuse_overspend(account, request, year)
         return None
 
@@ -175,7 +170,7 @@ class Books:
         self._refuse_rejected(charge)
         there = self.published.get(charge.number)
         if there is not None and there != digest:
-            raise PublishedDiffers(charge, there, digest)
+            raise PublishedDiffers(charge=charge, there=there, asked=digest)
         return there is not None
 
     def judge_note(self, charge: Charge, kind: str, text: str) -> bool:
@@ -183,14 +178,14 @@ class Books:
 
         What is published is not rejected, and what is rejected is not approved, or published, any more.
         """
-        refuse_no_reason(f"{key_text(charge)}: that it is {kind}", text)
+        refuse_no_reason(f"{charge.title}: that it is {kind}", text)
         if kind != "rejected":
             self._refuse_rejected(charge)
         elif charge.number in self.published:
-            raise PublishedAlready(charge)
+            raise PublishedAlready(charge=charge)
         there = self.notes.get(charge.number, {}).get(kind)
         if there is not None and there.text != text:
-            raise NotedOtherwise(charge, there)
+            raise NotedOtherwise(charge=charge, note=there)
         return there is not None
 
     def unpublished(self, release: str) -> list[Charge]:
@@ -208,7 +203,7 @@ class Books:
     def _refuse_rejected(self, charge: Charge) -> None:
         note = self.notes.get(charge.number, {}).get("rejected")
         if note is not None:
-            raise Rejected(charge, note)
+            raise Rejected(charge=charge, note=note)
 
     def _refuse_overspend(self, account: Account, request: ChargeRequest, year: int) -> None:
         left = account.total - self.spent(account, year)
@@ -232,40 +227,37 @@ class Books:
             if there is not None and there.hash == charge.hash:
                 raise ValueError("what is carried over is charged here as well")
 
-    def _post_created(self, entry: Entry, facts: Mapping[str, Any]) -> None:
-        self.ledger_id, self.started_by = facts["ledger"], entry.hash
-        self.permissions.post_operator(facts)
-
-    def _post_keyed(self, entry: Entry, facts: Mapping[str, Any]) -> None:
-        if not self.permissions.keyed:
+    def _post(self, entry: Entry, facts: Mapping[str, Any]) -> None:
+        """Adds what an entry that is in force says."""
+        if entry.kind == "created" or (entry.kind == "keyed" and not self.permissions.keyed):
             self.started_by = entry.hash
-        self.permissions.post_operator(facts)
-
-    def _post_opened(self, entry: Entry, facts: Mapping[str, Any]) -> None:
-        account = account_of(entry, facts)
-        self.accounts[account.name] = account
-        if account.signatures == 2:
-            self.permissions.two_signatures.add(account.name)
-
-    def _post_raised(self, entry: Entry, facts: Mapping[str, Any]) -> None:
-        account = self.accounts[str(entry.account)]
-        total = max(account.total, read_exact(facts["total"]))  # a raise that waited may have been overtaken
-        self.accounts[account.name] = replace(account, total=total)
-
-    def _post_allowed(self, entry: Entry, facts: Mapping[str, Any]) -> None:
-        self.permissions.post_allowed(entry, facts, self.permissions.signers(entry))
-
-    def _post_disallowed(self, entry: Entry, facts: Mapping[str, Any]) -> None:
-        self.permissions.allowed.pop(facts["decision"], None)
+        self.permissions.post(entry, facts)
+        match entry.kind:
+            case "created":
+                self.ledger_id = facts["ledger"]
+            case "opened":
+                self.accounts[str(entry.account)] = account_of(entry, facts)
+            case "raised":
+                account = self.accounts[str(entry.account)]
+                # A raise that waited for a second signature may have been overtaken by a larger one.
+                self.accounts[account.name] = replace(account, total=max(account.total, read_exact(facts["total"])))
+            case "charged":
+                self._spend(charge_of(entry, facts), facts["year"])
+            case "published":
+                self.published[facts["charge"]] = facts["digest"]
+            case "approved" | "rejected" | "withdrawn" as kind:
+                note = Note(kind, facts["text"], entry.made_at, entry.number)
+                self.notes.setdefault(facts["charge"], {})[kind] = note
+            case "adopted":
+                self._post_adopted(entry, facts)
+            case "countersigned":
+                self._post_countersigned(entry, facts)
 
     def _post_countersigned(self, entry: Entry, facts: Mapping[str, Any]) -> None:
         first = self.permissions.waiting.pop(facts["decision"], None)
         if first is not None:
-            _POST[first.kind](self, first, first.facts)
-            if first.number in self.permissions.allowed:
-                made = self.permissions.allowed[first.number]
-                by = (*made.by, *self.permissions.signers(entry))
-                self.permissions.allowed[first.number] = self.permissions.ever[first.number] = replace(made, by=by)
+            self._post(first, first.facts)
+            self.permissions.countersigned(entry, first)
 
     def _post_adopted(self, entry: Entry, facts: Mapping[str, Any]) -> None:
         self.generation, self.adopted_at, self.started_by = facts["generation"], entry.number, entry.hash
@@ -275,11 +267,7 @@ class Books:
             if charge.account in self.accounts:
                 self._spend(charge, written["year"])
         for account, epsilon in facts["elsewhere"].items():
-            for span in (facts["year"], None):
-                self._spent[account, span] = self._spent.get((account, span), Fraction(0)) + read_exact(epsilon)
-
-    def _post_charged(self, entry: Entry, facts: Mapping[str, Any]) -> None:
-        self._spend(charge_of(entry, facts), facts["year"])
+            self._add_spent(account, facts["year"], read_exact(epsilon))
 
     def _spend(self, charge: Charge, year: int) -> None:
         there = self.charges.setdefault((charge.release, charge.period), {})
@@ -288,58 +276,31 @@ class Books:
             there[charge.revision] = charge
             self.spending.append((year, charge))
         self.spenders.setdefault(charge.account, []).append((year, charge))
+        self._add_spent(charge.account, year, charge.epsilon)
+
+    def _add_spent(self, account: str, year: int, epsilon: Fraction) -> None:
         for span in (year, None):
-            key = (charge.account, span)
-            self._spent[key] = self._spent.get(key, Fraction(0)) + charge.epsilon
-
-    def _post_published(self, entry: Entry, facts: Mapping[str, Any]) -> None:
-        self.published[facts["charge"]] = facts["digest"]
-
-    def _post_note(self, entry: Entry, facts: Mapping[str, Any]) -> None:
-        kind: Any = entry.kind
-        note = Note(kind, facts["text"], entry.made_at, entry.number)
-        self.notes.setdefault(facts["charge"], {})[entry.kind] = note
-
-
-_POST: dict[str, Callable[[Books, Entry, Mapping[str, Any]], None]] = {
-    "created": Books._post_created,
-    "opened": Books._post_opened,
-    "raised": Books._post_raised,
-    "keyed": Books._post_keyed,
-    "allowed": Books._post_allowed,
-    "disallowed": Books._post_disallowed,
-    "countersigned": Books._post_countersigned,
-    "adopted": Books._post_adopted,
-    "charged": Books._post_charged,
-    "published": Books._post_published,
-    "approved": Books._post_note,
-    "rejected": Books._post_note,
-    "withdrawn": Books._post_note,
-}
+            self._spent[account, span] = self._spent.get((account, span), Fraction(0)) + epsilon
 
 
 def _joined(there: Charge, request: ChargeRequest) -> Charge:
     """The charge that is there, if it paid for the same thing."""
     if there.lost:
-        raise ChargeLost(there)
-    differences = []
-    if there.account != request.account:
-        differences.append(("the account", there.account, request.account))
-    if there.epsilon != request.epsilon:
-        differences.append(("epsilon", as_text(there.epsilon), as_text(request.epsilon)))
-    if there.digest != request.digest:
-        differences.append(("the spec's digest", there.digest, request.digest))
+        raise ChargeLost(charge=there)
+    sides: list[tuple[str, str | Fraction, str | Fraction]] = [
+        ("the account", there.account, request.account),
+        ("epsilon", there.epsilon, request.epsilon),
+        ("the spec's digest", there.digest, request.digest),
+    ]
+    differences = [side for side in sides if side[1] != side[2]]
     if differences:
         raise AlreadyCharged(there, differences)
     return there
 
 
 def _refuse_other_terms(account: Account, request: ChargeRequest) -> None:
-    sides = [
-        ("privacy_unit", account.privacy_unit, request.privacy_unit),
-        ("neighbours", account.neighbours, request.neighbours),
-        ("store", account.store_id, request.store_id),
-    ]
+    sides = [(name, getattr(account, name), getattr(request, name)) for name in ("privacy_unit", "neighbours")]
+    sides.append(("store", account.store_id, request.store_id))
     differences = [side for side in sides if side[1] != side[2]]
     if differences:
         raise AccountDisagrees(account.name, differences)

@@ -10,19 +10,10 @@ import sqlalchemy as sa
 
 from dphist_pipeline.ledger import opened
 from dphist_pipeline.ledger.books import Books
-from dphist_pipeline.ledger.decision_errors import KeyForeign
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
-from dphist_pipeline.ledger.entries import (
-    Account,
-    Entry,
-    exact_text,
-)
-from dphist_pipeline.ledger.errors import NotRecordable
-from dphist_pipeline.ledger.limits import (
-    refuse_bad_account,
-    refuse_no_reason,
-    text_of,
-)
+from dphist_pipeline.ledger.entries import Account, Entry, exact_text
+from dphist_pipeline.ledger.errors import KeyForeign, NotRecordable
+from dphist_pipeline.ledger.limits import refuse_bad_account, refuse_no_reason, text_of
 from dphist_pipeline.ledger.opened import OpenedLedger, all_entries, append
 from dphist_pipeline.ledger.replay import replay
 from dphist_pipeline.ledger.signing import Operator, is_public_key
@@ -148,17 +139,14 @@ class DecidingLedger(OpenedLedger):
         carried: Sequence[WitnessedCharge],
         elsewhere: Mapping[str, Fraction],
         operator: Operator,
-    ) -> tuple[int, str]:
-        """Starts a new generation of a store whose ledger or witness went missing.
+    ) -> int:
+        """Starts a new generation of a store whose ledger or witness went missing, and gives its number.
 
         Args:
             reason: why.
             carried: charges that the witness holds and this ledger does not: they count as spent.
             elsewhere: what was spent that neither holds, by account.
             operator: who decides.
-
-        Returns:
-            The generation, and the hash of the entry that started it.
         """
         with self._file.transaction("write") as connection:
             books = replay(self._file.where, all_entries(connection))
@@ -169,8 +157,8 @@ class DecidingLedger(OpenedLedger):
                 "elsewhere": {account: exact_text(epsilon) for account, epsilon in sorted(elsewhere.items())},
             }
             books.judge_adopted(facts)
-            entry = self._decide(connection, books, "adopted", EVERYWHERE, facts, operator)
-            return books.generation, entry.hash
+            self._decide(connection, books, "adopted", EVERYWHERE, facts, operator)
+            return books.generation
 
     def _decide(
         self,

@@ -99,32 +99,32 @@ class Decision:
     """Something that an operator allowed, and that holds until it is disallowed.
 
     Attributes:
-        number: of its entry.
-        hash: of its entry.
         account: whose releases it is about; `EVERYWHERE` for folders of code lists.
         kind: source, query or code_lists.
+        name: what people call it: the address, the query's file, the folder as written.
         reading: of a source.
         query: SHA-256 of a query's file, in hex.
-        name: what people call it: the address, the query's file, the folder as written.
         folder: of code lists, links followed.
         also_of: accounts that a source belongs to as well.
         reason: why, where somebody said so.
         by: names of the operators who signed.
+        number: of its entry.
+        hash: of its entry.
         made_at: when.
     """
 
-    number: int
-    hash: str
     account: str
     kind: DecisionKind
     name: str
-    made_at: str
-    by: tuple[str, ...] = ()
     reading: SourceReading | None = None
     query: str | None = None
     folder: str | None = None
     also_of: tuple[str, ...] = ()
     reason: str = ""
+    by: tuple[str, ...] = ()
+    number: int = 0
+    hash: str = ""
+    made_at: str = ""
 
 
 def _is_plain(value: object) -> bool:

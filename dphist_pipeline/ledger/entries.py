@@ -36,8 +36,21 @@ class Account:
     signatures: int = 1
 
 
+class OfARelease:
+    """What belongs to one revision of a release's period."""
+
+    release: str
+    period: str
+    revision: int
+
+    @property
+    def title(self) -> str:
+        """'weekly, period 2026-03-02, revision 1'."""
+        return f"{self.release}, period {self.period}, revision {self.revision}"
+
+
 @dataclass(frozen=True)
-class ChargeRequest:
+class ChargeRequest(OfARelease):
     """What one release of one period asks for, and the terms it believes its account to have.
 
     Attributes:
@@ -66,7 +79,7 @@ class ChargeRequest:
 
 
 @dataclass(frozen=True)
-class Charge:
+class Charge(OfARelease):
     """A charge as it stands in the ledger: `number` and `hash` are those of its entry, `held` as it was asked for.
 
     Attributes:

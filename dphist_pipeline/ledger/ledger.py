@@ -1,7 +1,8 @@
-"""The ledger: who spent how much epsilon, kept for good, so that nothing is ever spent twice or beyond.
+"""The ledger: who spent how much epsilon, kept for good, so that nothing is spent twice or beyond a total.
 
-Append-only and hash-chained. A charge is one entry, checked and made in one transaction that is alone from
-its first statement; a database constraint, not only the check, keeps it unique. Whoever finds it there joins.
+Append-only and hash-chained. A charge is one entry, checked and made in one transaction that holds the write lock from
+its first statement; a database constraint, not only the check, keeps it unique. A run that finds its charge there uses
+it.
 
 Guards against: races, retries, crashes, edits by hand; a missing, foreign, or (by `require`) older ledger.
 Not against: somebody who can write the file and rewrites the whole chain together with every audit.
@@ -22,7 +23,6 @@ from dphist_pipeline.ledger.entries import (
     Account,
     Charge,
     ChargeRequest,
-    Entry,
     Note,
     NoteKind,
     Statement,
@@ -30,73 +30,13 @@ from dphist_pipeline.ledger.entries import (
     charge_of,
     exact_text,
 )
-from dphist_pipeline.ledger.errors import (
-    AccountDisagrees,
-    AccountExists,
-    AlreadyCharged,
-    LedgerAltered,
-    LedgerBusy,
-    LedgerError,
-    LedgerExists,
-    LedgerForeign,
-    LedgerMissing,
-    LedgerOutdated,
-    LedgerReadOnly,
-    LedgerUnusable,
-    LedgerUrlRefused,
-    NotedOtherwise,
-    NotRecordable,
-    Overspend,
-    PublishedAlready,
-    PublishedDiffers,
-    ReasonMissing,
-    Rejected,
-    RevisionSkipped,
-    TotalNotLarger,
-    UnknownAccount,
-)
-from dphist_pipeline.ledger.limits import (
-    refuse_bad_digest,
-    refuse_bad_request,
-)
-from dphist_pipeline.ledger.opened import append, utc_now, verified
+from dphist_pipeline.ledger.errors import LedgerForeign, UnknownAccount
+from dphist_pipeline.ledger.limits import refuse_bad_request, text_of
+from dphist_pipeline.ledger.opened import append, verified
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.tables import SqliteFile
 
-__all__ = [
-    "Account",
-    "AccountDisagrees",
-    "AccountExists",
-    "AlreadyCharged",
-    "Charge",
-    "ChargeRequest",
-    "Entry",
-    "Ledger",
-    "LedgerAltered",
-    "LedgerBusy",
-    "LedgerError",
-    "LedgerExists",
-    "LedgerForeign",
-    "LedgerMissing",
-    "LedgerOutdated",
-    "LedgerReadOnly",
-    "LedgerUnusable",
-    "LedgerUrlRefused",
-    "NotRecordable",
-    "Note",
-    "NotedOtherwise",
-    "Overspend",
-    "PublishedAlready",
-    "PublishedDiffers",
-    "ReasonMissing",
-    "Rejected",
-    "RevisionSkipped",
-    "Statement",
-    "TotalNotLarger",
-    "UnknownAccount",
-    "as_text",
-    "utc_now",
-]
+__all__ = ["Account", "Charge", "ChargeRequest", "Ledger", "Note", "Statement", "UnknownAccount", "as_text"]
 
 
 class Ledger(DecidingLedger):
@@ -125,7 +65,7 @@ class Ledger(DecidingLedger):
         file = SqliteFile.at(url)
         books = verified(file)
         if books.ledger_id != expected_id:
-            raise LedgerForeign(file.where, books.ledger_id, expected_id)
+            raise LedgerForeign(where=file.where, found=books.ledger_id, expected=expected_id)
         return cls(file, books)
 
     def check(self, request: ChargeRequest) -> None:
@@ -160,7 +100,7 @@ class Ledger(DecidingLedger):
 
     def record_published(self, charge: Charge, values_digest: str) -> None:
         """Writes down which values a charge paid for; the same again does nothing, others are refused."""
-        refuse_bad_digest(values_digest)
+        text_of("digest of the values", values_digest)
         with self._file.transaction("write") as connection:
             books = self._books(connection, charge.account, charge.release, charge.period)
             self._refuse_unknown_charge(books, charge)

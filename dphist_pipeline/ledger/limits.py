@@ -55,15 +55,10 @@ def refuse_bad_request(request: ChargeRequest) -> None:
     _refuse_bad_amount("epsilon", request.epsilon, SMALLEST_EPSILON, LARGEST_EPSILON)
 
 
-def refuse_bad_digest(digest: str) -> None:
-    """Refuses a digest of published values that is not text of a sane length."""
-    text_of("digest of the values", digest)
-
-
 def refuse_no_reason(what: str, reason: str) -> None:
     """Refuses an empty reason, or one that is no readable text."""
     if reason == "" or not text_of("reason", reason, longest=2000).strip():
-        raise ReasonMissing(what)
+        raise ReasonMissing(what=what)
 
 
 def _refuse_bad_amount(what: str, amount: Fraction, least: Fraction, most: Fraction) -> None:

@@ -114,7 +114,7 @@ class Store:
         try:
             made = ledger = Ledger.create(ledger_url(root), Operator.load_or_make())
             witness.refuse_ledger(ledger.path)
-            witness.enrol(store_id, ledger.witnessed()[1])
+            witness.enrol(store_id, ledger.standing().started_by)
         except DphistError:
             for part in ("public", "confidential"):
                 shutil.rmtree(root / part)

@@ -14,11 +14,7 @@ from typing import Any
 import pytest
 
 from dphist_pipeline.ledger import opened as ledger_module
-from dphist_pipeline.ledger.ledger import (
-    Account,
-    ChargeRequest,
-    Ledger,
-)
+from dphist_pipeline.ledger.ledger import Account, ChargeRequest, Ledger
 
 HEALTH = Account("health", "patient_id", "add_remove", Fraction(26), None, "store-1")
 WEEKLY = ChargeRequest(

@@ -11,17 +11,20 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from ledger_scenario import HEALTH, WEEKLY, path, raw, set_clock, url_of, week
 
-from dphist_pipeline.ledger.decision_errors import (
+from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
+from dphist_pipeline.ledger.errors import (
+    ChargeLost,
     DecisionUnknown,
     KeyForeign,
     KeyKnown,
+    LedgerAltered,
     NotAllowed,
     OperatorKeyUnusable,
+    Overspend,
+    ReasonMissing,
     SignedAlready,
     SourceOfAnother,
 )
-from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
-from dphist_pipeline.ledger.errors import ChargeLost, LedgerAltered, Overspend, ReasonMissing
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import WitnessedCharge

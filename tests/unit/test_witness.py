@@ -10,9 +10,7 @@ import pytest
 from ledger_scenario import HEALTH, url_of, week
 from witness_scenario import ADOPT, STORE, charge, charges, held, new_witness, refusals
 
-from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.ledger.witness import Witness, place_of, witnessed
-from dphist_pipeline.ledger.witness_errors import (
+from dphist_pipeline.ledger.errors import (
     AnswerDrawnElsewhere,
     ChargeBeforeWitness,
     LedgerBehindWitness,
@@ -21,6 +19,8 @@ from dphist_pipeline.ledger.witness_errors import (
     WitnessMissing,
     WitnessOutdated,
 )
+from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.ledger.witness import Witness, place_of, witnessed
 
 
 @pytest.fixture

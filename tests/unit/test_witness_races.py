@@ -13,12 +13,9 @@ import sqlalchemy as sa
 from ledger_scenario import HEALTH, PROCESSES, url_of, week
 from witness_scenario import STORE, charge, charges, held, new_witness
 
+from dphist_pipeline.ledger.errors import AnswerDrawnElsewhere, LedgerError
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness, WitnessedCharge, witnessed
-from dphist_pipeline.ledger.witness_errors import (
-    AnswerDrawnElsewhere,
-    WitnessError,
-)
 
 RACERS = 20
 
@@ -40,7 +37,7 @@ def ask_at_once(ask: Callable[..., Any], *arguments: Any) -> str:
     _barrier.wait(60)
     try:
         ask(*arguments)
-    except WitnessError as refusal:
+    except LedgerError as refusal:
         return type(refusal).__name__
     return "done"
 

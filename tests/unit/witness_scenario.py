@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.ledger.witness import ReadCharges, Witness, WitnessedCharge
-from dphist_pipeline.ledger.witness_errors import WitnessError
 
 STORE = "store-1"
 ADOPT = "dphist store adopt --reason TEXT"
@@ -38,7 +38,7 @@ def held(witness: Witness) -> list[int]:
     return [charge.number for charge in standing.charges]
 
 
-def refusals(witness: Witness, generation: int, read: ReadCharges, **more: Any) -> list[WitnessError]:
+def refusals(witness: Witness, generation: int, read: ReadCharges, **more: Any) -> list[LedgerError]:
     """What `vouch` refuses, and `check` before it; the witness stays as it was."""
     found = []
     before = witness.standing(STORE)
@@ -46,7 +46,7 @@ def refusals(witness: Witness, generation: int, read: ReadCharges, **more: Any) 
         lambda: witness.check(STORE, generation, read, 2026, **more),
         lambda: witness.vouch(STORE, generation, read, **more),
     ):
-        with pytest.raises(WitnessError) as refusal:
+        with pytest.raises(LedgerError) as refusal:
             ask()
         found.append(refusal.value)
     assert witness.standing(STORE) == before

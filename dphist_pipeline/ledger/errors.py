@@ -165,7 +165,7 @@ def _shown(side: str | Fraction) -> str:
 
 
 class RevisionSkipped(LedgerError):
-    message = "{asked.title} cannot be charged, the next revision is {due}. They are numbered without gaps from 1."
+    message = "{asked.title} cannot be charged, the next one is {due}. Revisions are numbered without gaps from 1."
 
 
 class Overspend(LedgerError):
@@ -179,7 +179,10 @@ class Overspend(LedgerError):
         super().__init__(
             problem=f"{request.title} asks for epsilon {as_text(request.epsilon)}, but account '{account.name}' has "
             f"{as_text(left)} left of {as_text(account.total)}{when}. {_spent_by(spenders)} Lower `epsilon`, {wait}or "
-            f"raise the total: `dphist ledger raise {account.name} --total {needed} --reason '...'`."
+            f"raise the total: `dphist ledger raise {account.name} --total {needed} --reason '...'`.",
+            request=request,
+            left=left,
+            spenders=tuple(spenders),
         )
 
 

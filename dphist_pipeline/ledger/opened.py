@@ -174,7 +174,8 @@ class OpenedLedger:
         `carried`: hashes of lost charges that an adoption is about to enter.
         """
         with self._file.transaction("read") as connection:
-            hashes = dict(connection.execute(sa.select(_columns.number, _columns.hash)).tuples().all())
+            rows = connection.execute(sa.select(_columns.number, _columns.hash))
+            hashes = {row.number: row.hash for row in rows}
             known = gather(self._file.where, _some(connection)).carried.union(carried)
         for seen_in, number, of in witnesses:
             if hashes.get(number) != of and of not in known:

@@ -34,7 +34,7 @@ from dphist_pipeline.ledger.errors import (
 Intent = Literal["read", "write", "rehearse"]
 BUSY_SECONDS = 60.0
 _READ_ONLY = (
-    "you may not write to it. Give yourself write permission on the file and on its folder (chmod u+w), or mount the "
+    "it cannot be written to. Give yourself write permission on the file and on its folder (chmod u+w), or mount the "
     "disk for writing"
 )
 

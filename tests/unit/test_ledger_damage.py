@@ -119,7 +119,7 @@ def test_a_ledger_held_by_another_program_is_busy_and_charges_nothing(
     monkeypatch.setattr(ledger_tables, "BUSY_SECONDS", 0.1)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
-        with pytest.raises(FileBusy, match="Nothing was charged") as refusal:
+        with pytest.raises(FileBusy, match="never charged twice") as refusal:
             ledger.charge(WEEKLY)
         assert ledger.accounts() == [HEALTH]
     assert "sqlite3" not in "".join(traceback.format_exception(refusal.value))

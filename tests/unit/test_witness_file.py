@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from ledger_scenario import raw, url_of
-from witness_scenario import STORE, charges, new_witness, refusals
+from witness_scenario import STORE, charges, new_witness, of, refusals
 
 from dphist_pipeline.ledger import tables as ledger_tables
 from dphist_pipeline.ledger.errors import AddressRefused, FileBusy, FileUnusable, LedgerError, WitnessAltered
@@ -35,7 +35,7 @@ def witness(tmp_path: Path) -> Witness:
 
 def test_it_is_private_to_its_owner(witness: Witness) -> None:
     path = Path(witness.where)
-    witness.vouch(STORE, 1, charges(3))
+    witness.vouch(STORE, of(1, charges(3)))
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
     assert [file.name for file in path.parent.iterdir()] == ["witness.sqlite"]
@@ -102,7 +102,7 @@ def test_a_home_that_cannot_be_written_names_the_way_out(tmp_path: Path, monkeyp
     monkeypatch.setenv("HOME", str(tmp_path / "file"))
     for ask in (
         lambda: Witness.at().enrol(STORE, "entry-1"),
-        lambda: Witness.at().begin_generation(STORE, 1, "entry-1", charges()),
+        lambda: Witness.at().begin_generation(STORE, of(1, charges(), "entry-1")),
     ):
         with pytest.raises(FileUnusable, match="set DPHIST_WITNESS"):
             ask()
@@ -149,7 +149,7 @@ def test_a_witness_that_is_held_is_busy(witness: Witness, monkeypatch: pytest.Mo
 
 def refusals_unread(witness: Witness) -> list[LedgerError]:
     found = []
-    for ask in (lambda: witness.standing(STORE), lambda: witness.vouch(STORE, 1, charges(3))):
+    for ask in (lambda: witness.standing(STORE), lambda: witness.vouch(STORE, of(1, charges(3)))):
         with pytest.raises(LedgerError) as refusal:
             ask()
         found.append(refusal.value)
@@ -162,9 +162,9 @@ def test_a_damaged_file_is_refused_and_stays(tmp_path: Path, content: bytes) -> 
     Path(witness.where).write_bytes(content)
     for ask in (
         lambda: witness.enrol(STORE, "entry-1"),
-        lambda: witness.begin_generation(STORE, 1, "entry-1", charges()),
+        lambda: witness.begin_generation(STORE, of(1, charges(), "entry-1")),
         lambda: witness.standing(STORE),
-        lambda: witness.vouch(STORE, 1, charges(3)),
+        lambda: witness.vouch(STORE, of(1, charges(3))),
         lambda: witness.vouch_answer(STORE, "hash-3", "counts", "a"),
     ):
         with pytest.raises(WitnessAltered, match="The witness at") as refusal:
@@ -189,7 +189,7 @@ TABLES = ("witness", "generation", "charge", "answer", "place")
 
 
 def filled(witness: Witness) -> None:
-    witness.vouch(STORE, 1, charges(3, 4))
+    witness.vouch(STORE, of(1, charges(3, 4)))
     witness.vouch_answer(STORE, "hash-3", "counts", "a")
     witness.note_place(STORE, "here")
 

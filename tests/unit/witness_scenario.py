@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -10,10 +11,13 @@ from typing import Any
 import pytest
 
 from dphist_pipeline.ledger.errors import LedgerError
-from dphist_pipeline.ledger.witness import ReadCharges, Witness, WitnessedCharge
+from dphist_pipeline.ledger.witness import ReadStanding, Standing, Witness, WitnessedCharge
 
 STORE = "store-1"
 ADOPT = "dphist store adopt --reason TEXT"
+STARTED_BY = {1: "entry-1"}
+
+ReadCharges = Callable[[], Iterable[WitnessedCharge]]
 
 
 def new_witness(tmp_path: Path) -> Witness:
@@ -32,6 +36,11 @@ def charges(*numbers: int) -> ReadCharges:
     return lambda: [charge(number) for number in numbers]
 
 
+def of(generation: int, read: ReadCharges, started_by: str | None = None) -> ReadStanding:
+    """Reads a ledger at a generation, which began as the tests have it unless another entry is named."""
+    return lambda: Standing(generation, started_by or STARTED_BY.get(generation, "entry-9"), tuple(read()))
+
+
 def held(witness: Witness) -> list[int]:
     standing = witness.standing(STORE)
     assert standing is not None
@@ -43,8 +52,8 @@ def refusals(witness: Witness, generation: int, read: ReadCharges, **more: Any) 
     found = []
     before = witness.standing(STORE)
     for ask in (
-        lambda: witness.check(STORE, generation, read, 2026, **more),
-        lambda: witness.vouch(STORE, generation, read, **more),
+        lambda: witness.check(STORE, of(generation, read, **more), 2026),
+        lambda: witness.vouch(STORE, of(generation, read, **more)),
     ):
         with pytest.raises(LedgerError) as refusal:
             ask()

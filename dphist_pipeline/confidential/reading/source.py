@@ -24,6 +24,13 @@ ALWAYS = ("VARCHAR", "ENUM", "NULL")
 # Shortly after the first day that DuckDB can write: a file may hold time stamps before it.
 FIRST_TIME = "TIMESTAMP '290308-01-01 (BC) 00:00:00'"
 
+NOTHING_INSTALLED = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+    "enable_external_file_cache": False,
+}
+
 Result = TypeVar("Result")
 
 
@@ -121,3 +128,19 @@ def withheld(where: str, problem: str, work: Callable[[], Result]) -> Result:
     if interrupted:
         raise KeyboardInterrupt
     raise SourceRefused(where, problem)
+
+
+def asked(
+    connection: duckdb.DuckDBPyConnection, where: str, problem: str, sql: str, given: Mapping[str, Any] | None = None
+) -> list[Any]:
+    """The rows of a statement; an engine's error becomes ours, as `withheld` says."""
+    return withheld(where, problem, lambda: connection.execute(sql, given).fetchall())
+
+
+def load(connection: duckdb.DuckDBPyConnection, extension: str, where: str, instead: str = "") -> None:
+    """Loads an extension of DuckDB that the office has installed; nothing is ever downloaded."""
+    problem = (
+        f"needs DuckDB's extension {extension} for version {duckdb.__version__}, which is not installed on this "
+        f"machine. Install it once, as DuckDB's manual says{instead}; a release never downloads anything."
+    )
+    asked(connection, where, problem, f"LOAD {extension}")

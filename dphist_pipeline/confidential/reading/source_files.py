@@ -6,7 +6,6 @@ import glob
 import os
 from collections.abc import Mapping
 from pathlib import Path, PurePath
-from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import duckdb
@@ -16,9 +15,9 @@ from dphist_pipeline.confidential.reading.source import (
     WHOLE_NUMBERS,
     Source,
     SourceRefused,
+    asked,
     plain_type,
     with_possible_times,
-    withheld,
     without_values,
 )
 from dphist_pipeline.spec.sources import ending_of
@@ -126,11 +125,8 @@ def open_parquet(
         raise SourceRefused(where, "has folders that are called as a column of its files; rename one")
     relation = f"{reading}{str(bool(folders)).lower()})"
     parameters = {"files": list(files)}
-    withheld(
-        where,
-        "has files whose columns do not fit together. Give them the same types.",
-        lambda: connection.execute(f"DESCRIBE {relation}", parameters).fetchall(),
-    )
+    unfit = "has files whose columns do not fit together. Give them the same types."
+    asked(connection, where, unfit, f"DESCRIBE {relation}", parameters)
     names = dict.fromkeys(name for types in by_file for name in types)
     types = {name: _type_in_all({types.get(name, "nothing") for types in by_file}) for name in names}
     relation = with_possible_times(types, relation.removeprefix("SELECT * FROM "))
@@ -145,15 +141,12 @@ def _types(
     Time stamps in milliseconds are told apart, because reading one beyond the year 294247 raises, whatever the query.
     """
 
-    def columns_and_milliseconds() -> tuple[list[Any], list[Any]]:
-        columns = connection.execute(f"DESCRIBE {relation}", {"files": [file]}).fetchall()
-        in_milliseconds = (
-            "SELECT name FROM parquet_schema($file) "
-            "WHERE converted_type = 'TIMESTAMP_MILLIS' OR contains(logical_type, 'MILLIS=MilliSeconds')"
-        )
-        return columns, connection.execute(in_milliseconds, {"file": file}).fetchall()
-
-    columns, in_milliseconds = withheld(called, problem, columns_and_milliseconds)
+    columns = asked(connection, called, problem, f"DESCRIBE {relation}", {"files": [file]})
+    milliseconds = (
+        "SELECT name FROM parquet_schema($file) "
+        "WHERE converted_type = 'TIMESTAMP_MILLIS' OR contains(logical_type, 'MILLIS=MilliSeconds')"
+    )
+    in_milliseconds = asked(connection, called, problem, milliseconds, {"file": file})
     types = {name: kind.strip('"') for name, kind, *_ in columns}
     return types | {name: "TIMESTAMP_MS" for (name,) in in_milliseconds if types.get(name, "").startswith("TIMESTAMP")}
 

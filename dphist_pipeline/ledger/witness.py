@@ -51,18 +51,13 @@ class WitnessedCharge(OfARelease):
 
 @dataclass(frozen=True)
 class Standing:
-    """What a ledger, or the witness, holds of a store.
+    """What a ledger, or the witness, holds of a store."""
 
-    Attributes:
-        generation: 1 from `dphist init` on, one more with every adoption.
-        started_by: hash of the ledger's entry that started the generation. It tells apart two copies that were
-            adopted at the same generation.
-        charges: those of this generation, in the ledger's order.
-    """
-
-    generation: int
+    generation: int  # 1 from `dphist init` on, one more with every adoption
+    # Hash of the ledger's entry that started the generation. It tells apart two copies that were adopted at the same
+    # generation.
     started_by: str
-    charges: tuple[WitnessedCharge, ...]
+    charges: tuple[WitnessedCharge, ...]  # those of this generation, in the ledger's order
 
     @property
     def year(self) -> int:

@@ -21,7 +21,7 @@ from dphist_pipeline.confidential.plan import SourcePlan
 from dphist_pipeline.confidential.reading.csv_files import LONGEST_HEADER
 from dphist_pipeline.confidential.reading.ingest import CATEGORIES, TIMES, UNITS, opened_source
 from dphist_pipeline.confidential.reading.source import NUMBERS, ColumnRefused, Source, SourceRefused
-from dphist_pipeline.confidential.reading.source_files import find_files, open_source
+from dphist_pipeline.confidential.reading.source_files import find_files, open_files
 
 SECRET = "Zacharias"
 PEOPLE = pa.table({"person": [SECRET, SECRET], "age": [61.5, 62.5]})
@@ -31,7 +31,8 @@ ONE_PERSON = b"person,age\n" + SECRET.encode() + b",61\n"
 
 def opened(*files: Path, delimiter: str = ",", quote: str = "") -> Source:
     with duckdb.connect() as connection:
-        return open_source(connection, tuple(files), delimiter, quote)
+        source = SourcePlan("people", "csv", "", csv_delimiter=delimiter, csv_quote=quote)
+        return open_files(connection, tuple(files), source)
 
 
 def rows(*files: Path, delimiter: str = ",", quote: str = "") -> list[tuple[Any, ...]]:

@@ -28,7 +28,7 @@ from dphist_pipeline.confidential.reading.source import (
     asked,
     withheld,
 )
-from dphist_pipeline.confidential.reading.source_files import find_files, open_source
+from dphist_pipeline.confidential.reading.source_files import find_files, open_files
 from dphist_pipeline.confidential.reading.units import UNITS, kind_of, unit_sql
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.spec.sources import in_store, resolved
@@ -129,7 +129,7 @@ def unit_kinds(source: SourcePlan, columns: tuple[str, ...], folder: Path) -> tu
     """What the columns of a unit hold, by the types of a source's columns; no record is read.
 
     Args:
-        source: as for `stage_rows`.
+        source: where records are, and how they are read.
         columns: that name a unit.
         folder: private, for the engine.
     """
@@ -204,7 +204,7 @@ def _columns(
         return databases.open_file_table(connection, table, source.written)
     if objects:
         return object_stores.open_objects(connection, objects, source.written, source.hive)
-    return open_source(connection, files, source.csv_delimiter, source.csv_quote, source.hive)
+    return open_files(connection, files, source)
 
 
 def _check_types(plan: CountingPlan, source: Source) -> None:

@@ -92,13 +92,9 @@ def reach(connection: duckdb.DuckDBPyConnection, source: str) -> None:
 def open_objects(
     connection: duckdb.DuckDBPyConnection, addresses: tuple[str, ...], source: str, hive: bool = False
 ) -> Source:
-    """The columns of files in an object store.
+    """The columns of files in an object store, which the connection can reach; `addresses`: sorted.
 
-    Args:
-        connection: can reach the files.
-        addresses: sorted.
-        source: checked. What the environment gave of it is in no message, so files are then called as it is written.
-        hive: whether folders called `column=value` give columns of text.
+    What the environment gave of the source is in no message: files are then called as the source is written.
     """
     plain = resolved(source) == str(source)
     called = {address: without_values(address) if plain else str(source) for address in addresses}

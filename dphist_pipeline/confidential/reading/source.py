@@ -85,21 +85,15 @@ class ColumnRefused(DphistError):
 
 @dataclass(frozen=True)
 class Source:
-    """Readable records with one set of columns.
+    """Readable records with one set of columns."""
 
-    Attributes:
-        types: DuckDB type of every column, without parameters; only VARCHAR for CSV. Where files disagree, words that
-            say so and serve for nothing.
-        relation: SQL that yields the rows, with `parameters` bound.
-        parameters: what `relation` takes.
-        is_csv: whether column names came from a header line, which may be a record by mistake.
-        replaces_bytes: whether bytes of text that are not UTF-8 are read as '?'. Elsewhere such rows are left out.
-    """
-
+    # DuckDB type of every column, without parameters; only VARCHAR for CSV. Where files disagree, words that say so
+    # and serve for nothing.
     types: Mapping[str, str]
-    relation: str
-    parameters: Mapping[str, Any]
-    is_csv: bool = False
+    relation: str  # SQL that yields the rows, with `parameters` bound
+    parameters: Mapping[str, Any]  # what `relation` takes
+    is_csv: bool = False  # whether column names came from a header line, which may be a record by mistake
+    # Whether bytes of text that are not UTF-8 are read as '?'. Elsewhere such rows are left out.
     replaces_bytes: bool = False
 
     def type_of(self, column: str, allowed: tuple[str, ...], use: str) -> str:

@@ -10,6 +10,7 @@ from urllib.parse import unquote_to_bytes
 
 import duckdb
 
+from dphist_pipeline.confidential.plan import SourcePlan
 from dphist_pipeline.confidential.reading.csv_files import open_csv
 from dphist_pipeline.confidential.reading.source import (
     WHOLE_NUMBERS,
@@ -45,28 +46,18 @@ def find_files(pattern: str, written: str | None = None) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def open_source(
-    connection: duckdb.DuckDBPyConnection, files: tuple[Path, ...], delimiter: str, quote: str, hive: bool = False
-) -> Source:
-    """Reads the columns of files, and nothing else.
-
-    Args:
-        connection: can reach the files.
-        files: sorted.
-        delimiter: between the fields of a CSV file.
-        quote: around some of them, or nothing.
-        hive: whether folders called `column=value` give columns of text.
-    """
+def open_files(connection: duckdb.DuckDBPyConnection, files: tuple[Path, ...], source: SourcePlan) -> Source:
+    """Reads the columns of files, which the connection can reach, and nothing else; `files`: sorted."""
     endings = {ending_of(path.name) or path.suffix.lower() for path in files}
     where = without_values(files[0].parent)
     if len(endings) > 1:
         raise SourceRefused(where, f"mixes {' and '.join(sorted(endings))} files; name one kind")
     # Of folders that ought to be called `column=value`, one that is not may still be called as a value is.
     above = without_values(Path(os.path.commonpath([path.parent for path in files])).parent)
-    folders = folder_columns(files, above) if hive else ()
+    folders = folder_columns(files, above) if source.hive else ()
     if endings == {".parquet"}:
         return open_parquet(connection, {str(path): without_values(path) for path in files}, where, folders)
-    return open_csv(files, delimiter, quote, folders)
+    return open_csv(files, source.csv_delimiter, source.csv_quote, folders)
 
 
 def folder_columns(files: tuple[PurePath, ...], where: str) -> tuple[str, ...]:

@@ -29,17 +29,11 @@ def kind_of(kind: str) -> str:
 
 @dataclass(frozen=True)
 class UnitSql:
-    """SQL of the unit of a row.
+    """SQL of the unit of a row."""
 
-    Attributes:
-        names: what names the unit, by the column's name in the next projection.
-        unit: one value of those; where that is text, it is short (see `lengths`).
-        known: whether those tell the unit; else all rows whose unit cannot be told would share one.
-    """
-
-    names: dict[str, str]
-    unit: str
-    known: str
+    names: dict[str, str]  # what names the unit, by the column's name in the next projection
+    unit: str  # one value of those; where that is text, it is short (see `lengths`)
+    known: str  # whether those tell the unit; else all rows whose unit cannot be told would share one
 
 
 def unit_sql(columns: tuple[str, ...], forms: tuple[str, ...], source: Source) -> UnitSql:

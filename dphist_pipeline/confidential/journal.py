@@ -40,19 +40,11 @@ class JournalMismatch(DphistError):
 
 
 class Answers(Protocol):
-    """Where doors leave what they drew: a journal, or nothing for studies."""
+    """Where doors leave what they drew. Studies have none, as they are in no ledger: every question is drawn anew."""
 
     def answer(self, step: str, question: Mapping[str, str], draw: Draw) -> NDArray[np.int64]:
         """The one answer to `question` under the name `step`; draws it when there is none yet."""
         ...
-
-
-class Unrecorded:
-    """No journal: every question is drawn anew. For studies, which no ledger records either."""
-
-    def answer(self, step: str, question: Mapping[str, str], draw: Draw) -> NDArray[np.int64]:
-        """Draws."""
-        return draw()
 
 
 class Journal:

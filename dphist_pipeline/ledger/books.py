@@ -38,7 +38,7 @@ from dphist_pipeline.ledger.errors import (
     TotalNotLarger,
     UnknownAccount,
 )
-from dphist_pipeline.ledger.limits import refuse_bad_account, refuse_bad_total, refuse_no_reason
+from dphist_pipeline.ledger.limits import refuse_bad_account, refuse_bad_total, refuse_no_reason, text_of
 from dphist_pipeline.ledger.permissions import Permissions
 
 _Key = tuple[str, str]
@@ -164,6 +164,12 @@ class Books:
             refuse_no_reason(f"{request.title}: a revision", request.reason)
         self._refuse_overspend(account, request, year)
         return None
+
+    def judge_publication(self, charge: Charge, kind: str, facts: Mapping[str, Any]) -> bool:
+        """Whether this very entry about a charge stands there already; refuses one that must not follow."""
+        if kind == "published":
+            return self.judge_published(charge, text_of("digest of the values", facts["digest"]))
+        return self.judge_note(charge, kind, facts["text"])
 
     def judge_published(self, charge: Charge, digest: str) -> bool:
         """Whether these values stand there already as the charge's; other values are refused, and rejected ones."""

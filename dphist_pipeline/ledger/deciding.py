@@ -6,15 +6,12 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-import sqlalchemy as sa
-
 from dphist_pipeline.ledger import opened
-from dphist_pipeline.ledger.books import Books
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
-from dphist_pipeline.ledger.entries import Account, Entry, exact_text
-from dphist_pipeline.ledger.errors import KeyForeign, NotRecordable
+from dphist_pipeline.ledger.entries import Account, exact_text
+from dphist_pipeline.ledger.errors import NotRecordable
 from dphist_pipeline.ledger.limits import refuse_bad_account, refuse_no_reason, text_of
-from dphist_pipeline.ledger.opened import OpenedLedger, all_entries, append
+from dphist_pipeline.ledger.opened import OpenedLedger, Writing, all_entries
 from dphist_pipeline.ledger.replay import replay
 from dphist_pipeline.ledger.signing import Operator, is_public_key
 from dphist_pipeline.ledger.witness import WitnessedCharge
@@ -47,23 +44,20 @@ class DecidingLedger(OpenedLedger):
             "store": account.store_id,
             **({"signatures": account.signatures} if account.signatures > 1 else {}),
         }
-        with self._file.transaction("write") as connection:
-            books = self._books(connection, account.name, decisions=True)
-            books.judge_account(account)
-            self._decide(connection, books, "opened", account.name, facts, operator)
+        with self._writing(account.name, decisions=True) as writing:
+            writing.books.judge_account(account)
+            writing.decide("opened", account.name, facts, operator)
             if source is not None:
                 allowed = _allowance({"source": source.facts()}, "", also_of)
-                books.permissions.judge_allowed(account.name, allowed)
-                self._decide(connection, books, "allowed", account.name, allowed, operator)
+                writing.books.permissions.judge_allowed(account.name, allowed)
+                writing.decide("allowed", account.name, allowed, operator)
 
     def raise_total(self, name: str, total: Fraction, reason: str, operator: Operator | None = None) -> None:
         """Gives an account a larger total, and writes down why."""
         text_of("account", name)
-        with self._file.transaction("write") as connection:
-            books = self._books(connection, name)
-            books.judge_raise(name, total, reason)
-            facts = {"total": exact_text(total), "reason": reason}
-            self._decide(connection, books, "raised", name, facts, operator)
+        with self._writing(name) as writing:
+            writing.books.judge_raise(name, total, reason)
+            writing.decide("raised", name, {"total": exact_text(total), "reason": reason}, operator)
 
     def allow(
         self,
@@ -89,28 +83,22 @@ class DecidingLedger(OpenedLedger):
         facts = _allowance(what, reason, also_of)
         if reason or "query" in what:
             refuse_no_reason(f"Allowing what account '{account}' reads", reason)
-        with self._file.transaction("write") as connection:
-            # Decisions of all accounts are read: the source may belong to another one, as a later opening would find.
-            books = self._books(connection, account, decisions=True)
-            if account != EVERYWHERE:
-                books.account(account)
-            for other in also_of:
-                books.account(other)
-            there = books.permissions.judge_allowed(account, facts)
+        # Decisions of all accounts are read: the source may belong to another one.
+        with self._writing(account, decisions=True) as writing:
+            for name in also_of if account == EVERYWHERE else (account, *also_of):
+                writing.books.account(name)
+            there = writing.books.permissions.judge_allowed(account, facts)
             if there is not None:
                 return there
-            entry = self._decide(connection, books, "allowed", account, facts, operator)
-            return books.permissions.allowed.get(entry.number)
+            entry = writing.decide("allowed", account, facts, operator)
+            return writing.books.permissions.allowed.get(entry.number)
 
     def disallow(self, number: int, reason: str, operator: Operator | None) -> Decision:
         """Takes back what was allowed: nothing more is read or drawn by it, and what was released stays."""
         refuse_no_reason("Taking back a decision", reason)
-        with self._file.transaction("write") as connection:
-            account = _account_of(connection, number)
-            books = self._books(connection, account)
-            there = books.permissions.judge_disallowed(number, account)
-            facts = {"decision": number, "reason": reason}
-            self._decide(connection, books, "disallowed", there.account, facts, operator)
+        with self._writing(account := self._account_of(number)) as writing:
+            there = writing.books.permissions.judge_disallowed(number, account)
+            writing.decide("disallowed", account, {"decision": number, "reason": reason}, operator)
             return there
 
     def add_key(self, name: str, key: str, operator: Operator) -> int | None:
@@ -119,19 +107,16 @@ class DecidingLedger(OpenedLedger):
         if not is_public_key(key):
             raise NotRecordable("key", key, "the 64 hexadecimal digits that `dphist ledger key` shows")
         facts = {"operator": {"name": name, "key": key}}
-        with self._file.transaction("write") as connection:
-            books = self._books(connection, EVERYWHERE)
-            books.permissions.judge_key(facts)
-            entry = self._decide(connection, books, "keyed", EVERYWHERE, facts, operator)
-            return entry.number if entry.number in books.permissions.waiting else None
+        with self._writing(EVERYWHERE) as writing:
+            writing.books.permissions.judge_key(facts)
+            entry = writing.decide("keyed", EVERYWHERE, facts, operator)
+            return entry.number if entry.number in writing.books.permissions.waiting else None
 
     def countersign(self, number: int, operator: Operator) -> None:
         """Gives the second signature of a decision that waits for it."""
-        with self._file.transaction("write") as connection:
-            account = _account_of(connection, number)
-            books = self._books(connection, account, decisions=True)
-            books.permissions.judge_countersignature(number, operator.public)
-            self._decide(connection, books, "countersigned", account, {"decision": number}, operator)
+        with self._writing(account := self._account_of(number), decisions=True) as writing:
+            writing.books.permissions.judge_countersignature(number, operator.public)
+            writing.decide("countersigned", account, {"decision": number}, operator)
 
     def adopt(
         self,
@@ -157,42 +142,12 @@ class DecidingLedger(OpenedLedger):
                 "elsewhere": {account: exact_text(epsilon) for account, epsilon in sorted(elsewhere.items())},
             }
             books.judge_adopted(facts)
-            self._decide(connection, books, "adopted", EVERYWHERE, facts, operator)
+            Writing(connection, books, opened.utc_now()).decide("adopted", EVERYWHERE, facts, operator)
             return books.generation
 
-    def _decide(
-        self,
-        connection: sa.Connection,
-        books: Books,
-        kind: str,
-        account: str,
-        facts: dict[str, Any],
-        operator: Operator | None,
-    ) -> Entry:
-        """Enters a decision, signed; a ledger that knows no operator yet learns of this one first."""
-        known = books.permissions.operators
-        if operator is None and known:
-            raise KeyForeign(known.values())
-        now = opened.utc_now()
-        if operator is not None and not known:
-            keyed = {"operator": facts_of(operator)}
-            first = append(connection, books, now, "keyed", keyed, EVERYWHERE, operator=operator)
-            books.post(first, first.facts)
-        if operator is not None and operator.public not in known:
-            raise KeyForeign(known.values())
-        entry = append(connection, books, now, kind, facts, account, operator=operator)
-        books.post(entry, entry.facts)
-        return entry
-
-
-def facts_of(operator: Operator) -> dict[str, str]:
-    """An operator as entries hold one: the name and the public half of the key."""
-    return {"name": operator.name, "key": operator.public}
-
-
-def _account_of(connection: sa.Connection, number: int) -> str:
-    """Whose an entry is; `EVERYWHERE` where there is no such entry, for the judgement to refuse."""
-    return next((str(entry.account) for entry in all_entries(connection) if entry.number == number), EVERYWHERE)
+    def _account_of(self, number: int) -> str:
+        """Whose an entry is; `EVERYWHERE` where there is no such entry, for the judgement to refuse."""
+        return next((str(entry.account) for entry in self.entries() if entry.number == number), EVERYWHERE)
 
 
 def _allowance(what: dict[str, Any], reason: str, also_of: Sequence[str]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from dphist_pipeline.ledger import opened
 from dphist_pipeline.ledger.books import Books
-from dphist_pipeline.ledger.deciding import DecidingLedger, facts_of
+from dphist_pipeline.ledger.deciding import DecidingLedger
 from dphist_pipeline.ledger.entries import (
     SCHEMA_VERSION,
     Account,
@@ -32,7 +32,7 @@ from dphist_pipeline.ledger.entries import (
 )
 from dphist_pipeline.ledger.errors import LedgerForeign, UnknownAccount
 from dphist_pipeline.ledger.limits import refuse_bad_request, text_of
-from dphist_pipeline.ledger.opened import append, verified
+from dphist_pipeline.ledger.opened import Writing, verified
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.tables import SqliteFile
 
@@ -55,8 +55,9 @@ class Ledger(DecidingLedger):
         with file.creation() as draft, draft.transaction("write") as connection:
             draft.create_tables(connection)
             facts: dict[str, Any] = {"ledger": secrets.token_hex(16), "schema_version": SCHEMA_VERSION}
-            facts |= {"operator": facts_of(operator)} if operator is not None else {"schema_version": 1}
-            append(connection, Books(draft.where), opened.utc_now(), "created", facts, operator=operator)
+            facts |= {"operator": operator.facts()} if operator is not None else {"schema_version": 1}
+            writing = Writing(connection, Books(draft.where), opened.utc_now())
+            writing.append("created", facts, operator=operator)
         return cls(file, verified(file))
 
     @classmethod
@@ -71,21 +72,19 @@ class Ledger(DecidingLedger):
     def check(self, request: ChargeRequest) -> None:
         """Refuses early whatever `charge` would refuse, a ledger that cannot be written to among it."""
         refuse_bad_request(request)
-        with self._file.transaction("rehearse") as connection:
-            books = self._books(connection, request.account, request.release, request.period)
-            books.judge_charge(request, books.year_at(opened.utc_now()))
-            books.refuse_clock_behind(opened.utc_now())
+        with self._writing(request.account, request, intent="rehearse") as writing:
+            writing.books.judge_charge(request, writing.books.year_at(writing.now))
+            writing.books.refuse_clock_behind(writing.now)
 
     def charge(self, request: ChargeRequest) -> Charge:
         """Charges a release's epsilon once and for good; joins the charge if this very one is there."""
         refuse_bad_request(request)
-        with self._file.transaction("write") as connection:
-            books = self._books(connection, request.account, request.release, request.period)
-            now = opened.utc_now()
-            joined = books.judge_charge(request, books.year_at(now))
+        with self._writing(request.account, request) as writing:
+            books = writing.books
+            joined = books.judge_charge(request, books.year_at(writing.now))
             if joined is not None:
                 return joined
-            books.refuse_clock_behind(now)
+            books.refuse_clock_behind(writing.now)
             facts = {
                 "epsilon": exact_text(request.epsilon),
                 "digest": request.digest,
@@ -95,27 +94,23 @@ class Ledger(DecidingLedger):
             allowed = [decision.number for decision in books.permissions.required(request)]
             # A number drawn at random: of two copies of a ledger, no two charges are the same entry.
             facts |= {"allowed": allowed, "nonce": secrets.token_hex(16)} if allowed else {}
-            entry = append(connection, books, now, "charged", facts, request.account, request)
+            entry = writing.append("charged", facts, request.account, request)
             return charge_of(entry, entry.facts)
 
     def record_published(self, charge: Charge, values_digest: str) -> None:
         """Writes down which values a charge paid for; the same again does nothing, others are refused."""
         text_of("digest of the values", values_digest)
-        with self._file.transaction("write") as connection:
-            books = self._books(connection, charge.account, charge.release, charge.period)
-            self._refuse_unknown_charge(books, charge)
-            if not books.judge_published(charge, values_digest):
-                facts = {"charge": charge.number, "digest": values_digest}
-                append(connection, books, opened.utc_now(), "published", facts, charge.account, charge)
+        self._enter_about(charge, "published", {"digest": values_digest})
 
     def note(self, charge: Charge, kind: NoteKind, text: str) -> None:
         """Writes down who approves a charge's publication, or why it is rejected or withdrawn.
 
         The same again does nothing.
         """
-        with self._file.transaction("write") as connection:
-            books = self._books(connection, charge.account, charge.release, charge.period)
-            self._refuse_unknown_charge(books, charge)
-            if not books.judge_note(charge, kind, text):
-                facts = {"charge": charge.number, "text": text}
-                append(connection, books, opened.utc_now(), kind, facts, charge.account, charge)
+        self._enter_about(charge, kind, {"text": text})
+
+    def _enter_about(self, charge: Charge, kind: str, facts: dict[str, str]) -> None:
+        with self._writing(charge.account, charge) as writing:
+            self._refuse_unknown_charge(writing.books, charge)
+            if not writing.books.judge_publication(charge, kind, facts):
+                writing.append(kind, {"charge": charge.number, **facts}, charge.account, charge)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,23 @@ import sqlalchemy as sa
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.ledger.books import Books
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
-from dphist_pipeline.ledger.entries import Account, Charge, ChargeRequest, Entry, Note, NoteKind, Statement, seal
-from dphist_pipeline.ledger.errors import LedgerForeign, LedgerOutdated
+from dphist_pipeline.ledger.entries import (
+    Account,
+    Charge,
+    ChargeRequest,
+    Entry,
+    Note,
+    NoteKind,
+    OfARelease,
+    Statement,
+    seal,
+)
+from dphist_pipeline.ledger.errors import KeyForeign, LedgerForeign, LedgerOutdated
 from dphist_pipeline.ledger.limits import text_of
 from dphist_pipeline.ledger.permissions import DECISIONS
 from dphist_pipeline.ledger.replay import gather, replay
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.ledger.tables import ENTRIES, SqliteFile
+from dphist_pipeline.ledger.tables import ENTRIES, Intent, SqliteFile
 from dphist_pipeline.ledger.witness import Standing, WitnessedCharge
 
 _columns = ENTRIES.c
@@ -84,16 +95,12 @@ class OpenedLedger:
         )
         return Standing(books.generation, books.started_by, tuple(made))
 
-    def generation(self) -> int:
-        """Which life of the store this is: 1, and one more after each adoption."""
-        return self._read().generation
-
-    def head(self) -> tuple[int, str]:
-        """Number and hash of the latest entry."""
-        last = self._read().last
-        if last is None:
+    def head(self) -> tuple[int, int, str]:
+        """The store's generation, which is 1 until it is adopted, and number and hash of the latest entry."""
+        books = self._read()
+        if books.last is None:
             raise self._outdated("this program, which opened it a moment ago,", self._seen.number)
-        return last.number, last.hash
+        return books.generation, books.last.number, books.last.hash
 
     def adopted_at(self) -> int:
         """The number of the entry that began this generation; 0 for the first: charges before it are never drawn."""
@@ -196,16 +203,26 @@ class OpenedLedger:
         self._refuse_unknown_charge(books, charge)
         return books
 
+    @contextmanager
+    def _writing(
+        self, account: str, of: OfARelease | None = None, decisions: bool = False, intent: Intent = "write"
+    ) -> Iterator[Writing]:
+        """A transaction that may enter something about an account, or about one of its charges."""
+        with self._file.transaction(intent) as connection:
+            yield Writing(connection, self._books(connection, account, of, decisions=decisions), utc_now())
+
     def _books(
-        self, connection: sa.Connection, account: str, release: str = "", period: str = "", decisions: bool = False
+        self, connection: sa.Connection, account: str, of: OfARelease | None = None, decisions: bool = False
     ) -> Books:
-        """What a new entry for an account (and a release and period) is judged by; `decisions`: of all accounts."""
+        """What a new entry for an account (and a charge) is judged by; `decisions`: those of all accounts, too."""
         seen = sa.select(_columns.hash).where(_columns.number == self._seen.number)
         if connection.execute(seen).scalar() != self._seen.hash:
             raise self._outdated("this program, which opened it a moment ago,", self._seen.number)
-        which = sa.or_(_columns.account == account, _of_period(release, period))
-        if decisions:
-            which = sa.or_(which, _columns.kind.in_(DECISIONS))
+        which = sa.or_(
+            _columns.account == account,
+            _of_period(of.release, of.period) if of else sa.false(),
+            _columns.kind.in_(DECISIONS if decisions else ()),
+        )
         return gather(self._file.where, _some(connection, which))
 
     def _refuse_unknown_charge(self, books: Books, charge: Charge) -> None:
@@ -249,32 +266,53 @@ def _of_period(release: str, period: str) -> sa.ColumnElement[bool]:
     return sa.and_(_columns.release == release, _columns.period == period)
 
 
-def append(
-    connection: sa.Connection,
-    books: Books,
-    made_at: str,
-    kind: str,
-    facts: dict[str, Any],
-    account: str | None = None,
-    key: Charge | ChargeRequest | None = None,
-    operator: Operator | None = None,
-) -> Entry:
-    """Writes the next entry, chained to the last, and signed by an operator where one decides."""
-    last = books.last
-    unsealed = Entry(
-        number=last.number + 1 if last else 1,
-        kind=kind,
-        account=account,
-        release=key.release if key else None,
-        period=key.period if key else None,
-        revision=key.revision if key else None,
-        body=canonical_json({**facts, "year": books.year_at(made_at, kind)}),
-        previous_hash=last.hash if last else None,
-        made_at=made_at,
-        hash="",
-    )
-    if operator is not None:
-        unsealed = operator.signed(unsealed)
-    entry = replace(unsealed, hash=seal(unsealed))
-    connection.execute(sa.insert(ENTRIES).values(**vars(entry)))
-    return entry
+@dataclass(frozen=True)
+class Writing:
+    """A transaction that may add entries, the books that they are judged by, and the time."""
+
+    connection: sa.Connection
+    books: Books
+    now: str
+
+    def append(
+        self,
+        kind: str,
+        facts: Mapping[str, Any],
+        account: str | None = None,
+        of: OfARelease | None = None,
+        operator: Operator | None = None,
+    ) -> Entry:
+        """Writes the next entry, chained to the last, and signed by an operator where one decides."""
+        last = self.books.last
+        entry = Entry(
+            number=last.number + 1 if last else 1,
+            kind=kind,
+            account=account,
+            release=of.release if of else None,
+            period=of.period if of else None,
+            revision=of.revision if of else None,
+            body=canonical_json({**facts, "year": self.books.year_at(self.now, kind)}),
+            previous_hash=last.hash if last else None,
+            made_at=self.now,
+            hash="",
+        )
+        if operator is not None:
+            entry = operator.signed(entry)
+        entry = replace(entry, hash=seal(entry))
+        self.connection.execute(sa.insert(ENTRIES).values(**vars(entry)))
+        return entry
+
+    def decide(self, kind: str, account: str, facts: Mapping[str, Any], operator: Operator | None) -> Entry:
+        """Enters a decision, signed; a ledger that knows no operator yet learns of this one first."""
+        known = self.books.permissions.operators
+        if operator is None and known:
+            raise KeyForeign(known.values())
+        if operator is not None and not known:
+            self._post(self.append("keyed", {"operator": operator.facts()}, EVERYWHERE, operator=operator))
+        if operator is not None and operator.public not in known:
+            raise KeyForeign(known.values())
+        return self._post(self.append(kind, facts, account, operator=operator))
+
+    def _post(self, entry: Entry) -> Entry:
+        self.books.post(entry, entry.facts)
+        return entry

@@ -168,9 +168,5 @@ def _judge_publication(books: Books, entry: Entry, facts: Mapping[str, Any]) -> 
     charge: Charge | None = books.charges.get((str(entry.release), str(entry.period)), {}).get(entry.revision or 0)
     if charge is None or (charge.number, charge.account) != (facts["charge"], entry.account):
         raise _BrokenRule("it is about what was not charged")
-    if entry.kind == "published":
-        there = books.judge_published(charge, text_of("digest of the values", facts["digest"]))
-    else:
-        there = books.judge_note(charge, entry.kind, facts["text"])
-    if there:
+    if books.judge_publication(charge, entry.kind, facts):
         raise _BrokenRule(f"it is {entry.kind} a second time")

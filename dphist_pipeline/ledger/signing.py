@@ -36,6 +36,10 @@ class Operator:
         """The public half, 64 hexadecimal digits."""
         return self.private.public_key().public_bytes_raw().hex()
 
+    def facts(self) -> dict[str, str]:
+        """An operator as entries hold one: the name and the public half of the key."""
+        return {"name": self.name, "key": self.public}
+
     @classmethod
     def load(cls, path: Path | None = None) -> Operator:
         """The operator whose key lies where it is looked for.

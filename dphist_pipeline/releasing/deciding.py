@@ -47,7 +47,7 @@ def deciding(store: Store, ledger: Ledger) -> Iterator[Operator]:
         witness.vouch(store.id, ledger.standing)
     # A decision counts at once: a ledger that is put back from before it is refused.
     if witness.standing(store.id) is not None:
-        witness.note_head(store.id, ledger.generation(), *ledger.head())
+        witness.note_head(store.id, *ledger.head())
 
 
 def adopt(store: Store, reason: str, elsewhere: Mapping[str, Fraction]) -> tuple[int, list[str]]:
@@ -81,7 +81,7 @@ def adopt(store: Store, reason: str, elsewhere: Mapping[str, Fraction]) -> tuple
     ledger.require(named, {charge.hash for charge in carried})
     generation = ledger.adopt(reason, carried, elsewhere, operator)
     witness.begin_generation(store.id, ledger.standing)
-    witness.note_head(store.id, generation, *ledger.head())
+    witness.note_head(store.id, *ledger.head())
     for rejection in forgotten:
         # Its charge is never drawn again; what was drawn for it must not come back with an older journal either.
         release, period, _ = rejection.relative_to(store.confidential / "rejected").parts

@@ -327,7 +327,7 @@ def _vouch(attempt: Attempt, witness: Witness) -> None:
     ledger, store = attempt.ledger, attempt.store
     store.refuse_cut(ledger, witness)
     witness.vouch(store.id, ledger.standing)
-    witness.note_head(store.id, ledger.generation(), *ledger.head())
+    witness.note_head(store.id, *ledger.head())
     before = witness.note_place(store.id, place_of(store.root))
     if before is not None:
         attempt.progress(f"note: this store was used at another place before, {before}")

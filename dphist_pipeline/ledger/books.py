@@ -21,6 +21,7 @@ from dphist_pipeline.ledger.entries import (
     Statement,
     as_text,
     charge_of,
+    note_of,
     read_exact,
 )
 from dphist_pipeline.ledger.errors import (
@@ -62,13 +63,12 @@ class Books:
     charges: dict[_Key, dict[int, Charge]] = field(default_factory=dict)
     published: dict[int, str] = field(default_factory=dict)
     notes: dict[int, dict[str, Note]] = field(default_factory=dict)
-    spenders: dict[str, list[tuple[int, Charge]]] = field(default_factory=dict)
     permissions: Permissions = field(default_factory=Permissions)
     generation: int = 1
     adopted_at: int = 0
     started_by: str = ""
     carried: set[str] = field(default_factory=set)
-    spending: list[tuple[int, Charge]] = field(default_factory=list)
+    paid: list[Charge] = field(default_factory=list)
     _spent: dict[tuple[str, int | None], Fraction] = field(default_factory=dict)
 
     def post(self, entry: Entry, facts: Mapping[str, Any]) -> None:
@@ -105,7 +105,7 @@ class Books:
         """An account's standing in a year."""
         account = self.account(name)
         spent = self.spent(account, year)
-        charges = [charge for _, charge in self.spenders.get(name, [])]
+        charges = [charge for charge in self.paid if charge.account == name]
         return Statement(
             account=account,
             year=year,
@@ -196,15 +196,10 @@ class Books:
 
     def unpublished(self, release: str) -> list[Charge]:
         """What was charged for a release and is neither published nor rejected, by period and revision."""
-        return [
-            charge
-            for (of, _), revisions in sorted(self.charges.items())
-            for _, charge in sorted(revisions.items())
-            if of == release
-            and not charge.lost
-            and charge.number not in self.published
-            and "rejected" not in self.notes.get(charge.number, {})
-        ]
+        made = sorted(
+            (made for made in self.paid if made.release == release), key=lambda made: (made.period, made.revision)
+        )
+        return [charge for charge in made if self._state(charge) in ("unpublished", "waits", "approved")]
 
     def _refuse_rejected(self, charge: Charge) -> None:
         note = self.notes.get(charge.number, {}).get("rejected")
@@ -214,8 +209,8 @@ class Books:
     def _refuse_overspend(self, account: Account, request: ChargeRequest, year: int) -> None:
         left = account.total - self.spent(account, year)
         if request.epsilon > left:
-            spenders = self.spenders.get(account.name, [])
-            counted = [charge for of, charge in spenders if of == year or not account.renews]
+            paid = [charge for charge in self.paid if charge.account == account.name]
+            counted = [charge for charge in paid if charge.year == year or not account.renews]
             raise Overspend(request, account, left, counted, year)
 
     def judge_adopted(self, facts: Mapping[str, Any]) -> None:
@@ -248,12 +243,11 @@ class Books:
                 # A raise that waited for a second signature may have been overtaken by a larger one.
                 self.accounts[account.name] = replace(account, total=max(account.total, read_exact(facts["total"])))
             case "charged":
-                self._spend(charge_of(entry, facts), facts["year"])
+                self._spend(charge_of(entry, facts))
             case "published":
                 self.published[facts["charge"]] = facts["digest"]
-            case "approved" | "rejected" | "withdrawn" as kind:
-                note = Note(kind, facts["text"], entry.made_at, entry.number)
-                self.notes.setdefault(facts["charge"], {})[kind] = note
+            case "approved" | "rejected" | "withdrawn":
+                self.notes.setdefault(facts["charge"], {})[entry.kind] = note_of(entry)
             case "adopted":
                 self._post_adopted(entry, facts)
             case "countersigned":
@@ -271,18 +265,15 @@ class Books:
             charge = lost_charge(written)
             self.carried.add(charge.hash)
             if charge.account in self.accounts:
-                self._spend(charge, written["year"])
+                self._spend(charge)
         for account, epsilon in facts["elsewhere"].items():
             self._add_spent(account, facts["year"], read_exact(epsilon))
 
-    def _spend(self, charge: Charge, year: int) -> None:
-        there = self.charges.setdefault((charge.release, charge.period), {})
+    def _spend(self, charge: Charge) -> None:
         # Where another copy of the store charged the same period by itself, both are spent, and ours stands here.
-        if charge.revision not in there:
-            there[charge.revision] = charge
-            self.spending.append((year, charge))
-        self.spenders.setdefault(charge.account, []).append((year, charge))
-        self._add_spent(charge.account, year, charge.epsilon)
+        self.charges.setdefault((charge.release, charge.period), {}).setdefault(charge.revision, charge)
+        self.paid.append(charge)
+        self._add_spent(charge.account, charge.year, charge.epsilon)
 
     def _add_spent(self, account: str, year: int, epsilon: Fraction) -> None:
         for span in (year, None):
@@ -334,4 +325,5 @@ def lost_charge(facts: Mapping[str, Any]) -> Charge:
         reason="charged before this store was adopted",
         charged_at=str(facts["year"]),
         lost=True,
+        year=facts["year"],
     )

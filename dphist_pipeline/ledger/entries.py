@@ -91,6 +91,7 @@ class Charge(OfARelease):
     allowed: tuple[int, ...] = ()
     # Whether it is known from the witness alone: the ledger that held it is gone, and it is never drawn again.
     lost: bool = False
+    year: int = 0  # in which it counts
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,7 @@ class Note:
     text: str  # who approves, or why it is rejected or withdrawn
     made_at: str  # when
     number: int  # of its entry
+    hash: str  # of its entry
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,14 @@ def charge_of(entry: Entry, facts: Mapping[str, Any]) -> Charge:
         charged_at=entry.made_at,
         held=facts.get("held", False),
         allowed=tuple(facts.get("allowed", ())),
+        year=facts["year"],
     )
+
+
+def note_of(entry: Entry) -> Note:
+    """The note that an entry of one of its kinds states."""
+    kind: Any = entry.kind
+    return Note(kind, entry.facts["text"], entry.made_at, entry.number, entry.hash)
 
 
 def exact_text(amount: Fraction) -> str:

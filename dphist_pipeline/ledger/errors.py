@@ -65,15 +65,10 @@ class LedgerForeign(LedgerError):
 
 
 class LedgerAltered(LedgerError):
-    """A ledger that does not hold together: edited by hand, damaged, or no ledger at all."""
-
-    def __init__(self, where: str, number: int | None, problem: str) -> None:
-        self.where, self.number, self.problem = where, number, problem
-        place = where if number is None else f"{where}, entry {number}"
-        super().__init__(
-            problem=f"The ledger at {place}: {problem}. It was altered or damaged, so nothing is charged to it. Put "
-            "back an intact copy that holds every entry up to the latest release; never edit it by hand."
-        )
+    message = (
+        "The ledger at {where}: {problem}. It was altered or damaged, so nothing is charged to it. Put back an intact "
+        "copy that holds every entry up to the latest release; never edit it by hand."
+    )
 
 
 class LedgerOutdated(LedgerError):
@@ -260,14 +255,11 @@ class NotSigned(LedgerError):
 
 
 class KeyForeign(LedgerError):
-    """A decision signed with a key that the ledger does not hold."""
-
-    def __init__(self, operators: Iterable[str]) -> None:
-        super().__init__(
-            problem=f"This operator's key is not one of this ledger's; it holds those of: {', '.join(operators)}. Use "
-            "one of them (DPHIST_OPERATOR_KEY names its file), or have one of them add yours: dphist ledger add-key "
-            "KEY --name NAME. Nothing was decided."
-        )
+    message = (
+        "This operator's key is not one of this ledger's; it holds those of: {operators}. Use one of them "
+        "(DPHIST_OPERATOR_KEY names its file), or have one of them add yours: dphist ledger add-key KEY --name NAME. "
+        "Nothing was decided."
+    )
 
 
 class KeyKnown(LedgerError):

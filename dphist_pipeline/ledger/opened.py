@@ -23,6 +23,7 @@ from dphist_pipeline.ledger.entries import (
     NoteKind,
     OfARelease,
     Statement,
+    note_of,
     seal,
 )
 from dphist_pipeline.ledger.errors import KeyForeign, LedgerForeign, LedgerOutdated
@@ -88,12 +89,11 @@ class OpenedLedger:
     def standing(self) -> Standing:
         """The store's generation and every charge, as the witness holds them."""
         books = self._read(_columns.kind == "charged")
-        shared = ("number", "hash", "account", "release", "period", "revision", "epsilon")
-        made = (
-            WitnessedCharge(**{name: getattr(charge, name) for name in shared}, year=year)
-            for year, charge in books.spending
-        )
-        return Standing(books.generation, books.started_by, tuple(made))
+        # Of a period that two copies of the store charged, the witness holds the charge that stands.
+        charges = [made for made in books.paid if made is books.charges[made.release, made.period][made.revision]]
+        names = WitnessedCharge.__dataclass_fields__
+        held = (WitnessedCharge(**{name: getattr(charge, name) for name in names}) for charge in charges)
+        return Standing(books.generation, books.started_by, tuple(held))
 
     def head(self) -> tuple[int, int, str]:
         """The store's generation, which is 1 until it is adopted, and number and hash of the latest entry."""
@@ -149,18 +149,7 @@ class OpenedLedger:
         """Every charge with a note of a kind, as (release, period, revision), and what was said."""
         with self._file.transaction("read") as connection:
             found = [entry for entry in _some(connection, _columns.kind == kind) if entry.kind == kind]
-        return [
-            (
-                (str(entry.release), str(entry.period), int(entry.revision or 0)),
-                Note(kind, entry.facts["text"], entry.made_at, entry.number),
-            )
-            for entry in found
-        ]
-
-    def hash_of(self, number: int) -> str:
-        """The hash of an entry."""
-        with self._file.transaction("read") as connection:
-            return str(connection.execute(sa.select(_columns.hash).where(_columns.number == number)).scalar_one())
+        return [((str(entry.release), str(entry.period), entry.revision or 0), note_of(entry)) for entry in found]
 
     def entries(self) -> list[Entry]:
         """Every entry, in order, as it is; `verify` tells whether they hold together."""
@@ -187,10 +176,6 @@ class OpenedLedger:
         for seen_in, number, of in witnesses:
             if hashes.get(number) != of and of not in known:
                 raise self._outdated(seen_in, number)
-
-    def close(self) -> None:
-        """Ends the use of the ledger. Nothing is lost without it: no connection is kept anyway."""
-        self._file.close()
 
     def _read(self, which: sa.ColumnElement[bool] | None = None) -> Books:
         """The books of the entries asked for, and of what is about the whole ledger."""
@@ -305,12 +290,10 @@ class Writing:
     def decide(self, kind: str, account: str, facts: Mapping[str, Any], operator: Operator | None) -> Entry:
         """Enters a decision, signed; a ledger that knows no operator yet learns of this one first."""
         known = self.books.permissions.operators
-        if operator is None and known:
-            raise KeyForeign(known.values())
         if operator is not None and not known:
             self._post(self.append("keyed", {"operator": operator.facts()}, EVERYWHERE, operator=operator))
-        if operator is not None and operator.public not in known:
-            raise KeyForeign(known.values())
+        if known and (operator is None or operator.public not in known):
+            raise KeyForeign(operators=", ".join(known.values()))
         return self._post(self.append(kind, facts, account, operator=operator))
 
     def _post(self, entry: Entry) -> Entry:

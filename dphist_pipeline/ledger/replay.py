@@ -40,7 +40,7 @@ def replay(where: str, entries: Iterable[Entry]) -> Books:
     """The books of a whole ledger: checks the chain, and passes every judgement on every entry again."""
     books = _posted(where, entries, _refuse_broken_rule)
     if books.last is None:
-        raise LedgerAltered(where, None, "it holds no entry")
+        raise LedgerAltered(where=where, problem="it holds no entry")
     return books
 
 
@@ -66,7 +66,8 @@ def _posted(where: str, entries: Iterable[Entry], judge: Callable[[Books, Entry,
             problem = str(error).removesuffix(".")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             problem = "its contents cannot be read"
-        raise LedgerAltered(where, entry.number if isinstance(entry.number, int) else None, problem)
+        number = entry.number if isinstance(entry.number, int) else "without a number"
+        raise LedgerAltered(where=f"{where}, entry {number}", number=number, problem=problem)
     return books
 
 

@@ -137,7 +137,7 @@ class SqliteFile:
 
     def altered(self, problem: str) -> LedgerError:
         """The error for a file that does not hold what it should."""
-        return LedgerAltered(self.where, None, problem)
+        return LedgerAltered(where=self.where, problem=problem)
 
     def unusable(self, problem: str | None) -> LedgerError:
         """The error for a file that the file system, or the database engine, does not let us use."""

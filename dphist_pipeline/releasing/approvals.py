@@ -270,7 +270,7 @@ def finish_rejections(store: Store, ledger: Ledger) -> None:
         answers, witness = store.journal(key), store.rejection(key)
         if not witness.exists():
             with store.run(key) as scratch:
-                content = json.dumps({"number": note.number, "hash": ledger.hash_of(note.number)})
+                content = json.dumps({"number": note.number, "hash": note.hash})
                 write_durably(scratch / "rejection", content.encode())
                 make_folder(witness.parent)
                 (scratch / "rejection").rename(witness)

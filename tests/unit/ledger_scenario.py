@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
@@ -34,11 +33,10 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def ledger(path: Path) -> Iterator[Ledger]:
+def ledger(path: Path) -> Ledger:
     made = Ledger.create(url_of(path))
     made.open_account(HEALTH)
-    yield made
-    made.close()
+    return made
 
 
 def week(day: int, **changes: Any) -> ChargeRequest:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -39,11 +38,10 @@ QUERY = {"query": {"sha256": "ab" * 32, "name": "joined.sql"}}
 
 
 @pytest.fixture
-def ledger(path: Path) -> Iterator[Ledger]:
+def ledger(path: Path) -> Ledger:
     made = Ledger.create(url_of(path), ANN)
     made.open_account(HEALTH, ANN, ADMISSIONS)
-    yield made
-    made.close()
+    return made
 
 
 def reopened(made: Ledger) -> Ledger:

@@ -1,7 +1,7 @@
 """The journal: a door's answer is durable, and the only one under its name, before anybody sees it.
 
 A draw is written to a scratch file, made durable, and linked to its name, which fails when the name is taken.
-Whoever loses reads the winner's answer. So a run that crashes and resumes, or twenty that race, all go on from
+A run that loses the race reads the winner's answer. So a run that crashes and resumes, or twenty that race, all go on from
 the same answer, and a number that nobody can read again was never shown to a mechanism.
 
 A copy of the store has a journal of its own. So a digest of every answer is vouched for by a witness outside the
@@ -43,7 +43,7 @@ class Answers(Protocol):
     """Where doors leave what they drew. Studies have none, as they are in no ledger: every question is drawn anew."""
 
     def answer(self, step: str, question: Mapping[str, str], draw: Draw) -> NDArray[np.int64]:
-        """The one answer to `question` under the name `step`; draws it when there is none yet."""
+        """The only answer to `question` under the name `step`; drawn where there is none yet."""
         ...
 
 
@@ -62,7 +62,7 @@ class Journal:
         self._folder, self._scratch, self._charge, self._vouch = folder, scratch, charge, vouch
 
     def answer(self, step: str, question: Mapping[str, str], draw: Draw) -> NDArray[np.int64]:
-        """The one answer to `question` under the name `step`; draws it when there is none yet."""
+        """The only answer to `question` under the name `step`; drawn where there is none yet."""
         final = self._folder / f"{step}.answer"
         asked = {**question, "step": step, "charge": self._charge}
         if not final.exists():

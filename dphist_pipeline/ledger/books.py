@@ -43,13 +43,13 @@ from dphist_pipeline.ledger.limits import refuse_bad_account, refuse_bad_total, 
 from dphist_pipeline.ledger.permissions import Permissions
 
 _Key = tuple[str, str]
-# What became of a charge: where several hold, the first of them says it.
+# States of a charge's publication: where several hold, the first one counts.
 _STATES = ("lost", "withdrawn", "rejected", "published", "approved", "waits", "unpublished")
 
 
 @dataclass
 class Books:
-    """What a run of entries, in order, adds up to; of the whole ledger, or of a part of it.
+    """The sums and decisions of a run of entries, in order: of the whole ledger, or of a part of it.
 
     A part that holds all entries of an account and all of a release and period is enough to judge
     a charge to that account for that release and period.
@@ -72,16 +72,16 @@ class Books:
     _spent: dict[tuple[str, int | None], Fraction] = field(default_factory=dict)
 
     def post(self, entry: Entry, facts: Mapping[str, Any]) -> None:
-        """Adds an entry, judging no more than its signature: a decision that waits for a second one changes nothing."""
+        """Adds an entry, checking only its signature; a decision that waits for a second signature changes nothing."""
         self.permissions.refuse_unsigned(entry)
         if not self.permissions.waits(entry):
             self._post(entry, facts)
         self.year, self.last = facts["year"], entry
 
     def year_at(self, made_at: str, kind: str = "") -> int:
-        """The year of an entry made then: that of the clock, but never an earlier one than the last.
+        """The year of an entry made at that time: the clock's, but never before the last entry's.
 
-        An adoption begins anew, with the clock's: so an operator mends what was entered while a clock was wrong.
+        An adoption takes the clock's year: so an operator mends entries that were made while a clock was wrong.
         """
         return int(made_at[:4]) if kind == "adopted" else max(int(made_at[:4]), self.year)
 
@@ -121,7 +121,7 @@ class Books:
         )
 
     def _state(self, charge: Charge) -> str:
-        """What became of a charge's publication, in a word."""
+        """The state of a charge's publication, one of `_STATES`."""
         found = {"lost"} if charge.lost else {*self.notes.get(charge.number, {})}
         found |= {"published"} if charge.number in self.published else {"waits"} if charge.held else {"unpublished"}
         return next(state for state in _STATES if state in found)
@@ -141,7 +141,7 @@ class Books:
         refuse_no_reason(f"Raising the total of account '{name}'", reason)
 
     def judge_charge(self, request: ChargeRequest, year: int, recorded: bool = False) -> Charge | None:
-        """The charge to join when this very thing is paid for already; None when it may be entered now.
+        """The charge that paid for the same thing already; None where a new charge may be entered.
 
         Args:
             request: what is asked for.
@@ -166,7 +166,7 @@ class Books:
         return None
 
     def judge_publication(self, charge: Charge, kind: str, facts: Mapping[str, Any]) -> bool:
-        """Whether this very entry about a charge stands there already; refuses one that must not follow."""
+        """Whether the same entry about a charge stands there already; refuses an entry that must not follow."""
         if kind == "published":
             return self.judge_published(charge, text_of("digest of the values", facts["digest"]))
         return self.judge_note(charge, kind, facts["text"])
@@ -180,7 +180,7 @@ class Books:
         return there is not None
 
     def judge_note(self, charge: Charge, kind: str, text: str) -> bool:
-        """Whether a charge carries this very note already; another one of its kind is refused.
+        """Whether a charge carries the same note already; another note of its kind is refused.
 
         What is published is not rejected, and what is rejected is not approved, or published, any more.
         """

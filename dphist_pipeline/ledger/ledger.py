@@ -44,12 +44,12 @@ class Ledger(DecidingLedger):
 
     @classmethod
     def create(cls, url: str | sa.URL, operator: Operator | None = None) -> Ledger:
-        """Makes a new ledger, readable by its owner alone, with a random id; never over anything.
+        """Makes a new ledger, readable by its owner alone, with a random id; never replaces a file.
 
         Args:
             url: where.
-            operator: whose signature decisions need from then on. Without one it is as ledgers were before there were
-                operators: nothing can be released by it until somebody decides.
+            operator: whose signature decisions need from then on; without one, as in earlier versions, the first
+                decision names the operator.
         """
         file = SqliteFile.at(url)
         with file.creation() as draft, draft.transaction("write") as connection:
@@ -70,14 +70,14 @@ class Ledger(DecidingLedger):
         return cls(file, books)
 
     def check(self, request: ChargeRequest) -> None:
-        """Refuses early whatever `charge` would refuse, a ledger that cannot be written to among it."""
+        """Refuses early whatever `charge` would refuse, including a ledger that cannot be written to."""
         refuse_bad_request(request)
         with self._writing(request.account, request, intent="rehearse") as writing:
             writing.books.judge_charge(request, writing.books.year_at(writing.now))
             writing.books.refuse_clock_behind(writing.now)
 
     def charge(self, request: ChargeRequest) -> Charge:
-        """Charges a release's epsilon once and for good; joins the charge if this very one is there."""
+        """Charges a release's epsilon once and for good; gives the charge that is there if it paid for the same thing."""
         refuse_bad_request(request)
         with self._writing(request.account, request) as writing:
             books = writing.books

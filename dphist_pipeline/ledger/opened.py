@@ -138,7 +138,7 @@ class OpenedLedger:
         return self._of_charge(charge).published.get(charge.number)
 
     def notes(self, charge: Charge) -> dict[str, Note]:
-        """What was said about a charge after it, by kind."""
+        """The notes about a charge, by kind."""
         return self._of_charge(charge).notes.get(charge.number, {})
 
     def unpublished(self, release: str) -> list[Charge]:

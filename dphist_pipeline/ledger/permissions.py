@@ -96,7 +96,7 @@ class Permissions:
         return (self.operators[key],) if key in self.operators else ()
 
     def judge_key(self, facts: Mapping[str, Any]) -> None:
-        """Refuses an operator's key that is none, or is known."""
+        """Refuses a malformed key, and a key that the ledger holds already."""
         operator = facts["operator"]
         if operator.keys() != {"name", "key"} or not is_public_key(operator["key"]):
             raise ValueError("not a public key")

@@ -42,7 +42,7 @@ class Operator:
 
     @classmethod
     def load(cls, path: Path | None = None) -> Operator:
-        """The operator whose key lies where it is looked for.
+        """The operator whose key lies at a path, by default at `key_path`.
 
         Raises:
             OperatorKeyUnusable: there is none, or it cannot be read.

@@ -154,9 +154,9 @@ class SqliteFile:
 
     @contextmanager
     def creation(self) -> Iterator[Self]:
-        """A file to be filled, private to its owner, that gets its name only when all is well in it.
+        """A draft of the file, private to its owner, that gets its name once it is complete.
 
-        A link never replaces: of two that create one file at once, one is refused.
+        A link never replaces a file: of two processes that create one file at once, one is refused.
         """
         draft = type(self)(self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}.new"))
         problem: LedgerError | None = None
@@ -180,9 +180,9 @@ class SqliteFile:
 
     @contextmanager
     def transaction(self, intent: Intent) -> Iterator[sa.Connection]:
-        """One transaction, alone from its first statement unless it only reads.
+        """One transaction; unless it only reads, it holds the write lock from its first statement.
 
-        'rehearse' writes for real, to see whether that works, and takes everything back.
+        'rehearse' writes, to see whether writing works, and rolls everything back.
         """
         problem: LedgerError | None = None
         try:
@@ -217,7 +217,7 @@ class SqliteFile:
             raise self.altered("the rules that guard its table were removed or changed")
 
     def close(self) -> None:
-        """Lets go of the engine; a later call simply connects again."""
+        """Closes the engine; a later call connects again."""
         self._engine.dispose()
 
     def _connect(self) -> sqlite3.Connection:
@@ -235,7 +235,7 @@ class SqliteFile:
         return connection
 
     def _refuse_read_only(self) -> None:
-        """Takes missing owner-write permission seriously, which the operating system ignores for root."""
+        """Refuses a file or folder without write permission for its owner; the operating system would let root write."""
         self.require_file()
         if not all(place.stat().st_mode & stat.S_IWUSR for place in (self.path, self.path.parent)):
             raise self.unusable(_READ_ONLY)

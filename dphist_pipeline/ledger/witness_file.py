@@ -53,7 +53,7 @@ CHARGES = sa.Table(
     _number("revision"),
     _text("epsilon"),
     _number("year"),
-    # Per generation: who adopts an older ledger, for good reason, begins with the charges that it holds.
+    # Per generation: an older ledger that is adopted begins with the charges that it holds.
     sa.UniqueConstraint("store", "generation", "release", "period", "revision"),
     sa.ForeignKeyConstraint(["store", "generation"], ["generation.store", "generation.generation"]),
     sa.Index("charge_by_hash", "store", "hash"),
@@ -62,7 +62,7 @@ CHARGES = sa.Table(
 ANSWERS = sa.Table(
     "answer",
     _TABLES,
-    # Over all generations: what a superseded copy drew is drawn.
+    # Shared by all generations: an answer that a superseded copy drew counts as drawn.
     _text("store", primary_key=True),
     _text("charge", primary_key=True),
     _text("step", primary_key=True),
@@ -72,7 +72,7 @@ ANSWERS = sa.Table(
 HEADS = sa.Table(
     "head",
     _TABLES,
-    # The latest entry of a ledger, time and again: whoever cuts off its end does not undo a decision.
+    # The latest entry of a ledger, noted again and again: cutting off the ledger's end undoes no decision.
     _text("store", primary_key=True),
     _number("generation", primary_key=True),
     _number("number", primary_key=True),

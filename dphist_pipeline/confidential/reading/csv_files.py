@@ -1,4 +1,4 @@
-"""CSV as offices have it: declared, never guessed, a record at a time, compressed or not.
+"""CSV files, compressed or not: read as declared, with nothing guessed.
 
 A line of more than `LONGEST_LINE` bytes is no row, and lines around it are read as if it were not there. DuckDB holds
 some 2,000 lines at a time, so that lines of any number and content fit the memory of `ingest`.

@@ -89,7 +89,7 @@ def _unless_replaced(text: str, name: str) -> str:
 
 
 def _normal(text: str, forms: tuple[str, ...]) -> str:
-    """A text in its declared form; what is empty after trimming names nobody."""
+    """A text in its declared form; null where it is empty after trimming."""
     for form in forms:
         match form:
             case "trim":

@@ -86,7 +86,8 @@ def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(**given: Any) -> None:
-        command(**given, read=ReadingOptions(**{name: given.pop(name) for name in shared}))
+        read = ReadingOptions(**{name: given.pop(name) for name in shared})
+        command(read=read, **given)
 
     parameters = {name: one for name, one in signature(command).parameters.items() if name != "read"}
     parameters |= signature(ReadingOptions).parameters

@@ -1,8 +1,8 @@
 """The journal: a door's answer is durable, and the only one under its name, before anybody sees it.
 
 A draw is written to a scratch file, made durable, and linked to its name, which fails when the name is taken.
-A run that loses the race reads the winner's answer. So a run that crashes and resumes, or twenty that race, all go on from
-the same answer, and a number that nobody can read again was never shown to a mechanism.
+A run that loses the race reads the winner's answer. So runs that crash and resume, or that race, all go on from the
+same answer, and a number that nobody can read again was never shown to a mechanism.
 
 A copy of the store has a journal of its own. So a digest of every answer is vouched for by a witness outside the
 store before the answer is used, whenever it is read; a copy's answer to the same step has another digest.

@@ -77,7 +77,7 @@ class Ledger(DecidingLedger):
             writing.books.refuse_clock_behind(writing.now)
 
     def charge(self, request: ChargeRequest) -> Charge:
-        """Charges a release's epsilon once and for good; gives the charge that is there if it paid for the same thing."""
+        """Charges a release's epsilon once and for good; gives the charge that paid for the same thing already."""
         refuse_bad_request(request)
         with self._writing(request.account, request) as writing:
             books = writing.books

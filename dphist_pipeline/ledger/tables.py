@@ -235,7 +235,7 @@ class SqliteFile:
         return connection
 
     def _refuse_read_only(self) -> None:
-        """Refuses a file or folder without write permission for its owner; the operating system would let root write."""
+        """Refuses a file or folder without write permission for its owner, also for root."""
         self.require_file()
         if not all(place.stat().st_mode & stat.S_IWUSR for place in (self.path, self.path.parent)):
             raise self.unusable(_READ_ONLY)

@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from dphist_pipeline.confidential.reading.source import Source, SourceRefused, without_values
+from dphist_pipeline.confidential.reading.source import Source, SourceRefused, refuse_shadowed, without_values
 from dphist_pipeline.spec.sources import ending_of
 from dphist_pipeline.sql_files import literal
 
@@ -36,14 +36,11 @@ def open_csv(files: tuple[Path, ...], delimiter: str, quote: str, folders: tuple
     for path in files:
         _check_whole(path)
         by_header.setdefault(_header(path, delimiter, quote), []).append(str(path))
-    names = {frozenset(header) for header in by_header}
-    if len(names) > 1:
-        raise SourceRefused(without_values(files[0].parent), "has files whose header lines name different columns")
+    where = without_values(files[0].parent)
+    if len({frozenset(header) for header in by_header}) > 1:
+        raise SourceRefused(where, "has files whose header lines name different columns")
     header = next(iter(by_header))
-    if {name.lower() for name in header} & {name.lower() for name in folders}:
-        raise SourceRefused(
-            without_values(files[0].parent), "has folders that are called as a column of its files; rename one"
-        )
+    refuse_shadowed(where, header, folders)
     reading = _reading(files, delimiter, quote, bool(folders))
     parts = []
     for number, columns in enumerate(by_header):

@@ -12,6 +12,7 @@ from dphist_pipeline.confidential.reading.source import (
     Source,
     SourceRefused,
     asked,
+    columns_of,
     load,
     plain_type,
     with_possible_times,
@@ -54,8 +55,8 @@ def open_file_table(connection: duckdb.DuckDBPyConnection, table: str, written: 
     if "GENERATED ALWAYS" in str(made[name]).upper():
         raise SourceRefused(written, f"has computed columns in {table!r}, which may fail on a row; copy the table")
     relation = f"SELECT * FROM {OFFICE}.{identifier(schema)}.{identifier(name)}"
-    described = asked(connection, written, "cannot be read", f"DESCRIBE {relation}")
-    types = {column: plain_type(kind) for column, kind, *_ in described}
+    described = columns_of(connection, written, "cannot be read", relation)
+    types = {column: plain_type(kind) for column, kind in described.items()}
     return Source(types, with_possible_times(types, f"({relation})"), {})
 
 

@@ -14,7 +14,7 @@ from dphist_pipeline.confidential.reading.source import (
     ColumnRefused,
     Source,
     SourceRefused,
-    asked,
+    columns_of,
     plain_type,
 )
 from dphist_pipeline.errors import did_you_mean
@@ -44,8 +44,8 @@ def select_rows(
     rows = _with_safe_text(source, guarded, _passed_on(source, query, unit))
     relation = f"WITH source AS NOT MATERIALIZED ({rows}) SELECT * FROM ({query.text}) AS given"
     problem = "does not fit the columns of the source, or gives two columns of one name"
-    described = asked(connection, written, problem, f"DESCRIBE {relation}", dict(source.parameters))
-    types = {name: plain_type(kind) for name, kind, *_ in described}
+    described = columns_of(connection, written, problem, relation, source.parameters)
+    types = {name: plain_type(kind) for name, kind in described.items()}
     _check_names(source, query, types, written)
     return replace(source, types={**types, **_as_in_source(source, query, by_name, types)}, relation=relation)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, TypeVar
@@ -129,6 +129,20 @@ def asked(
 ) -> list[Any]:
     """The rows of a statement; an engine's error becomes ours, as `withheld` says."""
     return withheld(where, problem, lambda: connection.execute(sql, given).fetchall())
+
+
+def columns_of(
+    connection: duckdb.DuckDBPyConnection, where: str, problem: str, rows: str, given: Mapping[str, Any] | None = None
+) -> dict[str, str]:
+    """The DuckDB types of the columns that a query gives, by name."""
+    described = asked(connection, where, problem, f"DESCRIBE {rows}", given)
+    return {name: kind for name, kind, *_ in described}
+
+
+def refuse_shadowed(where: str, names: Iterable[str], folders: Iterable[str]) -> None:
+    """Refuses folders called `column=value` whose column the files have, too."""
+    if {name.lower() for name in names} & {name.lower() for name in folders}:
+        raise SourceRefused(where, "has folders that are called as a column of its files; rename one")
 
 
 def load(connection: duckdb.DuckDBPyConnection, extension: str, where: str, instead: str = "") -> None:

@@ -17,7 +17,9 @@ from dphist_pipeline.confidential.reading.source import (
     Source,
     SourceRefused,
     asked,
+    columns_of,
     plain_type,
+    refuse_shadowed,
     with_possible_times,
     without_values,
 )
@@ -112,13 +114,12 @@ def open_parquet(
         "can_have_nan = true, hive_types_autocast = false, hive_partitioning = "
     )
     by_file = [_types(connection, f"{reading}false)", file, called, problem) for file, called in files.items()]
-    if {name.lower() for types in by_file for name in types} & {name.lower() for name in folders}:
-        raise SourceRefused(where, "has folders that are called as a column of its files; rename one")
+    names = dict.fromkeys(name for types in by_file for name in types)
+    refuse_shadowed(where, names, folders)
     relation = f"{reading}{str(bool(folders)).lower()})"
     parameters = {"files": list(files)}
     unfit = "has files whose columns do not fit together. Give them the same types."
-    asked(connection, where, unfit, f"DESCRIBE {relation}", parameters)
-    names = dict.fromkeys(name for types in by_file for name in types)
+    columns_of(connection, where, unfit, relation, parameters)
     types = {name: _type_in_all({types.get(name, "nothing") for types in by_file}) for name in names}
     relation = with_possible_times(types, relation.removeprefix("SELECT * FROM "))
     return Source(types | dict.fromkeys(folders, "VARCHAR"), relation, parameters, replaces_bytes=True)
@@ -132,13 +133,13 @@ def _types(
     Time stamps in milliseconds are told apart, because reading one beyond the year 294247 raises, whatever the query.
     """
 
-    columns = asked(connection, called, problem, f"DESCRIBE {relation}", {"files": [file]})
+    columns = columns_of(connection, called, problem, relation, {"files": [file]})
     milliseconds = (
         "SELECT name FROM parquet_schema($file) "
         "WHERE converted_type = 'TIMESTAMP_MILLIS' OR contains(logical_type, 'MILLIS=MilliSeconds')"
     )
     in_milliseconds = asked(connection, called, problem, milliseconds, {"file": file})
-    types = {name: kind.strip('"') for name, kind, *_ in columns}
+    types = {name: kind.strip('"') for name, kind in columns.items()}
     return types | {name: "TIMESTAMP_MS" for (name,) in in_milliseconds if types.get(name, "").startswith("TIMESTAMP")}
 
 

@@ -12,6 +12,7 @@ from datetime import date, timedelta
 from fractions import Fraction
 from typing import Any
 
+from dphist_pipeline.ledger import errors
 from dphist_pipeline.ledger.entries import (
     Account,
     Charge,
@@ -23,21 +24,6 @@ from dphist_pipeline.ledger.entries import (
     charge_of,
     note_of,
     read_exact,
-)
-from dphist_pipeline.ledger.errors import (
-    AccountDisagrees,
-    AccountExists,
-    AlreadyCharged,
-    ChargeLost,
-    ClockBehind,
-    NotedOtherwise,
-    Overspend,
-    PublishedAlready,
-    PublishedDiffers,
-    Rejected,
-    RevisionSkipped,
-    TotalNotLarger,
-    UnknownAccount,
 )
 from dphist_pipeline.ledger.limits import refuse_bad_account, refuse_bad_total, refuse_no_reason, text_of
 from dphist_pipeline.ledger.permissions import Permissions
@@ -89,12 +75,12 @@ class Books:
         """Refuses to charge where the ledger is in a later year than the clock: an entry of it would renew accounts."""
         tomorrow = date.fromisoformat(now[:10]) + timedelta(days=1)
         if self.year > tomorrow.year:
-            raise ClockBehind(where=self.where, year=self.year, now=now)
+            raise errors.ClockBehind(where=self.where, year=self.year, now=now)
 
     def account(self, name: str) -> Account:
         """An open account, by name."""
         if name not in self.accounts:
-            raise UnknownAccount(name, self.accounts)
+            raise errors.UnknownAccount(name, self.accounts)
         return self.accounts[name]
 
     def spent(self, account: Account, year: int) -> Fraction:
@@ -129,7 +115,7 @@ class Books:
     def judge_account(self, account: Account) -> None:
         """Refuses an account that cannot be opened."""
         if account.name in self.accounts:
-            raise AccountExists(self.accounts[account.name], account)
+            raise errors.AccountExists(self.accounts[account.name], account)
         refuse_bad_account(account)
 
     def judge_raise(self, name: str, total: Fraction, reason: str) -> None:
@@ -137,7 +123,7 @@ class Books:
         account = self.account(name)
         refuse_bad_total(total)
         if total <= account.total:
-            raise TotalNotLarger(name=name, total=as_text(account.total), asked=as_text(total))
+            raise errors.TotalNotLarger(name=name, total=as_text(account.total), asked=as_text(total))
         refuse_no_reason(f"Raising the total of account '{name}'", reason)
 
     def judge_charge(self, request: ChargeRequest, year: int, recorded: bool = False) -> Charge | None:
@@ -149,7 +135,7 @@ class Books:
             recorded: whether it stands in the ledger already, which keeps the decisions but not what was asked.
         """
         if request.account not in self.accounts:
-            raise UnknownAccount(request.account, self.accounts, request.privacy_unit, request.neighbours)
+            raise errors.UnknownAccount(request.account, self.accounts, request.privacy_unit, request.neighbours)
         account = self.accounts[request.account]
         _refuse_other_terms(account, request)
         there = self.charges.get((request.release, request.period), {})
@@ -159,7 +145,7 @@ class Books:
             self.permissions.required(request)
         due = max(there, default=0) + 1
         if request.revision != due:
-            raise RevisionSkipped(asked=request, due=due)
+            raise errors.RevisionSkipped(asked=request, due=due)
         if due > 1:
             refuse_no_reason(f"{request.title}: a revision", request.reason)
         self._refuse_overspend(account, request, year)
@@ -176,7 +162,7 @@ class Books:
         self._refuse_rejected(charge)
         there = self.published.get(charge.number)
         if there is not None and there != digest:
-            raise PublishedDiffers(charge=charge, there=there, asked=digest)
+            raise errors.PublishedDiffers(charge=charge, there=there, asked=digest)
         return there is not None
 
     def judge_note(self, charge: Charge, kind: str, text: str) -> bool:
@@ -188,10 +174,10 @@ class Books:
         if kind != "rejected":
             self._refuse_rejected(charge)
         elif charge.number in self.published:
-            raise PublishedAlready(charge=charge)
+            raise errors.PublishedAlready(charge=charge)
         there = self.notes.get(charge.number, {}).get(kind)
         if there is not None and there.text != text:
-            raise NotedOtherwise(charge=charge, note=there)
+            raise errors.NotedOtherwise(charge=charge, note=there)
         return there is not None
 
     def unpublished(self, release: str) -> list[Charge]:
@@ -204,14 +190,14 @@ class Books:
     def _refuse_rejected(self, charge: Charge) -> None:
         note = self.notes.get(charge.number, {}).get("rejected")
         if note is not None:
-            raise Rejected(charge=charge, note=note)
+            raise errors.Rejected(charge=charge, note=note)
 
     def _refuse_overspend(self, account: Account, request: ChargeRequest, year: int) -> None:
         left = account.total - self.spent(account, year)
         if request.epsilon > left:
             paid = [charge for charge in self.paid if charge.account == account.name]
             counted = [charge for charge in paid if charge.year == year or not account.renews]
-            raise Overspend(request, account, left, counted, year)
+            raise errors.Overspend(request, account, left, counted, year)
 
     def judge_adopted(self, facts: Mapping[str, Any]) -> None:
         """Refuses an adoption that is no next generation, or that carries what cannot have been charged."""
@@ -283,7 +269,7 @@ class Books:
 def _joined(there: Charge, request: ChargeRequest) -> Charge:
     """The charge that is there, if it paid for the same thing."""
     if there.lost:
-        raise ChargeLost(charge=there)
+        raise errors.ChargeLost(charge=there)
     sides: list[tuple[str, str | Fraction, str | Fraction]] = [
         ("the account", there.account, request.account),
         ("epsilon", there.epsilon, request.epsilon),
@@ -291,7 +277,7 @@ def _joined(there: Charge, request: ChargeRequest) -> Charge:
     ]
     differences = [side for side in sides if side[1] != side[2]]
     if differences:
-        raise AlreadyCharged(there, differences)
+        raise errors.AlreadyCharged(there, differences)
     return there
 
 
@@ -300,7 +286,7 @@ def _refuse_other_terms(account: Account, request: ChargeRequest) -> None:
     sides.append(("store", account.store_id, request.store_id))
     differences = [side for side in sides if side[1] != side[2]]
     if differences:
-        raise AccountDisagrees(account.name, differences)
+        raise errors.AccountDisagrees(account.name, differences)
 
 
 def account_of(entry: Entry, facts: Mapping[str, Any]) -> Account:

@@ -11,16 +11,9 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, get_args
 
+from dphist_pipeline.ledger import errors
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, DecisionKind, SourceReading
 from dphist_pipeline.ledger.entries import ChargeRequest, Entry
-from dphist_pipeline.ledger.errors import (
-    DecisionUnknown,
-    KeyKnown,
-    NotAllowed,
-    NotSigned,
-    SignedAlready,
-    SourceOfAnother,
-)
 from dphist_pipeline.ledger.signing import is_public_key, signer_of
 
 DECISIONS = frozenset({"opened", "raised", "allowed", "disallowed", "keyed", "adopted", "countersigned"})
@@ -53,7 +46,7 @@ class Permissions:
         """
         must = self.keyed or entry.kind not in _ONCE_UNSIGNED
         if entry.kind in DECISIONS and must and signer_of(entry) not in self.operators:
-            raise NotSigned(kind=entry.kind)
+            raise errors.NotSigned(kind=entry.kind)
 
     def waits(self, entry: Entry) -> bool:
         """Whether a decision has no effect yet; it is then kept until it is countersigned.
@@ -101,15 +94,15 @@ class Permissions:
         if operator.keys() != {"name", "key"} or not is_public_key(operator["key"]):
             raise ValueError("not a public key")
         if operator["key"] in self.operators:
-            raise KeyKnown(name=self.operators[operator["key"]])
+            raise errors.KeyKnown(name=self.operators[operator["key"]])
 
     def judge_countersignature(self, number: int, key: str | None) -> None:
         """Refuses a second signature for what does not wait for one, or by the operator who gave the first."""
         if number not in self.waiting:
-            raise DecisionUnknown(number, self.waiting)
+            raise errors.DecisionUnknown(number, self.waiting)
         first = self.waiting[number]
         if key is not None and key == signer_of(first):
-            raise SignedAlready(number=number, name=self.operators[key])
+            raise errors.SignedAlready(number=number, name=self.operators[key])
         if first.kind == "allowed":
             # While it waited, the source may have been allowed for another account.
             self.judge_allowed(str(first.account), first.facts)
@@ -123,14 +116,14 @@ class Permissions:
         if draft.reading is not None:
             others = self.owners(draft.reading) - {account, *draft.also_of}
             if others:
-                raise SourceOfAnother(draft.name, account, sorted(others))
+                raise errors.SourceOfAnother(draft.name, account, sorted(others))
         return None
 
     def judge_disallowed(self, number: int, account: str) -> Decision:
         """The decision that is taken back, which must be in force."""
         there = self.allowed.get(number)
         if there is None or there.account != account:
-            raise DecisionUnknown(number, [made.number for made in self.of(account)])
+            raise errors.DecisionUnknown(number, [made.number for made in self.of(account)])
         return there
 
     def owners(self, reading: SourceReading) -> set[str]:
@@ -166,13 +159,13 @@ class Permissions:
                 return decision
         near = [of.reading for of in decisions if of.reading is not None and of.reading.address == asked.address]
         differences = asked.differences(near[-1]) if near else []
-        raise NotAllowed.source(account, asked, differences, [of.name for of in decisions])
+        raise errors.NotAllowed.source(account, asked, differences, [of.name for of in decisions])
 
     def _query(self, request: ChargeRequest) -> Decision:
         for decision in self.of(request.account):
             if decision.query is not None and decision.query == request.query:
                 return decision
-        raise NotAllowed.query(request.account, request.query_name, request.query_because)
+        raise errors.NotAllowed.query(request.account, request.query_name, request.query_because)
 
 
 _what = attrgetter("kind", "reading", "query", "folder", "also_of")

@@ -21,15 +21,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from dphist_pipeline.files import sync_folder
-from dphist_pipeline.ledger.errors import (
-    AddressRefused,
-    FileBusy,
-    FileExists,
-    FileUnusable,
-    LedgerAltered,
-    LedgerError,
-    LedgerMissing,
-)
+from dphist_pipeline.ledger import errors
 
 Intent = Literal["read", "write", "rehearse"]
 BUSY_SECONDS = 60.0
@@ -127,21 +119,21 @@ class SqliteFile:
         raise cls.refused(problem)
 
     @classmethod
-    def refused(cls, problem: str) -> AddressRefused:
+    def refused(cls, problem: str) -> errors.AddressRefused:
         """The error for an address where the file cannot be kept."""
-        return AddressRefused(noun=cls.noun, problem=problem, mend=cls.mend_address)
+        return errors.AddressRefused(noun=cls.noun, problem=problem, mend=cls.mend_address)
 
-    def missing(self) -> LedgerError:
+    def missing(self) -> errors.LedgerError:
         """The error for a file that is not there."""
-        return LedgerMissing(where=self.where)
+        return errors.LedgerMissing(where=self.where)
 
-    def altered(self, problem: str) -> LedgerError:
+    def altered(self, problem: str) -> errors.LedgerError:
         """The error for a file that does not hold what it should."""
-        return LedgerAltered(where=self.where, problem=problem)
+        return errors.LedgerAltered(where=self.where, problem=problem)
 
-    def unusable(self, problem: str | None) -> LedgerError:
+    def unusable(self, problem: str | None) -> errors.LedgerError:
         """The error for a file that the file system, or the database engine, does not let us use."""
-        return FileUnusable(noun=self.noun, where=self.where, problem=problem or "the file system refused")
+        return errors.FileUnusable(noun=self.noun, where=self.where, problem=problem or "the file system refused")
 
     def require_file(self) -> None:
         """Refuses when there is no file: SQLite would make one."""
@@ -159,7 +151,7 @@ class SqliteFile:
         A link never replaces a file: of two processes that create one file at once, one is refused.
         """
         draft = type(self)(self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}.new"))
-        problem: LedgerError | None = None
+        problem: errors.LedgerError | None = None
         try:
             if os.path.lexists(self.path):
                 raise FileExistsError
@@ -168,7 +160,7 @@ class SqliteFile:
             os.link(draft.path, self.path)
             sync_folder(self.path.parent)
         except FileExistsError:
-            problem = FileExists(noun=self.noun, where=self.where)
+            problem = errors.FileExists(noun=self.noun, where=self.where)
         except OSError as error:
             problem = self.unusable(error.strerror)
         finally:
@@ -184,7 +176,7 @@ class SqliteFile:
 
         'rehearse' writes, to see whether writing works, and rolls everything back.
         """
-        problem: LedgerError | None = None
+        problem: errors.LedgerError | None = None
         try:
             if intent != "read":
                 self._refuse_read_only()
@@ -240,13 +232,13 @@ class SqliteFile:
         if not all(place.stat().st_mode & stat.S_IWUSR for place in (self.path, self.path.parent)):
             raise self.unusable(_READ_ONLY)
 
-    def _translated(self, error: Exception) -> LedgerError:
+    def _translated(self, error: Exception) -> errors.LedgerError:
         """Our error for SQLite's or the file system's."""
         if isinstance(error, OSError):
             return self.unusable(error.strerror)
         name = getattr(getattr(error, "orig", error), "sqlite_errorname", "")
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            return FileBusy(noun=self.noun, where=self.where, seconds=BUSY_SECONDS)
+            return errors.FileBusy(noun=self.noun, where=self.where, seconds=BUSY_SECONDS)
         if name.startswith("SQLITE_CANTOPEN") and not self.path.exists():
             return self.missing()
         if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):

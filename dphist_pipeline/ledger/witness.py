@@ -22,16 +22,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from dphist_pipeline.ledger import errors
 from dphist_pipeline.ledger.entries import OfARelease, exact_text, read_exact
-from dphist_pipeline.ledger.errors import (
-    AnswerDrawnElsewhere,
-    ChargeBeforeWitness,
-    LedgerBehindWitness,
-    StoreEnrolled,
-    StoreSuperseded,
-    WitnessMissing,
-    WitnessOutdated,
-)
 from dphist_pipeline.ledger.witness_file import ANSWERS, CHARGES, GENERATIONS, HEADS, PLACES, WitnessFile
 
 
@@ -102,7 +94,7 @@ class Witness:
         self._file.make()
         with self._file.session("write") as connection:
             if _generation(connection, store_id) is not None:
-                raise StoreEnrolled(where=self.where, store_id=store_id)
+                raise errors.StoreEnrolled(where=self.where, store_id=store_id)
             _start(connection, store_id, Standing(1, started_by, ()))
 
     def begin_generation(self, store_id: str, read: ReadStanding) -> None:
@@ -117,13 +109,13 @@ class Witness:
             if current == (ledger.generation, ledger.started_by):
                 return
             if current is not None and current[0] >= ledger.generation:
-                raise StoreSuperseded(self.where, store_id, ledger.generation, current[0])
+                raise errors.StoreSuperseded(self.where, store_id, ledger.generation, current[0])
             _start(connection, store_id, ledger)
             _append(connection, store_id, ledger, 0)
 
     def standing(self, store_id: str) -> Standing | None:
         """What the witness holds of a store; None where it holds nothing, or where there is no witness."""
-        with suppress(WitnessMissing), self._file.session("read") as connection:
+        with suppress(errors.WitnessMissing), self._file.session("read") as connection:
             current = _generation(connection, store_id)
             if current is not None:
                 return self._standing(connection, store_id, *current)
@@ -162,15 +154,15 @@ class Witness:
             current = _generation(connection, store_id)
             held = connection.execute(sa.select(sa.func.max(CHARGES.c.generation)).where(charge)).scalar()
             if current is None or held is None:
-                raise WitnessMissing(self.where, f"the charge {charge_hash[:16]} of store {store_id}")
+                raise errors.WitnessMissing(self.where, f"the charge {charge_hash[:16]} of store {store_id}")
             if held < current[0]:
-                raise StoreSuperseded(self.where, store_id, held, current[0])
+                raise errors.StoreSuperseded(self.where, store_id, held, current[0])
             drawn = connection.execute(sa.select(ANSWERS.c.digest).where(one)).scalar()
             if drawn is None:
                 row = {"store": store_id, "charge": charge_hash, "step": step, "digest": digest}
                 connection.execute(sa.insert(ANSWERS).values(row))
             elif drawn != digest:
-                raise AnswerDrawnElsewhere(where=self.where, step=step)
+                raise errors.AnswerDrawnElsewhere(where=self.where, step=step)
 
     def note_head(self, store_id: str, generation: int, number: int, entry_hash: str) -> None:
         """Writes down the ledger's latest entry; an earlier one than is known does nothing."""
@@ -192,7 +184,7 @@ class Witness:
         """Remembers where a store is; gives the place where it was before, if that was another one."""
         with self._file.session("write") as connection:
             if _generation(connection, store_id) is None:
-                raise WitnessMissing(self.where, f"store {store_id}")
+                raise errors.WitnessMissing(self.where, f"store {store_id}")
             number, last = _latest(connection, PLACES.c.store == store_id, PLACES.c.number, PLACES.c.place) or (0, None)
             if last == place:
                 return None
@@ -205,11 +197,11 @@ class Witness:
         known = self._standing(connection, store_id, ledger.generation, ledger.started_by)
         for position, seen in enumerate(known.charges):
             if position >= len(ledger.charges) or ledger.charges[position].hash != seen.hash:
-                raise LedgerBehindWitness(where=self.where, charge=seen)
+                raise errors.LedgerBehindWitness(where=self.where, charge=seen)
         unseen = ledger.charges[len(known.charges) :]
         earliest = min([charge.year for charge in unseen] + [known.year if year is None else year])
         if earliest < known.year:
-            raise ChargeBeforeWitness(where=self.where, year=earliest, latest=known.year)
+            raise errors.ChargeBeforeWitness(where=self.where, year=earliest, latest=known.year)
         return len(known.charges)
 
     def _refuse_generation(
@@ -217,11 +209,11 @@ class Witness:
     ) -> None:
         current = _generation(connection, store_id)
         if current is None:
-            raise WitnessMissing(self.where, f"store {store_id}")
+            raise errors.WitnessMissing(self.where, f"store {store_id}")
         if generation > current[0]:
-            raise WitnessOutdated(where=self.where, store_id=store_id, generation=generation, known=current[0])
+            raise errors.WitnessOutdated(where=self.where, store_id=store_id, generation=generation, known=current[0])
         if generation < current[0] or started_by not in (None, current[1]):
-            raise StoreSuperseded(self.where, store_id, generation, current[0])
+            raise errors.StoreSuperseded(self.where, store_id, generation, current[0])
 
     def _standing(self, connection: sa.Connection, store_id: str, generation: int, started_by: str) -> Standing:
         which = (CHARGES.c.store == store_id) & (CHARGES.c.generation == generation)

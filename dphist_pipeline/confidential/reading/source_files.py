@@ -59,7 +59,7 @@ def open_files(connection: duckdb.DuckDBPyConnection, files: tuple[Path, ...], s
     folders = folder_columns(files, above) if source.hive else ()
     if endings == {".parquet"}:
         return open_parquet(connection, {str(path): without_values(path) for path in files}, where, folders)
-    return open_csv(files, source.csv_delimiter, source.csv_quote, folders)
+    return open_csv(files, source, folders)
 
 
 def folder_columns(files: tuple[PurePath, ...], where: str) -> tuple[str, ...]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from rich.markup import escape
@@ -31,27 +35,70 @@ ledger_app = typer.Typer(
 
 AccountArgument = Annotated[str, typer.Argument(metavar="ACCOUNT")]
 ReasonOption = Annotated[str, typer.Option(metavar="TEXT", help="Why; it stays in the ledger.")]
-SourceOption = Annotated[
-    str | None,
-    typer.Option(
-        "--source", metavar="FILES", help="Records that releases may read, written as in specs: 'data/*.parquet'."
-    ),
-]
-TableOption = Annotated[str | None, typer.Option("--source-table", metavar="TABLE", help="Of a database.")]
-DelimiterOption = Annotated[str, typer.Option("--csv-delimiter", metavar="SIGN", help="Between the fields of CSV.")]
-QuoteOption = Annotated[str, typer.Option("--csv-quote", metavar="SIGN", help="Around some fields of CSV.")]
-HiveOption = Annotated[bool, typer.Option("--hive", help="Folders called `column=value` give columns.")]
-CommaOption = Annotated[bool, typer.Option("--decimal-comma", help="Numbers are written 3,5.")]
-NormaliseOption = Annotated[
-    str, typer.Option("--unit-normalise", metavar="FORMS", help="How names of units are made alike: trim,lower,nfc.")
-]
-AlsoOfOption = Annotated[
-    list[str] | None,
-    typer.Option("--also-of", metavar="ACCOUNT", help="An account that the source belongs to as well."),
-]
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """The options of `open` and `allow` that name a source, and say how it is read."""
+
+    source: Annotated[
+        str | None,
+        typer.Option(metavar="FILES", help="Records that releases may read, written as in specs: 'data/*.parquet'."),
+    ] = None
+    source_table: Annotated[str | None, typer.Option(metavar="TABLE", help="Of a database.")] = None
+    csv_delimiter: Annotated[str, typer.Option(metavar="SIGN", help="Between the fields of CSV.")] = ","
+    csv_quote: Annotated[str, typer.Option(metavar="SIGN", help="Around some fields of CSV.")] = ""
+    hive: Annotated[bool, typer.Option("--hive", help="Folders called `column=value` give columns.")] = False
+    decimal_comma: Annotated[bool, typer.Option("--decimal-comma", help="Numbers are written 3,5.")] = False
+    unit_normalise: Annotated[
+        str, typer.Option(metavar="FORMS", help="How names of units are made alike: trim,lower,nfc.")
+    ] = ""
+    also_of: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ACCOUNT", help="An account that the source belongs to as well."),
+    ] = None
+
+    def reading(self, ledger: Ledger, account: str, unit: str) -> SourceReading | None:
+        """What an operator would allow for an account; None without a source."""
+        from dphist_pipeline.releasing import allowing
+
+        if self.source is None:
+            return None
+        reading = allowing.reading_of_options(
+            self.source,
+            unit,
+            working_project(),
+            table=self.source_table,
+            csv_delimiter={"\\t": "\t"}.get(self.csv_delimiter, self.csv_delimiter),
+            csv_quote=self.csv_quote,
+            hive=self.hive,
+            decimal_comma=self.decimal_comma,
+            unit_normalise=[form.strip() for form in self.unit_normalise.split(",") if form.strip()],
+        )
+        allowing.refuse_overlap(ledger, account, reading, self.also_of or [])
+        return reading
+
+
+def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the options of `ReadingOptions` where it has the parameter `read`."""
+    shared = get_type_hints(ReadingOptions, include_extras=True)
+    hints = get_type_hints(command, include_extras=True) | shared
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        read = ReadingOptions(**{name: given.pop(name) for name in shared})
+        command(read=read, **given)
+
+    parameters = {name: one for name, one in signature(command).parameters.items() if name != "read"}
+    parameters |= signature(ReadingOptions).parameters
+    taken = [one.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]) for name, one in parameters.items()]
+    run.__signature__ = Signature(taken)  # type: ignore[attr-defined]
+    run.__annotations__ = hints
+    return run
 
 
 @ledger_app.command(name="open")
+@with_reading_options
 def open_account(
     account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="Its name, as specs will use it.")],
     privacy_unit: Annotated[
@@ -62,18 +109,11 @@ def open_account(
         str,
         typer.Option(metavar="EPSILON", help="The most that all releases together may spend, as in 26 or 1/3."),
     ],
+    read: ReadingOptions,
     renews: Annotated[str | None, typer.Option(metavar="yearly", help="A fresh total each 1 January.")] = None,
     signatures: Annotated[
         int, typer.Option(min=1, max=2, help="How many operators must sign a later decision about it.")
     ] = 1,
-    source: SourceOption = None,
-    source_table: TableOption = None,
-    csv_delimiter: DelimiterOption = ",",
-    csv_quote: QuoteOption = "",
-    hive: HiveOption = False,
-    decimal_comma: CommaOption = False,
-    unit_normalise: NormaliseOption = "",
-    also_of: AlsoOfOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -88,12 +128,9 @@ def open_account(
         raise typer.BadParameter("an account renews `yearly` or not at all", param_hint="--renews")
     terms = (privacy_unit, _neighbours(neighbours), _total(total), "yearly" if renews else None, opened.id)
     made = Account(account, *terms, signatures)  # type: ignore[arg-type]
-    reading = None
-    if source is not None:
-        read = (source_table, csv_delimiter, csv_quote, hive, decimal_comma, unit_normalise)
-        reading = _reading(ledger, account, privacy_unit, source, read, also_of or [])
+    reading = read.reading(ledger, account, privacy_unit)
     with deciding(opened, ledger) as operator:
-        ledger.open_account(made, operator, reading, also_of or [])
+        ledger.open_account(made, operator, reading, read.also_of or [])
     print_statement(ledger.statement(account), as_json)
     if reading is None and not as_json:
         out.print("Its releases can read nothing yet. Say what they may:")
@@ -101,18 +138,12 @@ def open_account(
 
 
 @ledger_app.command()
+@with_reading_options
 def allow(
+    read: ReadingOptions,
     account: Annotated[
         str | None, typer.Argument(metavar="ACCOUNT", help="Whose releases may read it; none for --code-lists.")
     ] = None,
-    source: SourceOption = None,
-    source_table: TableOption = None,
-    csv_delimiter: DelimiterOption = ",",
-    csv_quote: QuoteOption = "",
-    hive: HiveOption = False,
-    decimal_comma: CommaOption = False,
-    unit_normalise: NormaliseOption = "",
-    also_of: AlsoOfOption = None,
     query: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="A query that joins or computes units, as this file is now. Needs --reason."),
@@ -129,7 +160,7 @@ def allow(
     A source is allowed with the way it is read: another delimiter, quote or
     form of names makes other rows and other people of the same file.
     """
-    if sum(given is not None for given in (source, query, code_lists)) != 1:
+    if sum(given is not None for given in (read.source, query, code_lists)) != 1:
         raise typer.BadParameter("give one of --source, --query and --code-lists")
     if (account is None) != (code_lists is not None):
         raise typer.BadParameter("--source and --query are for an ACCOUNT, --code-lists are for all of them")
@@ -140,13 +171,12 @@ def allow(
     from dphist_pipeline.releasing import allowing
 
     ledger, name = opened.ledger(), str(account)
+    reading = read.reading(ledger, name, ledger.account(name).privacy_unit)
     what = allowing.query_of_file(query) if query is not None else {}
-    if source is not None:
-        read = (source_table, csv_delimiter, csv_quote, hive, decimal_comma, unit_normalise)
-        unit = ledger.account(name).privacy_unit
-        what = {"source": _reading(ledger, name, unit, source, read, also_of or []).facts()}
+    if reading is not None:
+        what = {"source": reading.facts()}
     with deciding(opened, ledger) as operator:
-        made = ledger.allow(name, what, operator, reason, also_of or [])
+        made = ledger.allow(name, what, operator, reason, read.also_of or [])
     _print_allowed(made, as_json)
 
 
@@ -277,27 +307,6 @@ def allow_code_lists(store: Store, folder: Path) -> Decision | None:
     what = allowing.code_list_folder(store, ledger, folder)
     with deciding(store, ledger) as operator:
         return ledger.allow(EVERYWHERE, what, operator)
-
-
-def _reading(
-    ledger: Ledger, account: str, unit: str, source: str, read: tuple[Any, ...], also_of: list[str]
-) -> SourceReading:
-    from dphist_pipeline.releasing import allowing
-
-    table, delimiter, quote, hive, comma, normalise = read
-    reading = allowing.reading_of_options(
-        source,
-        unit,
-        working_project(),
-        table=table,
-        csv_delimiter={"\\t": "\t"}.get(delimiter, delimiter),
-        csv_quote=quote,
-        hive=hive,
-        decimal_comma=comma,
-        unit_normalise=[form.strip() for form in normalise.split(",") if form.strip()],
-    )
-    allowing.refuse_overlap(ledger, account, reading, also_of)
-    return reading
 
 
 def _print_allowed(decision: Decision | None, as_json: bool) -> None:

@@ -6,7 +6,7 @@ proportional to the unit's rows in it. No table order, engine order or other uni
 most R kept rows.
 
 The order is plain arithmetic on 64-bit words with a keyed BLAKE2b of the unit's name, so that every engine which hands
-arrays to Python keeps the same rows under the same key. Collisions of the hash merge nobody: rows are told
+arrays to Python keeps the same rows under the same key. A collision of the hash merges no units: rows are told
 apart by the unit itself, and ties fall to the lower cell and copy.
 """
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.confidential import noise
-from dphist_pipeline.confidential.journal import Answers, Unrecorded
+from dphist_pipeline.confidential.journal import Answers
 from dphist_pipeline.confidential.plain_values import DoorMisuse as DoorMisuse
 from dphist_pipeline.confidential.questions import LARGEST_COUNT, Cells, Choice, Contrasts, Linear, Question, Sums
 from dphist_pipeline.confidential.scores import Score
@@ -50,7 +50,7 @@ class PrivateCounts:
         if index(sensitivity) < 1:
             raise DoorMisuse("sensitivity must be at least 1: the most that one privacy unit moves the counts")
         self.__domain, self.__sensitivity = domain, index(sensitivity)
-        self.__load, self.__answers = load, Unrecorded() if answers is None else answers
+        self.__load, self.__answers = load, answers
         self.__scales: dict[str, Fraction] = {}
 
     @property
@@ -146,7 +146,11 @@ class PrivateCounts:
             "partition": question.digest,
         }
         self.__scales[budget.step] = scale
-        drawn = self.__answers.answer(budget.step, asked, lambda: _drawn(question, self.__exact(), scale))
+
+        def draw() -> NDArray[np.int64]:
+            return _drawn(question, self.__exact(), scale)
+
+        drawn = draw() if self.__answers is None else self.__answers.answer(budget.step, asked, draw)
         return drawn, scale
 
     def __exact(self) -> NDArray[np.int64]:

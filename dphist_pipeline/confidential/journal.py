@@ -1,8 +1,8 @@
 """The journal: a door's answer is durable, and the only one under its name, before anybody sees it.
 
 A draw is written to a scratch file, made durable, and linked to its name, which fails when the name is taken.
-Whoever loses reads the winner's answer. So a run that crashes and resumes, or twenty that race, all go on from
-the same answer, and a number that nobody can read again was never shown to a mechanism.
+A run that loses the race reads the winner's answer. So runs that crash and resume, or that race, all go on from the
+same answer, and a number that nobody can read again was never shown to a mechanism.
 
 A copy of the store has a journal of its own. So a digest of every answer is vouched for by a witness outside the
 store before the answer is used, whenever it is read; a copy's answer to the same step has another digest.
@@ -40,19 +40,11 @@ class JournalMismatch(DphistError):
 
 
 class Answers(Protocol):
-    """Where doors leave what they drew: a journal, or nothing for studies."""
+    """Where doors leave what they drew. Studies have none, as they are in no ledger: every question is drawn anew."""
 
     def answer(self, step: str, question: Mapping[str, str], draw: Draw) -> NDArray[np.int64]:
-        """The one answer to `question` under the name `step`; draws it when there is none yet."""
+        """The only answer to `question` under the name `step`; drawn where there is none yet."""
         ...
-
-
-class Unrecorded:
-    """No journal: every question is drawn anew. For studies, which no ledger records either."""
-
-    def answer(self, step: str, question: Mapping[str, str], draw: Draw) -> NDArray[np.int64]:
-        """Draws."""
-        return draw()
 
 
 class Journal:
@@ -70,7 +62,7 @@ class Journal:
         self._folder, self._scratch, self._charge, self._vouch = folder, scratch, charge, vouch
 
     def answer(self, step: str, question: Mapping[str, str], draw: Draw) -> NDArray[np.int64]:
-        """The one answer to `question` under the name `step`; draws it when there is none yet."""
+        """The only answer to `question` under the name `step`; drawn where there is none yet."""
         final = self._folder / f"{step}.answer"
         asked = {**question, "step": step, "charge": self._charge}
         if not final.exists():

@@ -6,12 +6,13 @@ so that an entry which could not have been made honestly is found, whoever wrote
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from fractions import Fraction
 from typing import Any
 
+from dphist_pipeline.ledger import errors
 from dphist_pipeline.ledger.entries import (
     Account,
     Charge,
@@ -21,33 +22,20 @@ from dphist_pipeline.ledger.entries import (
     Statement,
     as_text,
     charge_of,
+    note_of,
     read_exact,
 )
-from dphist_pipeline.ledger.errors import (
-    AccountDisagrees,
-    AccountExists,
-    AlreadyCharged,
-    ChargeLost,
-    ClockBehind,
-    NotedOtherwise,
-    Overspend,
-    PublishedAlready,
-    PublishedDiffers,
-    Rejected,
-    RevisionSkipped,
-    TotalNotLarger,
-    UnknownAccount,
-    key_text,
-)
-from dphist_pipeline.ledger.limits import refuse_bad_account, refuse_bad_total, refuse_no_reason
+from dphist_pipeline.ledger.limits import refuse_bad_account, refuse_bad_total, refuse_no_reason, text_of
 from dphist_pipeline.ledger.permissions import Permissions
 
 _Key = tuple[str, str]
+# States of a charge's publication: where several hold, the first one counts.
+_STATES = ("lost", "withdrawn", "rejected", "published", "approved", "waits", "unpublished")
 
 
 @dataclass
 class Books:
-    """What a run of entries, in order, adds up to; of the whole ledger, or of a part of it.
+    """The sums and decisions of a run of entries, in order: of the whole ledger, or of a part of it.
 
     A part that holds all entries of an account and all of a release and period is enough to judge
     a charge to that account for that release and period.
@@ -61,26 +49,25 @@ class Books:
     charges: dict[_Key, dict[int, Charge]] = field(default_factory=dict)
     published: dict[int, str] = field(default_factory=dict)
     notes: dict[int, dict[str, Note]] = field(default_factory=dict)
-    spenders: dict[str, list[tuple[int, Charge]]] = field(default_factory=dict)
     permissions: Permissions = field(default_factory=Permissions)
     generation: int = 1
     adopted_at: int = 0
     started_by: str = ""
     carried: set[str] = field(default_factory=set)
-    spending: list[tuple[int, Charge]] = field(default_factory=list)
+    paid: list[Charge] = field(default_factory=list)
     _spent: dict[tuple[str, int | None], Fraction] = field(default_factory=dict)
 
     def post(self, entry: Entry, facts: Mapping[str, Any]) -> None:
-        """Adds an entry, judging no more than its signature: a decision that waits for a second one changes nothing."""
+        """Adds an entry, checking only its signature; a decision that waits for a second signature changes nothing."""
         self.permissions.refuse_unsigned(entry)
         if not self.permissions.waits(entry):
-            _POST[entry.kind](self, entry, facts)
+            self._post(entry, facts)
         self.year, self.last = facts["year"], entry
 
     def year_at(self, made_at: str, kind: str = "") -> int:
-        """The year of an entry made then: that of the clock, but never an earlier one than the last.
+        """The year of an entry made at that time: the clock's, but never before the last entry's.
 
-        An adoption begins anew, with the clock's: so an operator mends what was entered while a clock was wrong.
+        An adoption takes the clock's year: so an operator mends entries that were made while a clock was wrong.
         """
         return int(made_at[:4]) if kind == "adopted" else max(int(made_at[:4]), self.year)
 
@@ -88,12 +75,12 @@ class Books:
         """Refuses to charge where the ledger is in a later year than the clock: an entry of it would renew accounts."""
         tomorrow = date.fromisoformat(now[:10]) + timedelta(days=1)
         if self.year > tomorrow.year:
-            raise ClockBehind(self.where, self.year, now)
+            raise errors.ClockBehind(where=self.where, year=self.year, now=now)
 
     def account(self, name: str) -> Account:
         """An open account, by name."""
         if name not in self.accounts:
-            raise UnknownAccount(name, self.accounts)
+            raise errors.UnknownAccount(name, self.accounts)
         return self.accounts[name]
 
     def spent(self, account: Account, year: int) -> Fraction:
@@ -104,7 +91,7 @@ class Books:
         """An account's standing in a year."""
         account = self.account(name)
         spent = self.spent(account, year)
-        charges = [charge for _, charge in self.spenders.get(name, [])]
+        charges = [charge for charge in self.paid if charge.account == name]
         return Statement(
             account=account,
             year=year,
@@ -120,21 +107,15 @@ class Books:
         )
 
     def _state(self, charge: Charge) -> str:
-        """What became of a charge's publication, in a word."""
-        if charge.lost:
-            return "lost"
-        notes = self.notes.get(charge.number, {})
-        for decided in ("withdrawn", "rejected"):
-            if decided in notes:
-                return decided
-        if charge.number in self.published:
-            return "published"
-        return "approved" if "approved" in notes else "waits" if charge.held else "unpublished"
+        """The state of a charge's publication, one of `_STATES`."""
+        found = {"lost"} if charge.lost else {*self.notes.get(charge.number, {})}
+        found |= {"published"} if charge.number in self.published else {"waits"} if charge.held else {"unpublished"}
+        return next(state for state in _STATES if state in found)
 
     def judge_account(self, account: Account) -> None:
         """Refuses an account that cannot be opened."""
         if account.name in self.accounts:
-            raise AccountExists(self.accounts[account.name], account)
+            raise errors.AccountExists(self.accounts[account.name], account)
         refuse_bad_account(account)
 
     def judge_raise(self, name: str, total: Fraction, reason: str) -> None:
@@ -142,11 +123,11 @@ class Books:
         account = self.account(name)
         refuse_bad_total(total)
         if total <= account.total:
-            raise TotalNotLarger(name, account.total, total)
+            raise errors.TotalNotLarger(name=name, total=as_text(account.total), asked=as_text(total))
         refuse_no_reason(f"Raising the total of account '{name}'", reason)
 
     def judge_charge(self, request: ChargeRequest, year: int, recorded: bool = False) -> Charge | None:
-        """The charge to join when this very thing is paid for already; None when it may be entered now.
+        """The charge that paid for the same thing already; None where a new charge may be entered.
 
         Args:
             request: what is asked for.
@@ -154,7 +135,7 @@ class Books:
             recorded: whether it stands in the ledger already, which keeps the decisions but not what was asked.
         """
         if request.account not in self.accounts:
-            raise UnknownAccount(request.account, self.accounts, request.privacy_unit, request.neighbours)
+            raise errors.UnknownAccount(request.account, self.accounts, request.privacy_unit, request.neighbours)
         account = self.accounts[request.account]
         _refuse_other_terms(account, request)
         there = self.charges.get((request.release, request.period), {})
@@ -164,58 +145,59 @@ class Books:
             self.permissions.required(request)
         due = max(there, default=0) + 1
         if request.revision != due:
-            raise RevisionSkipped(request, due)
+            raise errors.RevisionSkipped(asked=request, due=due)
         if due > 1:
-            refuse_no_reason(f"{key_text(request)}: a revision", request.reason)
+            refuse_no_reason(f"{request.title}: a revision", request.reason)
         self._refuse_overspend(account, request, year)
         return None
+
+    def judge_publication(self, charge: Charge, kind: str, facts: Mapping[str, Any]) -> bool:
+        """Whether the same entry about a charge stands there already; refuses an entry that must not follow."""
+        if kind == "published":
+            return self.judge_published(charge, text_of("digest of the values", facts["digest"]))
+        return self.judge_note(charge, kind, facts["text"])
 
     def judge_published(self, charge: Charge, digest: str) -> bool:
         """Whether these values stand there already as the charge's; other values are refused, and rejected ones."""
         self._refuse_rejected(charge)
         there = self.published.get(charge.number)
         if there is not None and there != digest:
-            raise PublishedDiffers(charge, there, digest)
+            raise errors.PublishedDiffers(charge=charge, there=there, asked=digest)
         return there is not None
 
     def judge_note(self, charge: Charge, kind: str, text: str) -> bool:
-        """Whether a charge carries this very note already; another one of its kind is refused.
+        """Whether a charge carries the same note already; another note of its kind is refused.
 
         What is published is not rejected, and what is rejected is not approved, or published, any more.
         """
-        refuse_no_reason(f"{key_text(charge)}: that it is {kind}", text)
+        refuse_no_reason(f"{charge.title}: that it is {kind}", text)
         if kind != "rejected":
             self._refuse_rejected(charge)
         elif charge.number in self.published:
-            raise PublishedAlready(charge)
+            raise errors.PublishedAlready(charge=charge)
         there = self.notes.get(charge.number, {}).get(kind)
         if there is not None and there.text != text:
-            raise NotedOtherwise(charge, there)
+            raise errors.NotedOtherwise(charge=charge, note=there)
         return there is not None
 
     def unpublished(self, release: str) -> list[Charge]:
         """What was charged for a release and is neither published nor rejected, by period and revision."""
-        return [
-            charge
-            for (of, _), revisions in sorted(self.charges.items())
-            for _, charge in sorted(revisions.items())
-            if of == release
-            and not charge.lost
-            and charge.number not in self.published
-            and "rejected" not in self.notes.get(charge.number, {})
-        ]
+        made = sorted(
+            (made for made in self.paid if made.release == release), key=lambda made: (made.period, made.revision)
+        )
+        return [charge for charge in made if self._state(charge) in ("unpublished", "waits", "approved")]
 
     def _refuse_rejected(self, charge: Charge) -> None:
         note = self.notes.get(charge.number, {}).get("rejected")
         if note is not None:
-            raise Rejected(charge, note)
+            raise errors.Rejected(charge=charge, note=note)
 
     def _refuse_overspend(self, account: Account, request: ChargeRequest, year: int) -> None:
         left = account.total - self.spent(account, year)
         if request.epsilon > left:
-            spenders = self.spenders.get(account.name, [])
-            counted = [charge for of, charge in spenders if of == year or not account.renews]
-            raise Overspend(request, account, left, counted, year)
+            paid = [charge for charge in self.paid if charge.account == account.name]
+            counted = [charge for charge in paid if charge.year == year or not account.renews]
+            raise errors.Overspend(request, account, left, counted, year)
 
     def judge_adopted(self, facts: Mapping[str, Any]) -> None:
         """Refuses an adoption that is no next generation, or that carries what cannot have been charged."""
@@ -232,40 +214,36 @@ class Books:
             if there is not None and there.hash == charge.hash:
                 raise ValueError("what is carried over is charged here as well")
 
-    def _post_created(self, entry: Entry, facts: Mapping[str, Any]) -> None:
-        self.ledger_id, self.started_by = facts["ledger"], entry.hash
-        self.permissions.post_operator(facts)
-
-    def _post_keyed(self, entry: Entry, facts: Mapping[str, Any]) -> None:
-        if not self.permissions.keyed:
+    def _post(self, entry: Entry, facts: Mapping[str, Any]) -> None:
+        """Adds what an entry that is in force says."""
+        if entry.kind == "created" or (entry.kind == "keyed" and not self.permissions.keyed):
             self.started_by = entry.hash
-        self.permissions.post_operator(facts)
-
-    def _post_opened(self, entry: Entry, facts: Mapping[str, Any]) -> None:
-        account = account_of(entry, facts)
-        self.accounts[account.name] = account
-        if account.signatures == 2:
-            self.permissions.two_signatures.add(account.name)
-
-    def _post_raised(self, entry: Entry, facts: Mapping[str, Any]) -> None:
-        account = self.accounts[str(entry.account)]
-        total = max(account.total, read_exact(facts["total"]))  # a raise that waited may have been overtaken
-        self.accounts[account.name] = replace(account, total=total)
-
-    def _post_allowed(self, entry: Entry, facts: Mapping[str, Any]) -> None:
-        self.permissions.post_allowed(entry, facts, self.permissions.signers(entry))
-
-    def _post_disallowed(self, entry: Entry, facts: Mapping[str, Any]) -> None:
-        self.permissions.allowed.pop(facts["decision"], None)
+        self.permissions.post(entry, facts)
+        match entry.kind:
+            case "created":
+                self.ledger_id = facts["ledger"]
+            case "opened":
+                self.accounts[str(entry.account)] = account_of(entry, facts)
+            case "raised":
+                account = self.accounts[str(entry.account)]
+                # A raise that waited for a second signature may have been overtaken by a larger one.
+                self.accounts[account.name] = replace(account, total=max(account.total, read_exact(facts["total"])))
+            case "charged":
+                self._spend(charge_of(entry, facts))
+            case "published":
+                self.published[facts["charge"]] = facts["digest"]
+            case "approved" | "rejected" | "withdrawn":
+                self.notes.setdefault(facts["charge"], {})[entry.kind] = note_of(entry)
+            case "adopted":
+                self._post_adopted(entry, facts)
+            case "countersigned":
+                self._post_countersigned(entry, facts)
 
     def _post_countersigned(self, entry: Entry, facts: Mapping[str, Any]) -> None:
         first = self.permissions.waiting.pop(facts["decision"], None)
         if first is not None:
-            _POST[first.kind](self, first, first.facts)
-            if first.number in self.permissions.allowed:
-                made = self.permissions.allowed[first.number]
-                by = (*made.by, *self.permissions.signers(entry))
-                self.permissions.allowed[first.number] = self.permissions.ever[first.number] = replace(made, by=by)
+            self._post(first, first.facts)
+            self.permissions.countersigned(entry, first)
 
     def _post_adopted(self, entry: Entry, facts: Mapping[str, Any]) -> None:
         self.generation, self.adopted_at, self.started_by = facts["generation"], entry.number, entry.hash
@@ -273,76 +251,42 @@ class Books:
             charge = lost_charge(written)
             self.carried.add(charge.hash)
             if charge.account in self.accounts:
-                self._spend(charge, written["year"])
+                self._spend(charge)
         for account, epsilon in facts["elsewhere"].items():
-            for span in (facts["year"], None):
-                self._spent[account, span] = self._spent.get((account, span), Fraction(0)) + read_exact(epsilon)
+            self._add_spent(account, facts["year"], read_exact(epsilon))
 
-    def _post_charged(self, entry: Entry, facts: Mapping[str, Any]) -> None:
-        self._spend(charge_of(entry, facts), facts["year"])
-
-    def _spend(self, charge: Charge, year: int) -> None:
-        there = self.charges.setdefault((charge.release, charge.period), {})
+    def _spend(self, charge: Charge) -> None:
         # Where another copy of the store charged the same period by itself, both are spent, and ours stands here.
-        if charge.revision not in there:
-            there[charge.revision] = charge
-            self.spending.append((year, charge))
-        self.spenders.setdefault(charge.account, []).append((year, charge))
+        self.charges.setdefault((charge.release, charge.period), {}).setdefault(charge.revision, charge)
+        self.paid.append(charge)
+        self._add_spent(charge.account, charge.year, charge.epsilon)
+
+    def _add_spent(self, account: str, year: int, epsilon: Fraction) -> None:
         for span in (year, None):
-            key = (charge.account, span)
-            self._spent[key] = self._spent.get(key, Fraction(0)) + charge.epsilon
-
-    def _post_published(self, entry: Entry, facts: Mapping[str, Any]) -> None:
-        self.published[facts["charge"]] = facts["digest"]
-
-    def _post_note(self, entry: Entry, facts: Mapping[str, Any]) -> None:
-        kind: Any = entry.kind
-        note = Note(kind, facts["text"], entry.made_at, entry.number)
-        self.notes.setdefault(facts["charge"], {})[entry.kind] = note
-
-
-_POST: dict[str, Callable[[Books, Entry, Mapping[str, Any]], None]] = {
-    "created": Books._post_created,
-    "opened": Books._post_opened,
-    "raised": Books._post_raised,
-    "keyed": Books._post_keyed,
-    "allowed": Books._post_allowed,
-    "disallowed": Books._post_disallowed,
-    "countersigned": Books._post_countersigned,
-    "adopted": Books._post_adopted,
-    "charged": Books._post_charged,
-    "published": Books._post_published,
-    "approved": Books._post_note,
-    "rejected": Books._post_note,
-    "withdrawn": Books._post_note,
-}
+            self._spent[account, span] = self._spent.get((account, span), Fraction(0)) + epsilon
 
 
 def _joined(there: Charge, request: ChargeRequest) -> Charge:
     """The charge that is there, if it paid for the same thing."""
     if there.lost:
-        raise ChargeLost(there)
-    differences = []
-    if there.account != request.account:
-        differences.append(("the account", there.account, request.account))
-    if there.epsilon != request.epsilon:
-        differences.append(("epsilon", as_text(there.epsilon), as_text(request.epsilon)))
-    if there.digest != request.digest:
-        differences.append(("the spec's digest", there.digest, request.digest))
+        raise errors.ChargeLost(charge=there)
+    sides: list[tuple[str, str | Fraction, str | Fraction]] = [
+        ("the account", there.account, request.account),
+        ("epsilon", there.epsilon, request.epsilon),
+        ("the spec's digest", there.digest, request.digest),
+    ]
+    differences = [side for side in sides if side[1] != side[2]]
     if differences:
-        raise AlreadyCharged(there, differences)
+        raise errors.AlreadyCharged(there, differences)
     return there
 
 
 def _refuse_other_terms(account: Account, request: ChargeRequest) -> None:
-    sides = [
-        ("privacy_unit", account.privacy_unit, request.privacy_unit),
-        ("neighbours", account.neighbours, request.neighbours),
-        ("store", account.store_id, request.store_id),
-    ]
+    sides = [(name, getattr(account, name), getattr(request, name)) for name in ("privacy_unit", "neighbours")]
+    sides.append(("store", account.store_id, request.store_id))
     differences = [side for side in sides if side[1] != side[2]]
     if differences:
-        raise AccountDisagrees(account.name, differences)
+        raise errors.AccountDisagrees(account.name, differences)
 
 
 def account_of(entry: Entry, facts: Mapping[str, Any]) -> Account:
@@ -367,4 +311,5 @@ def lost_charge(facts: Mapping[str, Any]) -> Charge:
         reason="charged before this store was adopted",
         charged_at=str(facts["year"]),
         lost=True,
+        year=facts["year"],
     )

@@ -14,33 +14,20 @@ EVERYWHERE = "*"
 
 @dataclass(frozen=True)
 class SourceReading:
-    """Where records are and how they are read: all that says what a row is, and whose.
+    """Where records are and how they are read: all that says what a row is, and whose."""
 
-    Attributes:
-        address: files, a server or an object store, as a spec writes it; `{{ env.X }}` stays as written.
-        folder: what the address's folder resolves to, links followed; None for servers and object stores.
-        format: parquet, csv, duckdb or postgres.
-        table: of a database.
-        csv_delimiter: between fields.
-        csv_quote: around some fields, or nothing.
-        hive: whether folders called `column=value` give columns.
-        decimal_comma: whether text numbers are written 3,5.
-        unit: the columns that name a privacy unit, or `row`.
-        unit_kinds: what those columns hold (text, whole number, …), or nothing where any kind serves.
-        unit_normalise: what text of a unit is brought into before it is compared.
-    """
-
-    address: str
-    folder: str | None
-    format: str
-    table: str | None = None
-    csv_delimiter: str = ","
-    csv_quote: str = ""
-    hive: bool = False
-    decimal_comma: bool = False
-    unit: tuple[str, ...] = ("row",)
+    address: str  # files, a server or an object store, as a spec writes it; `{{ env.X }}` stays as written
+    folder: str | None  # what the address's folder resolves to, links followed; None for servers and object stores
+    format: str  # parquet, csv, duckdb or postgres
+    table: str | None = None  # of a database
+    csv_delimiter: str = ","  # between fields
+    csv_quote: str = ""  # around some fields, or nothing
+    hive: bool = False  # whether folders called `column=value` give columns
+    decimal_comma: bool = False  # whether text numbers are written 3,5
+    unit: tuple[str, ...] = ("row",)  # the columns that name a privacy unit, or `row`
+    # What those columns hold (text, whole number, …), or nothing where any kind serves.
     unit_kinds: tuple[str, ...] = ()
-    unit_normalise: tuple[str, ...] = ()
+    unit_normalise: tuple[str, ...] = ()  # the forms that names of units are brought into before they are compared
 
     def facts(self) -> dict[str, Any]:
         """As an entry holds it."""
@@ -96,35 +83,20 @@ class SourceReading:
 
 @dataclass(frozen=True)
 class Decision:
-    """Something that an operator allowed, and that holds until it is disallowed.
+    """Something that an operator allowed, and that holds until it is disallowed."""
 
-    Attributes:
-        number: of its entry.
-        hash: of its entry.
-        account: whose releases it is about; `EVERYWHERE` for folders of code lists.
-        kind: source, query or code_lists.
-        reading: of a source.
-        query: SHA-256 of a query's file, in hex.
-        name: what people call it: the address, the query's file, the folder as written.
-        folder: of code lists, links followed.
-        also_of: accounts that a source belongs to as well.
-        reason: why, where somebody said so.
-        by: names of the operators who signed.
-        made_at: when.
-    """
-
-    number: int
-    hash: str
-    account: str
-    kind: DecisionKind
-    name: str
-    made_at: str
-    by: tuple[str, ...] = ()
+    account: str  # whose releases it is about; `EVERYWHERE` for folders of code lists
+    kind: DecisionKind  # source, query or code_lists
+    name: str  # what people call it: the address, the query's file, the folder as written
     reading: SourceReading | None = None
-    query: str | None = None
-    folder: str | None = None
-    also_of: tuple[str, ...] = ()
-    reason: str = ""
+    query: str | None = None  # SHA-256 of a query's file, in hex
+    folder: str | None = None  # of code lists, links followed
+    also_of: tuple[str, ...] = ()  # other accounts that the source belongs to
+    reason: str = ""  # required for a query
+    by: tuple[str, ...] = ()  # names of the operators who signed
+    number: int = 0  # of its entry, like the two below
+    hash: str = ""
+    made_at: str = ""
 
 
 def _is_plain(value: object) -> bool:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -36,17 +37,22 @@ class Account:
     signatures: int = 1
 
 
-@dataclass(frozen=True)
-class ChargeRequest:
-    """What one release of one period asks for, and the terms it believes its account to have.
+class OfARelease:
+    """What belongs to one revision of a release's period."""
 
-    Attributes:
-        held: whether a person must approve its publication.
-        source: what it would read, and how; None only in a ledger that knows no operator.
-        query: SHA-256 of its query's file, where nothing but an operator's decision vouches for the query.
-        query_name: that file as written.
-        query_because: why the query needs a decision.
-    """
+    release: str
+    period: str
+    revision: int
+
+    @property
+    def title(self) -> str:
+        """'weekly, period 2026-03-02, revision 1'."""
+        return f"{self.release}, period {self.period}, revision {self.revision}"
+
+
+@dataclass(frozen=True)
+class ChargeRequest(OfARelease):
+    """What one release of one period asks for, and the terms it believes its account to have."""
 
     account: str
     release: str
@@ -58,21 +64,17 @@ class ChargeRequest:
     privacy_unit: str
     neighbours: str
     store_id: str
-    held: bool = False
-    source: SourceReading | None = None
+    held: bool = False  # whether a person must approve its publication
+    source: SourceReading | None = None  # what it would read, and how; None only in a ledger that knows no operator
+    # SHA-256 of its query's file, where nothing but an operator's decision vouches for the query.
     query: str | None = None
-    query_name: str = ""
-    query_because: str = ""
+    query_name: str = ""  # that file as written
+    query_because: str = ""  # why the query needs a decision
 
 
 @dataclass(frozen=True)
-class Charge:
-    """A charge as it stands in the ledger: `number` and `hash` are those of its entry, `held` as it was asked for.
-
-    Attributes:
-        allowed: numbers of the decisions that let it read what it read; none before decisions were made.
-        lost: whether it is known from the witness alone: the ledger that held it is gone, and it is never drawn again.
-    """
+class Charge(OfARelease):
+    """A charge as it stands in the ledger: `number` and `hash` are those of its entry, `held` as it was asked for."""
 
     number: int
     hash: str
@@ -85,8 +87,11 @@ class Charge:
     reason: str
     charged_at: str
     held: bool = False
+    # Numbers of the decisions that let it read what it read; none before decisions were made.
     allowed: tuple[int, ...] = ()
+    # Whether it is known from the witness alone: the ledger that held it is gone, and it is never drawn again.
     lost: bool = False
+    year: int = 0  # in which it counts
 
 
 @dataclass(frozen=True)
@@ -115,19 +120,13 @@ class Statement:
 
 @dataclass(frozen=True)
 class Note:
-    """What was said about a charge after it: that somebody approves its publication, that it is rejected, or withdrawn.
-
-    Attributes:
-        kind: of its entry.
-        text: who approves, or why it is rejected or withdrawn.
-        made_at: when.
-        number: of its entry.
-    """
+    """What was said about a charge after it: that it is approved, rejected or withdrawn."""
 
     kind: NoteKind
-    text: str
-    made_at: str
-    number: int
+    text: str  # who approves, or why it is rejected or withdrawn
+    made_at: str  # when
+    number: int  # of its entry
+    hash: str  # of its entry
 
 
 @dataclass(frozen=True)
@@ -167,19 +166,21 @@ def charge_of(entry: Entry, facts: Mapping[str, Any]) -> Charge:
     if entry.account is None or entry.release is None or entry.period is None or entry.revision is None:
         raise ValueError("a charge without its key")
     return Charge(
-        number=entry.number,
-        hash=entry.hash,
-        account=entry.account,
-        release=entry.release,
-        period=entry.period,
-        revision=entry.revision,
+        *(entry.number, entry.hash, entry.account, entry.release, entry.period, entry.revision),
         epsilon=read_exact(facts["epsilon"]),
         digest=facts["digest"],
         reason=facts["reason"],
         charged_at=entry.made_at,
         held=facts.get("held", False),
         allowed=tuple(facts.get("allowed", ())),
+        year=facts["year"],
     )
+
+
+def note_of(entry: Entry) -> Note:
+    """The note that an entry of one of its kinds states."""
+    kind: Any = entry.kind
+    return Note(kind, entry.facts["text"], entry.made_at, entry.number, entry.hash)
 
 
 def exact_text(amount: Fraction) -> str:
@@ -201,22 +202,10 @@ def as_text(amount: Fraction) -> str:
 
     Sums whose fraction would fill a line are rounded, and say so: 'about 0.123456789'.
     """
-    decimal = _decimal(abs(amount))
-    if decimal is not None:
-        return ("-" if amount < 0 else "") + decimal
+    with localcontext(prec=_LONGEST_FRACTION):
+        decimal = Decimal(amount.numerator) / amount.denominator
+    if Fraction(decimal) == amount and (amount.denominator == 1 or len(decimal.as_tuple().digits) <= _LONGEST_DECIMAL):
+        return f"{decimal:f}"
     if amount.numerator.bit_length() + amount.denominator.bit_length() > 3 * _LONGEST_FRACTION:
         return f"about {float(amount):.9g}"
     return str(amount)
-
-
-def _decimal(amount: Fraction) -> str | None:
-    places = next((k for k in range(31) if 10**k % amount.denominator == 0), None)
-    if places is None:
-        return None
-    scaled = amount.numerator * 10**places // amount.denominator
-    if places == 0:
-        return str(scaled) if scaled < 10**_LONGEST_FRACTION else None
-    if scaled >= 10**_LONGEST_DECIMAL:
-        return None
-    digits = str(scaled).rjust(places + 1, "0")
-    return f"{digits[:-places]}.{digits[-places:]}"

@@ -1,117 +1,85 @@
-"""Why a ledger refuses: each error carries what it is about, and says how to mend it."""
+"""Why a ledger, an operator's decision or a witness refuses: what is wrong, where, and how to mend it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from shlex import quote
+from typing import ClassVar
 
 from dphist_pipeline.errors import DphistError, did_you_mean
-from dphist_pipeline.ledger.entries import Account, Charge, ChargeRequest, Note, as_text
+from dphist_pipeline.ledger.decisions import SourceReading
+from dphist_pipeline.ledger.entries import Account, Charge, ChargeRequest, as_text
 
 _SPENDERS_SHOWN = 5
+_ADOPT = "`dphist store adopt --reason TEXT`"
 
 
 class LedgerError(DphistError):
-    """Anything that a ledger refuses."""
+    """Anything that a ledger refuses. `message` is a template for the culprit, which is given and kept by name."""
+
+    message: ClassVar[str] = "{problem}"
+
+    def __init__(self, **culprit: object) -> None:
+        vars(self).update(culprit)
+        super().__init__(self.message.format(**culprit))
 
 
-class LedgerUrlRefused(LedgerError):
-    """The ledger's address is not one that can be used."""
-
-    def __init__(self, problem: str) -> None:
-        self.problem = problem
-        super().__init__(
-            f"The ledger's address cannot be used: {problem}. Write it as sqlite:////absolute/path/ledger.sqlite."
-        )
+# The file of a ledger or of a witness: `noun` says which of the two.
 
 
-class LedgerExists(LedgerError):
-    """A ledger was to be made where something is already."""
+class AddressRefused(LedgerError):
+    message = "The {noun} cannot be kept there: {problem}. {mend}"
 
-    def __init__(self, where: str) -> None:
-        self.where = where
-        super().__init__(f"{where} is there already. Use it as it is, or make the new ledger elsewhere.")
+
+class FileExists(LedgerError):
+    message = "{where} is there already. Use it as it is, or make the new {noun} elsewhere."
+
+
+class FileBusy(LedgerError):
+    message = (
+        "The {noun} at {where} was in use by another program for more than {seconds:g} seconds. Run the same command "
+        "again once it is free: it is never charged twice."
+    )
+
+
+class FileUnusable(LedgerError):
+    message = (
+        "The {noun} at {where} cannot be used: {problem}. Mend that, then run the same command again: it is never "
+        "charged twice."
+    )
 
 
 class LedgerMissing(LedgerError):
-    """No ledger where one should be."""
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-        super().__init__(
-            f"There is no ledger at {where}. Put it back, or set DPHIST_LEDGER to where it is now. Only "
-            "`dphist init` makes a ledger, with its store; a new one cannot replace one that was charged."
-        )
+    message = (
+        "There is no ledger at {where}. Put it back, or set DPHIST_LEDGER to where it is now. Only `dphist init` makes "
+        "a ledger, with its store; a new one cannot replace one that was charged."
+    )
 
 
 class LedgerForeign(LedgerError):
-    """An intact ledger, but of another store."""
-
-    def __init__(self, where: str, found: str, expected: str) -> None:
-        self.where, self.found, self.expected = where, found, expected
-        super().__init__(
-            f"The ledger at {where} is another one: its id is {found}, this store was made with {expected}. "
-            "Put this store's own ledger back, or point DPHIST_LEDGER at it."
-        )
+    message = (
+        "The ledger at {where} is another one: its id is {found}, this store was made with {expected}. Put this "
+        "store's own ledger back, or point DPHIST_LEDGER at it."
+    )
 
 
 class LedgerAltered(LedgerError):
-    """A ledger that does not hold together: edited by hand, damaged, or no ledger at all."""
-
-    def __init__(self, where: str, number: int | None, problem: str) -> None:
-        self.where, self.number, self.problem = where, number, problem
-        place = where if number is None else f"{where}, entry {number}"
-        super().__init__(
-            f"The ledger at {place}: {problem}. It was altered or damaged, so nothing is charged to it. "
-            "Put back an intact copy that holds every entry up to the latest release; never edit it by hand."
-        )
+    message = (
+        "The ledger at {where}: {problem}. It was altered or damaged, so nothing is charged to it. Put back an intact "
+        "copy that holds every entry up to the latest release; never edit it by hand."
+    )
 
 
 class LedgerOutdated(LedgerError):
-    """A published audit, or a rejection, names an entry that the ledger does not hold."""
-
-    def __init__(self, where: str, seen_in: str, number: int) -> None:
-        self.where, self.seen_in, self.number = where, seen_in, number
-        super().__init__(
-            f"The ledger at {where} does not hold entry {number} as {seen_in} states it. Was the ledger "
-            "restored from an older backup? Put back the newer ledger; never continue with this one, "
-            "which has forgotten what was spent. If the newer one is lost: `dphist store adopt --reason TEXT`, which "
-            "counts as spent what the witness holds."
-        )
+    message = (
+        "The ledger at {where} does not hold entry {number} as {seen_in} states it. Was the ledger restored from an "
+        "older backup? Put back the newer ledger; never continue with this one, which has forgotten what was spent. "
+        f"If the newer one is lost: {_ADOPT}, which counts as spent what the witness holds."
+    )
 
 
-class LedgerReadOnly(LedgerError):
-    """A ledger that cannot be written to."""
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-        super().__init__(
-            f"The ledger at {where} cannot be written to. Give yourself write permission on the file "
-            "and on its folder (chmod u+w), or mount the disk for writing."
-        )
-
-
-class LedgerBusy(LedgerError):
-    """Somebody else held the ledger for too long."""
-
-    def __init__(self, where: str, seconds: float) -> None:
-        self.where, self.seconds = where, seconds
-        super().__init__(
-            f"The ledger at {where} was in use by another program for more than {seconds:g} seconds. "
-            "Nothing was charged; run the same command again once it is free."
-        )
-
-
-class LedgerUnusable(LedgerError):
-    """The file system or the database engine failed."""
-
-    def __init__(self, where: str, problem: str) -> None:
-        self.where, self.problem = where, problem
-        super().__init__(
-            f"The ledger at {where} could not be used: {problem}. "
-            "Look at the disk and the folder, then run the same command again: it is never charged twice."
-        )
+# Accounts and charges.
 
 
 class NotRecordable(LedgerError):
@@ -119,16 +87,11 @@ class NotRecordable(LedgerError):
 
     def __init__(self, what: str, value: object, rule: str) -> None:
         shown = repr(value)
-        self.what, self.value, self.rule = what, value, rule
-        super().__init__(f"{what} {shown if len(shown) <= 60 else shown[:57] + '...'}: it must be {rule}.")
+        super().__init__(problem=f"{what} {shown if len(shown) <= 60 else shown[:57] + '...'}: it must be {rule}.")
 
 
 class ReasonMissing(LedgerError):
-    """A step that must say why does not."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-        super().__init__(f"{what} needs a reason, kept in the ledger for good: add --reason '...'.")
+    message = "{what} needs a reason, kept in the ledger for good: add --reason '...'."
 
 
 class UnknownAccount(LedgerError):
@@ -138,12 +101,12 @@ class UnknownAccount(LedgerError):
         self.name, self.known = name, tuple(sorted(known))
         hint = did_you_mean(name, self.known) if self.known else "No account is open yet."
         super().__init__(
-            f"The ledger holds no account '{name}'. {hint} To open it: `dphist ledger open {name} "
+            problem=f"The ledger holds no account '{name}'. {hint} To open it: `dphist ledger open {name} "
             f"--privacy-unit {quote(unit)} --neighbours {neighbours} --total EPSILON --source FILES`."
         )
 
     def on_terms(self, unit: str, neighbours: str) -> UnknownAccount:
-        """The same, where the terms to open it with are known."""
+        """The same error, where the terms to open the account with are known."""
         return UnknownAccount(self.name, self.known, unit, neighbours)
 
 
@@ -151,105 +114,53 @@ class AccountExists(LedgerError):
     """An account was to be opened a second time."""
 
     def __init__(self, there: Account, asked: Account) -> None:
-        self.there, self.asked = there, asked
-        terms = "with the same terms: nothing to do" if there == asked else f"with {_terms(there)}"
+        renews = f", renewed {there.renews}" if there.renews else ""
+        terms = (
+            f"with privacy unit '{there.privacy_unit}', neighbours '{there.neighbours}', total {as_text(there.total)}"
+            f"{renews}, store {there.store_id}"
+        )
         super().__init__(
-            f"Account '{there.name}' is open already, {terms}. Terms are fixed once; for a larger total: "
-            f"`dphist ledger raise {there.name} --total ... --reason ...`; for other terms: another account."
+            problem=f"Account '{there.name}' is open already, "
+            f"{'with the same terms: nothing to do' if there == asked else terms}. Terms are fixed once; for a larger "
+            f"total: `dphist ledger raise {there.name} --total ... --reason ...`; for other terms: another account."
         )
 
 
 class TotalNotLarger(LedgerError):
-    """A total was to be raised to what it is or less."""
-
-    def __init__(self, name: str, total: Fraction, asked: Fraction) -> None:
-        self.name, self.total, self.asked = name, total, asked
-        super().__init__(
-            f"Account '{name}' has a total of {as_text(total)}; {as_text(asked)} is not larger. "
-            "A total can only be raised: ask for more than it is."
-        )
+    message = (
+        "Account '{name}' has a total of {total}; {asked} is not larger. A total can only be raised: ask for more than "
+        "it is."
+    )
 
 
 class AccountDisagrees(LedgerError):
     """A spec or a store has other terms than its account: (what, the account's, the release's)."""
 
     def __init__(self, name: str, differences: Sequence[tuple[str, str, str]]) -> None:
-        self.name, self.differences = name, tuple(differences)
         listed = "; ".join(f"{what} is '{ours}' there but '{theirs}' here" for what, ours, theirs in differences)
         mend = "Correct the spec, or open another account for these terms."
         if any(what == "store" for what, _, _ in differences):
             mend += " One account serves one store only: release into the store it was opened for."
-        super().__init__(f"Account '{name}' was opened with other terms: {listed}. {mend}")
+        super().__init__(problem=f"Account '{name}' was opened with other terms: {listed}. {mend}")
 
 
 class AlreadyCharged(LedgerError):
     """A released period is asked for again with other contents: (what, as charged, as asked)."""
 
-    def __init__(self, there: Charge, differences: Sequence[tuple[str, str, str]]) -> None:
-        self.there, self.differences = there, tuple(differences)
-        listed = "; ".join(f"{what} was '{then}', is now '{now}'" for what, then, now in differences)
+    def __init__(self, there: Charge, differences: Sequence[tuple[str, str | Fraction, str | Fraction]]) -> None:
+        listed = "; ".join(f"{what} was '{_shown(then)}', is now '{_shown(now)}'" for what, then, now in differences)
         super().__init__(
-            f"{key_text(there)} was charged already, at {there.charged_at}, for something else: {listed}. "
-            "Undo the change to get the same release again for nothing, or charge a new revision: "
-            "--revise --reason '...'."
+            problem=f"{there.title} was charged already, at {there.charged_at}, for something else: {listed}. Undo the "
+            "change to get the same release again for nothing, or charge a new revision: --revise --reason '...'."
         )
+
+
+def _shown(side: str | Fraction) -> str:
+    return as_text(side) if isinstance(side, Fraction) else side
 
 
 class RevisionSkipped(LedgerError):
-    """A revision that does not follow the last one."""
-
-    def __init__(self, request: ChargeRequest, due: int) -> None:
-        self.request, self.due = request, due
-        super().__init__(
-            f"{request.release}, period {request.period}: revision {request.revision} cannot be charged, "
-            f"the next one is {due}. Revisions are numbered without gaps from 1."
-        )
-
-
-class PublishedDiffers(LedgerError):
-    """One charge was to be published with two different contents."""
-
-    def __init__(self, charge: Charge, there: str, asked: str) -> None:
-        self.charge, self.there, self.asked = charge, there, asked
-        super().__init__(
-            f"{key_text(charge)} was published already with values {there[:16]}, not {asked[:16]}. "
-            "One charge pays for one set of values. Keep the published files; were the journal's answers "
-            "lost or changed, charge a new revision: --revise --reason '...'."
-        )
-
-
-class NotedOtherwise(LedgerError):
-    """A publication was approved, or withdrawn, already, in other words."""
-
-    def __init__(self, charge: Charge, note: Note) -> None:
-        self.charge, self.note = charge, note
-        super().__init__(
-            f"{key_text(charge)} was {note.kind} already, on {note.made_at[:10]}: '{note.text}'. It stands once, and "
-            "stays as it is."
-        )
-
-
-class Rejected(LedgerError):
-    """A release whose publication was rejected while it waited: it is not approved or published any more."""
-
-    def __init__(self, charge: Charge, note: Note) -> None:
-        self.charge, self.note = charge, note
-        super().__init__(
-            f"{key_text(charge)} was rejected on {note.made_at[:10]}: {note.text}. It is not published, and what it "
-            "spent stays spent. To release that period anew, at its price: dphist release with --revise --reason TEXT, "
-            "for a reason that was not given before."
-        )
-
-
-class PublishedAlready(LedgerError):
-    """A publication that is rejected, though it is out."""
-
-    def __init__(self, charge: Charge) -> None:
-        self.charge = charge
-        super().__init__(
-            f"{key_text(charge)} was published already, so that it cannot be rejected. Take it back, marked for "
-            f"everybody: dphist withdraw {charge.release} {charge.period} --reason TEXT."
-        )
+    message = "{asked.title} cannot be charged, the next one is {due}. Revisions are numbered without gaps from 1."
 
 
 class Overspend(LedgerError):
@@ -258,61 +169,226 @@ class Overspend(LedgerError):
     def __init__(
         self, request: ChargeRequest, account: Account, left: Fraction, spenders: Sequence[Charge], year: int
     ) -> None:
-        self.request, self.account, self.left = request, account, left
-        self.spenders, self.year = tuple(spenders), year
         needed = as_text(account.total + request.epsilon - left)
         when, wait = (f" in {year}", "wait for 1 January, ") if account.renews else ("", "")
         super().__init__(
-            f"{key_text(request)} asks for epsilon {as_text(request.epsilon)}, but account '{account.name}' "
-            f"has {as_text(left)} left of {as_text(account.total)}{when}. {_spenders(self.spenders)} "
-            f"Lower `epsilon`, {wait}or raise the total: "
-            f"`dphist ledger raise {account.name} --total {needed} --reason '...'`."
+            problem=f"{request.title} asks for epsilon {as_text(request.epsilon)}, but account '{account.name}' has "
+            f"{as_text(left)} left of {as_text(account.total)}{when}. {_spent_by(spenders)} Lower `epsilon`, {wait}or "
+            f"raise the total: `dphist ledger raise {account.name} --total {needed} --reason '...'`.",
+            request=request,
+            left=left,
+            spenders=tuple(spenders),
         )
 
 
-def key_text(charge: Charge | ChargeRequest) -> str:
-    """'weekly, period 2026-03-02, revision 1'."""
-    return f"{charge.release}, period {charge.period}, revision {charge.revision}"
-
-
-def _spenders(charges: Sequence[Charge]) -> str:
+def _spent_by(charges: Sequence[Charge]) -> str:
     """Names the latest releases that spent an account, and sums up the others."""
     if not charges:
         return "Nothing was spent yet."
-    shown = [f"{key_text(charge)} ({as_text(charge.epsilon)})" for charge in charges[: -_SPENDERS_SHOWN - 1 : -1]]
+    shown = [f"{charge.title} ({as_text(charge.epsilon)})" for charge in charges[: -_SPENDERS_SHOWN - 1 : -1]]
     others = charges[:-_SPENDERS_SHOWN]
     if others:
         shown.append(f"and {len(others)} more ({as_text(sum((c.epsilon for c in others), Fraction(0)))})")
     return f"Spent by {'; '.join(shown)}."
 
 
-def _terms(account: Account) -> str:
-    renews = f", renewed {account.renews}" if account.renews else ""
-    return (
-        f"privacy unit '{account.privacy_unit}', neighbours '{account.neighbours}', "
-        f"total {as_text(account.total)}{renews}, store {account.store_id}"
+class ClockBehind(LedgerError):
+    message = (
+        "The ledger at {where} has an entry of {year}, and this machine's clock says {now}. The year decides what an "
+        "account has left, so nothing was charged. Set the clock right; if the entry was made while a clock was wrong: "
+        f"{_ADOPT}."
     )
 
 
 class ChargeLost(LedgerError):
-    """A period that was charged in an earlier life of the store, whose ledger or answers are gone."""
+    message = (
+        "{charge.title} was charged before this store was adopted, so that it is never drawn again. What was published "
+        "of it stays as it is. To release that period anew, at its price: dphist release with --revise --reason TEXT."
+    )
 
-    def __init__(self, charge: Charge) -> None:
-        self.charge = charge
+
+# Publications.
+
+
+class PublishedDiffers(LedgerError):
+    message = (
+        "{charge.title} was published already with values {there:.16}, not {asked:.16}. One charge pays for one set of "
+        "values. Keep the published files; were the journal's answers lost or changed, charge a new revision: --revise "
+        "--reason '...'."
+    )
+
+
+class NotedOtherwise(LedgerError):
+    message = (
+        "{charge.title} was {note.kind} already, on {note.made_at:.10}: '{note.text}'. It stands once, and stays as it "
+        "is."
+    )
+
+
+class Rejected(LedgerError):
+    message = (
+        "{charge.title} was rejected on {note.made_at:.10}: {note.text}. It is not published, and what it spent stays "
+        "spent. To release that period anew, at its price: dphist release with --revise --reason TEXT, for a reason "
+        "that was not given before."
+    )
+
+
+class PublishedAlready(LedgerError):
+    message = (
+        "{charge.title} was published already, so that it cannot be rejected. Take it back, marked for everybody: "
+        "dphist withdraw {charge.release} {charge.period} --reason TEXT."
+    )
+
+
+# Decisions and their signatures.
+
+
+class OperatorKeyUnusable(LedgerError):
+    message = (
+        "The operator's key, {where}, {problem}. Decisions are signed with it, releases do not need it: `dphist init` "
+        "makes one, and DPHIST_OPERATOR_KEY names another place. Nothing was decided."
+    )
+
+
+class NotSigned(LedgerError):
+    message = "A decision ('{kind}') without the signature of an operator whose key the ledger holds."
+
+
+class KeyForeign(LedgerError):
+    message = (
+        "This operator's key is not one of this ledger's; it holds those of: {operators}. Use one of them "
+        "(DPHIST_OPERATOR_KEY names its file), or have one of them add yours: dphist ledger add-key KEY --name NAME. "
+        "Nothing was decided."
+    )
+
+
+class KeyKnown(LedgerError):
+    message = "The ledger holds this key already, of {name}. Nothing was changed."
+
+
+class DecisionUnknown(LedgerError):
+    """An entry that is no decision, is not in force, or does not wait for a signature."""
+
+    def __init__(self, number: int, known: Iterable[int]) -> None:
+        listed = ", ".join(map(str, sorted(known)))
         super().__init__(
-            f"{key_text(charge)} was charged before this store was adopted, so that it is never drawn again. What was "
-            "published of it stays as it is. To release that period anew, at its price: dphist release with --revise "
-            "--reason TEXT."
+            problem=f"Entry {number} is no decision that this is about. "
+            f"{f'These are: {listed}.' if listed else 'There is none.'} See `dphist ledger show`."
         )
 
 
-class ClockBehind(LedgerError):
-    """This machine's clock lies in an earlier year than the ledger's last entry."""
+class SignedAlready(LedgerError):
+    message = "Entry {number} was signed by {name} already; the second signature is another operator's."
 
-    def __init__(self, where: str, year: int, now: str) -> None:
-        self.where, self.year, self.now = where, year, now
+
+class SourceOfAnother(LedgerError):
+    """A source that belongs to another account."""
+
+    def __init__(self, address: str, account: str, others: Sequence[str]) -> None:
         super().__init__(
-            f"The ledger at {where} has an entry of {year}, and this machine's clock says {now}. The year decides what "
-            "an account has left, so nothing was charged. Set the clock right; if the entry was made while a clock was "
-            "wrong: `dphist store adopt --reason TEXT`."
+            problem=f"Source {address} belongs to account {' and '.join(map(repr, others))}. What '{account}' spends "
+            "on the same people adds to that: to share the source, and see both totals summed, add "
+            f"{' '.join(f'--also-of {other}' for other in others)}."
         )
+
+
+class NotAllowed(LedgerError):
+    message = "{what} {problem}. Nothing was read or spent. Whoever keeps the ledger can allow it: {command}"
+
+    @classmethod
+    def source(
+        cls, account: str, asked: SourceReading, differences: Sequence[tuple[str, str, str]], allowed: Iterable[str]
+    ) -> NotAllowed:
+        """For a source; `differences`: from the reading that is allowed for the same address."""
+        if [field for field, *_ in differences] == ["folder"]:
+            # The folder itself is not shown: the environment may have given it.
+            problem = (
+                f"is allowed for account '{account}' in another folder: relative addresses start at the project of the "
+                "spec, those of a decision at the project in which it is made, and links are followed. The command is "
+                "to be run in the project of the spec"
+            )
+        elif differences:
+            listed = "; ".join(f"{field} is {there} there, {here} here" for field, there, here in differences)
+            problem = f"is allowed for account '{account}' to be read in another way: {listed}"
+        else:
+            known = ", ".join(sorted(set(allowed)))
+            problem = f"is not allowed for account '{account}'; " + (
+                f"allowed are {known}" if known else "nothing is allowed yet"
+            )
+        command = f"dphist ledger allow {account} {asked.options()}"
+        return cls(what=f"Source {asked.address}", problem=problem, command=command)
+
+    @classmethod
+    def query(cls, account: str, name: str, because: str) -> NotAllowed:
+        """For a query that is not known to work row by row."""
+        command = f"dphist ledger allow {account} --query {quote(name)} --reason TEXT"
+        problem = f"needs a decision for account '{account}', as it stands now: {because.rstrip('. ')}"
+        return cls(what=f"Query {name}", problem=problem, command=command)
+
+
+# The witness.
+
+
+class WitnessAltered(LedgerError):
+    message = (
+        "The witness at {where} cannot be used: {problem}. Put back an intact one. If there is none, move the file "
+        f"away and run {_ADOPT} for every store that it knew."
+    )
+
+
+class WitnessMissing(LedgerError):
+    """No witness, or one that does not know the store, or a charge of it."""
+
+    def __init__(self, where: str, unknown: str = "") -> None:
+        found = f"The witness at {where} does not know {unknown}" if unknown else f"There is no witness at {where}"
+        super().__init__(
+            problem=f"{found}. Set DPHIST_WITNESS to the witness that this store had. If it is lost, and no copy of "
+            f"this store is in use: {_ADOPT}."
+        )
+
+
+class StoreEnrolled(LedgerError):
+    message = "The witness at {where} knows store {store_id} already. A new store takes a new id."
+
+
+class StoreSuperseded(LedgerError):
+    """Another copy of the store was adopted."""
+
+    def __init__(self, where: str, store_id: str, generation: int, current: int) -> None:
+        self.generation, self.current = generation, current
+        own = f"generation {generation}" if generation != current else f"another generation {generation}"
+        super().__init__(
+            problem=f"Another copy of store {store_id} was adopted: the witness at {where} is at generation {current}, "
+            f"this copy at {own}. This copy draws no more. Release from the adopted copy; only if that one is lost: "
+            f"{_ADOPT}."
+        )
+
+
+class WitnessOutdated(LedgerError):
+    message = (
+        "The witness at {where} is at generation {known} of store {store_id}, its ledger at {generation}: the witness "
+        f"was put back from a backup, or an adoption was interrupted. Put back the newer witness, or run {_ADOPT}."
+    )
+
+
+class LedgerBehindWitness(LedgerError):
+    message = (
+        "The witness at {where} has seen a charge that this ledger does not hold as entry {charge.number}: "
+        "{charge.title}. This store is a copy, or was put back from a backup, and drew nothing. Put the newer ledger "
+        f"back; if it is lost: {_ADOPT}."
+    )
+
+
+class ChargeBeforeWitness(LedgerError):
+    message = (
+        "A charge of {year} comes after one of {latest}, which the witness at {where} has seen. Set the clock right "
+        f"and run the same command again. Was it the later year that was wrong: {_ADOPT}."
+    )
+
+
+class AnswerDrawnElsewhere(LedgerError):
+    message = (
+        "A copy of this store has drawn the answer to '{step}' already, as the witness at {where} saw, or this store's "
+        "journal was lost. Nothing of this draw was used. Release from that copy, put the journal back, or release "
+        "anew, at its price: --revise --reason TEXT."
+    )

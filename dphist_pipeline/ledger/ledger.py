@@ -1,7 +1,8 @@
-"""The ledger: who spent how much epsilon, kept for good, so that nothing is ever spent twice or beyond.
+"""The ledger: who spent how much epsilon, kept for good, so that nothing is spent twice or beyond a total.
 
-Append-only and hash-chained. A charge is one entry, checked and made in one transaction that is alone from
-its first statement; a database constraint, not only the check, keeps it unique. Whoever finds it there joins.
+Append-only and hash-chained. A charge is one entry, checked and made in one transaction that holds the write lock from
+its first statement; a database constraint, not only the check, keeps it unique. A run that finds its charge there uses
+it.
 
 Guards against: races, retries, crashes, edits by hand; a missing, foreign, or (by `require`) older ledger.
 Not against: somebody who can write the file and rewrites the whole chain together with every audit.
@@ -10,19 +11,20 @@ Not against: somebody who can write the file and rewrites the whole chain togeth
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import sqlalchemy as sa
 
 from dphist_pipeline.ledger import opened
 from dphist_pipeline.ledger.books import Books
-from dphist_pipeline.ledger.deciding import DecidingLedger, facts_of
+from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
 from dphist_pipeline.ledger.entries import (
     SCHEMA_VERSION,
     Account,
     Charge,
     ChargeRequest,
-    Entry,
     Note,
     NoteKind,
     Statement,
@@ -30,93 +32,36 @@ from dphist_pipeline.ledger.entries import (
     charge_of,
     exact_text,
 )
-from dphist_pipeline.ledger.errors import (
-    AccountDisagrees,
-    AccountExists,
-    AlreadyCharged,
-    LedgerAltered,
-    LedgerBusy,
-    LedgerError,
-    LedgerExists,
-    LedgerForeign,
-    LedgerMissing,
-    LedgerOutdated,
-    LedgerReadOnly,
-    LedgerUnusable,
-    LedgerUrlRefused,
-    NotedOtherwise,
-    NotRecordable,
-    Overspend,
-    PublishedAlready,
-    PublishedDiffers,
-    ReasonMissing,
-    Rejected,
-    RevisionSkipped,
-    TotalNotLarger,
-    UnknownAccount,
-)
-from dphist_pipeline.ledger.limits import (
-    refuse_bad_digest,
-    refuse_bad_request,
-)
-from dphist_pipeline.ledger.opened import append, utc_now, verified
-from dphist_pipeline.ledger.signing import Operator
+from dphist_pipeline.ledger.errors import LedgerForeign, NotRecordable, UnknownAccount
+from dphist_pipeline.ledger.limits import refuse_bad_account, refuse_bad_request, refuse_no_reason, text_of
+from dphist_pipeline.ledger.opened import OpenedLedger, Writing, all_entries, verified
+from dphist_pipeline.ledger.replay import replay
+from dphist_pipeline.ledger.signing import Operator, is_public_key
 from dphist_pipeline.ledger.tables import SqliteFile
+from dphist_pipeline.ledger.witness import WitnessedCharge
 
-__all__ = [
-    "Account",
-    "AccountDisagrees",
-    "AccountExists",
-    "AlreadyCharged",
-    "Charge",
-    "ChargeRequest",
-    "Entry",
-    "Ledger",
-    "LedgerAltered",
-    "LedgerBusy",
-    "LedgerError",
-    "LedgerExists",
-    "LedgerForeign",
-    "LedgerMissing",
-    "LedgerOutdated",
-    "LedgerReadOnly",
-    "LedgerUnusable",
-    "LedgerUrlRefused",
-    "NotRecordable",
-    "Note",
-    "NotedOtherwise",
-    "Overspend",
-    "PublishedAlready",
-    "PublishedDiffers",
-    "ReasonMissing",
-    "Rejected",
-    "RevisionSkipped",
-    "Statement",
-    "TotalNotLarger",
-    "UnknownAccount",
-    "as_text",
-    "utc_now",
-]
+__all__ = ["Account", "Charge", "ChargeRequest", "Ledger", "Note", "Statement", "UnknownAccount", "as_text"]
 
 
-class Ledger(DecidingLedger):
+class Ledger(OpenedLedger):
     """A ledger that was found intact; made by `create` or `open`."""
 
     @classmethod
     def create(cls, url: str | sa.URL, operator: Operator | None = None) -> Ledger:
-        """Makes a new ledger, readable by its owner alone, with a random id; never over anything.
+        """Makes a new ledger, readable by its owner alone, with a random id; never replaces a file.
 
         Args:
             url: where.
-            operator: whose signature decisions need from then on. Without one it is as ledgers were before there were
-                operators: nothing can be released by it until somebody decides.
+            operator: whose signature decisions need from then on; without one, as in earlier versions, the first
+                decision names the operator.
         """
         file = SqliteFile.at(url)
         with file.creation() as draft, draft.transaction("write") as connection:
             draft.create_tables(connection)
             facts: dict[str, Any] = {"ledger": secrets.token_hex(16), "schema_version": SCHEMA_VERSION}
-            facts |= {"operator": facts_of(operator)} if operator is not None else {"schema_version": 1}
-            append(connection, Books(draft.where), opened.utc_now(), "created", facts, operator=operator)
+            facts |= {"operator": operator.facts()} if operator is not None else {"schema_version": 1}
+            writing = Writing(connection, Books(draft.where), opened.utc_now())
+            writing.append("created", facts, operator=operator)
         return cls(file, verified(file))
 
     @classmethod
@@ -125,27 +70,158 @@ class Ledger(DecidingLedger):
         file = SqliteFile.at(url)
         books = verified(file)
         if books.ledger_id != expected_id:
-            raise LedgerForeign(file.where, books.ledger_id, expected_id)
+            raise LedgerForeign(where=file.where, found=books.ledger_id, expected=expected_id)
         return cls(file, books)
 
+    # Decisions: signed by operators, and not needed by a release run.
+
+    def open_account(
+        self,
+        account: Account,
+        operator: Operator | None = None,
+        source: SourceReading | None = None,
+        also_of: Sequence[str] = (),
+    ) -> None:
+        """Opens an account: its terms are fixed from here on, only its total can be raised.
+
+        Args:
+            account: its terms.
+            operator: who decides.
+            source: that its releases may read, if it is known.
+            also_of: other accounts that the source belongs to.
+        """
+        refuse_bad_account(account)
+        facts = {
+            "privacy_unit": account.privacy_unit,
+            "neighbours": account.neighbours,
+            "total": exact_text(account.total),
+            "renews": account.renews,
+            "store": account.store_id,
+            **({"signatures": account.signatures} if account.signatures > 1 else {}),
+        }
+        with self._writing(account.name, decisions=True) as writing:
+            writing.books.judge_account(account)
+            writing.decide("opened", account.name, facts, operator)
+            if source is not None:
+                allowed = _allowance({"source": source.facts()}, "", also_of)
+                writing.books.permissions.judge_allowed(account.name, allowed)
+                writing.decide("allowed", account.name, allowed, operator)
+
+    def raise_total(self, name: str, total: Fraction, reason: str, operator: Operator | None = None) -> None:
+        """Gives an account a larger total, and writes down why."""
+        text_of("account", name)
+        with self._writing(name) as writing:
+            writing.books.judge_raise(name, total, reason)
+            writing.decide("raised", name, {"total": exact_text(total), "reason": reason}, operator)
+
+    def allow(
+        self,
+        account: str,
+        what: dict[str, Any],
+        operator: Operator | None,
+        reason: str = "",
+        also_of: Sequence[str] = (),
+    ) -> Decision | None:
+        """Allows a source, a query or a folder of code lists; the same again changes nothing.
+
+        Args:
+            account: whose releases may use it; `EVERYWHERE` for folders of code lists.
+            what: {"source": facts of a SourceReading}, {"query": {"sha256", "name"}} or {"code_lists": {"folder",
+                "name"}}.
+            operator: who decides.
+            reason: required for a query.
+            also_of: other accounts that the source belongs to.
+
+        Returns:
+            The decision that is in force; None where it waits for a second signature.
+        """
+        facts = _allowance(what, reason, also_of)
+        if reason or "query" in what:
+            refuse_no_reason(f"Allowing what account '{account}' reads", reason)
+        # Decisions of all accounts are read: the source may belong to another one.
+        with self._writing(account, decisions=True) as writing:
+            for name in also_of if account == EVERYWHERE else (account, *also_of):
+                writing.books.account(name)
+            there = writing.books.permissions.judge_allowed(account, facts)
+            if there is not None:
+                return there
+            entry = writing.decide("allowed", account, facts, operator)
+            return writing.books.permissions.allowed.get(entry.number)
+
+    def disallow(self, number: int, reason: str, operator: Operator | None) -> Decision:
+        """Takes back what was allowed: nothing more is read or drawn by it, and what was released stays."""
+        refuse_no_reason("Taking back a decision", reason)
+        with self._writing(account := self._account_of(number)) as writing:
+            there = writing.books.permissions.judge_disallowed(number, account)
+            writing.decide("disallowed", account, {"decision": number, "reason": reason}, operator)
+            return there
+
+    def add_key(self, name: str, key: str, operator: Operator) -> int | None:
+        """Lets another operator decide, too; gives the number of the entry where it waits for a second signature."""
+        text_of("name of an operator", name, longest=60)
+        if not is_public_key(key):
+            raise NotRecordable("key", key, "the 64 hexadecimal digits that `dphist ledger key` shows")
+        facts = {"operator": {"name": name, "key": key}}
+        with self._writing(EVERYWHERE) as writing:
+            writing.books.permissions.judge_key(facts)
+            entry = writing.decide("keyed", EVERYWHERE, facts, operator)
+            return entry.number if entry.number in writing.books.permissions.waiting else None
+
+    def countersign(self, number: int, operator: Operator) -> None:
+        """Gives the second signature of a decision that waits for it."""
+        with self._writing(account := self._account_of(number), decisions=True) as writing:
+            writing.books.permissions.judge_countersignature(number, operator.public)
+            writing.decide("countersigned", account, {"decision": number}, operator)
+
+    def adopt(
+        self,
+        reason: str,
+        carried: Sequence[WitnessedCharge],
+        elsewhere: Mapping[str, Fraction],
+        operator: Operator,
+    ) -> int:
+        """Starts a new generation of a store whose ledger or witness went missing, and gives its number.
+
+        Args:
+            reason: why.
+            carried: charges that the witness holds and this ledger does not: they count as spent.
+            elsewhere: what was spent that neither holds, by account.
+            operator: who decides.
+        """
+        with self._file.transaction("write") as connection:
+            books = replay(self._file.where, all_entries(connection))
+            facts = {
+                "generation": books.generation + 1,
+                "reason": reason,
+                "carried": [{**vars(charge), "epsilon": exact_text(charge.epsilon)} for charge in carried],
+                "elsewhere": {account: exact_text(epsilon) for account, epsilon in sorted(elsewhere.items())},
+            }
+            books.judge_adopted(facts)
+            Writing(connection, books, opened.utc_now()).decide("adopted", EVERYWHERE, facts, operator)
+            return books.generation
+
+    def _account_of(self, number: int) -> str:
+        """Whose an entry is; `EVERYWHERE` where there is no such entry, for the judgement to refuse."""
+        return next((str(entry.account) for entry in self.entries() if entry.number == number), EVERYWHERE)
+
+    # What a release run enters.
+
     def check(self, request: ChargeRequest) -> None:
-        """Refuses early whatever `charge` would refuse, a ledger that cannot be written to among it."""
+        """Refuses early whatever `charge` would refuse, including a ledger that cannot be written to."""
         refuse_bad_request(request)
-        with self._file.transaction("rehearse") as connection:
-            books = self._books(connection, request.account, request.release, request.period)
-            books.judge_charge(request, books.year_at(opened.utc_now()))
-            books.refuse_clock_behind(opened.utc_now())
+        with self._writing(request.account, request, intent="rehearse") as writing:
+            writing.books.judge_charge(request, writing.books.year_at(writing.now))
+            writing.books.refuse_clock_behind(writing.now)
 
     def charge(self, request: ChargeRequest) -> Charge:
-        """Charges a release's epsilon once and for good; joins the charge if this very one is there."""
+        """Charges a release's epsilon once and for good; gives the charge that paid for the same thing already."""
         refuse_bad_request(request)
-        with self._file.transaction("write") as connection:
-            books = self._books(connection, request.account, request.release, request.period)
-            now = opened.utc_now()
-            joined = books.judge_charge(request, books.year_at(now))
+        with self._writing(request.account, request) as writing:
+            books = writing.books
+            joined = books.judge_charge(request, books.year_at(writing.now))
             if joined is not None:
                 return joined
-            books.refuse_clock_behind(now)
+            books.refuse_clock_behind(writing.now)
             facts = {
                 "epsilon": exact_text(request.epsilon),
                 "digest": request.digest,
@@ -155,27 +231,27 @@ class Ledger(DecidingLedger):
             allowed = [decision.number for decision in books.permissions.required(request)]
             # A number drawn at random: of two copies of a ledger, no two charges are the same entry.
             facts |= {"allowed": allowed, "nonce": secrets.token_hex(16)} if allowed else {}
-            entry = append(connection, books, now, "charged", facts, request.account, request)
+            entry = writing.append("charged", facts, request.account, request)
             return charge_of(entry, entry.facts)
 
     def record_published(self, charge: Charge, values_digest: str) -> None:
         """Writes down which values a charge paid for; the same again does nothing, others are refused."""
-        refuse_bad_digest(values_digest)
-        with self._file.transaction("write") as connection:
-            books = self._books(connection, charge.account, charge.release, charge.period)
-            self._refuse_unknown_charge(books, charge)
-            if not books.judge_published(charge, values_digest):
-                facts = {"charge": charge.number, "digest": values_digest}
-                append(connection, books, opened.utc_now(), "published", facts, charge.account, charge)
+        text_of("digest of the values", values_digest)
+        self._enter_about(charge, "published", {"digest": values_digest})
 
     def note(self, charge: Charge, kind: NoteKind, text: str) -> None:
         """Writes down who approves a charge's publication, or why it is rejected or withdrawn.
 
         The same again does nothing.
         """
-        with self._file.transaction("write") as connection:
-            books = self._books(connection, charge.account, charge.release, charge.period)
-            self._refuse_unknown_charge(books, charge)
-            if not books.judge_note(charge, kind, text):
-                facts = {"charge": charge.number, "text": text}
-                append(connection, books, opened.utc_now(), kind, facts, charge.account, charge)
+        self._enter_about(charge, kind, {"text": text})
+
+    def _enter_about(self, charge: Charge, kind: str, facts: dict[str, str]) -> None:
+        with self._writing(charge.account, charge) as writing:
+            self._refuse_unknown_charge(writing.books, charge)
+            if not writing.books.judge_publication(charge, kind, facts):
+                writing.append(kind, {"charge": charge.number, **facts}, charge.account, charge)
+
+
+def _allowance(what: dict[str, Any], reason: str, also_of: Sequence[str]) -> dict[str, Any]:
+    return {**what, "reason": reason, **({"also_of": sorted(also_of)} if also_of else {})}

@@ -19,7 +19,7 @@ _DISGUISES = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def refuse_bad_account(account: Account) -> None:
-    """Refuses an account whose terms are not ones."""
+    """Refuses an account with invalid terms."""
     if not _ACCOUNT_NAME.fullmatch(text_of("account", account.name)):
         raise NotRecordable("account", account.name, "small letters, digits and _, from a letter, at most 63")
     text_of("privacy unit", account.privacy_unit)
@@ -45,7 +45,7 @@ def refuse_bad_spending(amount: Fraction) -> None:
 
 
 def refuse_bad_request(request: ChargeRequest) -> None:
-    """Refuses a request that no ledger could hold, before any is looked at."""
+    """Refuses a request with values that no ledger takes."""
     for what in ("account", "release", "period", "digest", "privacy_unit", "neighbours", "store_id"):
         text_of(what.replace("_", " "), getattr(request, what))
     if request.reason != "":
@@ -55,15 +55,10 @@ def refuse_bad_request(request: ChargeRequest) -> None:
     _refuse_bad_amount("epsilon", request.epsilon, SMALLEST_EPSILON, LARGEST_EPSILON)
 
 
-def refuse_bad_digest(digest: str) -> None:
-    """Refuses a digest of published values that is not text of a sane length."""
-    text_of("digest of the values", digest)
-
-
 def refuse_no_reason(what: str, reason: str) -> None:
     """Refuses an empty reason, or one that is no readable text."""
     if reason == "" or not text_of("reason", reason, longest=2000).strip():
-        raise ReasonMissing(what)
+        raise ReasonMissing(what=what)
 
 
 def _refuse_bad_amount(what: str, amount: Fraction, least: Fraction, most: Fraction) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,21 +21,18 @@ from dphist_pipeline.ledger.entries import (
     Entry,
     Note,
     NoteKind,
+    OfARelease,
     Statement,
+    note_of,
     seal,
 )
-from dphist_pipeline.ledger.errors import (
-    LedgerForeign,
-    LedgerOutdated,
-)
-from dphist_pipeline.ledger.limits import (
-    text_of,
-)
+from dphist_pipeline.ledger.errors import KeyForeign, LedgerForeign, LedgerOutdated
+from dphist_pipeline.ledger.limits import text_of
 from dphist_pipeline.ledger.permissions import DECISIONS
 from dphist_pipeline.ledger.replay import gather, replay
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.ledger.tables import ENTRIES, SqliteFile
-from dphist_pipeline.ledger.witness import WitnessedCharge
+from dphist_pipeline.ledger.tables import ENTRIES, Intent, SqliteFile
+from dphist_pipeline.ledger.witness import Standing, WitnessedCharge
 
 _columns = ENTRIES.c
 
@@ -58,22 +56,18 @@ class OpenedLedger:
         return self._file.path
 
     def decisions(self, account: str) -> list[Decision]:
-        """What is allowed for an account now, oldest first; `EVERYWHERE`: folders of code lists."""
-        with self._file.transaction("read") as connection:
-            return gather(self._file.where, _some(connection, _columns.account == account)).permissions.of(account)
+        """What is allowed for an account now, oldest first; for `EVERYWHERE`, the folders of code lists."""
+        return self._read(_columns.account == account).permissions.of(account)
 
     def decisions_of(self, charge: Charge) -> list[Decision]:
         """The decisions that a charge rests on, though they may have been taken back since."""
-        with self._file.transaction("read") as connection:
-            found = _some(connection, sa.or_(_columns.number.in_(charge.allowed), _columns.kind == "countersigned"))
-            books = gather(self._file.where, found)
+        books = self._read(sa.or_(_columns.number.in_(charge.allowed), _columns.kind == "countersigned"))
         return [books.permissions.ever[number] for number in charge.allowed]
 
     def sources(self) -> list[Decision]:
         """Every source that any account may read."""
-        with self._file.transaction("read") as connection:
-            books = gather(self._file.where, _some(connection, _columns.kind.in_(DECISIONS)))
-        return [decision for decision in books.permissions.allowed.values() if decision.reading is not None]
+        decisions = self._read(_columns.kind.in_(DECISIONS)).permissions.allowed.values()
+        return [decision for decision in decisions if decision.reading is not None]
 
     def allowed(self, request: ChargeRequest) -> tuple[Decision, ...]:
         """The decisions that let a release read what it asks for, as they stand now.
@@ -81,115 +75,81 @@ class OpenedLedger:
         Raises:
             NotAllowed: naming what differs, and the command that would allow it.
         """
-        with self._file.transaction("read") as connection:
-            books = gather(self._file.where, _some(connection, _columns.account == request.account))
-        return books.permissions.required(request)
+        return self._read(_columns.account == request.account).permissions.required(request)
 
     def operators(self) -> dict[str, str]:
         """Names of operators by their public keys."""
-        with self._file.transaction("read") as connection:
-            return dict(gather(self._file.where, _some(connection, sa.false())).permissions.operators)
+        return dict(self._read().permissions.operators)
 
     def waiting(self) -> list[int]:
-        """Decisions about the whole ledger that wait for a second signature: operators that one alone would add."""
-        with self._file.transaction("read") as connection:
-            waiting = gather(self._file.where, _some(connection, sa.false())).permissions.waiting
-        return sorted(number for number, of in waiting.items() if of.account == EVERYWHERE)
+        """Decisions about the whole ledger that wait for a second signature: keys that one operator would add alone."""
+        waiting = self._read().permissions.waiting
+        return sorted(number for number, entry in waiting.items() if entry.account == EVERYWHERE)
 
-    def witnessed(self) -> tuple[int, str, list[WitnessedCharge]]:
-        """The store's generation, the hash of the entry that began it, and every charge, for the witness."""
-        with self._file.transaction("read") as connection:
-            books = gather(self._file.where, _some(connection, _columns.kind == "charged"))
-        shared = ("number", "hash", "account", "release", "period", "revision", "epsilon")
-        made = [
-            WitnessedCharge(**{name: getattr(charge, name) for name in shared}, year=year)
-            for year, charge in books.spending
-        ]
-        return books.generation, books.started_by, made
+    def standing(self) -> Standing:
+        """The store's generation and every charge, as the witness holds them."""
+        books = self._read(_columns.kind == "charged")
+        # Of a period that two copies of the store charged, the witness holds the charge that stands.
+        charges = [made for made in books.paid if made is books.charges[made.release, made.period][made.revision]]
+        names = WitnessedCharge.__dataclass_fields__
+        held = (WitnessedCharge(**{name: getattr(charge, name) for name in names}) for charge in charges)
+        return Standing(books.generation, books.started_by, tuple(held))
 
-    def generation(self) -> int:
-        """Which life of the store this is: 1, and one more after each adoption."""
-        with self._file.transaction("read") as connection:
-            return gather(self._file.where, _some(connection, sa.false())).generation
-
-    def head(self) -> tuple[int, str]:
-        """Number and hash of the latest entry."""
-        with self._file.transaction("read") as connection:
-            last = gather(self._file.where, _some(connection, sa.false())).last
-        if last is None:
-            raise LedgerOutdated(self._file.where, "this program, which opened it a moment ago,", self._seen.number)
-        return last.number, last.hash
+    def head(self) -> tuple[int, int, str]:
+        """The store's generation, which is 1 until it is adopted, and number and hash of the latest entry."""
+        books = self._read()
+        if books.last is None:
+            raise self._outdated("this program, which opened it a moment ago,", self._seen.number)
+        return books.generation, books.last.number, books.last.hash
 
     def adopted_at(self) -> int:
         """The number of the entry that began this generation; 0 for the first: charges before it are never drawn."""
-        with self._file.transaction("read") as connection:
-            return gather(self._file.where, _some(connection, sa.false())).adopted_at
+        return self._read().adopted_at
 
     def accounts(self) -> list[Account]:
         """All accounts with their totals as they are now, in the order they were opened."""
-        with self._file.transaction("read") as connection:
-            return list(gather(self._file.where, _some(connection, _columns.kind == "raised")).accounts.values())
+        return list(self._read(_columns.kind == "raised").accounts.values())
 
     def account(self, name: str) -> Account:
         """One account with its total as it is now."""
-        text_of("account", name)
-        with self._file.transaction("read") as connection:
-            return gather(self._file.where, _some(connection, _columns.account == name)).account(name)
+        return self._read(_columns.account == text_of("account", name)).account(name)
 
     def statement(self, name: str) -> Statement:
         """What an account holds, what was spent of it and by which charges, oldest first."""
         text_of("account", name)
         with self._file.transaction("read") as connection:
-            books = gather(self._file.where, _some(connection, _columns.account == name))
+
+            def read(which: sa.ColumnElement[bool]) -> Books:
+                return gather(self._file.where, _some(connection, which))
+
+            books = read(_columns.account == name)
             year = books.year_at(utc_now())
-            others = gather(self._file.where, _some(connection, _columns.kind.in_(DECISIONS))).permissions.sharing(name)
-            shared = []
-            for other in others:
-                of_other = gather(self._file.where, _some(connection, _columns.account == other))
-                shared.append(of_other.statement(other, year))
+            others = read(_columns.kind.in_(DECISIONS)).permissions.sharing(name)
+            shared = [read(_columns.account == other).statement(other, year) for other in others]
             return replace(books.statement(name, year), shared=shared)
 
     def charges(self, release: str, period: str) -> list[Charge]:
         """What was charged for a release and period, by revision."""
-        with self._file.transaction("read") as connection:
-            books = gather(self._file.where, _some(connection, _of_period(release, period)))
+        books = self._read(_of_period(release, period))
         return [charge for _, charge in sorted(books.charges.get((release, period), {}).items())]
 
     def published_digest(self, charge: Charge) -> str | None:
         """The digest of the values that were published for a charge, None before they were."""
-        with self._file.transaction("read") as connection:
-            books = gather(self._file.where, _some(connection, _of_period(charge.release, charge.period)))
-        self._refuse_unknown_charge(books, charge)
-        return books.published.get(charge.number)
+        return self._of_charge(charge).published.get(charge.number)
 
     def notes(self, charge: Charge) -> dict[str, Note]:
-        """What was said about a charge after it, by kind."""
-        with self._file.transaction("read") as connection:
-            books = gather(self._file.where, _some(connection, _of_period(charge.release, charge.period)))
-        self._refuse_unknown_charge(books, charge)
-        return books.notes.get(charge.number, {})
+        """The notes about a charge, by kind."""
+        return self._of_charge(charge).notes.get(charge.number, {})
 
     def unpublished(self, release: str) -> list[Charge]:
         """What was charged for a release and is neither published nor rejected, by period and revision."""
-        with self._file.transaction("read") as connection:
-            return gather(self._file.where, _some(connection, _columns.release == release)).unpublished(release)
+        return self._read(_columns.release == release).unpublished(release)
 
     def noted(self, kind: NoteKind) -> list[tuple[tuple[str, str, int], Note]]:
         """Every charge with a note of a kind, as (release, period, revision), and what was said."""
         with self._file.transaction("read") as connection:
             found = [entry for entry in _some(connection, _columns.kind == kind) if entry.kind == kind]
-        return [
-            (
-                (str(entry.release), str(entry.period), int(entry.revision or 0)),
-                Note(kind, entry.facts["text"], entry.made_at, entry.number),
-            )
-            for entry in found
-        ]
-
-    def hash_of(self, number: int) -> str:
-        """The hash of an entry."""
-        with self._file.transaction("read") as connection:
-            return str(connection.execute(sa.select(_columns.hash).where(_columns.number == number)).scalar_one())
+        return [((str(entry.release), str(entry.period), entry.revision or 0), note_of(entry)) for entry in found]
 
     def entries(self) -> list[Entry]:
         """Every entry, in order, as it is; `verify` tells whether they hold together."""
@@ -200,7 +160,7 @@ class OpenedLedger:
         """Reads the whole ledger again and checks every hash and every rule; gives the number of entries."""
         books = verified(self._file)
         if books.ledger_id != self.id:
-            raise LedgerForeign(self._file.where, books.ledger_id, self.id)
+            raise LedgerForeign(where=self._file.where, found=books.ledger_id, expected=self.id)
         self.require([("the ledger as this program opened it", self._seen.number, self._seen.hash)])
         return books.last.number if books.last else 0
 
@@ -212,31 +172,51 @@ class OpenedLedger:
         with self._file.transaction("read") as connection:
             rows = connection.execute(sa.select(_columns.number, _columns.hash))
             hashes = {row.number: row.hash for row in rows}
-            known = gather(self._file.where, _some(connection, sa.false())).carried.union(carried)
+            known = gather(self._file.where, _some(connection)).carried.union(carried)
         for seen_in, number, of in witnesses:
             if hashes.get(number) != of and of not in known:
-                raise LedgerOutdated(self._file.where, seen_in, number)
+                raise self._outdated(seen_in, number)
 
-    def close(self) -> None:
-        """Ends the use of the ledger. Nothing is lost without it: no connection is kept anyway."""
-        self._file.close()
+    def _read(self, which: sa.ColumnElement[bool] | None = None) -> Books:
+        """The books of the entries asked for, and of what is about the whole ledger."""
+        with self._file.transaction("read") as connection:
+            return gather(self._file.where, _some(connection, which))
+
+    def _of_charge(self, charge: Charge) -> Books:
+        """The books of a charge's release and period, which must hold the charge."""
+        books = self._read(_of_period(charge.release, charge.period))
+        self._refuse_unknown_charge(books, charge)
+        return books
+
+    @contextmanager
+    def _writing(
+        self, account: str, of: OfARelease | None = None, decisions: bool = False, intent: Intent = "write"
+    ) -> Iterator[Writing]:
+        """A transaction that may enter something about an account, or about one of its charges."""
+        with self._file.transaction(intent) as connection:
+            yield Writing(connection, self._books(connection, account, of, decisions=decisions), utc_now())
 
     def _books(
-        self, connection: sa.Connection, account: str, release: str = "", period: str = "", decisions: bool = False
+        self, connection: sa.Connection, account: str, of: OfARelease | None = None, decisions: bool = False
     ) -> Books:
-        """What a new entry for an account (and a release and period) is judged by; `decisions`: of all accounts."""
+        """What a new entry for an account (and a charge) is judged by; `decisions`: those of all accounts, too."""
         seen = sa.select(_columns.hash).where(_columns.number == self._seen.number)
         if connection.execute(seen).scalar() != self._seen.hash:
-            raise LedgerOutdated(self._file.where, "this program, which opened it a moment ago,", self._seen.number)
-        which = sa.or_(_columns.account == account, _of_period(release, period))
-        if decisions:
-            which = sa.or_(which, _columns.kind.in_(DECISIONS))
+            raise self._outdated("this program, which opened it a moment ago,", self._seen.number)
+        which = sa.or_(
+            _columns.account == account,
+            _of_period(of.release, of.period) if of else sa.false(),
+            _columns.kind.in_(DECISIONS if decisions else ()),
+        )
         return gather(self._file.where, _some(connection, which))
 
     def _refuse_unknown_charge(self, books: Books, charge: Charge) -> None:
         there = books.charges.get((charge.release, charge.period), {}).get(charge.revision)
         if there != charge:
-            raise LedgerOutdated(self._file.where, "the charge to be published", charge.number)
+            raise self._outdated("the charge to be published", charge.number)
+
+    def _outdated(self, seen_in: str, number: int) -> LedgerOutdated:
+        return LedgerOutdated(where=self._file.where, seen_in=seen_in, number=number)
 
 
 def utc_now() -> str:
@@ -245,6 +225,7 @@ def utc_now() -> str:
 
 
 def verified(file: SqliteFile) -> Books:
+    """The books of a whole ledger, whose tables, hashes, signatures and rules were all checked."""
     file.require_file()
     with file.transaction("read") as connection:
         file.verify_tables(connection)
@@ -252,15 +233,16 @@ def verified(file: SqliteFile) -> Books:
 
 
 def all_entries(connection: sa.Connection) -> Iterator[Entry]:
+    """Every entry, in order."""
     for row in connection.execute(sa.select(*_columns).order_by(_columns.number)):
         yield Entry(*row)
 
 
-def _some(connection: sa.Connection, which: sa.ColumnElement[bool]) -> Iterator[Entry]:
+def _some(connection: sa.Connection, which: sa.ColumnElement[bool] | None = None) -> Iterator[Entry]:
     """The entries asked for, every opening of an account, what is about the whole ledger, and the last, in order."""
     last = sa.select(sa.func.max(_columns.number)).scalar_subquery()
     general = sa.or_(_columns.kind.in_(("created", "opened")), _columns.account == EVERYWHERE)
-    wanted = sa.or_(which, general, _columns.number == last)
+    wanted = sa.or_(sa.false() if which is None else which, general, _columns.number == last)
     for row in connection.execute(sa.select(*_columns).where(wanted).order_by(_columns.number)):
         yield Entry(*row)
 
@@ -269,32 +251,51 @@ def _of_period(release: str, period: str) -> sa.ColumnElement[bool]:
     return sa.and_(_columns.release == release, _columns.period == period)
 
 
-def append(
-    connection: sa.Connection,
-    books: Books,
-    made_at: str,
-    kind: str,
-    facts: dict[str, Any],
-    account: str | None = None,
-    key: Charge | ChargeRequest | None = None,
-    operator: Operator | None = None,
-) -> Entry:
-    """Writes the next entry, chained to the last, and signed by an operator where one decides."""
-    last = books.last
-    unsealed = Entry(
-        number=last.number + 1 if last else 1,
-        kind=kind,
-        account=account,
-        release=key.release if key else None,
-        period=key.period if key else None,
-        revision=key.revision if key else None,
-        body=canonical_json({**facts, "year": books.year_at(made_at, kind)}),
-        previous_hash=last.hash if last else None,
-        made_at=made_at,
-        hash="",
-    )
-    if operator is not None:
-        unsealed = operator.signed(unsealed)
-    entry = replace(unsealed, hash=seal(unsealed))
-    connection.execute(sa.insert(ENTRIES).values(**vars(entry)))
-    return entry
+@dataclass(frozen=True)
+class Writing:
+    """A transaction that may add entries, the books that they are judged by, and the time."""
+
+    connection: sa.Connection
+    books: Books
+    now: str
+
+    def append(
+        self,
+        kind: str,
+        facts: Mapping[str, Any],
+        account: str | None = None,
+        of: OfARelease | None = None,
+        operator: Operator | None = None,
+    ) -> Entry:
+        """Writes the next entry, chained to the last, and signed by an operator where one decides."""
+        last = self.books.last
+        entry = Entry(
+            number=last.number + 1 if last else 1,
+            kind=kind,
+            account=account,
+            release=of.release if of else None,
+            period=of.period if of else None,
+            revision=of.revision if of else None,
+            body=canonical_json({**facts, "year": self.books.year_at(self.now, kind)}),
+            previous_hash=last.hash if last else None,
+            made_at=self.now,
+            hash="",
+        )
+        if operator is not None:
+            entry = operator.signed(entry)
+        entry = replace(entry, hash=seal(entry))
+        self.connection.execute(sa.insert(ENTRIES).values(**vars(entry)))
+        return entry
+
+    def decide(self, kind: str, account: str, facts: Mapping[str, Any], operator: Operator | None) -> Entry:
+        """Enters a decision, signed; a ledger that knows no operator yet learns of this one first."""
+        known = self.books.permissions.operators
+        if operator is not None and not known:
+            self._post(self.append("keyed", {"operator": operator.facts()}, EVERYWHERE, operator=operator))
+        if known and (operator is None or operator.public not in known):
+            raise KeyForeign(operators=", ".join(known.values()))
+        return self._post(self.append(kind, facts, account, operator=operator))
+
+    def _post(self, entry: Entry) -> Entry:
+        self.books.post(entry, entry.facts)
+        return entry

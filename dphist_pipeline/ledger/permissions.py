@@ -1,24 +1,18 @@
-"""The rules of decisions: who may decide, what is allowed now, and what a release must show to read anything.
+"""The rules of decisions: who may decide, what is allowed now, and what a release needs before it may read anything.
 
-Part of the ledger's books. A decision is signed by an operator's key that the ledger knows. Of an account that asks
-for two signatures, a decision has no effect until a second operator has signed it.
+Part of the ledger's books. A decision is signed with the key of an operator that the ledger knows. For an account that
+asks for two signatures, a decision has no effect until a second operator has signed it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from typing import Any, get_args
 
-from dphist_pipeline.ledger.decision_errors import (
-    DecisionUnknown,
-    KeyKnown,
-    NotAllowed,
-    NotSigned,
-    SignedAlready,
-    SourceOfAnother,
-)
-from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
+from dphist_pipeline.ledger import errors
+from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, DecisionKind, SourceReading
 from dphist_pipeline.ledger.entries import ChargeRequest, Entry
 from dphist_pipeline.ledger.signing import is_public_key, signer_of
 
@@ -38,7 +32,6 @@ class Permissions:
     ever: dict[int, Decision] = field(default_factory=dict)
     waiting: dict[int, Entry] = field(default_factory=dict)
     two_signatures: set[str] = field(default_factory=set)
-    _by: dict[int, str] = field(default_factory=dict)
 
     @property
     def keyed(self) -> bool:
@@ -48,70 +41,89 @@ class Permissions:
     def refuse_unsigned(self, entry: Entry) -> None:
         """Refuses a decision that no known operator signed; called for every entry that is read.
 
-        Before a ledger of an older version knows an operator, nobody can have decided what that version did not know:
-        whoever can write its file would plant there what stands once an operator appears.
+        A ledger of an older version has no operator at first. Even then, decisions of kinds that the older version did
+        not have are refused: somebody who can write the file may have planted them.
         """
         must = self.keyed or entry.kind not in _ONCE_UNSIGNED
         if entry.kind in DECISIONS and must and signer_of(entry) not in self.operators:
-            raise NotSigned(entry.kind)
-
-    def signers(self, entry: Entry) -> tuple[str, ...]:
-        """The names of the operators who signed an entry."""
-        key = signer_of(entry)
-        return (self.operators[key],) if key in self.operators else ()
+            raise errors.NotSigned(kind=entry.kind)
 
     def waits(self, entry: Entry) -> bool:
-        """Whether a decision has no effect yet; it then is kept until `countersigned`.
+        """Whether a decision has no effect yet; it is then kept until it is countersigned.
 
-        Where an account asks for two signatures, so does the key of a third operator: by a key that one operator adds
-        alone, that operator would give the second signature, too.
+        Where any account asks for two signatures, the key of a third operator waits as well: otherwise one operator
+        could add a second key of their own and give both signatures.
         """
         needed = entry.kind in _WAITING and entry.account in self.two_signatures
         if entry.kind == "keyed":
             needed = bool(self.two_signatures) and len(self.operators) > 1
-        if not needed:
-            return False
-        self.waiting[entry.number] = entry
-        self._by[entry.number] = signer_of(entry) or ""
-        return True
+        if needed:
+            self.waiting[entry.number] = entry
+        return needed
+
+    def post(self, entry: Entry, facts: Mapping[str, Any]) -> None:
+        """Adds what a decision changes in who may decide, and in what is allowed."""
+        match entry.kind:
+            case "created" | "keyed" if "operator" in facts:
+                self.operators[facts["operator"]["key"]] = facts["operator"]["name"]
+            case "opened" if facts.get("signatures") == 2:
+                self.two_signatures.add(str(entry.account))
+            case "allowed":
+                made = decision_of(str(entry.account), facts)
+                made = replace(
+                    made, number=entry.number, hash=entry.hash, made_at=entry.made_at, by=self._signer(entry)
+                )
+                self.allowed[entry.number] = self.ever[entry.number] = made
+            case "disallowed":
+                self.allowed.pop(facts["decision"], None)
+
+    def countersigned(self, entry: Entry, first: Entry) -> None:
+        """Adds the name of the second operator to a decision that has just come into force."""
+        made = self.allowed.get(first.number)
+        if made is not None:
+            made = replace(made, by=(*made.by, *self._signer(entry)))
+            self.allowed[first.number] = self.ever[first.number] = made
+
+    def _signer(self, entry: Entry) -> tuple[str, ...]:
+        key = signer_of(entry)
+        return (self.operators[key],) if key in self.operators else ()
 
     def judge_key(self, facts: Mapping[str, Any]) -> None:
-        """Refuses an operator's key that is none, or is known."""
+        """Refuses a malformed key, and a key that the ledger holds already."""
         operator = facts["operator"]
         if operator.keys() != {"name", "key"} or not is_public_key(operator["key"]):
             raise ValueError("not a public key")
         if operator["key"] in self.operators:
-            raise KeyKnown(self.operators[operator["key"]])
+            raise errors.KeyKnown(name=self.operators[operator["key"]])
 
-    def judge_countersignature(self, number: int, key: str | None) -> Entry:
-        """The decision that waits for a second signature, which must be another operator's."""
+    def judge_countersignature(self, number: int, key: str | None) -> None:
+        """Refuses a second signature for what does not wait for one, or by the operator who gave the first."""
         if number not in self.waiting:
-            raise DecisionUnknown(number, sorted(self.waiting))
-        if key is not None and key == self._by[number]:
-            raise SignedAlready(number, self.operators[key])
+            raise errors.DecisionUnknown(number, self.waiting)
         first = self.waiting[number]
+        if key is not None and key == signer_of(first):
+            raise errors.SignedAlready(number=number, name=self.operators[key])
         if first.kind == "allowed":
             # While it waited, the source may have been allowed for another account.
             self.judge_allowed(str(first.account), first.facts)
-        return first
 
     def judge_allowed(self, account: str, facts: Mapping[str, Any]) -> Decision | None:
         """The same decision, where it stands already; refuses a source that belongs to another account."""
-        draft = decision_of(0, "", account, facts, "", ())
+        draft = decision_of(account, facts)
         for there in self.allowed.values():
-            if there.account == account and _same(there, draft):
+            if there.account == account and _what(there) == _what(draft):
                 return there
         if draft.reading is not None:
             others = self.owners(draft.reading) - {account, *draft.also_of}
             if others:
-                raise SourceOfAnother(draft.reading.address, account, sorted(others))
+                raise errors.SourceOfAnother(draft.name, account, sorted(others))
         return None
 
     def judge_disallowed(self, number: int, account: str) -> Decision:
         """The decision that is taken back, which must be in force."""
         there = self.allowed.get(number)
         if there is None or there.account != account:
-            raise DecisionUnknown(number, sorted(of.number for of in self.allowed.values() if of.account == account))
+            raise errors.DecisionUnknown(number, [made.number for made in self.of(account)])
         return there
 
     def owners(self, reading: SourceReading) -> set[str]:
@@ -140,16 +152,6 @@ class Permissions:
         source = self._source(request.account, request.source)
         return (source,) if request.query is None else (source, self._query(request))
 
-    def post_operator(self, facts: Mapping[str, Any]) -> None:
-        """Adds an operator."""
-        if "operator" in facts:
-            self.operators[facts["operator"]["key"]] = facts["operator"]["name"]
-
-    def post_allowed(self, entry: Entry, facts: Mapping[str, Any], by: tuple[str, ...]) -> None:
-        """Adds what is allowed from here on."""
-        made = decision_of(entry.number, entry.hash, str(entry.account), facts, entry.made_at, by)
-        self.allowed[entry.number] = self.ever[entry.number] = made
-
     def _source(self, account: str, asked: SourceReading) -> Decision:
         decisions = [of for of in self.of(account) if of.reading is not None]
         for decision in reversed(decisions):
@@ -157,38 +159,32 @@ class Permissions:
                 return decision
         near = [of.reading for of in decisions if of.reading is not None and of.reading.address == asked.address]
         differences = asked.differences(near[-1]) if near else []
-        raise NotAllowed.source(account, asked, differences, [of.name for of in decisions])
+        raise errors.NotAllowed.source(account, asked, differences, [of.name for of in decisions])
 
     def _query(self, request: ChargeRequest) -> Decision:
         for decision in self.of(request.account):
             if decision.query is not None and decision.query == request.query:
                 return decision
-        raise NotAllowed.query(request.account, request.query_name, request.query_because)
+        raise errors.NotAllowed.query(request.account, request.query_name, request.query_because)
 
 
-def decision_of(
-    number: int, digest: str, account: str, facts: Mapping[str, Any], made_at: str, by: Iterable[str]
-) -> Decision:
-    """The decision that an entry of kind 'allowed' states; a ValueError where it states none, or several."""
-    found = [kind for kind in ("source", "query", "code_lists") if kind in facts]
+_what = attrgetter("kind", "reading", "query", "folder", "also_of")
+
+
+def decision_of(account: str, facts: Mapping[str, Any]) -> Decision:
+    """What the body of an entry of kind 'allowed' states; a ValueError where it states nothing, or several things."""
+    found = [kind for kind in get_args(DecisionKind) if kind in facts]
     if len(found) != 1 or (found == ["code_lists"]) != (account == EVERYWHERE):
         raise ValueError("an allowance of nothing, or of several things")
-    shared = {"also_of": tuple(facts.get("also_of", ())), "reason": facts["reason"], "by": tuple(by)}
-    if found == ["source"]:
-        reading = SourceReading.of_facts(facts["source"])
-        return Decision(number, digest, account, "source", reading.address, made_at, reading=reading, **shared)
-    if found == ["query"]:
-        query = facts["query"]
-        return Decision(number, digest, account, "query", query["name"], made_at, query=query["sha256"], **shared)
-    folder = facts["code_lists"]
-    return Decision(number, digest, account, "code_lists", folder["name"], made_at, folder=folder["folder"], **shared)
-
-
-def _same(there: Decision, draft: Decision) -> bool:
-    return (there.kind, there.reading, there.query, there.folder, there.also_of) == (
-        draft.kind,
-        draft.reading,
-        draft.query,
-        draft.folder,
-        draft.also_of,
+    kind, stated = found[0], facts[found[0]]
+    reading = SourceReading.of_facts(stated) if kind == "source" else None
+    return Decision(
+        account=account,
+        kind=kind,
+        name=reading.address if reading else stated["name"],
+        reading=reading,
+        query=stated["sha256"] if kind == "query" else None,
+        folder=stated["folder"] if kind == "code_lists" else None,
+        also_of=tuple(facts.get("also_of", ())),
+        reason=facts["reason"],
     )

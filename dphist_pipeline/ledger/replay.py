@@ -10,220 +10,164 @@ from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.books import Books, account_of
 from dphist_pipeline.ledger.decisions import EVERYWHERE
-from dphist_pipeline.ledger.entries import (
-    SCHEMA_VERSION,
-    Charge,
-    ChargeRequest,
-    Entry,
-    charge_of,
-    read_exact,
-    seal,
-)
-from dphist_pipeline.ledger.errors import LedgerAltered, key_text
-from dphist_pipeline.ledger.limits import refuse_bad_digest, refuse_bad_request, text_of
+from dphist_pipeline.ledger.entries import SCHEMA_VERSION, Charge, ChargeRequest, Entry, charge_of, read_exact, seal
+from dphist_pipeline.ledger.errors import LedgerAltered
+from dphist_pipeline.ledger.limits import refuse_bad_request, text_of
 from dphist_pipeline.ledger.permissions import DECISIONS
 from dphist_pipeline.ledger.signing import signer_of
 
 _MADE_AT = re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]Z")
-SIGNED = DECISIONS | {"created"}
-_FACTS = {
-    "created": {"ledger", "schema_version", "year"},
-    "opened": {"privacy_unit", "neighbours", "total", "renews", "store", "year"},
-    "raised": {"total", "reason", "year"},
-    "keyed": {"operator", "year"},
-    "allowed": {"reason", "year"},
-    "disallowed": {"decision", "reason", "year"},
-    "countersigned": {"decision", "year"},
-    "adopted": {"generation", "reason", "carried", "elsewhere", "year"},
-    "charged": {"epsilon", "digest", "reason", "year"},
-    "published": {"charge", "digest", "year"},
-    "approved": {"charge", "text", "year"},
-    "rejected": {"charge", "text", "year"},
-    "withdrawn": {"charge", "text", "year"},
-}
-_OPTIONAL = {
-    "created": {"operator"},
-    "opened": {"signatures"},
-    "allowed": {"source", "query", "code_lists", "also_of"},
-    "charged": {"held", "allowed", "nonce"},
+_NOTE: tuple[set[str], set[str]] = ({"charge", "text"}, set())
+# What a body must hold, by the kind of its entry, and what it may hold beside that.
+_FACTS: dict[str, tuple[set[str], set[str]]] = {
+    "created": ({"ledger", "schema_version"}, {"operator", "signed"}),
+    "opened": ({"privacy_unit", "neighbours", "total", "renews", "store"}, {"signatures", "signed"}),
+    "raised": ({"total", "reason"}, {"signed"}),
+    "keyed": ({"operator"}, {"signed"}),
+    "allowed": ({"reason"}, {"source", "query", "code_lists", "also_of", "signed"}),
+    "disallowed": ({"decision", "reason"}, {"signed"}),
+    "countersigned": ({"decision"}, {"signed"}),
+    "adopted": ({"generation", "reason", "carried", "elsewhere"}, {"signed"}),
+    "charged": ({"epsilon", "digest", "reason"}, {"held", "allowed", "nonce"}),
+    "published": ({"charge", "digest"}, set()),
+    "approved": _NOTE,
+    "rejected": _NOTE,
+    "withdrawn": _NOTE,
 }
 
 
 def replay(where: str, entries: Iterable[Entry]) -> Books:
     """The books of a whole ledger: checks the chain, and passes every judgement on every entry again."""
-    books = Books(where)
-    for entry in entries:
-        _add(books, entry, _refuse_broken_rule)
+    books = _posted(where, entries, _refuse_broken_rule)
     if books.last is None:
-        raise LedgerAltered(where, None, "it holds no entry")
+        raise LedgerAltered(where=where, problem="it holds no entry")
     return books
 
 
 def gather(where: str, entries: Iterable[Entry]) -> Books:
-    """The books of a part of a ledger: checks each entry's own hash, and takes the rules as kept."""
+    """The books of a part of a ledger: checks each entry's own hash and signature, but not the rules."""
+    return _posted(where, entries, lambda books, entry, facts: None)
+
+
+def _posted(where: str, entries: Iterable[Entry], judge: Callable[[Books, Entry, Mapping[str, Any]], None]) -> Books:
+    """Posts entries that are what their hashes say; whatever is wrong with one becomes a LedgerAltered."""
     books = Books(where)
     for entry in entries:
-        _add(books, entry, None)
+        try:
+            if seal(entry) != entry.hash:
+                raise _BrokenRule("its contents do not fit its hash")
+            if entry.kind not in _FACTS:
+                raise ValueError("an unknown kind of entry")
+            facts = entry.facts
+            judge(books, entry, facts)
+            books.post(entry, facts)
+            continue
+        except DphistError as error:
+            problem = str(error).removesuffix(".")
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            problem = "its contents cannot be read"
+        number = entry.number if isinstance(entry.number, int) else "without a number"
+        raise LedgerAltered(where=f"{where}, entry {number}", number=number, problem=problem)
     return books
 
 
-def _add(books: Books, entry: Entry, judge: Callable[[Books, Entry, Mapping[str, Any]], None] | None) -> None:
-    """Posts an entry that is what its hash says; whatever is wrong with it becomes one LedgerAltered."""
-    try:
-        if seal(entry) != entry.hash:
-            problem = "its contents do not fit its hash"
-        else:
-            facts = entry.facts
-            if judge is not None:
-                judge(books, entry, facts)
-            books.post(entry, facts)
-            return
-    except DphistError as error:
-        problem = str(error).removesuffix(".")
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        problem = "its contents cannot be read"
-    raise LedgerAltered(books.where, entry.number if isinstance(entry.number, int) else None, problem)
+class _BrokenRule(DphistError):
+    """What is wrong with an entry, to become part of a LedgerAltered."""
 
 
 def _refuse_broken_rule(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
     """Passes judgement on an entry that was made already, as if it were to be made now."""
     previous = books.last
     if entry.number != (previous.number + 1 if previous else 1):
-        raise _BrokenRuleError("an entry before it is missing")
+        raise _BrokenRule("an entry before it is missing")
     if entry.previous_hash != (previous.hash if previous else None):
-        raise _BrokenRuleError("it does not follow from the entry before it")
-    optional = _OPTIONAL.get(entry.kind, set()) | ({"signed"} if entry.kind in SIGNED else set())
-    required = _FACTS.get(entry.kind)
-    if required is None or canonical_json(facts) != entry.body or not required <= set(facts) <= required | optional:
-        raise ValueError("an unknown kind of entry, or a body of another one")
+        raise _BrokenRule("it does not follow from the entry before it")
+    required, optional = _FACTS[entry.kind]
+    if canonical_json(facts) != entry.body or not required | {"year"} <= facts.keys() <= required | optional | {"year"}:
+        raise ValueError("a body of another kind of entry")
     if facts.get("held", True) is not True:
         raise ValueError("another word than true")
     if not _MADE_AT.fullmatch(entry.made_at) or facts["year"] != books.year_at(entry.made_at, entry.kind):
-        raise _BrokenRuleError("its year is not the one it was made in")
-    _JUDGE[entry.kind](books, entry, facts)
+        raise _BrokenRule("its year is not the one it was made in")
+    if entry.kind == "created":
+        _judge_created(books, entry, facts)
+    elif entry.kind in DECISIONS:
+        _judge_decision(books, entry, facts)
+    elif entry.kind == "charged":
+        _judge_charged(books, entry, facts)
+    else:
+        _judge_publication(books, entry, facts)
 
 
-class _BrokenRuleError(DphistError):
-    """What is wrong with an entry, to become part of a LedgerAltered."""
-
-
-def _rejudge_created(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
+def _judge_created(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
     if books.last is not None:
-        raise _BrokenRuleError("the ledger begins a second time")
+        raise _BrokenRule("the ledger begins a second time")
     if facts["schema_version"] not in (1, SCHEMA_VERSION):
-        raise _BrokenRuleError("it was made by another version of this program, whose format is unknown here")
+        raise _BrokenRule("it was made by another version of this program, whose format is unknown here")
     text_of("ledger id", facts["ledger"])
     if (entry.account, entry.release, entry.period, entry.revision) != (None, None, None, None):
-        raise _BrokenRuleError("the first entry belongs to no account or release")
+        raise _BrokenRule("the first entry belongs to no account or release")
     if (facts["schema_version"] == 1) == ("operator" in facts):
-        raise _BrokenRuleError("it does not say who decides")
+        raise _BrokenRule("it does not say who decides")
     if "operator" in facts:
-        books.permissions.judge_key(facts)
-        if signer_of(entry) != facts["operator"]["key"]:
-            raise _BrokenRuleError("the operator's signature is missing or false")
+        _judge_key(books, entry, facts)
 
 
-def _rejudge_opened(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
-    _refuse_key(entry)
-    books.judge_account(account_of(entry, facts))
-
-
-def _rejudge_raised(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
-    _refuse_key(entry)
-    books.judge_raise(str(entry.account), read_exact(facts["total"]), facts["reason"])
-
-
-def _rejudge_keyed(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
-    _refuse_key(entry)
+def _judge_key(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
+    """Refuses a bad key, and a first operator who did not sign with the key that is named."""
     books.permissions.judge_key(facts)
-    first = not books.permissions.keyed
-    if entry.account != EVERYWHERE or (first and signer_of(entry) != facts["operator"]["key"]):
-        raise _BrokenRuleError("the operator's signature is missing or false")
+    false = not books.permissions.keyed and signer_of(entry) != facts["operator"]["key"]
+    if false or entry.account not in (None, EVERYWHERE):
+        raise _BrokenRule("the operator's signature is missing or false")
 
 
-def _rejudge_allowed(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
-    _refuse_key(entry)
-    account = str(entry.account)
+def _judge_decision(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
+    if (entry.release, entry.period, entry.revision) != (None, None, None):
+        raise _BrokenRule("it names a release but is of a whole account")
+    account, permissions = str(entry.account), books.permissions
+    match entry.kind:
+        case "opened":
+            books.judge_account(account_of(entry, facts))
+        case "raised":
+            books.judge_raise(account, read_exact(facts["total"]), facts["reason"])
+        case "keyed":
+            _judge_key(books, entry, facts)
+        case "allowed":
+            _judge_allowed(books, account, facts)
+        case "disallowed":
+            permissions.judge_disallowed(facts["decision"], account)
+        case "countersigned":
+            permissions.judge_countersignature(facts["decision"], signer_of(entry))
+        case "adopted":
+            books.judge_adopted(facts)
+
+
+def _judge_allowed(books: Books, account: str, facts: Mapping[str, Any]) -> None:
     if account != EVERYWHERE:
         books.account(account)
     if books.permissions.judge_allowed(account, facts) is not None:
-        raise _BrokenRuleError("it is allowed a second time")
+        raise _BrokenRule("it is allowed a second time")
 
 
-def _rejudge_disallowed(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
-    _refuse_key(entry)
-    books.permissions.judge_disallowed(facts["decision"], str(entry.account))
-
-
-def _rejudge_countersigned(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
-    _refuse_key(entry)
-    books.permissions.judge_countersignature(facts["decision"], signer_of(entry))
-
-
-def _rejudge_adopted(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
-    _refuse_key(entry)
-    books.judge_adopted(facts)
-
-
-def _rejudge_charged(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
+def _judge_charged(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
     charge = charge_of(entry, facts)
     account = books.account(charge.account)
+    stated = ("account", "release", "period", "revision", "epsilon", "digest", "reason")
+    terms = ("privacy_unit", "neighbours", "store_id")
     request = ChargeRequest(
-        account=charge.account,
-        release=charge.release,
-        period=charge.period,
-        revision=charge.revision,
-        epsilon=charge.epsilon,
-        digest=charge.digest,
-        reason=charge.reason,
-        privacy_unit=account.privacy_unit,
-        neighbours=account.neighbours,
-        store_id=account.store_id,
+        **{name: getattr(charge, name) for name in stated}, **{name: getattr(account, name) for name in terms}
     )
     refuse_bad_request(request)
     if books.judge_charge(request, facts["year"], recorded=True) is not None:
-        raise _BrokenRuleError(f"{key_text(charge)} is charged a second time")
+        raise _BrokenRule(f"{charge.title} is charged a second time")
     decisions = {decision.number for decision in books.permissions.of(charge.account)}
     if books.permissions.keyed and (not charge.allowed or not decisions.issuperset(charge.allowed)):
-        raise _BrokenRuleError(f"{key_text(charge)} is charged without a decision that allows it")
+        raise _BrokenRule(f"{charge.title} is charged without a decision that allows it")
 
 
-def _charge_meant(books: Books, entry: Entry, facts: Mapping[str, Any]) -> Charge:
-    there = books.charges.get((str(entry.release), str(entry.period)), {}).get(entry.revision or 0)
-    if there is None or (there.number, there.account) != (facts["charge"], entry.account):
-        raise _BrokenRuleError("it is about what was not charged")
-    return there
-
-
-def _rejudge_note(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
-    if books.judge_note(_charge_meant(books, entry, facts), entry.kind, facts["text"]):
-        raise _BrokenRuleError(f"it is {entry.kind} a second time")
-
-
-def _rejudge_published(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
-    there = _charge_meant(books, entry, facts)
-    refuse_bad_digest(facts["digest"])
-    if books.judge_published(there, facts["digest"]):
-        raise _BrokenRuleError("it is published a second time")
-
-
-_JUDGE: dict[str, Callable[[Books, Entry, Mapping[str, Any]], None]] = {
-    "created": _rejudge_created,
-    "opened": _rejudge_opened,
-    "raised": _rejudge_raised,
-    "keyed": _rejudge_keyed,
-    "allowed": _rejudge_allowed,
-    "disallowed": _rejudge_disallowed,
-    "countersigned": _rejudge_countersigned,
-    "adopted": _rejudge_adopted,
-    "charged": _rejudge_charged,
-    "published": _rejudge_published,
-    "approved": _rejudge_note,
-    "rejected": _rejudge_note,
-    "withdrawn": _rejudge_note,
-}
-
-
-def _refuse_key(entry: Entry) -> None:
-    if (entry.release, entry.period, entry.revision) != (None, None, None):
-        raise _BrokenRuleError("it names a release but is of a whole account")
+def _judge_publication(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
+    charge: Charge | None = books.charges.get((str(entry.release), str(entry.period)), {}).get(entry.revision or 0)
+    if charge is None or (charge.number, charge.account) != (facts["charge"], entry.account):
+        raise _BrokenRule("it is about what was not charged")
+    if books.judge_publication(charge, entry.kind, facts):
+        raise _BrokenRule(f"it is {entry.kind} a second time")

@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.files import make_folder, write_durably
-from dphist_pipeline.ledger.decision_errors import OperatorKeyUnusable
 from dphist_pipeline.ledger.entries import Entry
+from dphist_pipeline.ledger.errors import OperatorKeyUnusable
 
 KEY = "DPHIST_OPERATOR_KEY"
 
@@ -36,9 +36,13 @@ class Operator:
         """The public half, 64 hexadecimal digits."""
         return self.private.public_key().public_bytes_raw().hex()
 
+    def facts(self) -> dict[str, str]:
+        """An operator as entries hold one: the name and the public half of the key."""
+        return {"name": self.name, "key": self.public}
+
     @classmethod
     def load(cls, path: Path | None = None) -> Operator:
-        """The operator whose key lies where it is looked for.
+        """The operator whose key lies at a path, by default at `key_path`.
 
         Raises:
             OperatorKeyUnusable: there is none, or it cannot be read.
@@ -54,7 +58,7 @@ class Operator:
             if isinstance(private, Ed25519PrivateKey):
                 return cls(login_name(), private)
             problem = "is a key of another kind; it must be Ed25519"
-        raise OperatorKeyUnusable(str(path), problem)
+        raise OperatorKeyUnusable(where=str(path), problem=problem)
 
     @classmethod
     def load_or_make(cls, path: Path | None = None) -> Operator:
@@ -62,16 +66,15 @@ class Operator:
         path = path or key_path()
         if not path.exists():
             content = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+            problem = ""
             try:
                 make_folder(path.absolute().parent)
                 with suppress(FileExistsError):  # another process made it a moment ago
                     write_durably(path, content)
             except OSError as error:
                 problem = f"cannot be made: {error.strerror}"
-            else:
-                problem = ""
             if problem:
-                raise OperatorKeyUnusable(str(path), problem)
+                raise OperatorKeyUnusable(where=str(path), problem=problem)
         return cls.load(path)
 
     def signed(self, entry: Entry) -> Entry:

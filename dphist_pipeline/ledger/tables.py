@@ -11,9 +11,8 @@ import os
 import secrets
 import sqlite3
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
@@ -21,19 +20,15 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from dphist_pipeline.ledger.errors import (
-    LedgerAltered,
-    LedgerBusy,
-    LedgerError,
-    LedgerExists,
-    LedgerMissing,
-    LedgerReadOnly,
-    LedgerUnusable,
-    LedgerUrlRefused,
-)
+from dphist_pipeline.files import sync_folder
+from dphist_pipeline.ledger import errors
 
 Intent = Literal["read", "write", "rehearse"]
 BUSY_SECONDS = 60.0
+_READ_ONLY = (
+    "it cannot be written to. Give yourself write permission on the file and on its folder (chmod u+w), or mount the "
+    "disk for writing"
+)
 
 ENTRIES = sa.Table(
     "ledger_entry",
@@ -86,44 +81,17 @@ _TRIGGERS = {
 _TRIGGER_SQL = {name: f"CREATE TRIGGER {name} {rule}" for name, rule in _TRIGGERS.items()}
 
 
-@dataclass(frozen=True)
-class Contents:
-    """What a file holds, by its name, its tables and the triggers on them, and the errors it is refused by."""
-
-    noun: str
-    tables: sa.MetaData
-    triggers: Mapping[str, str]
-    url_refused: Callable[[str], LedgerError]
-    exists: Callable[[str], LedgerError]
-    missing: Callable[[str], LedgerError]
-    read_only: Callable[[str], LedgerError]
-    busy: Callable[[str, float], LedgerError]
-    unusable: Callable[[str, str], LedgerError]
-    altered: Callable[[str, str], LedgerError]
-
-
-_LEDGER = Contents(
-    "ledger",
-    ENTRIES.metadata,
-    _TRIGGER_SQL,
-    LedgerUrlRefused,
-    LedgerExists,
-    LedgerMissing,
-    LedgerReadOnly,
-    LedgerBusy,
-    LedgerUnusable,
-    altered=lambda where, problem: LedgerAltered(where, None, problem),
-)
-
-
 class SqliteFile:
-    """A SQLite file by its path: transactions on it, and its errors turned into ours.
+    """A SQLite file by its path, here a ledger's: transactions on it, and its errors turned into ours.
 
     No connection outlives a transaction, so a process may fork between any two calls. While one is open,
     nothing else in this process may open and close the file: that would drop SQLite's locks.
     """
 
-    contents: ClassVar[Contents] = _LEDGER
+    noun: ClassVar[str] = "ledger"
+    tables: ClassVar[sa.MetaData] = ENTRIES.metadata
+    triggers: ClassVar[Mapping[str, str]] = _TRIGGER_SQL
+    mend_address: ClassVar[str] = "Write its address as sqlite:////absolute/path/ledger.sqlite."
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -139,46 +107,62 @@ class SqliteFile:
         except (ArgumentError, ValueError):
             read = None
         if read is None:
-            raise cls.contents.url_refused("it is no SQLAlchemy URL")
-        if read.drivername not in ("sqlite", "sqlite+pysqlite"):
-            raise cls.contents.url_refused(f"'{read.drivername}' is not supported yet, only SQLite is")
-        if not read.database or read.database.startswith((":memory:", "file:")) or "\0" in read.database:
-            raise cls.contents.url_refused("it names no file")
-        if read.query:
-            raise cls.contents.url_refused("it has options after a '?'")
-        return cls(Path(read.database))
+            problem = "the address is no SQLAlchemy URL"
+        elif read.drivername not in ("sqlite", "sqlite+pysqlite"):
+            problem = f"'{read.drivername}' is not supported yet, only SQLite is (PostgreSQL comes later)"
+        elif not read.database or read.database.startswith((":memory:", "file:")) or "\0" in read.database:
+            problem = "the address names no file"
+        elif read.query:
+            problem = "the address has options after a '?'"
+        else:
+            return cls(Path(read.database))
+        raise cls.refused(problem)
+
+    @classmethod
+    def refused(cls, problem: str) -> errors.AddressRefused:
+        """The error for an address where the file cannot be kept."""
+        return errors.AddressRefused(noun=cls.noun, problem=problem, mend=cls.mend_address)
+
+    def missing(self) -> errors.LedgerError:
+        """The error for a file that is not there."""
+        return errors.LedgerMissing(where=self.where)
+
+    def altered(self, problem: str) -> errors.LedgerError:
+        """The error for a file that does not hold what it should."""
+        return errors.LedgerAltered(where=self.where, problem=problem)
+
+    def unusable(self, problem: str | None) -> errors.LedgerError:
+        """The error for a file that the file system, or the database engine, does not let us use."""
+        return errors.FileUnusable(noun=self.noun, where=self.where, problem=problem or "the file system refused")
 
     def require_file(self) -> None:
         """Refuses when there is no file: SQLite would make one."""
-        problem = None
         try:
-            there = self.path.is_file()
+            problem = None if self.path.is_file() else self.missing()
         except OSError as error:
-            there, problem = False, error.strerror
+            problem = self.unusable(error.strerror)
         if problem is not None:
-            raise self.contents.unusable(self.where, problem)
-        if not there:
-            raise self.contents.missing(self.where)
+            raise problem
 
     @contextmanager
     def creation(self) -> Iterator[Self]:
-        """A file to be filled, private to its owner, that gets its name only when all is well in it.
+        """A draft of the file, private to its owner, that gets its name once it is complete.
 
-        A link never replaces: of two that create one file at once, one is refused.
+        A link never replaces a file: of two processes that create one file at once, one is refused.
         """
         draft = type(self)(self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}.new"))
-        problem: LedgerError | None = None
+        problem: errors.LedgerError | None = None
         try:
             if os.path.lexists(self.path):
                 raise FileExistsError
             os.close(os.open(draft.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             yield draft
             os.link(draft.path, self.path)
-            _sync_folder(self.path.parent)
+            sync_folder(self.path.parent)
         except FileExistsError:
-            problem = self.contents.exists(self.where)
+            problem = errors.FileExists(noun=self.noun, where=self.where)
         except OSError as error:
-            problem = self.contents.unusable(self.where, error.strerror or "the file system refused")
+            problem = self.unusable(error.strerror)
         finally:
             draft.close()
             with suppress(OSError):
@@ -188,11 +172,11 @@ class SqliteFile:
 
     @contextmanager
     def transaction(self, intent: Intent) -> Iterator[sa.Connection]:
-        """One transaction, alone from its first statement unless it only reads.
+        """One transaction; unless it only reads, it holds the write lock from its first statement.
 
-        'rehearse' writes for real, to see whether that works, and takes everything back.
+        'rehearse' writes, to see whether writing works, and rolls everything back.
         """
-        problem: LedgerError | None = None
+        problem: errors.LedgerError | None = None
         try:
             if intent != "read":
                 self._refuse_read_only()
@@ -209,23 +193,23 @@ class SqliteFile:
 
     def create_tables(self, connection: sa.Connection) -> None:
         """Makes the tables, their indexes and the triggers that keep them append-only."""
-        self.contents.tables.create_all(connection, checkfirst=False)
-        for sql in self.contents.triggers.values():
+        self.tables.create_all(connection, checkfirst=False)
+        for sql in self.triggers.values():
             connection.exec_driver_sql(sql)
 
     def verify_tables(self, connection: sa.Connection) -> None:
         """Refuses a file without our tables, or with other triggers or fewer indexes on them."""
         rows = connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master").all()
         named = {kind: {name: sql for of, name, sql in rows if of == kind} for kind in ("table", "index", "trigger")}
-        tables = self.contents.tables.tables
+        tables = self.tables.tables
         if not named["table"].keys() >= tables.keys():
-            raise self.contents.altered(self.where, f"the file holds no {self.contents.noun}")
+            raise self.altered(f"the file holds no {self.noun}")
         indexes = {str(index.name) for table in tables.values() for index in table.indexes}
-        if named["trigger"] != self.contents.triggers or not named["index"].keys() >= indexes:
-            raise self.contents.altered(self.where, "the rules that guard its table were removed or changed")
+        if named["trigger"] != self.triggers or not named["index"].keys() >= indexes:
+            raise self.altered("the rules that guard its table were removed or changed")
 
     def close(self) -> None:
-        """Lets go of the engine; a later call simply connects again."""
+        """Closes the engine; a later call connects again."""
         self._engine.dispose()
 
     def _connect(self) -> sqlite3.Connection:
@@ -234,12 +218,7 @@ class SqliteFile:
         connection = sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
         try:
             # Not WAL: with it a committed charge can be lost. EXTRA: the journal's removal is durable too.
-            for pragma in (
-                "journal_mode=DELETE",
-                "synchronous=EXTRA",
-                "foreign_keys=ON",
-                "trusted_schema=OFF",
-            ):
+            for pragma in ("journal_mode=DELETE", "synchronous=EXTRA", "foreign_keys=ON", "trusted_schema=OFF"):
                 with closing(connection.execute(f"PRAGMA {pragma}")) as cursor:
                     cursor.fetchall()
         except BaseException:
@@ -248,38 +227,30 @@ class SqliteFile:
         return connection
 
     def _refuse_read_only(self) -> None:
-        """Takes missing owner-write permission seriously, which the operating system ignores for root."""
+        """Refuses a file or folder without write permission for its owner, also for root."""
         self.require_file()
         if not all(place.stat().st_mode & stat.S_IWUSR for place in (self.path, self.path.parent)):
-            raise self.contents.read_only(self.where)
+            raise self.unusable(_READ_ONLY)
 
-    def _translated(self, error: Exception) -> LedgerError:
+    def _translated(self, error: Exception) -> errors.LedgerError:
         """Our error for SQLite's or the file system's."""
         if isinstance(error, OSError):
-            return self.contents.unusable(self.where, error.strerror or "the file system refused")
+            return self.unusable(error.strerror)
         name = getattr(getattr(error, "orig", error), "sqlite_errorname", "")
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            return self.contents.busy(self.where, BUSY_SECONDS)
+            return errors.FileBusy(noun=self.noun, where=self.where, seconds=BUSY_SECONDS)
         if name.startswith("SQLITE_CANTOPEN") and not self.path.exists():
-            return self.contents.missing(self.where)
+            return self.missing()
         if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
-            return self.contents.read_only(self.where)
+            return self.unusable(_READ_ONLY)
         if name.startswith("SQLITE_NOTADB"):
-            return self.contents.altered(self.where, "the file is no database")
+            return self.altered("the file is no database")
         if name.startswith(("SQLITE_IOERR", "SQLITE_FULL", "SQLITE_NOMEM", "SQLITE_PROTOCOL", "SQLITE_INTERRUPT")):
-            return self.contents.unusable(self.where, f"the database engine reports {name}")
-        return self.contents.altered(self.where, f"the database engine cannot use it ({name or 'unreadable'})")
+            return self.unusable(f"the database engine reports {name}")
+        return self.altered(f"the database engine cannot use it ({name or 'unreadable'})")
 
 
 def _begin(connection: sa.Connection) -> None:
     """Takes the write lock before the first SELECT: two that read first and then write would both fail."""
     reads = connection.get_execution_options().get("ledger_intent") == "read"
     connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

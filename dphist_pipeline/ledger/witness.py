@@ -13,31 +13,22 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
-from dphist_pipeline.ledger.entries import Entry, charge_of, exact_text, read_exact
-from dphist_pipeline.ledger.witness_errors import (
-    AnswerDrawnElsewhere,
-    ChargeBeforeWitness,
-    LedgerBehindWitness,
-    StoreEnrolled,
-    StoreSuperseded,
-    WitnessAddressRefused,
-    WitnessAltered,
-    WitnessMissing,
-    WitnessOutdated,
-)
+from dphist_pipeline.ledger import errors
+from dphist_pipeline.ledger.entries import OfARelease, exact_text, read_exact
 from dphist_pipeline.ledger.witness_file import ANSWERS, CHARGES, GENERATIONS, HEADS, PLACES, WitnessFile
 
 
 @dataclass(frozen=True)
-class WitnessedCharge:
+class WitnessedCharge(OfARelease):
     """A charge as the witness holds it: `number` and `hash` of the ledger's entry, `year` in which it counts."""
 
     number: int
@@ -50,34 +41,25 @@ class WitnessedCharge:
     year: int
 
 
-ReadCharges = Callable[[], Iterable[WitnessedCharge]]
-"""Reads all charges of a ledger, in order. Called while the witness is held: a list read earlier may lack a charge
-that another process made, and the witness saw, in the meantime."""
-
-
 @dataclass(frozen=True)
 class Standing:
-    """What the witness knows of a store.
+    """What a ledger, or the witness, holds of a store."""
 
-    Attributes:
-        generation: 1 from `dphist init` on, one more with every adoption.
-        started_by: hash of the ledger's entry that started the generation.
-        year: the latest in which this generation was charged, 0 before it was.
-        charges: those of this generation, in the ledger's order.
-        place: where the store was last seen, None before it was noted.
-    """
-
-    store_id: str
-    generation: int
+    generation: int  # 1 from `dphist init` on, one more with every adoption
+    # Hash of the ledger's entry that started the generation. It tells apart two copies that were adopted at the same
+    # generation.
     started_by: str
-    year: int
-    charges: tuple[WitnessedCharge, ...]
-    place: str | None
+    charges: tuple[WitnessedCharge, ...]  # those of this generation, in the ledger's order
+
+    @property
+    def year(self) -> int:
+        """The latest year in which this generation was charged, 0 before it was."""
+        return max((charge.year for charge in self.charges), default=0)
 
 
-def witnessed(entries: Iterable[Entry]) -> list[WitnessedCharge]:
-    """The charges among a ledger's entries."""
-    return [_witnessed(entry) for entry in entries if entry.kind == "charged"]
+ReadStanding = Callable[[], Standing]
+"""Reads the standing in a ledger. Called while the witness is held: what was read earlier may lack a charge that
+another process made, and the witness saw, in the meantime."""
 
 
 def place_of(folder: Path) -> str:
@@ -100,22 +82,22 @@ class Witness:
     def refuse_ledger(self, ledger_path: Path) -> None:
         """Refuses a witness that is the ledger's own file: both would be copied together."""
         if _same(self._file.path, ledger_path):
-            raise WitnessAddressRefused(f"{self.where} is the ledger")
+            raise self._file.refused(f"{self.where} is the ledger")
 
     def refuse_inside(self, store_root: Path) -> None:
-        """Refuses a witness in a store's folder, where whoever copies the store copies it, too."""
+        """Refuses a witness in a store's folder, which would be copied together with the store."""
         if any(_same(folder, store_root) for folder in Path(os.path.realpath(self._file.path)).parents):
-            raise WitnessAddressRefused(f"{self.where} lies inside the store at {store_root}, and is copied with it")
+            raise self._file.refused(f"{self.where} lies inside the store at {store_root}, and is copied with it")
 
-    def enrol(self, store_id: str, started_by_hash: str) -> None:
+    def enrol(self, store_id: str, started_by: str) -> None:
         """Starts a new store's first generation; makes the witness where there is none."""
         self._file.make()
         with self._file.session("write") as connection:
             if _generation(connection, store_id) is not None:
-                raise StoreEnrolled(self.where, store_id)
-            _start(connection, store_id, 1, started_by_hash)
+                raise errors.StoreEnrolled(where=self.where, store_id=store_id)
+            _start(connection, store_id, Standing(1, started_by, ()))
 
-    def begin_generation(self, store_id: str, generation: int, started_by_hash: str, charges: ReadCharges) -> None:
+    def begin_generation(self, store_id: str, read: ReadStanding) -> None:
         """Starts a later generation, for a store that is adopted: from now on, other copies are refused.
 
         What the ledger holds counts as witnessed. The same call again does nothing. Makes the witness where there
@@ -123,35 +105,26 @@ class Witness:
         """
         self._file.make()
         with self._file.session("write") as connection:
-            current = _generation(connection, store_id)
-            if current == (generation, started_by_hash):
+            current, ledger = _generation(connection, store_id), read()
+            if current == (ledger.generation, ledger.started_by):
                 return
-            if current is not None and current[0] >= generation:
-                raise StoreSuperseded(self.where, store_id, generation, current[0])
-            _start(connection, store_id, generation, started_by_hash)
-            _append(connection, store_id, generation, 0, list(charges()))
+            if current is not None and current[0] >= ledger.generation:
+                raise errors.StoreSuperseded(self.where, store_id, ledger.generation, current[0])
+            _start(connection, store_id, ledger)
+            _append(connection, store_id, ledger, 0)
 
     def standing(self, store_id: str) -> Standing | None:
-        """What the witness knows of a store; None where it knows nothing, or where there is no witness."""
-        with suppress(WitnessMissing), self._file.session("read") as connection:
+        """What the witness holds of a store; None where it holds nothing, or where there is no witness."""
+        with suppress(errors.WitnessMissing), self._file.session("read") as connection:
             current = _generation(connection, store_id)
             if current is not None:
-                charges = self._charges(connection, store_id, current[0])
-                latest = max((charge.year for charge in charges), default=0)
-                return Standing(store_id, *current, latest, tuple(charges), _last_place(connection, store_id)[1])
+                return self._standing(connection, store_id, *current)
         return None
 
-    def vouch(self, store_id: str, generation: int, charges: ReadCharges, started_by_hash: str = "") -> None:
+    def vouch(self, store_id: str, read: ReadStanding) -> None:
         """Writes down the charges that only the ledger holds; to be called after a charge and before its first draw.
 
-        Not within a transaction of the ledger: the witness is held while `charges` reads it.
-
-        Args:
-            store_id: the store's.
-            generation: the one that its ledger states.
-            charges: reads all charges of its ledger.
-            started_by_hash: of the entry that started the generation. Tells apart two copies that were adopted at
-                the same generation; not compared where it is empty.
+        Not within a transaction of the ledger: the witness is held while the ledger is read.
 
         Raises:
             WitnessMissing, StoreSuperseded, WitnessOutdated: the store is unknown, or of another generation.
@@ -159,13 +132,13 @@ class Witness:
             ChargeBeforeWitness: a charge is dated before one that the witness has seen.
         """
         with self._file.session("write") as connection:
-            seen, unseen = self._compared(connection, store_id, (generation, started_by_hash), list(charges()))
-            _append(connection, store_id, generation, seen, unseen)
+            ledger = read()
+            _append(connection, store_id, ledger, self._compared(connection, store_id, ledger))
 
-    def check(self, store_id: str, generation: int, charges: ReadCharges, year: int, started_by_hash: str = "") -> None:
+    def check(self, store_id: str, read: ReadStanding, year: int) -> None:
         """Refuses whatever `vouch` would refuse once a charge of that year is made; leaves the witness as it was."""
         with self._file.session("rehearse") as connection:
-            self._compared(connection, store_id, (generation, started_by_hash), list(charges()), year)
+            self._compared(connection, store_id, read(), year)
 
     def vouch_answer(self, store_id: str, charge_hash: str, step: str, digest: str) -> None:
         """Writes down which answer a charge's step drew, before it is used; the same again does nothing.
@@ -181,20 +154,20 @@ class Witness:
             current = _generation(connection, store_id)
             held = connection.execute(sa.select(sa.func.max(CHARGES.c.generation)).where(charge)).scalar()
             if current is None or held is None:
-                raise WitnessMissing(self.where, f"the charge {charge_hash[:16]} of store {store_id}")
+                raise errors.WitnessMissing(self.where, f"the charge {charge_hash[:16]} of store {store_id}")
             if held < current[0]:
-                raise StoreSuperseded(self.where, store_id, held, current[0])
+                raise errors.StoreSuperseded(self.where, store_id, held, current[0])
             drawn = connection.execute(sa.select(ANSWERS.c.digest).where(one)).scalar()
             if drawn is None:
                 row = {"store": store_id, "charge": charge_hash, "step": step, "digest": digest}
                 connection.execute(sa.insert(ANSWERS).values(row))
             elif drawn != digest:
-                raise AnswerDrawnElsewhere(self.where, step)
+                raise errors.AnswerDrawnElsewhere(where=self.where, step=step)
 
     def note_head(self, store_id: str, generation: int, number: int, entry_hash: str) -> None:
         """Writes down the ledger's latest entry; an earlier one than is known does nothing."""
         with self._file.session("write") as connection:
-            self._refuse_generation(_generation(connection, store_id), store_id, generation, "")
+            self._refuse_generation(connection, store_id, generation)
             known = _head(connection, store_id, generation)
             if known is None or number > known[0]:
                 row = {"store": store_id, "generation": generation, "number": number, "hash": entry_hash}
@@ -211,104 +184,81 @@ class Witness:
         """Remembers where a store is; gives the place where it was before, if that was another one."""
         with self._file.session("write") as connection:
             if _generation(connection, store_id) is None:
-                raise WitnessMissing(self.where, f"store {store_id}")
-            number, last = _last_place(connection, store_id)
+                raise errors.WitnessMissing(self.where, f"store {store_id}")
+            number, last = _latest(connection, PLACES.c.store == store_id, PLACES.c.number, PLACES.c.place) or (0, None)
             if last == place:
                 return None
             connection.execute(sa.insert(PLACES).values(store=store_id, number=number + 1, place=place))
             return last
 
-    def _compared(
-        self,
-        connection: sa.Connection,
-        store_id: str,
-        generation: tuple[int, str],
-        charges: Sequence[WitnessedCharge],
-        year: int | None = None,
-    ) -> tuple[int, Sequence[WitnessedCharge]]:
-        """How many of the charges the witness holds, and those that it does not; refuses where the two disagree."""
-        self._refuse_generation(_generation(connection, store_id), store_id, *generation)
-        known = self._charges(connection, store_id, generation[0])
-        for position, seen in enumerate(known):
-            if position >= len(charges) or charges[position].hash != seen.hash:
-                raise LedgerBehindWitness(self.where, seen.release, seen.period, seen.revision, seen.number)
-        unseen = charges[len(known) :]
-        latest = max((charge.year for charge in known), default=0)
-        earliest = min([charge.year for charge in unseen] + [latest if year is None else year])
-        if earliest < latest:
-            raise ChargeBeforeWitness(self.where, earliest, latest)
-        return len(known), unseen
+    def _compared(self, connection: sa.Connection, store_id: str, ledger: Standing, year: int | None = None) -> int:
+        """How many of the ledger's charges, its first ones, the witness holds; refuses where the two disagree."""
+        self._refuse_generation(connection, store_id, ledger.generation, ledger.started_by)
+        known = self._standing(connection, store_id, ledger.generation, ledger.started_by)
+        for position, seen in enumerate(known.charges):
+            if position >= len(ledger.charges) or ledger.charges[position].hash != seen.hash:
+                raise errors.LedgerBehindWitness(where=self.where, charge=seen)
+        unseen = ledger.charges[len(known.charges) :]
+        earliest = min([charge.year for charge in unseen] + [known.year if year is None else year])
+        if earliest < known.year:
+            raise errors.ChargeBeforeWitness(where=self.where, year=earliest, latest=known.year)
+        return len(known.charges)
 
     def _refuse_generation(
-        self, current: tuple[int, str] | None, store_id: str, generation: int, started_by: str
+        self, connection: sa.Connection, store_id: str, generation: int, started_by: str | None = None
     ) -> None:
+        current = _generation(connection, store_id)
         if current is None:
-            raise WitnessMissing(self.where, f"store {store_id}")
+            raise errors.WitnessMissing(self.where, f"store {store_id}")
         if generation > current[0]:
-            raise WitnessOutdated(self.where, store_id, generation, current[0])
-        if generation < current[0] or started_by not in ("", current[1]):
-            raise StoreSuperseded(self.where, store_id, generation, current[0])
+            raise errors.WitnessOutdated(where=self.where, store_id=store_id, generation=generation, known=current[0])
+        if generation < current[0] or started_by not in (None, current[1]):
+            raise errors.StoreSuperseded(self.where, store_id, generation, current[0])
 
-    def _charges(self, connection: sa.Connection, store_id: str, generation: int) -> list[WitnessedCharge]:
+    def _standing(self, connection: sa.Connection, store_id: str, generation: int, started_by: str) -> Standing:
         which = (CHARGES.c.store == store_id) & (CHARGES.c.generation == generation)
         rows = connection.execute(sa.select(CHARGES).where(which).order_by(CHARGES.c.position)).mappings()
+        names = WitnessedCharge.__dataclass_fields__
         try:
-            return [
-                WitnessedCharge(**{name: row[name] for name in _FACTS} | {"epsilon": read_exact(row["epsilon"])})
-                for row in rows
-            ]
+            charges = [{name: row[name] for name in names} | {"epsilon": read_exact(row["epsilon"])} for row in rows]
+            return Standing(generation, started_by, tuple(WitnessedCharge(**charge) for charge in charges))
         except (ValueError, TypeError):
-            problem = WitnessAltered(self.where, f"it holds a charge of store {store_id} without a price")
+            problem = self._file.altered(f"it holds a charge of store {store_id} without a price")
         raise problem
 
 
-_FACTS = tuple(WitnessedCharge.__dataclass_fields__)
-
-
-def _witnessed(entry: Entry) -> WitnessedCharge:
-    facts = entry.facts
-    charge = charge_of(entry, facts)
-    return WitnessedCharge(**{name: getattr(charge, name) for name in _FACTS if name != "year"}, year=facts["year"])
+def _latest(connection: sa.Connection, which: sa.ColumnElement[bool], *columns: sa.Column[Any]) -> Sequence[Any] | None:
+    """The row with the largest number in the first of the columns, if there is one."""
+    return connection.execute(sa.select(*columns).where(which).order_by(columns[0].desc()).limit(1)).first()
 
 
 def _generation(connection: sa.Connection, store_id: str) -> tuple[int, str] | None:
     """The current generation of a store, and the hash of the entry that started it."""
     columns = GENERATIONS.c
-    asked = sa.select(columns.generation, columns.started_by).where(columns.store == store_id)
-    row = connection.execute(asked.order_by(columns.generation.desc()).limit(1)).first()
-    return None if row is None else (row.generation, row.started_by)
-
-
-def _start(connection: sa.Connection, store_id: str, generation: int, started_by: str) -> None:
-    connection.execute(sa.insert(GENERATIONS).values(store=store_id, generation=generation, started_by=started_by))
-
-
-def _append(
-    connection: sa.Connection, store_id: str, generation: int, seen: int, charges: Sequence[WitnessedCharge]
-) -> None:
-    """Adds charges behind the `seen` ones."""
-    rows = [
-        vars(charge)
-        | {"store": store_id, "generation": generation, "position": place, "epsilon": exact_text(charge.epsilon)}
-        for place, charge in enumerate(charges, seen + 1)
-    ]
-    if rows:
-        connection.execute(sa.insert(CHARGES), rows)
+    row = _latest(connection, columns.store == store_id, columns.generation, columns.started_by)
+    return None if row is None else (row[0], row[1])
 
 
 def _head(connection: sa.Connection, store_id: str, generation: int) -> tuple[int, str] | None:
-    asked = sa.select(HEADS.c.number, HEADS.c.hash)
-    asked = asked.where((HEADS.c.store == store_id) & (HEADS.c.generation == generation))
-    row = connection.execute(asked.order_by(HEADS.c.number.desc()).limit(1)).first()
-    return None if row is None else (row.number, row.hash)
+    which = (HEADS.c.store == store_id) & (HEADS.c.generation == generation)
+    row = _latest(connection, which, HEADS.c.number, HEADS.c.hash)
+    return None if row is None else (row[0], row[1])
 
 
-def _last_place(connection: sa.Connection, store_id: str) -> tuple[int, str | None]:
-    """How often a store's place was noted, and the latest one."""
-    columns = PLACES.c
-    asked = sa.select(columns.number, columns.place).where(columns.store == store_id)
-    row = connection.execute(asked.order_by(columns.number.desc()).limit(1)).first()
-    return (0, None) if row is None else (row.number, row.place)
+def _start(connection: sa.Connection, store_id: str, ledger: Standing) -> None:
+    row = {"store": store_id, "generation": ledger.generation, "started_by": ledger.started_by}
+    connection.execute(sa.insert(GENERATIONS).values(row))
+
+
+def _append(connection: sa.Connection, store_id: str, ledger: Standing, seen: int) -> None:
+    """Adds the ledger's charges behind the `seen` ones."""
+    place = {"store": store_id, "generation": ledger.generation}
+    rows = [
+        vars(charge) | place | {"position": position, "epsilon": exact_text(charge.epsilon)}
+        for position, charge in enumerate(ledger.charges[seen:], seen + 1)
+    ]
+    if rows:
+        connection.execute(sa.insert(CHARGES), rows)
 
 
 def _same(one: Path, other: Path) -> bool:

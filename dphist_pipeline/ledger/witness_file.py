@@ -11,15 +11,8 @@ from typing import Any, ClassVar, Self
 import sqlalchemy as sa
 
 from dphist_pipeline.files import make_folder
-from dphist_pipeline.ledger.tables import Contents, Intent, SqliteFile
-from dphist_pipeline.ledger.witness_errors import (
-    WitnessAddressRefused,
-    WitnessAltered,
-    WitnessBusy,
-    WitnessExists,
-    WitnessMissing,
-    WitnessUnwritable,
-)
+from dphist_pipeline.ledger.errors import FileExists, LedgerError, WitnessAltered, WitnessMissing
+from dphist_pipeline.ledger.tables import Intent, SqliteFile
 
 SCHEMA_VERSION = 1
 _TABLES = sa.MetaData()
@@ -60,7 +53,7 @@ CHARGES = sa.Table(
     _number("revision"),
     _text("epsilon"),
     _number("year"),
-    # Per generation: who adopts an older ledger, for good reason, begins with the charges that it holds.
+    # Per generation: an older ledger that is adopted begins with the charges that it holds.
     sa.UniqueConstraint("store", "generation", "release", "period", "revision"),
     sa.ForeignKeyConstraint(["store", "generation"], ["generation.store", "generation.generation"]),
     sa.Index("charge_by_hash", "store", "hash"),
@@ -69,7 +62,7 @@ CHARGES = sa.Table(
 ANSWERS = sa.Table(
     "answer",
     _TABLES,
-    # Over all generations: what a superseded copy drew is drawn.
+    # Shared by all generations: an answer that a superseded copy drew counts as drawn.
     _text("store", primary_key=True),
     _text("charge", primary_key=True),
     _text("step", primary_key=True),
@@ -79,7 +72,7 @@ ANSWERS = sa.Table(
 HEADS = sa.Table(
     "head",
     _TABLES,
-    # The latest entry of a ledger, time and again: whoever cuts off its end does not undo a decision.
+    # The latest entry of a ledger, noted again and again: cutting off the ledger's end undoes no decision.
     _text("store", primary_key=True),
     _number("generation", primary_key=True),
     _number("number", primary_key=True),
@@ -112,18 +105,25 @@ def _triggers(table: sa.Table) -> dict[str, str]:
 class WitnessFile(SqliteFile):
     """A SQLite file that holds a witness."""
 
-    contents: ClassVar[Contents] = Contents(
-        "witness",
-        _TABLES,
-        {name: sql for table in _TABLES.sorted_tables for name, sql in _triggers(table).items()},
-        url_refused=lambda problem: WitnessAddressRefused(f"{problem} (PostgreSQL comes later)"),
-        exists=WitnessExists,
-        missing=WitnessMissing,
-        read_only=WitnessUnwritable,
-        busy=WitnessBusy,
-        unusable=WitnessUnwritable,
-        altered=WitnessAltered,
+    noun = "witness"
+    tables = _TABLES
+    triggers: ClassVar = {name: sql for table in _TABLES.sorted_tables for name, sql in _triggers(table).items()}
+    mend_address = (
+        "Set DPHIST_WITNESS to the absolute path of a file outside the store that is no ledger, in a folder that you "
+        "may write to."
     )
+
+    def missing(self) -> LedgerError:
+        """The error for a witness that is not there."""
+        return WitnessMissing(self.where)
+
+    def altered(self, problem: str) -> LedgerError:
+        """The error for a file that holds no witness, or a damaged one."""
+        return WitnessAltered(where=self.where, problem=problem)
+
+    def unusable(self, problem: str | None) -> LedgerError:
+        """The error for a place where the witness cannot be read and written; another one may be named instead."""
+        return super().unusable(f"{problem or 'the file system refused'}; or set DPHIST_WITNESS to another file")
 
     @classmethod
     def named(cls, address: str | Path | None) -> Self:
@@ -134,22 +134,22 @@ class WitnessFile(SqliteFile):
             text = str(sa.make_url(text).database)
         path = Path(text)
         if "\0" in text or not path.is_absolute() or path.is_dir():
-            raise WitnessAddressRefused(f"{text!r} is no absolute path of a file")
+            raise cls.refused(f"{text!r} is no absolute path of a file")
         return cls(path)
 
     def make(self) -> None:
         """Makes the file and its folder if they are not there; of several that make it at once, one does."""
-        problem = None
         try:
             if os.path.lexists(self.path):
                 return
             make_folder(self.path.parent)
         except OSError as error:
-            problem = error.strerror or "the file system refused"
-        if problem is not None:
-            raise WitnessUnwritable(self.where, problem)
-        with suppress(WitnessExists), self.creation() as draft, draft.transaction("write") as connection:
-            draft.create_tables(connection)
+            problem = self.unusable(error.strerror)
+        else:
+            with suppress(FileExists), self.creation() as draft, draft.transaction("write") as connection:
+                draft.create_tables(connection)
+            return
+        raise problem
 
     @contextmanager
     def session(self, intent: Intent) -> Iterator[sa.Connection]:
@@ -169,7 +169,7 @@ class WitnessFile(SqliteFile):
             found = connection.execute(sa.select(sa.func.max(_VERSION.c.schema_version))).scalar()
             if found != SCHEMA_VERSION:
                 problem = f"its schema version is {found}, this dphist-pipeline reads {SCHEMA_VERSION}"
-                raise WitnessAltered(self.where, problem)
+                raise self.altered(problem)
         super().verify_tables(connection)
 
 
@@ -178,10 +178,7 @@ def _in_state_folder() -> Path:
     named = Path(os.environ.get("XDG_STATE_HOME", ""))
     if named.is_absolute():
         return named / "dphist" / "witness.sqlite"
-    try:
-        home: Path | None = Path.home()
-    except RuntimeError:
-        home = None
-    if home is None or not home.is_absolute():
-        raise WitnessAddressRefused("this user has no home folder to keep it in")
-    return home / ".local" / "state" / "dphist" / "witness.sqlite"
+    with suppress(RuntimeError):
+        if Path.home().is_absolute():
+            return Path.home() / ".local" / "state" / "dphist" / "witness.sqlite"
+    raise WitnessFile.refused("this user has no home folder to keep it in")

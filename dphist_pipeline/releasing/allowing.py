@@ -18,8 +18,8 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.ledger.decision_errors import SourceOfAnother
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
+from dphist_pipeline.ledger.errors import SourceOfAnother
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.releasing.plans import folder_of, source_plan
 from dphist_pipeline.releasing.store import Store, StoreMissing, store_folder

@@ -16,8 +16,10 @@ from typing import Any
 from dphist_pipeline.answering.published import NotPublished
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import make_folder, sync_folder, write_durably
-from dphist_pipeline.ledger.ledger import Charge, Ledger, Note, Rejected, utc_now
+from dphist_pipeline.ledger.errors import Rejected
+from dphist_pipeline.ledger.ledger import Charge, Ledger, Note
 from dphist_pipeline.ledger.limits import refuse_no_reason
+from dphist_pipeline.ledger.opened import utc_now
 from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, is_marked, mark_withdrawn, read_audit
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.model import ReleaseSpec
@@ -91,7 +93,7 @@ def refuse_rejected(store: Store, ledger: Ledger, charge: Charge) -> None:
     note = ledger.notes(charge).get("rejected")
     if note is not None:
         finish_rejections(store, ledger)
-        raise Rejected(charge, note)
+        raise Rejected(charge=charge, note=note)
 
 
 def waits(spec: ReleaseSpec, charge: Charge | None) -> bool:
@@ -268,7 +270,7 @@ def finish_rejections(store: Store, ledger: Ledger) -> None:
         answers, witness = store.journal(key), store.rejection(key)
         if not witness.exists():
             with store.run(key) as scratch:
-                content = json.dumps({"number": note.number, "hash": ledger.hash_of(note.number)})
+                content = json.dumps({"number": note.number, "hash": note.hash})
                 write_durably(scratch / "rejection", content.encode())
                 make_folder(witness.parent)
                 (scratch / "rejection").rename(witness)

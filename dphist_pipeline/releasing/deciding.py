@@ -42,13 +42,12 @@ def deciding(store: Store, ledger: Ledger) -> Iterator[Operator]:
     if not first:
         store.refuse_cut(ledger, witness)
     yield operator
-    generation, started_by, _ = ledger.witnessed()
     if first:
-        witness.enrol(store.id, started_by)
-        witness.vouch(store.id, generation, lambda: ledger.witnessed()[2], started_by)
-    # A decision counts at once, also for whoever puts back the ledger from before it.
+        witness.enrol(store.id, ledger.standing().started_by)
+        witness.vouch(store.id, ledger.standing)
+    # A decision counts at once: a ledger that is put back from before it is refused.
     if witness.standing(store.id) is not None:
-        witness.note_head(store.id, generation, *ledger.head())
+        witness.note_head(store.id, *ledger.head())
 
 
 def adopt(store: Store, reason: str, elsewhere: Mapping[str, Fraction]) -> tuple[int, list[str]]:
@@ -75,18 +74,18 @@ def adopt(store: Store, reason: str, elsewhere: Mapping[str, Fraction]) -> tuple
         raise AdoptionUnclear(store.root, missing, unknown)
     for epsilon in elsewhere.values():
         refuse_bad_spending(epsilon)
-    held = {charge.hash for charge in ledger.witnessed()[2]}
+    held = {charge.hash for charge in ledger.standing().charges}
     carried = [charge for charge in (standing.charges if standing else ()) if charge.hash not in held]
     operator, forgotten = Operator.load(), store.forgotten_rejections(ledger)
     named = [name for name in store.named_entries() if store.root / name[0] not in forgotten]
     ledger.require(named, {charge.hash for charge in carried})
-    generation, started_by = ledger.adopt(reason, carried, elsewhere, operator)
-    witness.begin_generation(store.id, generation, started_by, lambda: ledger.witnessed()[2])
-    witness.note_head(store.id, generation, *ledger.head())
+    generation = ledger.adopt(reason, carried, elsewhere, operator)
+    witness.begin_generation(store.id, ledger.standing)
+    witness.note_head(store.id, *ledger.head())
     for rejection in forgotten:
         # Its charge is never drawn again; what was drawn for it must not come back with an older journal either.
         release, period, _ = rejection.relative_to(store.confidential / "rejected").parts
         key = Key(release, period, int(rejection.stem))
         shutil.rmtree(store.journal(key), ignore_errors=True)
         rejection.unlink()
-    return generation, [f"{charge.release}, period {charge.period}, revision {charge.revision}" for charge in carried]
+    return generation, [charge.title for charge in carried]

@@ -23,10 +23,10 @@ from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.ledger.errors import ChargeLost
-from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger, utc_now
+from dphist_pipeline.ledger.errors import AnswerDrawnElsewhere, ChargeLost
+from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
+from dphist_pipeline.ledger.opened import utc_now
 from dphist_pipeline.ledger.witness import Witness, place_of
-from dphist_pipeline.ledger.witness_errors import AnswerDrawnElsewhere
 from dphist_pipeline.mechanisms import Mechanism
 from dphist_pipeline.publishing.release_files import move_into_place, read_audit, values_digest, write_release
 from dphist_pipeline.releasing.approvals import (
@@ -308,9 +308,8 @@ def _charge_or_request(
     # An early refusal: a changed spec, an account that disagrees, too little left. Charges nothing.
     ledger.check(request)
     if charge is None:
-        (generation, started_by, _), year = ledger.witnessed(), int(utc_now()[:4])
         witness = store.witness(ledger)
-        witness.check(store.id, generation, lambda: ledger.witnessed()[2], year, started_by)
+        witness.check(store.id, ledger.standing, int(utc_now()[:4]))
         store.refuse_cut(ledger, witness)
     return charge, request
 
@@ -326,10 +325,9 @@ def _query_of(spec: ReleaseSpec) -> dict[str, str]:
 def _vouch(attempt: Attempt, witness: Witness) -> None:
     """Has the witness know every charge before the first draw; it refuses a ledger that lacks one, and copies."""
     ledger, store = attempt.ledger, attempt.store
-    generation, started_by, _ = ledger.witnessed()
     store.refuse_cut(ledger, witness)
-    witness.vouch(store.id, generation, lambda: ledger.witnessed()[2], started_by)
-    witness.note_head(store.id, generation, *ledger.head())
+    witness.vouch(store.id, ledger.standing)
+    witness.note_head(store.id, *ledger.head())
     before = witness.note_place(store.id, place_of(store.root))
     if before is not None:
         attempt.progress(f"note: this store was used at another place before, {before}")
@@ -340,7 +338,7 @@ def _drawn_at_most_once(attempt: Attempt, charge: Charge, load: Load, published:
     if published is not None:
         return _refusing(AnswersLost(attempt.key))
     # Another copy may have drawn for a charge from before this store was adopted.
-    return _refusing(ChargeLost(charge)) if charge.number < attempt.ledger.adopted_at() else load
+    return _refusing(ChargeLost(charge=charge)) if charge.number < attempt.ledger.adopted_at() else load
 
 
 def _refusing(error: DphistError) -> Load:

@@ -114,7 +114,7 @@ class Store:
         try:
             made = ledger = Ledger.create(ledger_url(root), Operator.load_or_make())
             witness.refuse_ledger(ledger.path)
-            witness.enrol(store_id, ledger.witnessed()[1])
+            witness.enrol(store_id, ledger.standing().started_by)
         except DphistError:
             for part in ("public", "confidential"):
                 shutil.rmtree(root / part)
@@ -167,7 +167,7 @@ class Store:
     def refuse_cut(self, ledger: Ledger, witness: Witness) -> None:
         """Refuses a ledger that lacks the latest entry which the witness has seen: its end was cut off."""
         # The witness first, the ledger second: another process may enter something at this very moment.
-        head = witness.head(self.id, ledger.generation())
+        head = witness.head(self.id, ledger.head()[0])
         if head is not None:
             ledger.require([(f"the witness at {witness.where}", *head)])
 

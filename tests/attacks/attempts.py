@@ -75,7 +75,7 @@ def nothing_opened() -> Iterator[None]:
         opened.append(given)
         raise AssertionError("records were opened")
 
-    with patch.object(ingest, "_connection", refuse):
+    with patch.object(ingest, "_attach", refuse):
         yield
     assert not opened
 

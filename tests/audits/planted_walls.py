@@ -237,6 +237,11 @@ def forgetful(ledger: Ledger, reason: str, carried: object, *more: Any, whole: A
     return whole(ledger, reason, [], *more)
 
 
+def never_taken_back(permissions: Permissions, entry: Any, facts: Any, whole: Any = Permissions.post) -> None:
+    if entry.kind != "disallowed":
+        whole(permissions, entry, facts)
+
+
 def alone(permissions: Permissions, entry: Any, whole: Any = Permissions.waits) -> bool:
     return entry.kind != "keyed" and bool(whole(permissions, entry))
 
@@ -262,7 +267,7 @@ WALLS = [
     ),
     Wall(
         "what was taken back is still allowed",
-        lambda: patch.dict("dphist_pipeline.ledger.books._POST", {"disallowed": nothing}),
+        lambda: patch.object(Permissions, "post", never_taken_back),
         reads_what_was_disallowed,
         f"{SOURCES}::test_a_charge_that_stands_lets_nobody_read_what_was_swapped_or_disallowed_since",
     ),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -136,8 +137,9 @@ def unbounded(staged: Path, cells: int, max_rows: int, key: bytes) -> np.ndarray
     return np.bincount(pl.read_parquet(staged)["code"], minlength=cells)
 
 
-def one_unit_of_nulls(columns: Any, forms: Any, source: Any, whole: Any = ingest.names_of) -> dict[str, str]:
-    return {name: f"coalesce({text}, 'nobody')" for name, text in whole(columns, forms, source).items()}
+def one_unit_of_nulls(columns: Any, forms: Any, source: Any, whole: Any = ingest.unit_sql) -> Any:
+    made = whole(columns, forms, source)
+    return replace(made, names={name: f"coalesce({text}, 'nobody')" for name, text in made.names.items()})
 
 
 def failing_on_the_undeclared(plan: Any, folder: Path, whole: Any = ingest.stage_rows) -> Path:
@@ -156,7 +158,7 @@ FAULTS: dict[str, tuple[str, Callable[[], Any]]] = {
     "bounding by engine order": ("a unit more", lambda: patch.object(cube, "count_bounded", by_engine_order)),
     "bounding by row number": ("a unit more", lambda: patch.object(cube, "count_bounded", by_row_number)),
     "no bounding": ("a unit more", lambda: patch.object(cube, "count_bounded", unbounded)),
-    "null units kept as one": ("rows without a unit", lambda: patch.object(ingest, "names_of", one_unit_of_nulls)),
+    "null units kept as one": ("rows without a unit", lambda: patch.object(ingest, "unit_sql", one_unit_of_nulls)),
     "fails on an undeclared value": (
         "a unit more",
         lambda: patch.object(ingest, "stage_rows", failing_on_the_undeclared),

@@ -15,7 +15,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
@@ -158,8 +158,8 @@ class Project:
         return ledger
 
     def spent(self) -> Fraction:
-        with closing(self.ledger()) as ledger:
-            return ledger.statement(ACCOUNT).spent
+        ledger = self.ledger()
+        return ledger.statement(ACCOUNT).spent
 
     def files(self, below: str = "") -> dict[str, str]:
         """Every file in a folder of the store, with its digest."""
@@ -176,8 +176,7 @@ class Project:
 
 def charges(project: Project, period: str = WEEK) -> list[int]:
     """The revisions that were charged for a period."""
-    with closing(project.ledger()) as ledger:
-        return [charge.revision for charge in ledger.charges(NAME, period)]
+    return [charge.revision for charge in project.ledger().charges(NAME, period)]
 
 
 def assert_whole(published: Path) -> None:

@@ -23,15 +23,15 @@ from system.small_release import (
 
 from dphist_pipeline.confidential.journal import JournalMismatch
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.ledger.ledger import (
+from dphist_pipeline.ledger.errors import (
     AccountDisagrees,
     AlreadyCharged,
+    FileExists,
+    FileUnusable,
     LedgerAltered,
-    LedgerExists,
     LedgerForeign,
     LedgerMissing,
     LedgerOutdated,
-    LedgerReadOnly,
 )
 from dphist_pipeline.publishing.release_files import PublishedFilesDamaged
 from dphist_pipeline.releasing.errors import AnswersLost, NothingToRevise
@@ -214,7 +214,7 @@ def test_a_missing_ledger_is_refused_and_none_is_made(released: Project) -> None
 def test_a_ledger_that_cannot_be_written_is_refused(released: Project) -> None:
     (released.root / "ledger.sqlite").chmod(0o444)
     for week in WEEKS[:2]:
-        with refused(released, LedgerReadOnly, "write permission"):
+        with refused(released, FileUnusable, "write permission"):
             released.release(week)
 
 
@@ -239,7 +239,7 @@ def test_a_second_store_on_one_ledger_is_refused(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("DPHIST_LEDGER", f"sqlite:///{tmp_path / 'shared.sqlite'}")
     project = Project.make(tmp_path / "project")
     project.release()
-    with refused(project, LedgerExists, "is there already"):
+    with refused(project, FileExists, "is there already"):
         Store.create(project.folder / "second")
     # One that is made by hand, with the id of this ledger, meets an account that was opened for another store.
     described = project.root / "store.json"

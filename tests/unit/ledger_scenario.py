@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
@@ -14,11 +13,7 @@ from typing import Any
 import pytest
 
 from dphist_pipeline.ledger import opened as ledger_module
-from dphist_pipeline.ledger.ledger import (
-    Account,
-    ChargeRequest,
-    Ledger,
-)
+from dphist_pipeline.ledger.ledger import Account, ChargeRequest, Ledger
 
 HEALTH = Account("health", "patient_id", "add_remove", Fraction(26), None, "store-1")
 WEEKLY = ChargeRequest(
@@ -38,11 +33,10 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def ledger(path: Path) -> Iterator[Ledger]:
+def ledger(path: Path) -> Ledger:
     made = Ledger.create(url_of(path))
     made.open_account(HEALTH)
-    yield made
-    made.close()
+    return made
 
 
 def week(day: int, **changes: Any) -> ChargeRequest:

@@ -264,12 +264,11 @@ def test_a_server_that_is_not_there_or_not_in_utf_8_is_refused_without_its_addre
 
 
 def test_a_server_is_never_written(server: str, tmp_path: Path):
-    from dphist_pipeline.confidential.reading.ingest import _connection, _prepare
+    from dphist_pipeline.confidential.reading.ingest import opened_source
 
     declared = on_server(tmp_path, server)
-    with _connection(
-        (), tmp_path, "UTC", lambda made: _prepare(plan_of(declared, declared.period_named("all")).source, (), made)
-    ) as connection:
+    source = plan_of(declared, declared.period_named("all")).source
+    with opened_source(source, tmp_path) as (connection, _):
         for statement in (
             "CREATE TABLE office.clinic.mine (x INTEGER)",
             "CALL postgres_execute('office', 'CREATE TABLE clinic.mine (x int)')",

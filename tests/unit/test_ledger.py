@@ -17,25 +17,22 @@ from ledger_scenario import HEALTH, WEEKLY, ledger, path, set_clock, url_of, wee
 
 from dphist_pipeline.ledger import tables as ledger_tables
 from dphist_pipeline.ledger.entries import exact_text, read_exact
-from dphist_pipeline.ledger.errors import ClockBehind
-from dphist_pipeline.ledger.ledger import (
-    Account,
+from dphist_pipeline.ledger.errors import (
     AccountDisagrees,
     AccountExists,
     AlreadyCharged,
-    Ledger,
-    LedgerExists,
+    ClockBehind,
+    FileExists,
+    FileUnusable,
     LedgerOutdated,
-    LedgerUnusable,
     NotRecordable,
     Overspend,
     PublishedDiffers,
     ReasonMissing,
     RevisionSkipped,
     TotalNotLarger,
-    UnknownAccount,
-    as_text,
 )
+from dphist_pipeline.ledger.ledger import Account, Ledger, UnknownAccount, as_text
 from dphist_pipeline.ledger.signing import Operator
 
 # Accounts
@@ -56,10 +53,10 @@ def test_a_ledger_is_never_made_over_anything(ledger: Ledger, path: Path, tmp_pa
     before = path.read_bytes()
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     for there in (path, tmp_path, tmp_path / "dangling"):
-        with pytest.raises(LedgerExists):
+        with pytest.raises(FileExists):
             Ledger.create(url_of(there))
     assert path.read_bytes() == before
-    with pytest.raises(LedgerUnusable):
+    with pytest.raises(FileUnusable):
         Ledger.create(url_of(tmp_path / "no folder" / "ledger.sqlite"))
     assert sorted(file.name for file in tmp_path.iterdir()) == ["dangling", "ledger.sqlite"]
 

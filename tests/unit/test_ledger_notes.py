@@ -9,15 +9,8 @@ import pytest
 from ledger_scenario import WEEKLY, ledger, path, url_of
 
 from dphist_pipeline.ledger.books import Books
-from dphist_pipeline.ledger.ledger import (
-    Charge,
-    Ledger,
-    LedgerAltered,
-    NotedOtherwise,
-    PublishedAlready,
-    ReasonMissing,
-    Rejected,
-)
+from dphist_pipeline.ledger.errors import LedgerAltered, NotedOtherwise, PublishedAlready, ReasonMissing, Rejected
+from dphist_pipeline.ledger.ledger import Charge, Ledger
 
 __all__ = ["ledger", "path"]
 

@@ -15,12 +15,8 @@ from hypothesis import strategies as st
 from ledger_scenario import HEALTH, PROCESSES, WEEKLY, ledger, path, url_of, week
 
 from dphist_pipeline.ledger import ledger as ledger_module
-from dphist_pipeline.ledger.ledger import (
-    ChargeRequest,
-    Ledger,
-    LedgerError,
-    Overspend,
-)
+from dphist_pipeline.ledger.errors import LedgerError, Overspend
+from dphist_pipeline.ledger.ledger import ChargeRequest, Ledger
 
 # Races
 

@@ -255,17 +255,11 @@ def test_without_keys_or_with_a_wrong_bucket_a_store_is_refused(
 
 
 def test_the_session_that_reads_can_open_the_files_that_were_found_and_nothing_else(store: str, tmp_path: Path):
-    from dphist_pipeline.confidential.reading.ingest import _connection, _prepare
+    from dphist_pipeline.confidential.reading.ingest import opened_source
 
     declared = spec(tmp_path, source=WHOLE)
     found = find_objects(declared.source)
-    with _connection(
-        (),
-        tmp_path,
-        "UTC",
-        lambda made: _prepare(plan_of(declared, declared.period_named("all")).source, (), made),
-        found,
-    ) as connection:
+    with opened_source(plan_of(declared, declared.period_named("all")).source, tmp_path) as (connection, _):
         assert connection.execute("SELECT count(*) FROM read_parquet($files)", {"files": list(found)}).fetchall() == [
             (4,)
         ]
@@ -296,17 +290,11 @@ def test_the_session_that_reads_can_open_the_files_that_were_found_and_nothing_e
 def test_what_the_extension_takes_from_the_environment_itself_is_put_back(
     store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    from dphist_pipeline.confidential.reading.ingest import _connection, _prepare
+    from dphist_pipeline.confidential.reading.ingest import opened_source
 
     monkeypatch.setenv("DUCKDB_S3_ENDPOINT", "elsewhere.invalid")
     declared = spec(tmp_path, source=WHOLE)
-    with _connection(
-        (),
-        tmp_path,
-        "UTC",
-        lambda made: _prepare(plan_of(declared, declared.period_named("all")).source, (), made),
-        (WHOLE,),
-    ) as connection:
+    with opened_source(plan_of(declared, declared.period_named("all")).source, tmp_path) as (connection, _):
         settings = dict(connection.execute("SELECT name, value FROM duckdb_settings()").fetchall())
         secrets = connection.execute("FROM duckdb_secrets()").fetchall()
     taken = {name: value for name, value in settings.items() if name.startswith("s3_") and value}

@@ -17,10 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dphist_pipeline.confidential.plan import SourcePlan
 from dphist_pipeline.confidential.reading.csv_files import LONGEST_HEADER
-from dphist_pipeline.confidential.reading.ingest import CATEGORIES, TIMES, UNITS, _connection
+from dphist_pipeline.confidential.reading.ingest import CATEGORIES, TIMES, UNITS, opened_source
 from dphist_pipeline.confidential.reading.source import NUMBERS, ColumnRefused, Source, SourceRefused
-from dphist_pipeline.confidential.reading.source_files import find_files, open_source
+from dphist_pipeline.confidential.reading.source_files import find_files, open_files
 
 SECRET = "Zacharias"
 PEOPLE = pa.table({"person": [SECRET, SECRET], "age": [61.5, 62.5]})
@@ -30,7 +31,8 @@ ONE_PERSON = b"person,age\n" + SECRET.encode() + b",61\n"
 
 def opened(*files: Path, delimiter: str = ",", quote: str = "") -> Source:
     with duckdb.connect() as connection:
-        return open_source(connection, tuple(files), delimiter, quote)
+        source = SourcePlan("people", "csv", "", csv_delimiter=delimiter, csv_quote=quote)
+        return open_files(connection, tuple(files), source)
 
 
 def rows(*files: Path, delimiter: str = ",", quote: str = "") -> list[tuple[Any, ...]]:
@@ -346,7 +348,8 @@ def test_a_release_reaches_no_other_files(tmp_path: Path):
     (tmp_path / "run").mkdir()
     for name in ("in/people.csv", "other.csv"):
         (tmp_path / name).write_text("person\nA\n")
-    with _connection((tmp_path / "in/people.csv",), tmp_path / "run", "UTC") as connection:
+    people = SourcePlan("in/people.csv", "csv", f"{tmp_path}/in/people.csv")
+    with opened_source(people, tmp_path / "run") as (connection, _):
         assert connection.execute("SELECT * FROM read_text($file)", {"file": str(tmp_path / "in/people.csv")})
         for forbidden in (
             f"SELECT * FROM read_text('{tmp_path}/other.csv')",

@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 from ledger_scenario import HEALTH, url_of, week
-from witness_scenario import ADOPT, STORE, charge, charges, held, new_witness, refusals
+from witness_scenario import ADOPT, STORE, charge, charges, held, new_witness, of, refusals
 
-from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.ledger.witness import Witness, place_of, witnessed
-from dphist_pipeline.ledger.witness_errors import (
+from dphist_pipeline.ledger.errors import (
     AnswerDrawnElsewhere,
     ChargeBeforeWitness,
     LedgerBehindWitness,
@@ -21,6 +19,8 @@ from dphist_pipeline.ledger.witness_errors import (
     WitnessMissing,
     WitnessOutdated,
 )
+from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.ledger.witness import Witness, place_of
 
 
 @pytest.fixture
@@ -31,22 +31,22 @@ def witness(tmp_path: Path) -> Witness:
 def test_a_new_store_stands_at_generation_one_without_charges(witness: Witness) -> None:
     standing = witness.standing(STORE)
     assert standing is not None
-    assert (standing.store_id, standing.generation, standing.started_by) == (STORE, 1, "entry-1")
-    assert (standing.year, standing.charges, standing.place) == (0, (), None)
+    assert (standing.generation, standing.started_by) == (1, "entry-1")
+    assert (standing.year, standing.charges) == (0, ())
 
 
 def test_it_gives_back_the_charges_as_they_were_vouched_for(witness: Witness) -> None:
     both = [charge(3), charge(5, epsilon=Fraction("0.1"), year=2027, revision=2)]
     for known in (both[:1], both, both):
-        witness.vouch(STORE, 1, lambda known=known: known)
+        witness.vouch(STORE, of(1, lambda known=known: known))
     standing = witness.standing(STORE)
     assert standing is not None and standing.charges == tuple(both) and standing.year == 2027
 
 
 def test_stores_do_not_know_of_each_other(witness: Witness) -> None:
     witness.enrol("store-2", "entry-1")
-    witness.vouch("store-2", 1, lambda: [charge(3, hash="other")])
-    witness.vouch(STORE, 1, charges(3))
+    witness.vouch("store-2", of(1, lambda: [charge(3, hash="other")]))
+    witness.vouch(STORE, of(1, charges(3)))
     witness.vouch_answer("store-2", "other", "counts", "a")
     with pytest.raises(WitnessMissing, match=r"charge other of store store-1"):
         witness.vouch_answer(STORE, "other", "counts", "b")
@@ -60,7 +60,7 @@ def test_what_is_not_enrolled_is_unknown(witness: Witness, tmp_path: Path) -> No
 
 def test_a_check_writes_nothing(witness: Witness) -> None:
     content = Path(witness.where).read_bytes()
-    witness.check(STORE, 1, charges(3), 2026)
+    witness.check(STORE, of(1, charges(3)), 2026)
     assert Path(witness.where).read_bytes() == content
 
 
@@ -72,8 +72,7 @@ def test_places_are_remembered_and_a_move_is_told_once(witness: Witness, tmp_pat
     assert witness.note_place(STORE, "elsewhere") == here
     assert witness.note_place(STORE, "elsewhere") is None
     assert witness.note_place(STORE, here) == "elsewhere"
-    standing = witness.standing(STORE)
-    assert standing is not None and standing.place == here
+    assert witness.note_place(STORE, here) is None
 
 
 def test_a_ledgers_own_charges_are_vouched_for(witness: Witness, tmp_path: Path) -> None:
@@ -81,12 +80,12 @@ def test_a_ledgers_own_charges_are_vouched_for(witness: Witness, tmp_path: Path)
     ledger.open_account(HEALTH)
     made = ledger.charge(week(2))
     ledger.record_published(made, "values")
-    read = witnessed(ledger.entries())
+    read = ledger.standing().charges
     assert [(c.number, c.hash, c.release, c.period, c.revision) for c in read] == [
         (made.number, made.hash, "weekly", "2026-03-02", 1)
     ]
     assert read[0].epsilon == Fraction(1, 2) and read[0].year == int(made.charged_at[:4])
-    witness.vouch(STORE, 1, lambda: witnessed(ledger.entries()))
+    witness.vouch(STORE, of(1, lambda: ledger.standing().charges))
     assert held(witness) == [made.number]
 
 
@@ -101,8 +100,8 @@ def test_a_store_is_enrolled_once(witness: Witness) -> None:
 
 def test_an_unknown_store_is_refused_with_the_way_out(witness: Witness) -> None:
     for ask in (
-        lambda: witness.vouch("store-2", 1, charges(3)),
-        lambda: witness.check("store-2", 1, charges(), 2026),
+        lambda: witness.vouch("store-2", of(1, charges(3))),
+        lambda: witness.check("store-2", of(1, charges()), 2026),
         lambda: witness.vouch_answer("store-2", "hash-3", "counts", "a"),
         lambda: witness.note_place("store-2", "here"),
     ):
@@ -121,22 +120,26 @@ def test_a_lost_witness_is_refused_and_none_is_made(witness: Witness) -> None:
 
 @pytest.mark.parametrize("numbers", [(), (3,), (5,), (5, 3), (4, 5), (3, 4, 5)])
 def test_a_ledger_without_a_witnessed_charge_is_refused(witness: Witness, numbers: tuple[int, ...]) -> None:
-    witness.vouch(STORE, 1, charges(3, 5))
+    witness.vouch(STORE, of(1, charges(3, 5)))
     for refusal in refusals(witness, 1, charges(*numbers)):
         assert isinstance(refusal, LedgerBehindWitness)
         missing = 5 if numbers[:1] == (3,) else 3
-        assert (refusal.release, refusal.period, refusal.revision) == ("weekly", f"week-{missing}", 1)
+        assert (refusal.charge.release, refusal.charge.period, refusal.charge.revision) == (
+            "weekly",
+            f"week-{missing}",
+            1,
+        )
         assert f"weekly, period week-{missing}, revision 1" in str(refusal) and ADOPT in str(refusal)
 
 
 def test_a_charge_dated_before_a_witnessed_one_is_refused(witness: Witness) -> None:
     first = charge(3, year=2027)
-    witness.vouch(STORE, 1, lambda: [first])
+    witness.vouch(STORE, of(1, lambda: [first]))
     with pytest.raises(ChargeBeforeWitness, match=r"2026.*2027.*clock"):
-        witness.vouch(STORE, 1, lambda: [first, charge(4)])
+        witness.vouch(STORE, of(1, lambda: [first, charge(4)]))
     with pytest.raises(ChargeBeforeWitness, match=r"2026.*2027.*clock"):
-        witness.check(STORE, 1, lambda: [first], 2026)
-    witness.check(STORE, 1, lambda: [first], 2027)
+        witness.check(STORE, of(1, lambda: [first]), 2026)
+    witness.check(STORE, of(1, lambda: [first]), 2027)
     assert held(witness) == [3]
 
 
@@ -145,10 +148,10 @@ def test_a_charge_dated_before_a_witnessed_one_is_refused(witness: Witness) -> N
 
 def test_of_three_copies_with_one_charge_each_for_a_period_one_is_vouched_for(witness: Witness) -> None:
     copies = [lambda name=name: [charge(3, hash=name)] for name in ("a", "b", "c")]
-    witness.vouch(STORE, 1, copies[1])
+    witness.vouch(STORE, of(1, copies[1]))
     for copy in (copies[0], copies[2]):
         assert {type(refusal) for refusal in refusals(witness, 1, copy)} == {LedgerBehindWitness}
-    witness.vouch(STORE, 1, copies[1])
+    witness.vouch(STORE, of(1, copies[1]))
 
 
 @pytest.mark.parametrize("seconds", [0, 1])
@@ -167,7 +170,7 @@ def test_of_three_copied_ledgers_one_draws(
         monkeypatch.setattr("dphist_pipeline.ledger.opened.utc_now", lambda moment=moment: moment)
         made = ledger.charge(week(2))
         try:
-            witness.vouch(STORE, 1, lambda ledger=ledger: witnessed(ledger.entries()))
+            witness.vouch(STORE, of(1, lambda ledger=ledger: ledger.standing().charges))
             witness.vouch_answer(STORE, made.hash, "counts", f"drawn by {copy}")
             drawn.append(copy)
         except (AnswerDrawnElsewhere, LedgerBehindWitness) as refusal:
@@ -177,7 +180,7 @@ def test_of_three_copied_ledgers_one_draws(
 
 
 def test_two_copies_that_draw_one_step_differently_cannot_both_go_on(witness: Witness) -> None:
-    witness.vouch(STORE, 1, charges(3, 4))
+    witness.vouch(STORE, of(1, charges(3, 4)))
     for _ in range(2):
         witness.vouch_answer(STORE, "hash-3", "counts", "a")
         with pytest.raises(AnswerDrawnElsewhere, match=r"'counts'.*Nothing of this draw was used.*--revise"):
@@ -195,20 +198,20 @@ def test_no_answer_is_vouched_for_before_its_charge(witness: Witness) -> None:
 
 
 def test_an_adopted_copy_goes_on_with_its_own_charges_and_the_others_are_refused(witness: Witness) -> None:
-    witness.vouch(STORE, 1, charges(3, 4))
-    witness.begin_generation(STORE, 2, "entry-9", charges(3))
+    witness.vouch(STORE, of(1, charges(3, 4)))
+    witness.begin_generation(STORE, of(2, charges(3), "entry-9"))
     for refusal in refusals(witness, 1, charges(3, 4)):
         assert isinstance(refusal, StoreSuperseded) and (refusal.generation, refusal.current) == (1, 2)
         assert "This copy draws no more" in str(refusal)
     again = charge(10, period="week-4")
-    witness.vouch(STORE, 2, lambda: [charge(3), again])
+    witness.vouch(STORE, of(2, lambda: [charge(3), again]))
     assert held(witness) == [3, 10]
 
 
 def test_an_answer_of_a_superseded_copy_without_its_charge_is_refused(witness: Witness) -> None:
-    witness.vouch(STORE, 1, charges(3, 4))
+    witness.vouch(STORE, of(1, charges(3, 4)))
     witness.vouch_answer(STORE, "hash-3", "counts", "a")
-    witness.begin_generation(STORE, 2, "entry-9", charges(3))
+    witness.begin_generation(STORE, of(2, charges(3), "entry-9"))
     with pytest.raises(StoreSuperseded):
         witness.vouch_answer(STORE, "hash-4", "counts", "a")
     with pytest.raises(AnswerDrawnElsewhere):
@@ -218,22 +221,22 @@ def test_an_answer_of_a_superseded_copy_without_its_charge_is_refused(witness: W
 
 def test_an_adoption_may_be_repeated_but_not_by_another_copy(witness: Witness) -> None:
     for _ in range(2):
-        witness.begin_generation(STORE, 2, "entry-9", charges(3))
-    witness.vouch(STORE, 2, charges(3, 10))
-    witness.begin_generation(STORE, 2, "entry-9", charges(3))
+        witness.begin_generation(STORE, of(2, charges(3), "entry-9"))
+    witness.vouch(STORE, of(2, charges(3, 10)))
+    witness.begin_generation(STORE, of(2, charges(3), "entry-9"))
     assert held(witness) == [3, 10]
     for generation, hash_ in ((2, "other"), (1, "entry-1"), (1, "other")):
         with pytest.raises(StoreSuperseded):
-            witness.begin_generation(STORE, generation, hash_, charges(3))
-    for refusal in refusals(witness, 2, charges(3, 10), started_by_hash="other"):
+            witness.begin_generation(STORE, of(generation, charges(3), hash_))
+    for refusal in refusals(witness, 2, charges(3, 10), started_by="other"):
         assert isinstance(refusal, StoreSuperseded) and "another generation 2" in str(refusal)
-    witness.vouch(STORE, 2, charges(3, 10), started_by_hash="entry-9")
+    witness.vouch(STORE, of(2, charges(3, 10), started_by="entry-9"))
 
 
 def test_a_lost_witness_begins_anew_by_an_adoption(witness: Witness, tmp_path: Path) -> None:
     Path(witness.where).unlink()
-    witness.begin_generation(STORE, 5, "entry-9", charges(3, 4))
-    witness.vouch(STORE, 5, charges(3, 4, 10))
+    witness.begin_generation(STORE, of(5, charges(3, 4), "entry-9"))
+    witness.vouch(STORE, of(5, charges(3, 4, 10)))
     assert held(witness) == [3, 4, 10]
     witness.vouch_answer(STORE, "hash-3", "counts", "a")
 
@@ -241,5 +244,5 @@ def test_a_lost_witness_begins_anew_by_an_adoption(witness: Witness, tmp_path: P
 def test_a_witness_that_missed_an_adoption_is_told(witness: Witness) -> None:
     for refusal in refusals(witness, 2, charges()):
         assert isinstance(refusal, WitnessOutdated) and ADOPT in str(refusal)
-    witness.begin_generation(STORE, 3, "entry-9", charges())
-    witness.vouch(STORE, 3, charges(10))
+    witness.begin_generation(STORE, of(3, charges(), "entry-9"))
+    witness.vouch(STORE, of(3, charges(10)))

@@ -11,18 +11,12 @@ from pathlib import Path
 
 import pytest
 from ledger_scenario import raw, url_of
-from witness_scenario import STORE, charges, new_witness, refusals
+from witness_scenario import STORE, charges, new_witness, of, refusals
 
 from dphist_pipeline.ledger import tables as ledger_tables
+from dphist_pipeline.ledger.errors import AddressRefused, FileBusy, FileUnusable, LedgerError, WitnessAltered
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.ledger.witness_errors import (
-    WitnessAddressRefused,
-    WitnessAltered,
-    WitnessBusy,
-    WitnessError,
-    WitnessUnwritable,
-)
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +35,7 @@ def witness(tmp_path: Path) -> Witness:
 
 def test_it_is_private_to_its_owner(witness: Witness) -> None:
     path = Path(witness.where)
-    witness.vouch(STORE, 1, charges(3))
+    witness.vouch(STORE, of(1, charges(3)))
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
     assert [file.name for file in path.parent.iterdir()] == ["witness.sqlite"]
@@ -63,13 +57,13 @@ def test_its_place_is_named_by_the_environment(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("address", ["sqlite://", "sqlite:///relative", "relative", "~/w", "/a\0b", "/"])
 def test_an_address_that_names_no_file_is_refused(address: str) -> None:
-    with pytest.raises(WitnessAddressRefused, match="DPHIST_WITNESS"):
+    with pytest.raises(AddressRefused, match="DPHIST_WITNESS"):
         Witness.at(address)
 
 
 def test_other_databases_are_refused_without_their_password(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DPHIST_WITNESS", "postgresql://user:secret@host/db")
-    with pytest.raises(WitnessAddressRefused, match="PostgreSQL comes later") as refusal:
+    with pytest.raises(AddressRefused, match="PostgreSQL comes later") as refusal:
         Witness.at()
     assert "secret" not in str(refusal.value)
 
@@ -83,10 +77,10 @@ def test_it_is_never_the_ledger(witness: Witness, tmp_path: Path) -> None:
     (tmp_path / "hard").hardlink_to(path)
     (tmp_path / "folder").symlink_to(path.parent)
     for ledger in (path, tmp_path / "symbolic", tmp_path / "hard", tmp_path / "folder" / path.name):
-        with pytest.raises(WitnessAddressRefused, match="is the ledger"):
+        with pytest.raises(AddressRefused, match="is the ledger"):
             witness.refuse_ledger(ledger)
     unmade = Witness.at(tmp_path / "folder" / "new")
-    with pytest.raises(WitnessAddressRefused, match="is the ledger"):
+    with pytest.raises(AddressRefused, match="is the ledger"):
         unmade.refuse_ledger(path.parent / "new")
 
 
@@ -96,9 +90,9 @@ def test_it_does_not_lie_in_the_store(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(store)
     Witness.at(tmp_path / "storehouse" / "w").refuse_inside(store)
     for inside in (store / "w", store / "a" / "b" / "w", tmp_path / "link" / "w", store / "a" / ".." / "w"):
-        with pytest.raises(WitnessAddressRefused, match="inside the store"):
+        with pytest.raises(AddressRefused, match="inside the store"):
             Witness.at(inside).refuse_inside(store)
-        with pytest.raises(WitnessAddressRefused, match="inside the store"):
+        with pytest.raises(AddressRefused, match="inside the store"):
             Witness.at(inside).refuse_inside(tmp_path / "link")
 
 
@@ -108,9 +102,9 @@ def test_a_home_that_cannot_be_written_names_the_way_out(tmp_path: Path, monkeyp
     monkeypatch.setenv("HOME", str(tmp_path / "file"))
     for ask in (
         lambda: Witness.at().enrol(STORE, "entry-1"),
-        lambda: Witness.at().begin_generation(STORE, 1, "entry-1", charges()),
+        lambda: Witness.at().begin_generation(STORE, of(1, charges(), "entry-1")),
     ):
-        with pytest.raises(WitnessUnwritable, match="set DPHIST_WITNESS"):
+        with pytest.raises(FileUnusable, match="set DPHIST_WITNESS"):
             ask()
     assert Witness.at().standing(STORE) is None
 
@@ -122,7 +116,7 @@ def test_a_read_only_witness_is_refused_before_anything_is_charged(witness: Witn
     place.chmod(mode)
     try:
         for refusal in refusals(witness, 1, charges(3)):
-            assert isinstance(refusal, WitnessUnwritable) and "write permission" in str(refusal)
+            assert isinstance(refusal, FileUnusable) and "write permission" in str(refusal)
     finally:
         place.chmod(0o700)
 
@@ -137,7 +131,7 @@ def test_a_witness_of_somebody_else_is_found_out_by_a_trial_write() -> None:
         os.seteuid(65534)
         try:
             for refusal in refusals(witness, 1, charges(3)):
-                assert isinstance(refusal, WitnessUnwritable)
+                assert isinstance(refusal, FileUnusable)
         finally:
             os.seteuid(0)
 
@@ -147,16 +141,16 @@ def test_a_witness_that_is_held_is_busy(witness: Witness, monkeypatch: pytest.Mo
     with closing(sqlite3.connect(witness.where, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         for refusal in refusals(witness, 1, charges(3)):
-            assert isinstance(refusal, WitnessBusy) and "The witness at" in str(refusal)
+            assert isinstance(refusal, FileBusy) and "The witness at" in str(refusal)
 
 
 # Files that are no witness
 
 
-def refusals_unread(witness: Witness) -> list[WitnessError]:
+def refusals_unread(witness: Witness) -> list[LedgerError]:
     found = []
-    for ask in (lambda: witness.standing(STORE), lambda: witness.vouch(STORE, 1, charges(3))):
-        with pytest.raises(WitnessError) as refusal:
+    for ask in (lambda: witness.standing(STORE), lambda: witness.vouch(STORE, of(1, charges(3)))):
+        with pytest.raises(LedgerError) as refusal:
             ask()
         found.append(refusal.value)
     return found
@@ -168,9 +162,9 @@ def test_a_damaged_file_is_refused_and_stays(tmp_path: Path, content: bytes) -> 
     Path(witness.where).write_bytes(content)
     for ask in (
         lambda: witness.enrol(STORE, "entry-1"),
-        lambda: witness.begin_generation(STORE, 1, "entry-1", charges()),
+        lambda: witness.begin_generation(STORE, of(1, charges(), "entry-1")),
         lambda: witness.standing(STORE),
-        lambda: witness.vouch(STORE, 1, charges(3)),
+        lambda: witness.vouch(STORE, of(1, charges(3))),
         lambda: witness.vouch_answer(STORE, "hash-3", "counts", "a"),
     ):
         with pytest.raises(WitnessAltered, match="The witness at") as refusal:
@@ -195,7 +189,7 @@ TABLES = ("witness", "generation", "charge", "answer", "place")
 
 
 def filled(witness: Witness) -> None:
-    witness.vouch(STORE, 1, charges(3, 4))
+    witness.vouch(STORE, of(1, charges(3, 4)))
     witness.vouch_answer(STORE, "hash-3", "counts", "a")
     witness.note_place(STORE, "here")
 

@@ -11,14 +11,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from ledger_scenario import HEALTH, PROCESSES, url_of, week
-from witness_scenario import STORE, charge, charges, held, new_witness
+from witness_scenario import STORE, charge, charges, held, new_witness, of
 
+from dphist_pipeline.ledger.errors import AnswerDrawnElsewhere, LedgerError
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.ledger.witness import Witness, WitnessedCharge, witnessed
-from dphist_pipeline.ledger.witness_errors import (
-    AnswerDrawnElsewhere,
-    WitnessError,
-)
+from dphist_pipeline.ledger.witness import Witness, WitnessedCharge
 
 RACERS = 20
 
@@ -40,7 +37,7 @@ def ask_at_once(ask: Callable[..., Any], *arguments: Any) -> str:
     _barrier.wait(60)
     try:
         ask(*arguments)
-    except WitnessError as refusal:
+    except LedgerError as refusal:
         return type(refusal).__name__
     return "done"
 
@@ -60,13 +57,13 @@ def enrolled(where: str, store: str) -> None:
 
 
 def vouched(where: str, known: list[WitnessedCharge]) -> None:
-    Witness.at(where).vouch(STORE, 1, lambda: known)
+    Witness.at(where).vouch(STORE, of(1, lambda: known))
 
 
 def charged_and_vouched(where: str, ledger_path: Path, ledger_id: str, day: int) -> None:
     ledger = Ledger.open(url_of(ledger_path), ledger_id)
     ledger.charge(week(day))
-    Witness.at(where).vouch(STORE, 1, lambda: witnessed(ledger.entries()))
+    Witness.at(where).vouch(STORE, of(1, lambda: ledger.standing().charges))
 
 
 def answered(where: str, digest: str) -> None:
@@ -74,7 +71,7 @@ def answered(where: str, digest: str) -> None:
 
 
 def adopted(where: str, hash_: str) -> None:
-    Witness.at(where).begin_generation(STORE, 2, hash_, charges(3))
+    Witness.at(where).begin_generation(STORE, of(2, charges(3), hash_))
 
 
 def test_twenty_stores_are_enrolled_at_once_in_a_witness_that_is_not_there_yet(tmp_path: Path) -> None:
@@ -97,7 +94,7 @@ def test_twenty_processes_with_a_charge_each_are_all_vouched_for(witness: Witnes
     days = range(1, RACERS + 1)
     assert race(charged_and_vouched, *((witness.where, path, ledger.id, day) for day in days)) == ["done"] * RACERS
     standing = witness.standing(STORE)
-    assert standing is not None and standing.charges == tuple(witnessed(ledger.entries()))
+    assert standing is not None and standing.charges == tuple(ledger.standing().charges)
     assert len(standing.charges) == RACERS
 
 
@@ -108,7 +105,7 @@ def test_of_twenty_copies_at_once_one_is_vouched_for(witness: Witness) -> None:
 
 
 def test_of_twenty_answers_at_once_one_is_vouched_for(witness: Witness) -> None:
-    witness.vouch(STORE, 1, charges(3))
+    witness.vouch(STORE, of(1, charges(3)))
     found = race(answered, *((witness.where, f"digest-{number}") for number in range(RACERS)))
     assert sorted(found) == ["AnswerDrawnElsewhere"] * (RACERS - 1) + ["done"]
 
@@ -120,16 +117,16 @@ def test_of_twenty_adoptions_at_once_one_stands(witness: Witness) -> None:
 
 
 def test_a_witness_may_cross_a_fork(witness: Witness) -> None:
-    witness.vouch(STORE, 1, charges(3))
+    witness.vouch(STORE, of(1, charges(3)))
     child = os.fork()
     if child == 0:
         try:
-            witness.vouch(STORE, 1, charges(3, 4))
+            witness.vouch(STORE, of(1, charges(3, 4)))
         except BaseException:
             os._exit(1)
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
-    witness.vouch(STORE, 1, charges(3, 4, 5))
+    witness.vouch(STORE, of(1, charges(3, 4, 5)))
     assert held(witness) == [3, 4, 5]
 
 
@@ -154,7 +151,7 @@ def kill_at(moment: int) -> None:
 def whole_life(witness: Witness) -> None:
     if witness.standing(STORE) is None:
         witness.enrol(STORE, "entry-1")
-    witness.vouch(STORE, 1, charges(3, 4))
+    witness.vouch(STORE, of(1, charges(3, 4)))
     witness.vouch_answer(STORE, "hash-3", "counts", "a")
 
 

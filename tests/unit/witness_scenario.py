@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -9,11 +10,14 @@ from typing import Any
 
 import pytest
 
-from dphist_pipeline.ledger.witness import ReadCharges, Witness, WitnessedCharge
-from dphist_pipeline.ledger.witness_errors import WitnessError
+from dphist_pipeline.ledger.errors import LedgerError
+from dphist_pipeline.ledger.witness import ReadStanding, Standing, Witness, WitnessedCharge
 
 STORE = "store-1"
 ADOPT = "dphist store adopt --reason TEXT"
+STARTED_BY = {1: "entry-1"}
+
+ReadCharges = Callable[[], Iterable[WitnessedCharge]]
 
 
 def new_witness(tmp_path: Path) -> Witness:
@@ -32,21 +36,26 @@ def charges(*numbers: int) -> ReadCharges:
     return lambda: [charge(number) for number in numbers]
 
 
+def of(generation: int, read: ReadCharges, started_by: str | None = None) -> ReadStanding:
+    """Reads a ledger at a generation, which began as the tests have it unless another entry is named."""
+    return lambda: Standing(generation, started_by or STARTED_BY.get(generation, "entry-9"), tuple(read()))
+
+
 def held(witness: Witness) -> list[int]:
     standing = witness.standing(STORE)
     assert standing is not None
     return [charge.number for charge in standing.charges]
 
 
-def refusals(witness: Witness, generation: int, read: ReadCharges, **more: Any) -> list[WitnessError]:
+def refusals(witness: Witness, generation: int, read: ReadCharges, **more: Any) -> list[LedgerError]:
     """What `vouch` refuses, and `check` before it; the witness stays as it was."""
     found = []
     before = witness.standing(STORE)
     for ask in (
-        lambda: witness.check(STORE, generation, read, 2026, **more),
-        lambda: witness.vouch(STORE, generation, read, **more),
+        lambda: witness.check(STORE, of(generation, read, **more), 2026),
+        lambda: witness.vouch(STORE, of(generation, read, **more)),
     ):
-        with pytest.raises(WitnessError) as refusal:
+        with pytest.raises(LedgerError) as refusal:
             ask()
         found.append(refusal.value)
     assert witness.standing(STORE) == before

@@ -1,4 +1,4 @@
-"""CSV as offices have it: declared, never guessed, a record at a time, compressed or not.
+"""CSV files, compressed or not: read as declared, with nothing guessed.
 
 A line of more than `LONGEST_LINE` bytes is no row, and lines around it are read as if it were not there. DuckDB holds
 some 2,000 lines at a time, so that lines of any number and content fit the memory of `ingest`.
@@ -11,7 +11,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from dphist_pipeline.confidential.reading.source import Source, SourceRefused, without_values
+from dphist_pipeline.confidential.plan import SourcePlan
+from dphist_pipeline.confidential.reading.source import Source, SourceRefused, refuse_shadowed, without_values
 from dphist_pipeline.spec.sources import ending_of
 from dphist_pipeline.sql_files import literal
 
@@ -21,29 +22,21 @@ PIECE = 1 << 22
 COMPRESSIONS = {".csv": "none", ".csv.gz": "gzip", ".csv.zst": "zstd"}
 
 
-def open_csv(files: tuple[Path, ...], delimiter: str, quote: str, folders: tuple[str, ...]) -> Source:
-    """Reads header lines, and nothing else, but that archives are whole.
+def open_csv(files: tuple[Path, ...], source: SourcePlan, folders: tuple[str, ...]) -> Source:
+    """Reads header lines, and checks that archives are whole; `folders`: columns that the folders' names give.
 
     One reader for every distinct header line, so that files may order their columns differently.
-
-    Args:
-        files: of one kind.
-        delimiter: between fields.
-        quote: around some fields, or nothing.
-        folders: columns that the folders' names give.
     """
+    delimiter, quote = source.csv_delimiter, source.csv_quote
     by_header: dict[tuple[str, ...], list[str]] = {}
     for path in files:
         _check_whole(path)
         by_header.setdefault(_header(path, delimiter, quote), []).append(str(path))
-    names = {frozenset(header) for header in by_header}
-    if len(names) > 1:
-        raise SourceRefused(without_values(files[0].parent), "has files whose header lines name different columns")
+    where = without_values(files[0].parent)
+    if len({frozenset(header) for header in by_header}) > 1:
+        raise SourceRefused(where, "has files whose header lines name different columns")
     header = next(iter(by_header))
-    if {name.lower() for name in header} & {name.lower() for name in folders}:
-        raise SourceRefused(
-            without_values(files[0].parent), "has folders that are called as a column of its files; rename one"
-        )
+    refuse_shadowed(where, header, folders)
     reading = _reading(files, delimiter, quote, bool(folders))
     parts = []
     for number, columns in enumerate(by_header):
@@ -58,38 +51,39 @@ def _reading(files: tuple[Path, ...], delimiter: str, quote: str, hive: bool) ->
     """How every file is read: nothing guessed, and no line that fails."""
     # With padding, DuckDB's parallel reader fails on a line break inside quotes.
     parallel = "false" if quote else "true"
-    compression = COMPRESSIONS[ending_of(files[0].name) or ".csv"]
     return (
         "auto_detect = false, header = true, "
         f"delim = {literal(delimiter)}, quote = {literal(quote)}, escape = {literal(quote)}, comment = '', "
         "ignore_errors = true, null_padding = true, strict_mode = false, "
         f"parallel = {parallel}, hive_partitioning = {str(hive).lower()}, hive_types_autocast = false, "
-        f"max_line_size = {LONGEST_LINE}, compression = {literal(compression)}, encoding = 'utf-8'"
+        f"max_line_size = {LONGEST_LINE}, compression = {literal(_compression(files[0]))}, encoding = 'utf-8'"
     )
 
 
 def _check_whole(path: Path) -> None:
     """Refuses an archive that is damaged or cut off: DuckDB would read up to the damage, and say nothing."""
-    if COMPRESSIONS[ending_of(path.name) or ".csv"] == "none":
-        return
-    whole = False
-    with suppress(OSError), closing(_opened(path)) as file:
-        while file.read(PIECE):
-            pass
-        whole = True
+    whole = _compression(path) == "none"
+    if not whole:
+        with suppress(OSError), closing(_opened(path)) as file:
+            while file.read(PIECE):
+                pass
+            whole = True
     if not whole:
         raise SourceRefused(without_values(path), "is damaged, cut off, or no archive of its kind. Write it anew.")
 
 
 def _opened(path: Path) -> IO[bytes]:
     """The bytes of a file, unpacked."""
-    compression = COMPRESSIONS[ending_of(path.name) or ".csv"]
-    if compression == "none":
+    if _compression(path) == "none":
         return path.open("rb")
     import pyarrow as pa
 
-    opened: IO[bytes] = pa.input_stream(str(path), compression=compression)
+    opened: IO[bytes] = pa.input_stream(str(path), compression=_compression(path))
     return opened
+
+
+def _compression(path: Path) -> str:
+    return COMPRESSIONS[ending_of(path.name) or ".csv"]
 
 
 def _header(path: Path, delimiter: str, quote: str) -> tuple[str, ...]:

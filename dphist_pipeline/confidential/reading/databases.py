@@ -6,11 +6,17 @@ number that is NaN, a day in the year 100,000), on which a reader would fail. Su
 
 from __future__ import annotations
 
-from typing import Any
-
 import duckdb
 
-from dphist_pipeline.confidential.reading.source import Source, SourceRefused, plain_type, with_possible_times, withheld
+from dphist_pipeline.confidential.reading.source import (
+    Source,
+    SourceRefused,
+    asked,
+    columns_of,
+    load,
+    plain_type,
+    with_possible_times,
+)
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.sql_files import identifier, literal, statement
 
@@ -27,45 +33,30 @@ _READ_AS_TEXT = {
 
 def attach_file(connection: duckdb.DuckDBPyConnection, path: str, written: str) -> None:
     """Attaches a DuckDB file, to be read only."""
-    withheld(
-        written,
-        "cannot be opened as a DuckDB database: damaged, of another version, or open for writing elsewhere",
-        lambda: connection.execute(f"ATTACH {literal(path)} AS {OFFICE} (READ_ONLY)"),
-    )
+    problem = "cannot be opened as a DuckDB database: damaged, of another version, or open for writing elsewhere"
+    asked(connection, written, problem, f"ATTACH {literal(path)} AS {OFFICE} (READ_ONLY)")
 
 
 def attach_server(connection: duckdb.DuckDBPyConnection, address: str, written: str) -> None:
     """Attaches a PostgreSQL database, to be read only; its address is never shown."""
-    withheld(
-        written,
-        f"needs DuckDB's extension {EXTENSION} for version {duckdb.__version__}, which is not installed on this "
-        "machine. Install it once, as DuckDB's manual says; a release never downloads anything.",
-        lambda: connection.execute(f"LOAD {EXTENSION}"),
-    )
-    withheld(
-        written,
-        "cannot be reached. Check the address in the environment, the password, and whether the server runs.",
-        lambda: connection.execute(f"ATTACH {literal(address)} AS {OFFICE} (TYPE postgres, READ_ONLY)"),
-    )
+    load(connection, EXTENSION, written)
+    problem = "cannot be reached. Check the address in the environment, the password, and whether the server runs."
+    asked(connection, written, problem, f"ATTACH {literal(address)} AS {OFFICE} (TYPE postgres, READ_ONLY)")
 
 
 def open_file_table(connection: duckdb.DuckDBPyConnection, table: str, written: str) -> Source:
     """The columns of a table in the attached DuckDB file."""
     schema, name = _parts(table, "main")
     listed = "SELECT table_name, sql FROM duckdb_tables() WHERE database_name = $office AND schema_name = $schema"
-    found = withheld(
-        written,
-        "has no readable list of tables",
-        lambda: connection.execute(listed, {"office": OFFICE, "schema": schema}).fetchall(),
-    )
-    made = dict(found)
+    places = {"office": OFFICE, "schema": schema}
+    made = dict(asked(connection, written, "has no readable list of tables", listed, places))
     if name not in made:
         raise SourceRefused(written, f"has no table {table!r}; views do not serve. {did_you_mean(name, made)}")
     if "GENERATED ALWAYS" in str(made[name]).upper():
         raise SourceRefused(written, f"has computed columns in {table!r}, which may fail on a row; copy the table")
     relation = f"SELECT * FROM {OFFICE}.{identifier(schema)}.{identifier(name)}"
-    described = withheld(written, "cannot be read", lambda: connection.execute(f"DESCRIBE {relation}").fetchall())
-    types = {column: plain_type(kind) for column, kind, *_ in described}
+    described = columns_of(connection, written, "cannot be read", relation)
+    types = {column: plain_type(kind) for column, kind in described.items()}
     return Source(types, with_possible_times(types, f"({relation})"), {})
 
 
@@ -73,13 +64,8 @@ def open_server_table(connection: duckdb.DuckDBPyConnection, table: str, written
     """The columns of a table in the attached PostgreSQL database."""
     schema, name = _parts(table, "public")
 
-    def asked(query: str) -> list[Any]:
-        def ask() -> list[Any]:
-            return connection.execute(f"SELECT * FROM postgres_query({literal(OFFICE)}, {literal(query)})").fetchall()
-
-        return withheld(written, "does not answer", ask)
-
-    columns = asked(statement("ingest/postgres_columns", schema=literal(schema), table=literal(name)))
+    query = statement("ingest/postgres_columns", schema=literal(schema), table=literal(name))
+    columns = asked(connection, written, "does not answer", _of_server(query))
     if not columns:
         raise SourceRefused(written, f"has no table {table!r}, or none that its user may see. Check `source_table`.")
     kind, encoding = columns[0][0], columns[0][1]
@@ -94,7 +80,12 @@ def open_server_table(connection: duckdb.DuckDBPyConnection, table: str, written
     if not texts:
         raise SourceRefused(written, f"has no column in {table!r} that can be read as text")
     rows = f"SELECT {texts} FROM {identifier(schema)}.{identifier(name)}"
-    return Source(types, f"SELECT * FROM postgres_query({literal(OFFICE)}, {literal(rows)})", {})
+    return Source(types, _of_server(rows), {})
+
+
+def _of_server(query: str) -> str:
+    """SQL that has the server answer a query."""
+    return f"SELECT * FROM postgres_query({literal(OFFICE)}, {literal(query)})"
 
 
 def _kind(type_name: str, generated: str) -> str:

@@ -14,8 +14,8 @@ from dphist_pipeline.confidential.reading.source import (
     ColumnRefused,
     Source,
     SourceRefused,
+    columns_of,
     plain_type,
-    withheld,
 )
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec.row_queries import RowQuery
@@ -43,12 +43,9 @@ def select_rows(
     guarded = {by_name[column.lower()] for columns in made_of for column in columns}
     rows = _with_safe_text(source, guarded, _passed_on(source, query, unit))
     relation = f"WITH source AS NOT MATERIALIZED ({rows}) SELECT * FROM ({query.text}) AS given"
-    described = withheld(
-        written,
-        "does not fit the columns of the source, or gives two columns of one name",
-        lambda: connection.execute(f"DESCRIBE {relation}", dict(source.parameters)).fetchall(),
-    )
-    types = {name: plain_type(kind) for name, kind, *_ in described}
+    problem = "does not fit the columns of the source, or gives two columns of one name"
+    described = columns_of(connection, written, problem, relation, source.parameters)
+    types = {name: plain_type(kind) for name, kind in described.items()}
     _check_names(source, query, types, written)
     return replace(source, types={**types, **_as_in_source(source, query, by_name, types)}, relation=relation)
 
@@ -103,8 +100,7 @@ def _check_names(source: Source, query: RowQuery, types: dict[str, str], written
 
 
 def _as_in_source(source: Source, query: RowQuery, by_name: dict[str, str], types: dict[str, str]) -> dict[str, str]:
-    """Types of columns that are given as they are: as the source has them, so that what serves for nothing there
-    serves for nothing here."""
+    """Types of columns that are passed on unchanged: as in the source, so that unsupported types stay unsupported."""
     if query.trusted:
         return {name: source.types[name] for name in types if source.types.get(name) not in (None, *READ_BY_QUERIES)}
     starred = {name: source.types[name] for name in types if "*" in query.outputs and name in source.types}

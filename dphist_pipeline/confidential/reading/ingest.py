@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC
 from itertools import zip_longest
@@ -18,16 +18,18 @@ from dphist_pipeline.confidential.reading.derived import select_rows, with_decim
 from dphist_pipeline.confidential.reading.positions import Positions, positions
 from dphist_pipeline.confidential.reading.source import (
     ALWAYS,
+    NOTHING_INSTALLED,
     NUMBERS,
     TIMES,
     ZONED_TIMES,
     ColumnRefused,
     Source,
     SourceRefused,
+    asked,
     withheld,
 )
-from dphist_pipeline.confidential.reading.source_files import find_files, open_source
-from dphist_pipeline.confidential.reading.units import UNITS, kind_of, names_of, told, unit_of
+from dphist_pipeline.confidential.reading.source_files import find_files, open_files
+from dphist_pipeline.confidential.reading.units import UNITS, kind_of, unit_sql
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.spec.sources import in_store, resolved
 from dphist_pipeline.sql_files import literal, statement
@@ -78,17 +80,12 @@ def stage_rows(plan: CountingPlan, folder: Path) -> Path:
 
 
 def _stage_rows(plan: CountingPlan, folder: Path) -> Path:
-    found = plan.source
-    objects = object_stores.find_objects(found.written) if in_store(found.written) else ()
-    files = () if objects or found.format == "postgres" else _files(found)
     staged = folder / "rows.parquet"
     for means in ALL_MEANS:
-        with _connection(
-            files, folder, plan.time_zone, lambda made: _prepare(found, files, made), objects, means
-        ) as connection:
-            if _staged(plan, _opened(found, files, objects, connection), connection, staged):
+        with opened_source(plan.source, folder, plan.time_zone, means) as (connection, source):
+            if _staged(plan, source, connection, staged):
                 return staged
-    raise SourceRefused(found.written, _unread(found))
+    raise SourceRefused(plan.source.written, _unread(plan.source))
 
 
 def _staged(plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnection, staged: Path) -> bool:
@@ -132,15 +129,49 @@ def unit_kinds(source: SourcePlan, columns: tuple[str, ...], folder: Path) -> tu
     """What the columns of a unit hold, by the types of a source's columns; no record is read.
 
     Args:
-        source: as for `stage_rows`.
+        source: where records are, and how they are read.
         columns: that name a unit.
         folder: private, for the engine.
     """
+    with opened_source(source, folder) as (_, opened):
+        return tuple(kind_of(opened.type_of(column, UNITS, USE_OF_UNIT)) for column in columns)
+
+
+@contextmanager
+def opened_source(
+    source: SourcePlan, folder: Path, time_zone: str = "UTC", means: Means = ALL_MEANS[0]
+) -> Iterator[tuple[duckdb.DuckDBPyConnection, Source]]:
+    """A DuckDB that can reach the source and the run's folder and nothing else, and the source's columns.
+
+    Args:
+        source: where records are, and how they are read.
+        folder: of the run.
+        time_zone: of the session, whose settings are final.
+        means: that the session may use.
+    """
     objects = object_stores.find_objects(source.written) if in_store(source.written) else ()
     files = () if objects or source.format == "postgres" else _files(source)
-    with _connection(files, folder, "UTC", lambda made: _prepare(source, files, made), objects) as connection:
-        opened = _opened(source, files, objects, connection)
-        return tuple(kind_of(opened.type_of(column, UNITS, USE_OF_UNIT)) for column in columns)
+    settings: dict[str, Any] = {
+        **NOTHING_INSTALLED,
+        # DuckDB would move what two expressions of a query share out of the TRY around each.
+        "disabled_optimizers": DISABLED + (",common_subexpressions" if source.query is not None else ""),
+        "preserve_insertion_order": False,
+        **({"memory_limit": means.memory} if means.memory else {}),
+        **({"threads": means.threads} if means.threads else {}),
+        "max_temp_directory_size": SPILL,
+        "temp_directory": str(folder / "spill"),
+    }
+    allowed = {folder, *(path.parent for path in files), *(path.resolve().parent for path in files)}
+    with closing(duckdb.connect(config=settings)) as connection:
+        problem = "is a time zone that DuckDB does not know; use its common name"
+        asked(connection, time_zone, problem, f"SET TimeZone = {literal(time_zone)}")
+        _attach(source, files, connection)
+        connection.execute(f"SET allowed_directories = [{', '.join(literal(f'{path}/') for path in allowed)}]")
+        if objects:
+            connection.execute(f"SET allowed_paths = [{', '.join(map(literal, objects))}]")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+        yield connection, _columns(source, files, objects, connection)
 
 
 def _files(source: SourcePlan) -> tuple[Path, ...]:
@@ -151,11 +182,8 @@ def _files(source: SourcePlan) -> tuple[Path, ...]:
     return files
 
 
-def _prepare(source: SourcePlan, files: tuple[Path, ...], connection: duckdb.DuckDBPyConnection) -> None:
+def _attach(source: SourcePlan, files: tuple[Path, ...], connection: duckdb.DuckDBPyConnection) -> None:
     """Attaches the database, or reaches the object store, that a plan names, if it names one."""
-    if source.query is not None:
-        # DuckDB would move what two expressions share out of the TRY around each.
-        connection.execute(f"SET disabled_optimizers = '{DISABLED},common_subexpressions'")
     if in_store(source.written):
         object_stores.reach(connection, source.written)
     elif source.format == "postgres":
@@ -166,7 +194,7 @@ def _prepare(source: SourcePlan, files: tuple[Path, ...], connection: duckdb.Duc
         databases.attach_file(connection, str(files[0]), source.written)
 
 
-def _opened(
+def _columns(
     source: SourcePlan, files: tuple[Path, ...], objects: tuple[str, ...], connection: duckdb.DuckDBPyConnection
 ) -> Source:
     table = str(source.table)
@@ -176,57 +204,7 @@ def _opened(
         return databases.open_file_table(connection, table, source.written)
     if objects:
         return object_stores.open_objects(connection, objects, source.written, source.hive)
-    return open_source(connection, files, source.csv_delimiter, source.csv_quote, source.hive)
-
-
-@contextmanager
-def _connection(
-    files: tuple[Path, ...],
-    folder: Path,
-    time_zone: str,
-    prepare: Callable[[duckdb.DuckDBPyConnection], None] = lambda made: None,
-    objects: tuple[str, ...] = (),
-    means: Means = ALL_MEANS[0],
-) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB that can reach the source and the run's folder and nothing else, and whose settings are final.
-
-    Args:
-        files: of the source, here.
-        folder: of the run.
-        time_zone: of the session.
-        prepare: what is to be done before the doors to everything else close.
-        objects: addresses of the source's files in an object store.
-        means: that the session may use.
-    """
-    settings: dict[str, Any] = {
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-        "allow_community_extensions": False,
-        "enable_external_file_cache": False,
-        "disabled_optimizers": DISABLED,
-        "preserve_insertion_order": False,
-        **({"memory_limit": means.memory} if means.memory else {}),
-        **({"threads": means.threads} if means.threads else {}),
-        "max_temp_directory_size": SPILL,
-        "temp_directory": str(folder / "spill"),
-    }
-    allowed = {folder, *(path.parent for path in files), *(path.resolve().parent for path in files)}
-    connection = duckdb.connect(config=settings)
-    try:
-        withheld(
-            time_zone,
-            "is a time zone that DuckDB does not know; use its common name",
-            lambda: connection.execute(f"SET TimeZone = {literal(time_zone)}"),
-        )
-        prepare(connection)
-        connection.execute(f"SET allowed_directories = [{', '.join(literal(f'{path}/') for path in allowed)}]")
-        if objects:
-            connection.execute(f"SET allowed_paths = [{', '.join(map(literal, objects))}]")
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
-        yield connection
-    finally:
-        connection.close()
+    return open_files(connection, files, source)
 
 
 def _check_types(plan: CountingPlan, source: Source) -> None:
@@ -277,12 +255,12 @@ def _stage_statement(plan: CountingPlan, source: Source, axes: list[Positions], 
     unit = [] if plan.privacy_unit == "row" else ["unit"]
     values = [f"{axis.value} AS value_{number}" for number, axis in enumerate(axes)]
     if unit:
-        named = (plan.privacy_unit.columns, plan.unit_normalise, source)
-        values += [f"{text} AS {name}" for name, text in names_of(*named).items()]
+        told = unit_sql(plan.privacy_unit.columns, plan.unit_normalise, source)
+        values += [f"{text} AS {name}" for name, text in told.names.items()]
     rows = f"SELECT {', '.join(values)} FROM ({source.relation}) WHERE {_in_period(plan, source)}"
     if unit:
         found = [f"value_{number}" for number in range(len(axes))]
-        rows = f"SELECT {', '.join(found)}, {unit_of(*named)} AS unit FROM ({rows}) WHERE {told(*named)}"
+        rows = f"SELECT {', '.join(found)}, {told.unit} AS unit FROM ({rows}) WHERE {told.known}"
     places = ", ".join(f"{axis.place} AS place_{number}" for number, axis in enumerate(axes))
     rows = f"SELECT staged.*, {places} FROM ({rows}) AS staged {' '.join(axis.join for axis in axes)}"
     for level in zip_longest(*(axis.steps for axis in axes)):

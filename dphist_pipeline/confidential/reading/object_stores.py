@@ -19,7 +19,15 @@ from pathlib import PurePosixPath
 
 import duckdb
 
-from dphist_pipeline.confidential.reading.source import Source, SourceRefused, withheld, without_values
+from dphist_pipeline.confidential.reading.source import (
+    NOTHING_INSTALLED,
+    Source,
+    SourceRefused,
+    asked,
+    load,
+    withheld,
+    without_values,
+)
 from dphist_pipeline.confidential.reading.source_files import folder_columns, open_parquet
 from dphist_pipeline.spec.sources import STORE, is_object, resolved
 from dphist_pipeline.sql_files import identifier, literal
@@ -32,12 +40,6 @@ USUAL_REGION, USUAL_ENDPOINT = "us-east-1", "s3.amazonaws.com"
 CHECK_ENVIRONMENT = f"the keys, the region and, for another store than Amazon's, {ENDPOINT} in the environment"
 
 _ENDPOINT = re.compile(r"(https?)://((?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?)/?", re.ASCII)
-_SETTINGS = {
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-    "allow_community_extensions": False,
-    "enable_external_file_cache": False,
-}
 
 
 def find_objects(source: str) -> tuple[str, ...]:
@@ -51,13 +53,10 @@ def find_objects(source: str) -> tuple[str, ...]:
     pattern = resolved(source)
     if not glob.has_magic(pattern):
         return (pattern,)
-    with closing(duckdb.connect(config=dict(_SETTINGS))) as connection:
+    with closing(duckdb.connect(config=dict(NOTHING_INSTALLED))) as connection:
         reach(connection, source)
-        listed = withheld(
-            source,
-            f"cannot be listed. Check the bucket's name, {CHECK_ENVIRONMENT}, and whether the keys may list it.",
-            lambda: connection.execute("SELECT file FROM glob($pattern)", {"pattern": pattern}).fetchall(),
-        )
+        problem = f"cannot be listed. Check the bucket's name, {CHECK_ENVIRONMENT}, and whether the keys may list it."
+        listed = asked(connection, source, problem, "SELECT file FROM glob($pattern)", {"pattern": pattern})
     if not listed:
         raise SourceRefused(source, "no such file in the object store. Check `source`.")
     found = sorted(file for (file,) in listed)
@@ -74,13 +73,7 @@ def find_objects(source: str) -> tuple[str, ...]:
 def reach(connection: duckdb.DuckDBPyConnection, source: str) -> None:
     """Makes the source's bucket readable, while settings may still be changed; no message shows any of the keys."""
     secret = _secret(os.environ, source)
-    withheld(
-        source,
-        f"needs DuckDB's extension {EXTENSION} for version {duckdb.__version__}, which is not installed on this "
-        "machine. Install it once, as DuckDB's manual says, or copy the files here first; a release never installs "
-        "anything.",
-        lambda: connection.execute(f"LOAD {EXTENSION}"),
-    )
+    load(connection, EXTENSION, source, ", or copy the files here first")
 
     def prepare() -> None:
         connection.execute("SET allow_persistent_secrets = false")
@@ -99,13 +92,9 @@ def reach(connection: duckdb.DuckDBPyConnection, source: str) -> None:
 def open_objects(
     connection: duckdb.DuckDBPyConnection, addresses: tuple[str, ...], source: str, hive: bool = False
 ) -> Source:
-    """The columns of files in an object store.
+    """The columns of files in an object store, which the connection can reach; `addresses`: sorted.
 
-    Args:
-        connection: can reach the files.
-        addresses: sorted.
-        source: checked. What the environment gave of it is in no message, so files are then called as it is written.
-        hive: whether folders called `column=value` give columns of text.
+    What the environment gave of the source is in no message: files are then called as the source is written.
     """
     plain = resolved(source) == str(source)
     called = {address: without_values(address) if plain else str(source) for address in addresses}

@@ -21,25 +21,15 @@ LONGEST_SEARCH = 4096
 
 @dataclass(frozen=True)
 class Positions:
-    """How one axis enters the query.
+    """How one axis enters the query."""
 
-    Attributes:
-        value: the column's value as a number or text, null where it does not parse.
-        place: first form of the place, over the value and `join`.
-        steps: what replaces the place next, in order; shorter searches leave later steps out.
-        cell: the cell along the axis, over value and place; null where the row is to be dropped.
-        join: a left join to declared values, or empty.
-        table: the statement that declares them, or empty.
-        parameters: what `table` or the steps take.
-    """
-
-    value: str
-    place: str
-    cell: str
-    steps: tuple[str, ...] = ()
-    join: str = ""
-    table: str = ""
-    parameters: Mapping[str, object] = field(default_factory=dict)
+    value: str  # the column's value as a number or text, null where it does not parse
+    place: str  # first form of the place, over the value and `join`
+    cell: str  # the cell along the axis, over value and place; null where the row is to be dropped
+    steps: tuple[str, ...] = ()  # what replaces the place next, in order; shorter searches leave later steps out
+    join: str = ""  # a left join to declared values, or empty
+    table: str = ""  # the statement that declares them, or empty
+    parameters: Mapping[str, object] = field(default_factory=dict)  # what `table` or the steps take
 
 
 def positions(axis: Axis, number: int, kind: str = "VARCHAR") -> Positions:

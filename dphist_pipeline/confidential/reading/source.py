@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, TypeVar
@@ -23,6 +23,13 @@ ALWAYS = ("VARCHAR", "ENUM", "NULL")
 
 # Shortly after the first day that DuckDB can write: a file may hold time stamps before it.
 FIRST_TIME = "TIMESTAMP '290308-01-01 (BC) 00:00:00'"
+
+NOTHING_INSTALLED = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+    "enable_external_file_cache": False,
+}
 
 Result = TypeVar("Result")
 
@@ -78,21 +85,15 @@ class ColumnRefused(DphistError):
 
 @dataclass(frozen=True)
 class Source:
-    """Readable records with one set of columns.
+    """Readable records with one set of columns."""
 
-    Attributes:
-        types: DuckDB type of every column, without parameters; only VARCHAR for CSV. Where files disagree, words that
-            say so and serve for nothing.
-        relation: SQL that yields the rows, with `parameters` bound.
-        parameters: what `relation` takes.
-        is_csv: whether column names came from a header line, which may be a record by mistake.
-        replaces_bytes: whether bytes of text that are not UTF-8 are read as '?'. Elsewhere such rows are left out.
-    """
-
+    # DuckDB type of every column, without parameters; only VARCHAR for CSV. Where files disagree, words that say so
+    # and serve for nothing.
     types: Mapping[str, str]
-    relation: str
-    parameters: Mapping[str, Any]
-    is_csv: bool = False
+    relation: str  # SQL that yields the rows, with `parameters` bound
+    parameters: Mapping[str, Any]  # what `relation` takes
+    is_csv: bool = False  # whether column names came from a header line, which may be a record by mistake
+    # Whether bytes of text that are not UTF-8 are read as '?'. Elsewhere such rows are left out.
     replaces_bytes: bool = False
 
     def type_of(self, column: str, allowed: tuple[str, ...], use: str) -> str:
@@ -121,3 +122,33 @@ def withheld(where: str, problem: str, work: Callable[[], Result]) -> Result:
     if interrupted:
         raise KeyboardInterrupt
     raise SourceRefused(where, problem)
+
+
+def asked(
+    connection: duckdb.DuckDBPyConnection, where: str, problem: str, sql: str, given: Mapping[str, Any] | None = None
+) -> list[Any]:
+    """The rows of a statement; an engine's error becomes ours, as `withheld` says."""
+    return withheld(where, problem, lambda: connection.execute(sql, given).fetchall())
+
+
+def columns_of(
+    connection: duckdb.DuckDBPyConnection, where: str, problem: str, rows: str, given: Mapping[str, Any] | None = None
+) -> dict[str, str]:
+    """The DuckDB types of the columns that a query gives, by name."""
+    described = asked(connection, where, problem, f"DESCRIBE {rows}", given)
+    return {name: kind for name, kind, *_ in described}
+
+
+def refuse_shadowed(where: str, names: Iterable[str], folders: Iterable[str]) -> None:
+    """Refuses folders called `column=value` whose column the files have, too."""
+    if {name.lower() for name in names} & {name.lower() for name in folders}:
+        raise SourceRefused(where, "has folders that are called as a column of its files; rename one")
+
+
+def load(connection: duckdb.DuckDBPyConnection, extension: str, where: str, instead: str = "") -> None:
+    """Loads an extension of DuckDB that the office has installed; nothing is ever downloaded."""
+    problem = (
+        f"needs DuckDB's extension {extension} for version {duckdb.__version__}, which is not installed on this "
+        f"machine. Install it once, as DuckDB's manual says{instead}; a release never downloads anything."
+    )
+    asked(connection, where, problem, f"LOAD {extension}")

@@ -6,19 +6,21 @@ import glob
 import os
 from collections.abc import Mapping
 from pathlib import Path, PurePath
-from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import duckdb
 
+from dphist_pipeline.confidential.plan import SourcePlan
 from dphist_pipeline.confidential.reading.csv_files import open_csv
 from dphist_pipeline.confidential.reading.source import (
     WHOLE_NUMBERS,
     Source,
     SourceRefused,
+    asked,
+    columns_of,
     plain_type,
+    refuse_shadowed,
     with_possible_times,
-    withheld,
     without_values,
 )
 from dphist_pipeline.spec.sources import ending_of
@@ -46,28 +48,18 @@ def find_files(pattern: str, written: str | None = None) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def open_source(
-    connection: duckdb.DuckDBPyConnection, files: tuple[Path, ...], delimiter: str, quote: str, hive: bool = False
-) -> Source:
-    """Reads the columns of files, and nothing else.
-
-    Args:
-        connection: can reach the files.
-        files: sorted.
-        delimiter: between the fields of a CSV file.
-        quote: around some of them, or nothing.
-        hive: whether folders called `column=value` give columns of text.
-    """
+def open_files(connection: duckdb.DuckDBPyConnection, files: tuple[Path, ...], source: SourcePlan) -> Source:
+    """Reads the columns of files, which the connection can reach, and nothing else; `files`: sorted."""
     endings = {ending_of(path.name) or path.suffix.lower() for path in files}
     where = without_values(files[0].parent)
     if len(endings) > 1:
         raise SourceRefused(where, f"mixes {' and '.join(sorted(endings))} files; name one kind")
     # Of folders that ought to be called `column=value`, one that is not may still be called as a value is.
     above = without_values(Path(os.path.commonpath([path.parent for path in files])).parent)
-    folders = folder_columns(files, above) if hive else ()
+    folders = folder_columns(files, above) if source.hive else ()
     if endings == {".parquet"}:
         return open_parquet(connection, {str(path): without_values(path) for path in files}, where, folders)
-    return open_csv(files, delimiter, quote, folders)
+    return open_csv(files, source, folders)
 
 
 def folder_columns(files: tuple[PurePath, ...], where: str) -> tuple[str, ...]:
@@ -122,16 +114,12 @@ def open_parquet(
         "can_have_nan = true, hive_types_autocast = false, hive_partitioning = "
     )
     by_file = [_types(connection, f"{reading}false)", file, called, problem) for file, called in files.items()]
-    if {name.lower() for types in by_file for name in types} & {name.lower() for name in folders}:
-        raise SourceRefused(where, "has folders that are called as a column of its files; rename one")
+    names = dict.fromkeys(name for types in by_file for name in types)
+    refuse_shadowed(where, names, folders)
     relation = f"{reading}{str(bool(folders)).lower()})"
     parameters = {"files": list(files)}
-    withheld(
-        where,
-        "has files whose columns do not fit together. Give them the same types.",
-        lambda: connection.execute(f"DESCRIBE {relation}", parameters).fetchall(),
-    )
-    names = dict.fromkeys(name for types in by_file for name in types)
+    unfit = "has files whose columns do not fit together. Give them the same types."
+    columns_of(connection, where, unfit, relation, parameters)
     types = {name: _type_in_all({types.get(name, "nothing") for types in by_file}) for name in names}
     relation = with_possible_times(types, relation.removeprefix("SELECT * FROM "))
     return Source(types | dict.fromkeys(folders, "VARCHAR"), relation, parameters, replaces_bytes=True)
@@ -145,16 +133,13 @@ def _types(
     Time stamps in milliseconds are told apart, because reading one beyond the year 294247 raises, whatever the query.
     """
 
-    def columns_and_milliseconds() -> tuple[list[Any], list[Any]]:
-        columns = connection.execute(f"DESCRIBE {relation}", {"files": [file]}).fetchall()
-        in_milliseconds = (
-            "SELECT name FROM parquet_schema($file) "
-            "WHERE converted_type = 'TIMESTAMP_MILLIS' OR contains(logical_type, 'MILLIS=MilliSeconds')"
-        )
-        return columns, connection.execute(in_milliseconds, {"file": file}).fetchall()
-
-    columns, in_milliseconds = withheld(called, problem, columns_and_milliseconds)
-    types = {name: kind.strip('"') for name, kind, *_ in columns}
+    columns = columns_of(connection, called, problem, relation, {"files": [file]})
+    milliseconds = (
+        "SELECT name FROM parquet_schema($file) "
+        "WHERE converted_type = 'TIMESTAMP_MILLIS' OR contains(logical_type, 'MILLIS=MilliSeconds')"
+    )
+    in_milliseconds = asked(connection, called, problem, milliseconds, {"file": file})
+    types = {name: kind.strip('"') for name, kind in columns.items()}
     return types | {name: "TIMESTAMP_MS" for (name,) in in_milliseconds if types.get(name, "").startswith("TIMESTAMP")}
 
 

@@ -6,6 +6,8 @@ out anew wherever the value mentions it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from dphist_pipeline.confidential.reading import lengths
 from dphist_pipeline.confidential.reading.source import NUMBERS, WHOLE_NUMBERS, Source
 from dphist_pipeline.sql_files import identifier
@@ -25,58 +27,39 @@ def kind_of(kind: str) -> str:
     return "number" if kind in NUMBERS else kind
 
 
-def names_of(columns: tuple[str, ...], forms: tuple[str, ...], source: Source) -> dict[str, str]:
-    """SQL of what names a row's unit, by the column's name in the next projection; see `told` for nulls.
+@dataclass(frozen=True)
+class UnitSql:
+    """SQL of the unit of a row."""
+
+    names: dict[str, str]  # what names the unit, by the column's name in the next projection
+    unit: str  # one value of those; where that is text, it is short (see `lengths`)
+    known: str  # whether those tell the unit; else all rows whose unit cannot be told would share one
+
+
+def unit_sql(columns: tuple[str, ...], forms: tuple[str, ...], source: Source) -> UnitSql:
+    """SQL of what a row belongs to.
+
+    Several columns make one text, each part after its length: no two different tuples give the same.
 
     Args:
         columns: that name a unit together.
         forms: what text is brought into before it is compared.
         source: with the columns' types.
     """
-    if _is_number(columns, source):
-        return {"name_0": f"CAST({identifier(columns[0])} AS BIGINT)"}
-    names = {}
+    if len(columns) == 1 and source.types[columns[0]] in UNITS_THAT_FIT_INT64:
+        return UnitSql({"name_0": f"CAST({identifier(columns[0])} AS BIGINT)"}, "name_0", "name_0 IS NOT NULL")
+    names, parts, conditions = {}, [], []
     for number, column in enumerate(columns):
-        names[f"name_{number}"] = _text(column, forms, source)
-        if _may_be_digested_as_it_stands(column, forms, source):
-            names[f"digest_{number}"] = _digest(column, source)
-    return names
-
-
-def unit_of(columns: tuple[str, ...], forms: tuple[str, ...], source: Source) -> str:
-    """SQL of a row's unit over the columns of `names_of`; where that is text, it is short (see `lengths`).
-
-    Several columns make one text, each part after its length: no two different tuples give the same.
-    """
-    if _is_number(columns, source):
-        return "name_0"
-    names = []
-    for number, column in enumerate(columns):
-        is_text = source.types[column] in lengths.TEXT
-        name = lengths.short_name(f"name_{number}") if is_text else f"name_{number}"
-        digested = _may_be_digested_as_it_stands(column, forms, source)
-        names.append(f"coalesce(digest_{number}, {name})" if digested else name)
-    if len(names) == 1:
-        return names[0]
-    return " || ".join(f"CAST(strlen({name}) AS VARCHAR) || ':' || {name}" for name in names)
-
-
-def told(columns: tuple[str, ...], forms: tuple[str, ...], source: Source) -> str:
-    """SQL over the columns of `names_of`: whether a row's unit can be told; else all such rows would share one."""
-    conditions = []
-    for number, column in enumerate(columns):
-        digested = _may_be_digested_as_it_stands(column, forms, source)
-        also = f" OR digest_{number} IS NOT NULL" if digested else ""
-        conditions.append(f"(name_{number} IS NOT NULL{also})")
-    return " AND ".join(conditions)
-
-
-def _is_number(columns: tuple[str, ...], source: Source) -> bool:
-    return len(columns) == 1 and source.types[columns[0]] in UNITS_THAT_FIT_INT64
-
-
-def _may_be_digested_as_it_stands(column: str, forms: tuple[str, ...], source: Source) -> bool:
-    return bool(forms) and source.types[column] in lengths.TEXT
+        is_text, name, digest = source.types[column] in lengths.TEXT, f"name_{number}", f"digest_{number}"
+        names[name] = _text(column, forms, source)
+        part, known = lengths.short_name(name) if is_text else name, f"{name} IS NOT NULL"
+        if is_text and forms:
+            names[digest] = _digest(column, source)
+            part, known = f"coalesce({digest}, {part})", f"({known} OR {digest} IS NOT NULL)"
+        parts.append(part)
+        conditions.append(known)
+    several = (f"CAST(strlen({part}) AS VARCHAR) || ':' || {part}" for part in parts)
+    return UnitSql(names, parts[0] if len(parts) == 1 else " || ".join(several), " AND ".join(conditions))
 
 
 def _digest(column: str, source: Source) -> str:
@@ -106,7 +89,7 @@ def _unless_replaced(text: str, name: str) -> str:
 
 
 def _normal(text: str, forms: tuple[str, ...]) -> str:
-    """A text in its declared form; what is empty after trimming names nobody."""
+    """A text in its declared form; null where it is empty after trimming."""
     for form in forms:
         match form:
             case "trim":

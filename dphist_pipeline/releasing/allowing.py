@@ -14,21 +14,23 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any
+
+from pydantic import ValidationError
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.decision_errors import SourceOfAnother
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.releasing.plans import folder_of, source_plan
+from dphist_pipeline.releasing.plans import reading_of, source_plan
 from dphist_pipeline.releasing.store import Store, StoreMissing, store_folder
-from dphist_pipeline.spec import loading, sources
+from dphist_pipeline.spec import loading
 from dphist_pipeline.spec.code_lists import CodeListFolders, Decided
+from dphist_pipeline.spec.mistakes import located
 from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.sources import EVERY_ROW, RecordSource
 from dphist_pipeline.spec.templates import resolve_templates
 
-Value = TypeVar("Value")
 TEMPLATE = re.compile(r"\{\{.*?\}\}")
 
 
@@ -68,35 +70,30 @@ def reading_of_options(
     resolved, problems = resolve_templates({"source": address}, ("source",))
     if problems:
         raise DecisionRefused("--source", problems[0][1])
-    found = _checked("--source", lambda: sources.source(resolved["source"]))
-    given: dict[str, Any] = {"source": found, "csv_delimiter": csv_delimiter, "csv_quote": csv_quote}
-    given["privacy_unit"] = sources.privacy_unit(unit.split(","))
-    info: Any = SimpleNamespace(data=given, context=None)
-    reading = SourceReading(
-        address=str(found),
-        folder=folder_of(found, base),
-        format=sources.format_of(found),
-        table=_checked("--source-table", lambda: sources.source_table(table, info)),
-        csv_delimiter=_checked("--csv-delimiter", lambda: sources.csv_delimiter(csv_delimiter)),
-        csv_quote=_checked("--csv-quote", lambda: sources.csv_quote(csv_quote)),
-        hive=hive,
-        decimal_comma=_checked("--decimal-comma", lambda: sources.decimal_comma(decimal_comma, info)),
-        unit=given["privacy_unit"].columns,
-        unit_normalise=_checked("--unit-normalise", lambda: sources.unit_normalise(list(unit_normalise), info)),
-    )
-    return replace(reading, unit_kinds=_kinds(reading, found, base))
+    fields = {
+        **{**resolved, "source_table": table, "csv_delimiter": csv_delimiter, "csv_quote": csv_quote, "hive": hive},
+        **{"decimal_comma": decimal_comma, "unit_normalise": [*unit_normalise], "privacy_unit": unit.split(",")},
+    }
+    try:
+        records = RecordSource.model_validate(fields, context={"base": base})
+    except ValidationError as error:
+        (option, *_), problem = located(error, RecordSource.model_fields)[0]
+    else:
+        reading = reading_of(records)
+        return replace(reading, unit_kinds=_kinds(records, reading))
+    raise DecisionRefused(f"--{option}".replace("_", "-"), problem.rstrip(". "))
 
 
-def _kinds(reading: SourceReading, source: str, base: Path) -> tuple[str, ...]:
+def _kinds(records: RecordSource, reading: SourceReading) -> tuple[str, ...]:
     """What the unit's columns hold, read from names and types of columns alone; nothing where no file is there yet."""
     from dphist_pipeline.confidential.reading.ingest import unit_kinds
     from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 
-    if reading.unit == (sources.EVERY_ROW,):
+    if records.privacy_unit == EVERY_ROW:
         return ()
     with tempfile.TemporaryDirectory(prefix="dphist_") as scratch:
         try:
-            return unit_kinds(source_plan(reading, source, base), reading.unit, Path(scratch))
+            return unit_kinds(source_plan(records, reading.folder), reading.unit, Path(scratch))
         except (SourceRefused, ColumnRefused):  # no files yet, or a query gives the unit
             return ()
 
@@ -198,14 +195,6 @@ def is_confidential(store: Store, decisions: Iterable[Decision]) -> Callable[[Pa
         return any(_is_same(path, file) for reading in held for file in files_of(reading))
 
     return found
-
-
-def _checked(option: str, check: Callable[[], Value]) -> Value:
-    try:
-        return check()
-    except ValueError as error:
-        problem = str(error)
-    raise DecisionRefused(option, problem.rstrip(". "))
 
 
 def _lies_in(path: str, folder: str) -> bool:

@@ -1,25 +1,33 @@
-"""Kinds of fields that several parts of a spec share, each with its own words for what is wrong."""
+"""Kinds of fields that several parts of a spec share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import PlainValidator
+from pydantic import BeforeValidator, Field, PlainValidator
+from pydantic_core import PydanticKnownError
 
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec.refusals import shown
-from dphist_pipeline.spec.words import text
+
+Flag = Annotated[bool, Field(strict=True)]
 
 
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"must be true or false, not {shown(value)}")
-    return value
+def listed(least: int = 0, most: int | None = None) -> BeforeValidator:
+    """Takes lists of so many items, and nothing whose order could change, such as sets: last in a type of tuples."""
 
+    def as_tuple(value: object) -> tuple[object, ...]:
+        if not isinstance(value, list | tuple):
+            raise PydanticKnownError("tuple_type")
+        size = {"field_type": "Tuple", "actual_length": len(value)}
+        if len(value) < least:
+            raise PydanticKnownError("too_short", {**size, "min_length": least})
+        if most is not None and len(value) > most:
+            raise PydanticKnownError("too_long", {**size, "max_length": most})
+        return tuple(value)
 
-Flag = Annotated[bool, PlainValidator(_flag)]
-Text = Annotated[str, PlainValidator(text)]
+    return BeforeValidator(as_tuple)
 
 
 def one_of(*choices: str, spellings: Mapping[str, str] | None = None) -> PlainValidator:

@@ -13,32 +13,6 @@ MOST_LINES = 40
 
 Location = tuple[str | int, ...]
 
-# Fields of the design that are not built yet, and what to do until they are.
-NOT_YET = {
-    "renews": "the account is set up with `dphist ledger open`",
-}
-
-
-# What people look for in a spec and is out of scope, whatever it is called.
-WEIGHTS_AND_SUMS = frozenset(
-    {
-        "weight",
-        "weights",
-        "weight_column",
-        "sum",
-        "sums",
-        "sum_column",
-        "measure",
-        "measures",
-        "aggregate",
-        "value_column",
-    }
-)
-COUNTS_ONLY = (
-    "only rows are counted: a weight or an amount has no bound of its own, and one unit could move a cell at will. "
-    "Make the amount an axis with declared bins, and add up bin midpoints times estimates after the release"
-)
-
 
 class SpecError(DphistError):
     """A spec with mistakes: all that were found, each with its place and its mend.
@@ -116,11 +90,6 @@ def shown(value: object) -> str:
     if isinstance(value, Mapping):
         return "a mapping"
     return "a list" if isinstance(value, list | tuple) else f"a {shortened(type(value).__name__)}"
-
-
-def not_yet(field: str) -> str:
-    """What to say about a field of the design that is not built yet."""
-    return f"is not supported yet; {NOT_YET[field]}"
 
 
 def as_key(key: object) -> str:

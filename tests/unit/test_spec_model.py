@@ -12,10 +12,9 @@ from spec_scenario import AGE, BASE, VALID, WARD, refusal, spec
 
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.spec.digest import in_digest
-from dphist_pipeline.spec.epsilon import EpsilonError, parse_epsilon
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.model import ReleaseSpec, l1_sensitivity
+from dphist_pipeline.spec.numbers import EpsilonError, parse_epsilon
 from dphist_pipeline.spec.refusals import SpecError
-from dphist_pipeline.spec.sensitivity import l1_sensitivity
 
 
 def test_the_valid_spec_declares_its_grid_its_sensitivity_and_its_defaults() -> None:

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from dphist_pipeline.spec.query_functions import ALLOWED, TABLE_FUNCTIONS
-from dphist_pipeline.spec.refusals import shown
-from dphist_pipeline.spec.row_functions import CHANGING, SQL_VALUES
+from dphist_pipeline.spec.refusals import listed_words, shown
+from dphist_pipeline.spec.row_functions import CHANGING, ROW_BY_ROW, SQL_VALUES
 from dphist_pipeline.spec.row_nodes import Node, NotAccepted
 
 SOURCE = "source"
+ALLOWED = listed_words("query_functions") | ROW_BY_ROW
+TABLE_FUNCTIONS = ("generate_series", "range", "unnest")
 MOST_LEVELS = 420  # of the parse, three of which are about one of the query
 
 _QUERIES = ("SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE")

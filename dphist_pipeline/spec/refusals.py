@@ -92,6 +92,12 @@ def shown(value: object) -> str:
     return "a list" if isinstance(value, list | tuple) else f"a {shortened(type(value).__name__)}"
 
 
+def listed_words(name: str) -> frozenset[str]:
+    """The words in a text file of this folder, whose lines that begin with # are comments."""
+    lines = Path(__file__).with_name(f"{name}.txt").read_text("utf-8").splitlines()
+    return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
+
+
 def as_key(key: object) -> str:
     """A key of a mapping as text; the keys of a spec all are."""
     return key if isinstance(key, str) else shown(key)

@@ -19,6 +19,7 @@ from dphist_pipeline.spec.query_reach import SOURCE, check_reach
 from dphist_pipeline.spec.refusals import shortened, shown
 from dphist_pipeline.spec.row_expressions import Judged, as_kind, check_plain, judge_expression, settled
 from dphist_pipeline.spec.row_nodes import Node, NotAccepted, nodes_of, offset_of, tried
+from dphist_pipeline.sql_files import identifier
 
 _PARTS = {
     "modifiers": "DISTINCT, ORDER BY and LIMIT look at other rows",
@@ -153,13 +154,8 @@ def _by_row(node: Node) -> tuple[Node, _Items, frozenset[str]]:
     table = {"type": "BASE_TABLE", "table_name": SOURCE}
     runs = {
         **{"type": "SELECT_NODE", "modifiers": [], "cte_map": {"map": []}, "aggregate_handling": "STANDARD_HANDLING"},
-        **{
-            "group_expressions": [],
-            "group_sets": [],
-            "select_list": items.nodes,
-            "from_table": table,
-            "where_clause": where,
-        },
+        **{"group_expressions": [], "group_sets": [], "select_list": items.nodes},
+        **{"from_table": table, "where_clause": where},
     }
     return runs, items, read
 
@@ -270,7 +266,7 @@ def _check_constants(parser: Any, node: Node, columns: frozenset[str]) -> None:
             raise NotAccepted(f"{shown(cast['child']['literal'].get('text'))} is no {wanted}", cast, allowable=False)
     left_out = [name for item in node["select_list"] for name in item.get("exclude_list", [])]
     names = dict.fromkeys(name.lower() for name in (*sorted(columns), *left_out))
-    made_up = ", ".join(f"unnest([NULL, '', '0']) AS {_quoted(name)}" for name in (*names, "one more"))
+    made_up = ", ".join(f"unnest([NULL, '', '0']) AS {identifier(name)}" for name in (*names, "one more"))
     plain = text_of(parser, _untried(node))
     said = error_of(parser, f"WITH {SOURCE} AS NOT MATERIALIZED (SELECT {made_up}) {plain}")
     if said:
@@ -287,10 +283,6 @@ def _untried(node: Any) -> Any:
         (child,) = node["children"]
         return _untried({**child, "alias": node.get("alias", "")})
     return {key: _untried(below) for key, below in node.items()}
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _constant_casts(node: Any) -> Iterator[Node]:

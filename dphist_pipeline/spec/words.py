@@ -11,11 +11,11 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from dphist_pipeline.spec.fields import listed
 from dphist_pipeline.spec.mistakes import checker
-from dphist_pipeline.spec.refusals import Location, MistakesError, shown
-from dphist_pipeline.spec.sql_words import SQL_WORDS
+from dphist_pipeline.spec.refusals import Location, MistakesError, listed_words, shown
 
 LONGEST_NAME = 63
 LONGEST_TEXT = 200
+SQL_WORDS = listed_words("sql_words")
 
 # Columns that every published table has, and the folders that a store keeps for itself.
 OUR_COLUMNS = frozenset(

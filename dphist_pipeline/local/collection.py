@@ -16,7 +16,7 @@ from dphist_pipeline.local.collection_fields import Protocol
 from dphist_pipeline.local.question import EVERY_ROUND, Combine, Encoding
 from dphist_pipeline.spec import sources
 from dphist_pipeline.spec.digest import declared, digest_of
-from dphist_pipeline.spec.fields import Flag, one_of
+from dphist_pipeline.spec.fields import Flag
 from dphist_pipeline.spec.loading import COLLECTION, from_file, from_templates
 from dphist_pipeline.spec.mistakes import located
 from dphist_pipeline.spec.refusals import SpecError, as_key, place
@@ -35,9 +35,7 @@ class CollectionSpec(BaseModel):
     stop: Annotated[Fraction, PlainValidator(fields.stop)] = declared(digest=True, default=None)
     consumers: Annotated[tuple[Consumer, ...], PlainValidator(declared_consumers)] = declared(digest=True, default=None)
     protocol: Annotated[Protocol, PlainValidator(fields.protocol)] = declared(digest=True, default=None)
-    encoding: Annotated[Encoding | Literal["auto"], one_of("symmetric", "optimized", "grr", "auto")] = declared(
-        digest=True, default="auto"
-    )
+    encoding: Literal[Encoding, "auto"] = declared(digest=True, default="auto")
     participation: Annotated[Fraction, PlainValidator(fields.participation)] = declared(digest=True, default=None)
     values_per_contributor: Annotated[int, PlainValidator(fields.values_per_contributor)] = declared(
         digest=True, default=1

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, PlainValidator
+from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticKnownError
 
-from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec.refusals import shown
 
 Flag = Annotated[bool, Field(strict=True)]
@@ -28,19 +26,6 @@ def listed(least: int = 0, most: int | None = None) -> BeforeValidator:
         return tuple(value)
 
     return BeforeValidator(as_tuple)
-
-
-def one_of(*choices: str, spellings: Mapping[str, str] | None = None) -> PlainValidator:
-    """One of a few words; `spellings` maps other accepted words to them."""
-    accepted = {**{choice: choice for choice in choices}, **(spellings or {})}
-
-    def validate(value: object) -> str:
-        if isinstance(value, str) and value in accepted:
-            return accepted[value]
-        hint = did_you_mean(value[:60], choices) if isinstance(value, str) else did_you_mean("", choices)
-        raise ValueError(f"must be one of {', '.join(choices)}, not {shown(value)}. {hint}".strip())
-
-    return PlainValidator(validate)
 
 
 def whole(value: object, least: int, most: int | None = None) -> int:

@@ -11,37 +11,27 @@ from typing import Any
 
 from dphist_pipeline.spec.query_reach import SOURCE
 from dphist_pipeline.spec.row_nodes import Node, NotAccepted
+from dphist_pipeline.spec.text_files import content_of, decoded
 
 LARGEST_FILE = 1 << 15  # joined texts grow with it, some 30 bytes a part
 ENDING = ".sql"
 
 
-def content_of(file: Path, called: str) -> bytes:
+def content_of_query(file: Path, called: str) -> bytes:
     """What a file holds, as UTF-8.
 
     Raises:
         ValueError: saying what is wrong with the file.
     """
-    problem = ""
     try:
         if {file.suffix.lower(), file.resolve().suffix.lower()} != {ENDING}:
-            problem = f"must end in {ENDING}, links followed: it names the file of a query"
-        elif not file.exists():
-            problem = "there is no such file; the path starts at the project's folder"
-        elif not file.is_file():
-            problem = "is not a file; name a file with one SELECT"
-        elif file.stat().st_size > LARGEST_FILE:
-            problem = f"is larger than {LARGEST_FILE >> 10} kB, too large for a query"
-        else:
-            content = file.read_bytes()
-            content.decode("utf-8-sig")
-            if b"\0" not in content:
-                return content
-            problem = "holds a NUL byte; save the file as UTF-8 text"
-    except UnicodeDecodeError:
-        problem = "is not valid UTF-8; save the file as UTF-8 text"
-    except (OSError, RuntimeError, ValueError):
-        problem = "cannot be read"
+            raise ValueError(f"must end in {ENDING}, links followed: it names the file of a query")
+        content = content_of(file, LARGEST_FILE, "a query")
+        decoded(content)
+    except (OSError, RuntimeError, ValueError) as error:
+        problem = str(error) if type(error) is ValueError else "cannot be read"
+    else:
+        return content
     raise ValueError(f"{called} {problem}")
 
 

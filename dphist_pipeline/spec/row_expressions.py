@@ -312,8 +312,8 @@ def _named(node: Node) -> str:
     return words.replace("_", " ").lower()
 
 
-# By class and type of the parse: how messages call it, what its parts must be, and the kind of its result, where that is
-# not the kind of its parts.
+# By class and type of the parse: how messages call it, what its parts must be, and the kind of its result, or None
+# where it is the kind of its parts.
 _PARTS = {"COMPARISON": ("left", "right"), "BETWEEN": ("input", "lower", "upper")}
 _FORMS: dict[tuple[str, str], tuple[str, Callable[[list[Judged], str], list[Judged]], Kind | None]] = {
     **{

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.spec import row_expressions
-from dphist_pipeline.spec.query_parsing import content_of, error_of, line_of, opened_parser, select_of, text_of
+from dphist_pipeline.spec.query_parsing import content_of_query, error_of, line_of, opened_parser, select_of, text_of
 from dphist_pipeline.spec.query_reach import SOURCE, check_reach
 from dphist_pipeline.spec.refusals import shortened, shown
 from dphist_pipeline.spec.row_expressions import Judged, as_kind, check_plain, judge_expression, settled
@@ -92,7 +92,7 @@ def read_row_query(file: Path, called: str, unit: Collection[str] = ()) -> RowQu
         ValueError: saying what is wrong on which line, for what no decision of an operator lets pass.
     """
     name = shortened(called, 300)
-    content = content_of(file, name)
+    content = content_of_query(file, name)
     sql = content.decode("utf-8-sig")
     try:
         return judged_query(sql, hashlib.sha256(content).hexdigest(), unit)

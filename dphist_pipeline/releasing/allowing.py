@@ -1,4 +1,4 @@
-"""What an operator decides, made of the words of a command: a source with its reading, a query, a folder of code lists.
+"""Makes the decisions of an operator from the options of a command: a source, a query, a folder of code lists.
 
 Addresses start at the project of the working folder, as those of a spec start at the spec's project.
 """
@@ -54,7 +54,7 @@ def reading_of_options(
     decimal_comma: bool = False,
     unit_normalise: Sequence[str] = (),
 ) -> SourceReading:
-    """How a source is read, by the rules of a spec's fields; what its unit holds is looked up where files are there.
+    """How a source is read, checked by the fields of a spec; kinds of the unit's columns are read from its files.
 
     Args:
         address: files by name or glob, a server or an object store, with `{{ env.X }}` unresolved.
@@ -85,7 +85,7 @@ def reading_of_options(
 
 
 def _kinds(records: RecordSource, reading: SourceReading) -> tuple[str, ...]:
-    """What the unit's columns hold, read from names and types of columns alone; nothing where no file is there yet."""
+    """The kinds of the unit's columns, read from names and types of columns alone; empty if no file is there yet."""
     from dphist_pipeline.confidential.reading.ingest import unit_kinds
     from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 
@@ -186,7 +186,7 @@ def declared_code_lists(store: Store | Path | None = None) -> Decided:
 
 
 def is_confidential(store: Store, decisions: Iterable[Decision]) -> Callable[[Path], bool]:
-    """Whether a file, links followed, is one of the store's or of a source's, by whatever name."""
+    """Whether a file, links followed, is one of the store's or of a source's, by any name."""
     root, held = os.path.realpath(store.root), [decision.reading for decision in decisions if decision.reading]
 
     def found(path: Path) -> bool:

@@ -43,7 +43,7 @@ class BinnedAxisSpec(NamedAxis):
     start: Edge | None = None
     stop: Edge | None = None
     width: Edge | None = None
-    edges: Annotated[tuple[Edge, ...], Field(examples=["[0, 18, 65]"]), listed(least=2)] | None = None
+    edges: Annotated[tuple[Edge, ...], listed(least=2)] | None = Field(default=None, examples=["[0, 18, 65]"])
     closed: Literal["left", "right"] = "left"
     below: Flag = False
     above: Flag = False

@@ -1,4 +1,4 @@
-"""Code lists: the categories of an axis in a public file, with what they belong to and what people call them.
+"""Code lists: the categories of an axis in a public file, with their groups and labels.
 
 A list is a table, a row a code. Coarser levels are columns of it (`levels: [state, region]`, from the finest), or, with
 `parent_column`, every code names the code above it: then the categories are the codes that nobody names, and `levels`
@@ -39,12 +39,12 @@ Mistake = tuple[int, str]
 
 @dataclass(frozen=True)
 class CodeList:
-    """What a code list says.
+    """The content of a code list.
 
     Attributes:
         values: the categories, in order of the file.
-        levels: for each level by name, from the finest, what each category belongs to.
-        labels: what people call each category, or nothing.
+        levels: for each level by name, from the finest, the group of each category.
+        labels: the label of each category, or an empty text.
     """
 
     values: tuple[str, ...]
@@ -64,7 +64,7 @@ def _named_once(levels: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class CodeListFields(BaseModel):
-    """What an axis says of its code list: the file, and which of its columns hold what."""
+    """The fields of an axis about its code list: the file, and the columns of values, labels, levels and parents."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -169,7 +169,7 @@ def _parquet_rows(content: bytes, columns: list[str]) -> Iterator[Row]:
 
 
 def _as_python(table: Any) -> list[dict[str, object]]:
-    """The rows of an Arrow table; none where one holds what Python cannot, such as the year 294276."""
+    """The rows of an Arrow table; no rows if a value does not fit Python's types, such as the year 294276."""
     with suppress(ValueError, OverflowError):
         rows: list[dict[str, object]] = table.to_pylist()
         return rows
@@ -184,7 +184,7 @@ def _check_header(header: list[str], columns: Iterable[str]) -> None:
 
 
 def _check_codes(rows: list[Row], column: str) -> None:
-    """Every code a category, and each once."""
+    """Refuses codes that cannot be categories, and codes that repeat."""
     found: list[Mistake] = []
     seen: dict[str, str] = {}
     for number, row in rows:
@@ -199,7 +199,7 @@ def _check_codes(rows: list[Row], column: str) -> None:
 
 
 def _from_columns(rows: list[Row], names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """What each code belongs to, level by level; one group never belongs to two coarser ones."""
+    """The group of each code on each level; a group that lies in two coarser groups is refused."""
     found: list[Mistake] = []
     above: dict[tuple[str, str], str] = {}
     for number, row in rows:
@@ -219,7 +219,7 @@ def _group_problem(name: str, group: str) -> str:
 
 
 def _labels(rows: list[Row], column: str) -> tuple[str, ...]:
-    """What people call each code, or nothing."""
+    """The label of each code, or an empty text."""
     labels = [(number, row[column]) for number, row in rows]
     _refuse([(number, f"its label {problem}") for number, label in labels if label and (problem := _problem(label))])
     return tuple(label for _, label in labels)
@@ -263,7 +263,7 @@ def _ancestors(code: str, parents: Mapping[str, str]) -> list[str]:
 
 
 def _problem(word: str) -> str:
-    """What keeps a text from being a category, without the text."""
+    """Why a text cannot be a category, without quoting it; an empty text if it can."""
     try:
         return words.problem_of_category(words.text(word))
     except ValueError as error:
@@ -271,7 +271,7 @@ def _problem(word: str) -> str:
 
 
 def _refuse(found: list[Mistake]) -> None:
-    """Refuses a list with mistakes; how many there are is not told beyond the first few."""
+    """Refuses a list with mistakes. The message names the first ones and does not tell the total number."""
     told = [f"line {number}: {problem}" for number, problem in sorted(found)[:MOST_MISTAKES]]
     if len(found) > MOST_MISTAKES:
         told.append("and more")

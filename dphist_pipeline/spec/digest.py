@@ -1,4 +1,4 @@
-"""The digest of a spec: which fields are part of it, and what it is."""
+"""The digest of a spec, and the marks of the fields that are part of it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def in_digest(spec: type[BaseModel], field: str) -> bool:
     """Whether a field is part of the digest of its spec.
 
     Raises:
-        KeyError: for a field that nobody marked.
+        KeyError: for a field without a mark.
     """
     return bool(_marks(spec, field)["digest"])
 

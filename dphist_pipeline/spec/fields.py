@@ -13,7 +13,7 @@ Flag = Annotated[bool, Field(strict=True)]
 
 
 def listed(least: int = 0, most: int | None = None) -> BeforeValidator:
-    """Takes lists of so many items, and nothing whose order could change, such as sets: last in a type of tuples."""
+    """Lists of `least` to `most` items as tuples; sets are refused, since they have no order. Stands last in a type."""
 
     def as_tuple(value: object) -> tuple[object, ...]:
         if not isinstance(value, list | tuple):

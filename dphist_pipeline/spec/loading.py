@@ -53,7 +53,7 @@ def _release(code_lists: Decided | None) -> Build[ReleaseSpec]:
 def from_file(
     path: Path | str, component: str, of_what: str, build: Build[Spec], addresses: Collection[str] = ()
 ) -> Spec:
-    """What the attributes in a YAML file declare; see `check_document` and `from_templates`."""
+    """The spec in a YAML file, of a release or of a collection; see `check_document` and `from_templates`."""
     try:
         file = Path(path)
         document = _document(content_of(file, LARGEST_FILE, "a spec, usually defs.yaml"), component, of_what)
@@ -70,7 +70,7 @@ def from_file(
 
 
 def project_folder(spec: Path | str) -> Path:
-    """Where relative paths start: the nearest folder above a spec with a pyproject.toml, else its own."""
+    """The folder that relative paths start from: the nearest one above the spec with a pyproject.toml, else its own."""
     folder = Path(spec).resolve().parent
     return next((parent for parent in (folder, *folder.parents) if (parent / "pyproject.toml").is_file()), folder)
 
@@ -93,7 +93,7 @@ def from_templates(
     of_what: str = "release",
     addresses: Collection[str] = (),
 ) -> Spec:
-    """What a mapping declares whose templates are not resolved yet.
+    """The spec in a mapping whose templates are not resolved yet.
 
     Args:
         build: makes it of the resolved mapping.
@@ -119,7 +119,7 @@ def from_templates(
 
 
 def check_document(document: object, component: str, of_what: str = "release") -> Problems:
-    """What is wrong with a file around its attributes.
+    """The mistakes of a spec's file outside of `attributes`.
 
     Args:
         component: the type that it must name.
@@ -150,7 +150,7 @@ def check_document(document: object, component: str, of_what: str = "release") -
 
 
 def _document(content: bytes, component: str, of_what: str) -> object:
-    """What the YAML says; its mistakes are quoted only where it names a type of ours, since other files may be data."""
+    """The content of the YAML. Its mistakes are quoted only if it names a type of ours: another file may be data."""
     try:
         return read_yaml(decoded(content))
     except (SpecError, ValueError) as error:

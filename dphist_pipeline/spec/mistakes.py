@@ -40,7 +40,7 @@ _MESSAGES = {
     "less_than_equal": "must be at most {le:,}, not {given}",
     "tuple_type": "must be a list{such_as}, not {given}",
     "dict_type": "must be a mapping{such_as}, not {given}",
-    "too_short": "needs at least {min_length}{such_as}, not {actual_length}",
+    "too_short": "holds {actual_length} items and needs at least {min_length}{such_as}",
     "too_long": "has more than {max_length:,} items",
 }
 _OTHERWISE = "does not have the form that the documentation describes"
@@ -94,7 +94,7 @@ def _explained(detail: Any, at: Location, known: Fields) -> list[tuple[Location,
     if detail["type"] == "literal_error":
         return [(at, _one_of(facts["expected"], detail["input"]))]
     field = next((known[step] for step in at if isinstance(step, str) and step in known), None)
-    such_as = f" such as {field.examples[0]}" if field is not None and field.examples else ""
+    such_as = f", such as {field.examples[0]}" if field is not None and field.examples else ""
     filled = {**facts, "description": field.description if field else "", "such_as": such_as}
     return [(at, _MESSAGES.get(detail["type"], _OTHERWISE).format(given=shown(detail["input"]), **filled))]
 
@@ -103,5 +103,5 @@ def _one_of(expected: str, given: object) -> str:
     """What to say where a value is not one of a few words, which Pydantic writes as `'a', 'b' or 'c'`."""
     choices = expected.replace(" or ", ", ").replace("'", "").split(", ")
     hint = did_you_mean(given[:LONGEST_ECHO], choices) if isinstance(given, str) else ""
-    hint = hint if hint.startswith("Did") else ""
-    return f"must be one of {', '.join(choices)}, not {shown(given)}. {hint}".strip()
+    hint = f". {hint}" if hint.startswith("Did") else ""
+    return f"must be one of {', '.join(choices)}, not {shown(given)}{hint}"

@@ -82,13 +82,7 @@ def _known_zone(zone: str) -> str:
 
 
 # A cron line of five fields.
-Schedule = Annotated[
-    Text,
-    Field(
-        pattern=r"^\s*([0-9A-Za-z*/,#?-]+\s+){4}[0-9A-Za-z*/,#?-]+\s*$",
-        description='a cron line of five fields such as "0 6 * * MON"',
-    ),
-]
+Schedule = Annotated[Text, Field(pattern=r"^\s*([0-9A-Za-z*/,#?-]+\s+){4}[0-9A-Za-z*/,#?-]+\s*$")]
 
 
 class ReleaseSpec(RecordSource):
@@ -131,7 +125,10 @@ class ReleaseSpec(RecordSource):
     release_delay_days: Annotated[int, Field(strict=True, ge=0, le=LONGEST_DELAY), NOT_IN_DIGEST] = 0
     # Earlier periods are for the command line.
     first_period: Annotated[str | None, NOT_IN_DIGEST] = None
-    schedule: Annotated[Schedule | None, NOT_IN_DIGEST] = None
+    schedule: Annotated[
+        Schedule | None,
+        declared(digest=False, description='a cron line of five fields such as "0 6 * * MON"'),
+    ] = None
     publish: Annotated[Literal["automatic", "manual"], NOT_IN_DIGEST] = "automatic"
     owners: Annotated[Owners, NOT_IN_DIGEST] = ()
 
@@ -295,7 +292,7 @@ class ReleaseSpec(RecordSource):
         return digest_of(self, self.normalised())
 
     def period_named(self, key: str) -> Period:
-        """The period with that key; refuses whatever is not a first day, with a PeriodError."""
+        """The period with that key; raises PeriodError for another day than the first of a period."""
         return self._periods().named(key)
 
     def latest_period(self, now: datetime) -> Period:

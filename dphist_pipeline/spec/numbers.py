@@ -72,7 +72,7 @@ def edge(value: object) -> Fraction:
 
 
 def digits(number: Fraction) -> str:
-    """A fraction as short text for messages: decimal digits where they are exact, else a ratio, or about what it is."""
+    """A fraction as short text for messages: decimal digits if they are exact, else a ratio or an approximation."""
     if number.denominator == 1:
         return str(number.numerator)
     near = repr(float(number))

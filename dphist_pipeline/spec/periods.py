@@ -1,4 +1,4 @@
-"""Periods: which stretches of time are released, what they are called, and when they are over.
+"""Periods of a release: their names, their first and last moments, and when they may be released.
 
 Periods are cut at local midnight. A period's key is its first day; its ends are instants, so a period with a
 change of clocks inside is an hour shorter or longer and nothing is counted twice.

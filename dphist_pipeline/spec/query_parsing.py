@@ -1,4 +1,4 @@
-"""A query's file as DuckDB parses it, and a parse as text again.
+"""Reads the file of a query, parses it with DuckDB, and writes a parse as SQL again.
 
 Messages about a file that does not parse as one SELECT quote nothing of it: it may be any file.
 """
@@ -18,10 +18,10 @@ ENDING = ".sql"
 
 
 def content_of_query(file: Path, called: str) -> bytes:
-    """What a file holds, as UTF-8.
+    """The content of the file of a query, which is text in UTF-8.
 
     Raises:
-        ValueError: saying what is wrong with the file.
+        ValueError: naming the mistake of the file.
     """
     try:
         if {file.suffix.lower(), file.resolve().suffix.lower()} != {ENDING}:
@@ -36,12 +36,12 @@ def content_of_query(file: Path, called: str) -> bytes:
 
 
 def line_of(sql: str, offset: int) -> int:
-    """The line of a place in a text, counted in bytes."""
+    """The number of the line at an offset in bytes."""
     return sql.encode()[:offset].count(b"\n") + 1
 
 
 def opened_parser() -> Any:
-    """DuckDB without access to anything, to parse queries and to try them on rows that are made up."""
+    """A connection to DuckDB without access to files or networks, to parse queries and try them on invented rows."""
     import duckdb
 
     settings: dict[str, Any] = {"enable_external_access": False, "autoload_known_extensions": False, "threads": 1}
@@ -49,7 +49,7 @@ def opened_parser() -> Any:
 
 
 def error_of(parser: Any, sql: str) -> str:
-    """What kind of error running a text gives; nothing where it runs."""
+    """The kind of error that a query raises; an empty text if it runs."""
     import duckdb
 
     try:

@@ -1,8 +1,8 @@
-"""What a query may reach: its records, tables of its own making, and functions from a list. Judged on DuckDB's parse.
+"""Checks that a query reads only its records and tables that it makes itself, and calls only listed functions.
 
-Holds for every query, whoever allowed it. Names of tables resolve by scope, as DuckDB resolves them: a table made by
-WITH is visible in later tables of the same WITH, in the body of its query, and below. What the parse holds and is not
-known here is refused.
+The check works on DuckDB's parse. It holds for every query, also for one that an operator allowed. Names of tables
+resolve by scope, as DuckDB resolves them: a table made by WITH is visible in later tables of the same WITH, in the body
+of its query, and below. A part of the parse that is not known here is refused.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def check_reach(node: Node) -> None:
 
 @dataclass
 class _Reads:
-    """What was met so far."""
+    """Whether the records were read, and the depth of the part that is checked."""
 
     source: bool = False
     level: int = 0

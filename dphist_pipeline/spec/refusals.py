@@ -1,4 +1,4 @@
-"""What a spec can be refused for, and how places and values are written in messages."""
+"""Errors of specs, and how places and values are written in messages."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PeriodError(DphistError):
 
 
 class MistakesError(ValueError):
-    """Several mistakes below one field, found by one check; never leaves this package.
+    """Several mistakes below one field, found by one check. The renderer of messages takes it apart.
 
     Args:
         found: pairs of location below the field and message.
@@ -58,7 +58,7 @@ class MistakesError(ValueError):
 
 
 class FromEnvironment(str):
-    """Text that held `{{ env.X }}`: the resolved value, which is never echoed, and how it was written."""
+    """Text with `{{ env.X }}` resolved. Messages show `written`, never the resolved value."""
 
     written: str
 

@@ -1,4 +1,4 @@
-"""Expressions of a row query, judged on DuckDB's own parse: accepted node by node, and refused whatever is unknown.
+"""Expressions of a row query, judged on DuckDB's own parse: accepted node by node. An unknown node is refused.
 
 Every accepted expression has one kind, and operands have the same one: no cast is left to DuckDB that could raise, and
 with it show the value. Columns enter by TRY_CAST alone, because their types are known only with the files.
@@ -76,7 +76,7 @@ def judge_expression(node: Node, seen: list[int] | None = None, level: int = 0) 
         level: how deep the node lies.
 
     Raises:
-        NotAccepted: for whatever is not known to be a function of one row that cannot raise.
+        NotAccepted: for a node that is not known to be a function of one row that cannot raise.
     """
     counted = [0] if seen is None else seen
     counted[0] += 1
@@ -110,13 +110,13 @@ def as_kind(judged: Judged, kind: Kind, where: str) -> Judged:
 
 
 def settled(judged: Judged) -> Judged:
-    """The expression with a kind, where it is a constant that has none yet."""
+    """The expression; a constant without a kind gets its default kind."""
     kinds: dict[str, Kind] = {NOTHING: "VARCHAR", WHOLE: "BIGINT", DECIMAL: "DOUBLE"}
     return as_kind(judged, kinds[judged.kind], "this") if judged.kind in kinds else judged
 
 
 def check_plain(node: Node, *handled: str) -> None:
-    """Refuses a node that holds more than what is handled."""
+    """Refuses a node with keys that are not handled."""
     for key, value in node.items():
         if key not in handled and key not in _PLACES and value not in _EMPTY:
             raise NotAccepted(f"{key.replace('_', ' ')} is not known to work row by row", node)

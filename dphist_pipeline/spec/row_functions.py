@@ -29,7 +29,7 @@ _DIRECTIVE = re.compile(r"%(?:-[dmHIMSyj]|[YymdHIMSfpbBjaA%])")
 
 @dataclass(frozen=True)
 class Constant:
-    """A place that takes a constant of the query alone; `fits` says whether it takes this one.
+    """An argument that must be a constant; `fits` checks the constant.
 
     Attributes:
         kind: VARCHAR, or BIGINT for a whole number.

@@ -1,4 +1,4 @@
-"""Row queries: one SELECT over `source`, in a file, that gives for each row at most one row, whatever the others are.
+"""Row queries: one SELECT over `source`, in a file, that gives at most one row for each row, whatever other rows hold.
 
 Judged on DuckDB's own parse, node by node (`row_expressions`): what runs is written back from what was judged, never
 the text of the file. A judged query passes the columns that name a privacy unit through bare, under their own names.
@@ -75,7 +75,7 @@ class RowQuery:
 
     @property
     def trusted(self) -> bool:
-        """Whether it is taken as it is, without being judged row by row."""
+        """Whether it runs by an operator's decision, because it was not judged row by row."""
         return bool(self.needs_decision)
 
 
@@ -102,7 +102,7 @@ def read_row_query(file: Path, called: str, unit: Collection[str] = ()) -> RowQu
 
 
 def _told(sql: str, refused: NotAccepted) -> str:
-    """What was refused, with its line."""
+    """The problem with its line."""
     line = f"line {line_of(sql, refused.offset)}: " if refused.offset >= 0 else ""
     return f"{line}{refused.problem.rstrip('. ')}"
 
@@ -134,7 +134,7 @@ def judged_query(sql: str, sha256: str, unit: Collection[str] = ()) -> RowQuery:
 
 
 def _by_row(node: Node) -> tuple[Node, _Items, frozenset[str]]:
-    """What runs, what it gives, and the columns that it reads."""
+    """The parse of the query that runs, its items, and the columns that it reads."""
     if node.get("type") != "SELECT_NODE":
         raise NotAccepted("UNION and the like put tables together")
     for part, problem in _PARTS.items():
@@ -203,7 +203,7 @@ def _items(select_list: list[Node], counted: list[int]) -> _Items:
 
 
 def _check_unit(items: _Items, unit: Collection[str]) -> None:
-    """Refuses a query that makes a column of the privacy unit of anything else than this column itself."""
+    """Refuses a query that computes, renames or drops a column of the privacy unit."""
     for column in unit:
         made = [name for name in items.outputs if name.lower() == column.lower()]
         left_out = column.lower() in map(str.lower, items.excluded)
@@ -253,7 +253,7 @@ def _output_name(item: Node, judged: Judged) -> str:
 
 
 def kept_from_raising(node: Node) -> Node:
-    """A whole item or condition that gives null where it raises: what is accepted does not, so far as we know."""
+    """A whole item or condition within TRY. Accepted expressions do not raise; TRY is a second line of defence."""
     return tried(node)
 
 

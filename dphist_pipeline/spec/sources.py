@@ -1,4 +1,4 @@
-"""What a spec says of its records: the files, how they are written, whose rows they are, and the query over them."""
+"""The source of a spec: its files or database, how they are read, the privacy unit, and the query over them."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _check_address(value: str) -> None:
 
 
 def is_object(address: str) -> bool:
-    """Whether an address, or a glob of some, is of Parquet files in an object store, and nothing else is said in it.
+    """Whether an address or glob names Parquet files in an object store and holds no settings.
 
     DuckDB takes what follows a question mark for settings, keys among them.
     """
@@ -148,12 +148,12 @@ def _server(value: str) -> Source:
 
 
 def format_of(given: str) -> Format:
-    """What a checked source is."""
+    """The format of a checked source."""
     return "postgres" if _SERVER.fullmatch(given) else FORMATS[ending_of(resolved(given)) or ""]
 
 
 def resolved(given: str) -> str:
-    """A checked source with what the environment gave, which is never shown."""
+    """A checked source with `{{ env.X }}` resolved; never shown."""
     return given.resolved if isinstance(given, Source) else given
 
 
@@ -164,7 +164,7 @@ def absolute_pattern(given: str, base: Path) -> str:
 
 
 def ending_of(name: str) -> str | None:
-    """The ending that tells how a file is read, in lower case; None where it tells nothing."""
+    """The ending of a file's name that tells its format, in lower case; None for an unknown ending."""
     return next((ending for ending in sorted(FORMATS, key=len)[::-1] if name.casefold().endswith(ending)), None)
 
 
@@ -227,7 +227,9 @@ class RecordSource(BaseModel):
         IN_DIGEST,
     ] = ","
     csv_quote: Annotated[
-        str, Field(strict=True, pattern="^[\"']?$", description="a quotation mark, or nothing"), IN_DIGEST
+        str,
+        Field(strict=True, pattern="^[\"']?$", description="a quotation mark (' or \"), or an empty text"),
+        IN_DIGEST,
     ] = ""
     source_table: Annotated[Text | None, LATER] = None
     hive: Annotated[Flag, LATER] = False
@@ -290,11 +292,6 @@ class RecordSource(BaseModel):
     def has_files(self) -> bool:
         """Whether the source is of files of this machine."""
         return self.source_format != "postgres" and not in_store(self.source)
-
-    @property
-    def source_address(self) -> str:
-        """Where the server of the source is, password and all: never to be shown or kept."""
-        return self.source.resolved
 
     @property
     def base(self) -> Path:

@@ -43,18 +43,17 @@ def _visible(value: str) -> str:
 
 def _plain(word: str) -> str:
     if not is_plain(word):
-        raise ValueError(
-            f"{shown(word)} is not a plain name: use lower-case letters, digits and _, begin with a letter, at most "
-            f"{LONGEST_NAME} characters, as in `name: {suggestion(word)}`"
-        )
+        such_as = f", such as {suggestion(word)}" if suggestion(word) else ""
+        form = f"use lower-case letters, digits and _, begin with a letter, at most {LONGEST_NAME} characters"
+        raise ValueError(f"{shown(word)} is not a plain name{such_as}: {form}")
     if word in SQL_WORDS:
-        raise ValueError(f"{shown(word)} is an SQL word and would need quotes in every query; choose another `name:`")
+        raise ValueError(f"{shown(word)} is an SQL word and would need quotes in every query; choose another name")
     return word
 
 
 def _not_ours(word: str) -> str:
     if word in OUR_COLUMNS:
-        raise ValueError(f"{shown(word)} is a column that every release has; choose another `name:`")
+        raise ValueError(f"{shown(word)} is a column that every release has; choose another name")
     return word
 
 
@@ -71,18 +70,18 @@ def _harmless(word: str) -> str:
 
 
 def is_plain(word: str) -> bool:
-    """Whether SQL and file systems take the word as it is, leaving SQL words aside."""
+    """Whether a word needs no quotes in SQL and paths; SQL words are not looked at."""
     return len(word) <= LONGEST_NAME and _NAME.fullmatch(word) is not None
 
 
 def suggestion(column: str) -> str:
     """A plain name that resembles a column's name, for a message; nothing where none is left."""
     plain = re.sub(r"[^a-z0-9]+", "_", unicodedata.normalize("NFKD", column).casefold()).strip("_0123456789")
-    return plain[:LONGEST_NAME] if is_plain(plain[:LONGEST_NAME]) and plain not in SQL_WORDS else "…"
+    return plain[:LONGEST_NAME] if is_plain(plain[:LONGEST_NAME]) and plain not in SQL_WORDS else ""
 
 
 def problem_of_category(word: str) -> str:
-    """What keeps a text from being a category, without the text; nothing for a category."""
+    """Why a text cannot be a category, without quoting it; an empty text if it can."""
     if word != word.strip():
         return "begins or ends with a blank; remove it"
     for sign in '"`\\':

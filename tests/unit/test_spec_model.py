@@ -73,6 +73,24 @@ def test_every_mistake_is_reported_at_once_with_its_place() -> None:
     }
 
 
+def test_every_constraint_of_pydantic_is_told_in_our_words() -> None:
+    scalars = {
+        "title": 5,
+        "csv_delimiter": "ab",
+        "csv_quote": "x",
+        "hive": 1,
+        "neighbours": "x",
+        "max_rows_per_unit": "3",
+    }
+    bounds = {"max_cells": 10**9, "release_delay_days": -1, "privacy_unit": [], "owners": ["x"], "schedule": "x"}
+    lists = {"settings": [], "unit_normalise": "trim", "axes": [{"column": "x", "values": "a" * 300, "labels": {}}]}
+    found = refusal(**scalars, **bounds, **lists, release="x" * 300, account="", time_zone="\ud800", period=None)
+    assert len(found) == 19
+    for what in found.values():
+        assert what.startswith(("must be ", "is ", "has ", "holds ")) and "None" not in what and "Input" not in what
+        assert "documentation" not in what and "{" not in what.split(", such as")[0]
+
+
 def test_unknown_words_get_a_did_you_mean() -> None:
     assert "Did you mean 'settings'" in refusal(setings={})["setings"]
     assert "Did you mean 'geometric'" in refusal(mechanism="geometri")["mechanism"]

@@ -286,10 +286,10 @@ def _reading(
 
     table, delimiter, quote, hive, comma, normalise = read
     reading = allowing.reading_of_options(
-        source,
-        unit,
         working_project(),
-        table=table,
+        source,
+        privacy_unit=unit.split(","),
+        source_table=table,
         csv_delimiter={"\\t": "\t"}.get(delimiter, delimiter),
         csv_quote=quote,
         hive=hive,

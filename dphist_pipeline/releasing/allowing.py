@@ -42,40 +42,22 @@ class DecisionRefused(DphistError):
         super().__init__(f"{what}: {problem}. Nothing was decided.")
 
 
-def reading_of_options(
-    address: str,
-    unit: str,
-    base: Path,
-    *,
-    table: str | None = None,
-    csv_delimiter: str = ",",
-    csv_quote: str = "",
-    hive: bool = False,
-    decimal_comma: bool = False,
-    unit_normalise: Sequence[str] = (),
-) -> SourceReading:
+def reading_of_options(base: Path, source: str, **fields: object) -> SourceReading:
     """How a source is read, checked by the fields of a spec; kinds of the unit's columns are read from its files.
 
     Args:
-        address: files by name or glob, a server or an object store, with `{{ env.X }}` unresolved.
-        unit: the columns that name a privacy unit, with commas between them, or `row`.
-        base: where relative addresses start.
-        table: of a database.
-        csv_delimiter: between fields.
-        csv_quote: around some of them.
-        hive: whether folders called `column=value` give columns.
-        decimal_comma: whether text numbers are written 3,5.
-        unit_normalise: what text of a unit is brought into.
+        base: the folder that relative addresses start from.
+        source: files by name or glob, a server or an object store, with `{{ env.X }}` unresolved.
+        fields: the other fields of `RecordSource`.
+
+    Raises:
+        DecisionRefused: naming the option.
     """
-    resolved, problems = resolve_templates({"source": address}, ("source",))
+    resolved, problems = resolve_templates({"source": source}, ("source",))
     if problems:
         raise DecisionRefused("--source", problems[0][1])
-    fields = {
-        **{**resolved, "source_table": table, "csv_delimiter": csv_delimiter, "csv_quote": csv_quote, "hive": hive},
-        **{"decimal_comma": decimal_comma, "unit_normalise": [*unit_normalise], "privacy_unit": unit.split(",")},
-    }
     try:
-        records = RecordSource.model_validate(fields, context={"base": base})
+        records = RecordSource.model_validate({**resolved, **fields}, context={"base": base})
     except ValidationError as error:
         (option, *_), problem = located(error, RecordSource.model_fields)[0]
     else:

@@ -13,7 +13,7 @@ from typer.core import TyperCommand
 
 from dphist_pipeline.cli.options import MechanismsOption
 from dphist_pipeline.cli.terminal import err, out, print_json, print_table, progress_bar
-from dphist_pipeline.spec.epsilon import parse_epsilon
+from dphist_pipeline.spec.numbers import parse_epsilon
 
 EPSILON = "--epsilon"
 NUMBER = re.compile(r"[0-9.][0-9./eE+-]*")

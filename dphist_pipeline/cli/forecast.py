@@ -16,7 +16,7 @@ from dphist_pipeline.cli.terminal import (
     progress_bar,
 )
 from dphist_pipeline.releasing.allowing import load_spec
-from dphist_pipeline.spec.epsilon import parse_epsilon
+from dphist_pipeline.spec.numbers import parse_epsilon
 
 MOST_RECORDS = 10**12
 MOST_REPEATS = 1000

@@ -65,10 +65,10 @@ class ReadingOptions:
         if self.source is None:
             return None
         reading = allowing.reading_of_options(
-            self.source,
-            unit,
             working_project(),
-            table=self.source_table,
+            self.source,
+            privacy_unit=unit.split(","),
+            source_table=self.source_table,
             csv_delimiter={"\\t": "\t"}.get(self.csv_delimiter, self.csv_delimiter),
             csv_quote=self.csv_quote,
             hive=self.hive,

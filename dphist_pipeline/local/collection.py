@@ -14,12 +14,13 @@ from dphist_pipeline.local import collection_fields as fields
 from dphist_pipeline.local.collection_consumers import Consumer, declared_consumers
 from dphist_pipeline.local.collection_fields import Protocol
 from dphist_pipeline.local.question import EVERY_ROUND, Combine, Encoding
-from dphist_pipeline.spec import checks, sources
+from dphist_pipeline.spec import sources
 from dphist_pipeline.spec.digest import declared, digest_of
-from dphist_pipeline.spec.fields import Flag, one_of
+from dphist_pipeline.spec.fields import Flag
 from dphist_pipeline.spec.loading import COLLECTION, from_file, from_templates
 from dphist_pipeline.spec.mistakes import located
 from dphist_pipeline.spec.refusals import SpecError, as_key, place
+from dphist_pipeline.spec.words import Owners, Title
 
 
 class CollectionSpec(BaseModel):
@@ -28,15 +29,13 @@ class CollectionSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     collection: Annotated[str, PlainValidator(fields.name)] = declared(digest=True, default=None)
-    title: Annotated[str, PlainValidator(checks.title)] = declared(digest=False, default="")
+    title: Title = declared(digest=False, default="")
     value: Annotated[str, PlainValidator(fields.value)] = declared(digest=True, default=None)
     start: Annotated[Fraction, PlainValidator(fields.start)] = declared(digest=True, default=None)
     stop: Annotated[Fraction, PlainValidator(fields.stop)] = declared(digest=True, default=None)
     consumers: Annotated[tuple[Consumer, ...], PlainValidator(declared_consumers)] = declared(digest=True, default=None)
     protocol: Annotated[Protocol, PlainValidator(fields.protocol)] = declared(digest=True, default=None)
-    encoding: Annotated[Encoding | Literal["auto"], one_of("symmetric", "optimized", "grr", "auto")] = declared(
-        digest=True, default="auto"
-    )
+    encoding: Literal[Encoding, "auto"] = declared(digest=True, default="auto")
     participation: Annotated[Fraction, PlainValidator(fields.participation)] = declared(digest=True, default=None)
     values_per_contributor: Annotated[int, PlainValidator(fields.values_per_contributor)] = declared(
         digest=True, default=1
@@ -45,7 +44,7 @@ class CollectionSpec(BaseModel):
     round: Annotated[str, PlainValidator(fields.round_)] = declared(digest=True, default=EVERY_ROUND)
     nonnegative: Flag = declared(digest=True, default=False)
     reports: Annotated[str | None, PlainValidator(fields.reports)] = declared(digest=False, default=None)
-    owners: Annotated[tuple[str, ...], PlainValidator(checks.owners)] = declared(digest=False, default=())
+    owners: Owners = declared(digest=False, default=())
 
     _base: Path | None = PrivateAttr(default=None)
 

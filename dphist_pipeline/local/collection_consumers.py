@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, Val
 from dphist_pipeline.local.question import MOST_INTERVALS
 from dphist_pipeline.spec import words
 from dphist_pipeline.spec.binned_axes import BinnedAxisSpec
-from dphist_pipeline.spec.epsilon import checked_epsilon
 from dphist_pipeline.spec.fields import whole
 from dphist_pipeline.spec.mistakes import located
+from dphist_pipeline.spec.numbers import checked_epsilon
 from dphist_pipeline.spec.refusals import Location, MistakesError, as_key, shown
 
 MOST_CONSUMERS = 100
@@ -176,14 +176,14 @@ def _range(info: ValidationInfo) -> tuple[Fraction | None, Fraction | None]:
 
 def _evenly(info: ValidationInfo, width: object) -> tuple[Fraction, ...]:
     start, stop = _range(info)
-    axis = _axis(start=start, stop=stop, width=width)
-    if start is None or stop is None or axis.width is None:
+    if start is None or stop is None:
         return ()
+    axis = _axis(start=start, stop=stop, width=width)
     if axis.bins > MOST_INTERVALS:
         raise ValueError(
             f"makes more than {MOST_INTERVALS:,} intervals, the most that a report may have; use wider ones"
         )
-    return tuple(start + number * axis.width for number in range(axis.bins + 1))
+    return tuple(start + number * (stop - start) / axis.bins for number in range(axis.bins + 1))
 
 
 def _axis(**declared: object) -> BinnedAxisSpec:

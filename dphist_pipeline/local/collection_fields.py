@@ -12,10 +12,10 @@ from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.local.collection_consumers import Consumer
 from dphist_pipeline.local.question import EVERY_ROUND, LEAST_EPSILON, MOST_EPSILON, MOST_VALUES, Combine
 from dphist_pipeline.spec import sources, words
-from dphist_pipeline.spec.axis_names import published_name
 from dphist_pipeline.spec.fields import whole
 from dphist_pipeline.spec.numbers import edge, exact
 from dphist_pipeline.spec.refusals import shown
+from dphist_pipeline.spec.words import published_name
 
 FINEST_PARTICIPATION = 10**9
 

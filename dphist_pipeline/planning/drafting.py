@@ -10,9 +10,9 @@ from pathlib import Path
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.planning.columns import Column, Layout
 from dphist_pipeline.spec import sources, words
-from dphist_pipeline.spec.axis_names import published_name
 from dphist_pipeline.spec.loading import COMPONENT, project_folder, spec_from_attributes
 from dphist_pipeline.spec.refusals import SpecError, shortened, shown
+from dphist_pipeline.spec.words import published_name
 from dphist_pipeline.spec.yaml_rules import read_yaml
 
 OPEN = "TO_DECIDE"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import tempfile
 import time
@@ -24,6 +25,7 @@ from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
+from dphist_pipeline.spec.sources import Source
 
 MARK = "REHEARSAL.txt"
 NOTE = "every number is invented: the source was not opened, no store and no ledger of yours was touched"
@@ -165,9 +167,8 @@ def _apart_from_the_office(folder: Path) -> Iterator[None]:
 def _over(spec: ReleaseSpec, records: Path) -> ReleaseSpec:
     """The same spec over invented records, which have the columns that its query gives."""
     elsewhere = {"source_sql": None, "trusted_sql": False, "source_table": None, "hive": False}
-    changed = spec.model_copy(update={"source": records.name, **elsewhere, "publish": "automatic"})
-    changed._base = records.parent
-    return changed
+    source = Source(glob.escape(str(records)))
+    return spec.model_copy(update={"source": source, **elsewhere, "publish": "automatic"})
 
 
 def _after(spec: ReleaseSpec, period: Period) -> datetime:

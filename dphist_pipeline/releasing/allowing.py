@@ -1,4 +1,4 @@
-"""What an operator decides, made of the words of a command: a source with its reading, a query, a folder of code lists.
+"""Makes the decisions of an operator from the options of a command: a source, a query, a folder of code lists.
 
 Addresses start at the project of the working folder, as those of a spec start at the spec's project.
 """
@@ -14,21 +14,23 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any
+
+from pydantic import ValidationError
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
 from dphist_pipeline.ledger.errors import SourceOfAnother
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.releasing.plans import folder_of, source_plan
+from dphist_pipeline.releasing.plans import reading_of, source_plan
 from dphist_pipeline.releasing.store import Store, StoreMissing, store_folder
-from dphist_pipeline.spec import loading, sources
+from dphist_pipeline.spec import loading
 from dphist_pipeline.spec.code_lists import CodeListFolders, Decided
+from dphist_pipeline.spec.mistakes import located
 from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.sources import EVERY_ROW, RecordSource
 from dphist_pipeline.spec.templates import resolve_templates
 
-Value = TypeVar("Value")
 TEMPLATE = re.compile(r"\{\{.*?\}\}")
 
 
@@ -40,63 +42,40 @@ class DecisionRefused(DphistError):
         super().__init__(f"{what}: {problem}. Nothing was decided.")
 
 
-def reading_of_options(
-    address: str,
-    unit: str,
-    base: Path,
-    *,
-    table: str | None = None,
-    csv_delimiter: str = ",",
-    csv_quote: str = "",
-    hive: bool = False,
-    decimal_comma: bool = False,
-    unit_normalise: Sequence[str] = (),
-) -> SourceReading:
-    """How a source is read, by the rules of a spec's fields; what its unit holds is looked up where files are there.
+def reading_of_options(base: Path, source: str, **fields: object) -> SourceReading:
+    """How a source is read, checked by the fields of a spec; kinds of the unit's columns are read from its files.
 
     Args:
-        address: files by name or glob, a server or an object store, with `{{ env.X }}` unresolved.
-        unit: the columns that name a privacy unit, with commas between them, or `row`.
-        base: where relative addresses start.
-        table: of a database.
-        csv_delimiter: between fields.
-        csv_quote: around some of them.
-        hive: whether folders called `column=value` give columns.
-        decimal_comma: whether text numbers are written 3,5.
-        unit_normalise: what text of a unit is brought into.
+        base: the folder that relative addresses start from.
+        source: files by name or glob, a server or an object store, with `{{ env.X }}` unresolved.
+        fields: the other fields of `RecordSource`.
+
+    Raises:
+        DecisionRefused: naming the option.
     """
-    resolved, problems = resolve_templates({"source": address}, ("source",))
+    resolved, problems = resolve_templates({"source": source}, ("source",))
     if problems:
         raise DecisionRefused("--source", problems[0][1])
-    found = _checked("--source", lambda: sources.source(resolved["source"]))
-    given: dict[str, Any] = {"source": found, "csv_delimiter": csv_delimiter, "csv_quote": csv_quote}
-    given["privacy_unit"] = sources.privacy_unit(unit.split(","))
-    info: Any = SimpleNamespace(data=given, context=None)
-    reading = SourceReading(
-        address=str(found),
-        folder=folder_of(found, base),
-        format=sources.format_of(found),
-        table=_checked("--source-table", lambda: sources.source_table(table, info)),
-        csv_delimiter=_checked("--csv-delimiter", lambda: sources.csv_delimiter(csv_delimiter)),
-        csv_quote=_checked("--csv-quote", lambda: sources.csv_quote(csv_quote)),
-        hive=hive,
-        decimal_comma=_checked("--decimal-comma", lambda: sources.decimal_comma(decimal_comma, info)),
-        unit=given["privacy_unit"].columns,
-        unit_normalise=_checked("--unit-normalise", lambda: sources.unit_normalise(list(unit_normalise), info)),
-    )
-    return replace(reading, unit_kinds=_kinds(reading, found, base))
+    try:
+        records = RecordSource.model_validate({**resolved, **fields}, context={"base": base})
+    except ValidationError as error:
+        (option, *_), problem = located(error, RecordSource.model_fields)[0]
+    else:
+        reading = reading_of(records)
+        return replace(reading, unit_kinds=_kinds(records, reading))
+    raise DecisionRefused(f"--{option}".replace("_", "-"), problem.rstrip(". "))
 
 
-def _kinds(reading: SourceReading, source: str, base: Path) -> tuple[str, ...]:
-    """What the unit's columns hold, read from names and types of columns alone; nothing where no file is there yet."""
+def _kinds(records: RecordSource, reading: SourceReading) -> tuple[str, ...]:
+    """The kinds of the unit's columns, read from names and types of columns alone; empty if no file is there yet."""
     from dphist_pipeline.confidential.reading.ingest import unit_kinds
     from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 
-    if reading.unit == (sources.EVERY_ROW,):
+    if records.privacy_unit == EVERY_ROW:
         return ()
     with tempfile.TemporaryDirectory(prefix="dphist_") as scratch:
         try:
-            return unit_kinds(source_plan(reading, source, base), reading.unit, Path(scratch))
+            return unit_kinds(source_plan(records, reading.folder), reading.unit, Path(scratch))
         except (SourceRefused, ColumnRefused):  # no files yet, or a query gives the unit
             return ()
 
@@ -189,7 +168,7 @@ def declared_code_lists(store: Store | Path | None = None) -> Decided:
 
 
 def is_confidential(store: Store, decisions: Iterable[Decision]) -> Callable[[Path], bool]:
-    """Whether a file, links followed, is one of the store's or of a source's, by whatever name."""
+    """Whether a file, links followed, is one of the store's or of a source's, by any name."""
     root, held = os.path.realpath(store.root), [decision.reading for decision in decisions if decision.reading]
 
     def found(path: Path) -> bool:
@@ -198,14 +177,6 @@ def is_confidential(store: Store, decisions: Iterable[Decision]) -> Callable[[Pa
         return any(_is_same(path, file) for reading in held for file in files_of(reading))
 
     return found
-
-
-def _checked(option: str, check: Callable[[], Value]) -> Value:
-    try:
-        return check()
-    except ValueError as error:
-        problem = str(error)
-    raise DecisionRefused(option, problem.rstrip(". "))
 
 
 def _lies_in(path: str, folder: str) -> bool:

@@ -23,8 +23,8 @@ from dphist_pipeline.releasing import approvals, handover, stages
 from dphist_pipeline.releasing.approvals import NothingToDecide
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
-from dphist_pipeline.spec.epsilon import parse_epsilon
 from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.numbers import parse_epsilon
 
 
 def release(

@@ -1,4 +1,4 @@
-"""What a spec asks for, in the words of others: a plan for reading and counting, a reading for the ledger to allow."""
+"""What a spec asks for, as others take it: a plan for reading and counting, a reading for the ledger to allow."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
 from dphist_pipeline.ledger.decisions import SourceReading
-from dphist_pipeline.spec import sources
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
+from dphist_pipeline.spec.sources import RecordSource, SqlFile
 
 
 def plan_of(spec: ReleaseSpec, period: Period, allowed: SourceReading | None = None) -> CountingPlan:
@@ -21,22 +21,8 @@ def plan_of(spec: ReleaseSpec, period: Period, allowed: SourceReading | None = N
         period: whose rows to take.
         allowed: how an operator decided that the source is read; a study, which publishes nothing, has none.
     """
-    source = SourcePlan(
-        written=spec.source,
-        format=spec.source_format,
-        pattern=spec.source_pattern,
-        address=spec.source_address,
-        table=spec.source_table,
-        csv_delimiter=spec.csv_delimiter,
-        csv_quote=spec.csv_quote,
-        hive=spec.hive,
-        decimal_comma=spec.decimal_comma,
-        folder=allowed.folder if allowed is not None else None,
-        query=spec.source_sql.query if spec.source_sql is not None else None,
-        query_file=spec.source_sql or "",
-    )
     return CountingPlan(
-        source=source,
+        source=source_plan(spec, allowed.folder if allowed is not None else None, spec.source_sql),
         privacy_unit=spec.privacy_unit,
         max_rows_per_unit=spec.max_rows_per_unit,
         domain=spec.domain,
@@ -45,59 +31,56 @@ def plan_of(spec: ReleaseSpec, period: Period, allowed: SourceReading | None = N
         unit_kinds=allowed.unit_kinds if allowed is not None else (),
         period_column=spec.period_column,
         period_format=spec.period_format,
-        time_zone=str(spec.time_zone),
+        time_zone=spec.time_zone,
     )
 
 
-def source_plan(reading: SourceReading, source: str, base: Path) -> SourcePlan:
-    """How a source is opened, by a decision alone; without any query.
+def source_plan(records: RecordSource, folder: str | None, query: SqlFile | None = None) -> SourcePlan:
+    """How a source is opened.
 
     Args:
-        reading: as decided.
-        source: its address, checked, with what the environment gave.
-        base: where relative addresses start.
+        records: the source as declared.
+        folder: that an operator allowed; files must lie in it.
+        query: over the source, judged.
     """
-    away = reading.folder is None
     return SourcePlan(
-        written=source,
-        format=sources.format_of(source),
-        pattern=str(source) if away else sources.absolute_pattern(source, base),
-        address=sources.resolved(source),
-        folder=reading.folder,
-        table=reading.table,
-        csv_delimiter=reading.csv_delimiter,
-        csv_quote=reading.csv_quote,
-        hive=reading.hive,
-        decimal_comma=reading.decimal_comma,
+        written=records.source,
+        format=records.source_format,
+        pattern=records.source_pattern,
+        address=records.source.resolved,
+        table=records.source_table,
+        csv_delimiter=records.csv_delimiter,
+        csv_quote=records.csv_quote,
+        hive=records.hive,
+        decimal_comma=records.decimal_comma,
+        folder=folder,
+        query=query.query if query is not None else None,
+        query_file=query or "",
     )
 
 
-def reading_of(spec: ReleaseSpec) -> SourceReading:
-    """What a spec would read and how, to be compared with what an operator allowed."""
+def reading_of(records: RecordSource) -> SourceReading:
+    """What would be read and how, as an operator allows it; declared by a spec or by the options of a command."""
     return SourceReading(
-        address=str(spec.source),
-        folder=folder_of(spec.source, spec.base),
-        format=spec.source_format,
-        table=spec.source_table,
-        csv_delimiter=spec.csv_delimiter,
-        csv_quote=spec.csv_quote,
-        hive=spec.hive,
-        decimal_comma=spec.decimal_comma,
-        unit=spec.privacy_unit.columns,
-        unit_normalise=spec.unit_normalise,
+        address=str(records.source),
+        folder=folder_of(records),
+        format=records.source_format,
+        table=records.source_table,
+        csv_delimiter=records.csv_delimiter,
+        csv_quote=records.csv_quote,
+        hive=records.hive,
+        decimal_comma=records.decimal_comma,
+        unit=records.privacy_unit.columns,
+        unit_normalise=records.unit_normalise,
     )
 
 
-def folder_of(source: str, base: Path) -> str | None:
-    """The folder that an address of files lies in, links followed; None for servers and object stores.
-
-    Args:
-        source: checked, by name or glob.
-        base: where relative ones start.
-    """
-    if sources.format_of(source) == "postgres" or sources.in_store(source):
+def folder_of(records: RecordSource) -> str | None:
+    """The folder that an address of files lies in, links followed; None for servers and object stores."""
+    if not records.has_files:
         return None
-    plain = Path(base, sources.resolved(source)).parent
+    base = records.base
+    plain = Path(base, records.source.resolved).parent
     # The base's own name may hold signs of a glob; only the address's count.
     folders = [folder for folder in (plain, *plain.parents) if not glob.has_magic(str(folder).removeprefix(str(base)))]
     return os.path.realpath(folders[0])

@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Annotated
 
-from pydantic import BeforeValidator, Discriminator, Tag, TypeAdapter, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, TypeAdapter, ValidationInfo
 
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec import words
-from dphist_pipeline.spec.axis_names import NamedAxis
-from dphist_pipeline.spec.binned_axes import BINNED_KEYS, MOST_CELLS, BinnedAxisSpec
+from dphist_pipeline.spec.binned_axes import BINNED_KEYS, MOST_CELLS, BinnedAxisSpec, NamedAxis
 from dphist_pipeline.spec.calendar_axes import CalendarAxisSpec
 from dphist_pipeline.spec.categorical_axes import CategoricalAxisSpec, from_code_list
+from dphist_pipeline.spec.fields import listed
 from dphist_pipeline.spec.refusals import Location, MistakesError, shown
 
-__all__ = ["KINDS", "MOST_CELLS", "AxisSpec", "check_axes", "domain_of"]
+__all__ = ["KINDS", "MOST_CELLS", "Axes", "AxisSpec", "domain_of"]
 
 MOST_AXES = 50
-
 CATEGORICAL_KEYS = ("values", "values_from")
 KINDS: dict[str, type[NamedAxis]] = {
     "binned": BinnedAxisSpec,
     "calendar": CalendarAxisSpec,
     "categorical": CategoricalAxisSpec,
 }
+EXAMPLE = "{column: age, start: 0, stop: 100, width: 5}"
 
 
 def _kind(value: object) -> str:
@@ -37,37 +37,32 @@ def _kind(value: object) -> str:
     return "categorical" if any(key in keys for key in CATEGORICAL_KEYS) else "binned"
 
 
-def _decidable(value: object, info: ValidationInfo) -> object:
-    """Passes on an axis whose keys say, without doubt, of which kind it is, with its code list read."""
+def _with_code_list(value: object, info: ValidationInfo) -> object:
+    """An axis whose keys say of which kind it is, with its code list read."""
     if isinstance(value, NamedAxis):
         return value
     if not isinstance(value, Mapping):
-        raise ValueError(
-            f"must be a mapping such as {{column: age, start: 0, stop: 100, width: 5}}, not {shown(value)}"
-        )
+        raise ValueError(f"must be a mapping such as {EXAMPLE}, not {shown(value)}")
     if "calendar" not in value:
         _check_keys(value)
     if "values_from" in value:
         context = info.context or {}
-        return from_code_list(value, context.get("base"), context.get("code_list_folders"))
+        return from_code_list(value, context.get("base"), context.get("code_lists"))
     return dict(value)
 
 
 def _check_keys(value: Mapping[str, object]) -> None:
-    given = [key for key in (*BINNED_KEYS, *CATEGORICAL_KEYS) if value.get(key) is not None]
+    """Refuses keys of two kinds of axes, or of none."""
+    given = {key for key in (*BINNED_KEYS, *CATEGORICAL_KEYS) if value.get(key) is not None}
     if not given:
         unknown = [key for key in value if key not in BinnedAxisSpec.model_fields]
         hint = " ".join(did_you_mean(shown(key), (*BINNED_KEYS, "values", "calendar")) for key in unknown[:3])
         ways = "`values`, or `edges`, or `start`, `stop` and `width`, or `calendar`, `start` and `stop`"
         raise ValueError(f"needs {ways}. {hint}".strip())
-    if any(key in given for key in CATEGORICAL_KEYS) and any(key in given for key in BINNED_KEYS):
+    if given.intersection(CATEGORICAL_KEYS) and given.intersection(BINNED_KEYS):
         raise ValueError("is both categorical and binned: keep `values`, or `edges`, or `start`, `stop` and `width`")
-    spacing = [key for key in BINNED_KEYS[:3] if key in given]
-    if spacing and "edges" in given:
+    if "edges" in given and len(given) > 1:
         raise ValueError("has `edges` and `start`, `stop` or `width`: keep one of the two ways")
-    missing = [f"`{key}`" for key in BINNED_KEYS[:3] if key not in given]
-    if spacing and missing:
-        raise ValueError(f"needs {' and '.join(missing)} too, or `edges` instead")
 
 
 AxisSpec = Annotated[
@@ -75,23 +70,18 @@ AxisSpec = Annotated[
     | Annotated[CalendarAxisSpec, Tag("calendar")]
     | Annotated[CategoricalAxisSpec, Tag("categorical")],
     Discriminator(_kind),
-    BeforeValidator(_decidable),
+    BeforeValidator(_with_code_list),
 ]
+_ADAPTER: TypeAdapter[AxisSpec] = TypeAdapter(AxisSpec)
 
 
 def domain_of(described: Iterable[object]) -> Domain:
     """The declared grid from its description in an audit: axes as `normalised` gives them."""
-    return Domain(tuple(TypeAdapter(AxisSpec).validate_python(axis).axis for axis in described))
+    return Domain(tuple(_ADAPTER.validate_python(axis).axis for axis in described))
 
 
-def check_axes(axes: tuple[BinnedAxisSpec | CalendarAxisSpec | CategoricalAxisSpec, ...]) -> None:
-    """Refuses no axes, too many of them, and published columns that clash.
-
-    Raises:
-        MistakesError: naming the later of two axes that clash.
-    """
-    if not 1 <= len(axes) <= MOST_AXES:
-        raise ValueError(f"needs between 1 and {MOST_AXES} axes, not {len(axes)}")
+def _without_clashes(axes: tuple[AxisSpec, ...]) -> tuple[AxisSpec, ...]:
+    """Axes whose published columns have names of their own."""
     found: list[tuple[Location, str]] = []
     taken = dict.fromkeys(words.OUR_COLUMNS, "that every release has")
     for number, axis in enumerate(axes):
@@ -102,3 +92,7 @@ def check_axes(axes: tuple[BinnedAxisSpec | CalendarAxisSpec | CategoricalAxisSp
                 break
     if found:
         raise MistakesError(found)
+    return axes
+
+
+Axes = Annotated[tuple[AxisSpec, ...], AfterValidator(_without_clashes), listed(1, MOST_AXES)]

@@ -5,44 +5,38 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field, PlainValidator, ValidationInfo
+from pydantic import Field, ValidationError, model_validator
 
 from dphist_pipeline.domain import Axis, CategoricalAxis
-from dphist_pipeline.spec import words
-from dphist_pipeline.spec.axis_names import NamedAxis, published_name
-from dphist_pipeline.spec.code_lists import MOST_LEVELS, Asked, Decided, read_code_list
-from dphist_pipeline.spec.refusals import Location, MistakesError, shown
-
-LIST_KEYS = ("values_column", "label_column", "parent_column")
-
-
-def _levels(value: object, info: ValidationInfo) -> dict[str, tuple[str, ...]]:
-    """Level names, each with a group for every category."""
-    if not isinstance(value, Mapping):
-        raise ValueError(f"takes a mapping here, such as {{region: [north, south]}}, not {shown(value)}")
-    many = len(info.data.get("values", ()))
-    levels = {}
-    for name, groups in value.items():
-        if not isinstance(groups, list | tuple) or len(groups) != many:
-            raise ValueError(f"{shown(name)} needs a list with a group for each of the {many} values, in their order")
-        levels[published_name(name)] = tuple(map(words.category, groups))
-    return levels
-
-
-def _labels(value: object, info: ValidationInfo) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or len(value) not in (0, len(info.data.get("values", ()))):
-        raise ValueError("needs a list with a label for each of the values, in their order")
-    return tuple(words.category(label) if label else "" for label in value)
+from dphist_pipeline.spec.binned_axes import NamedAxis
+from dphist_pipeline.spec.code_lists import CodeListFields, Decided, read_code_list
+from dphist_pipeline.spec.fields import listed
+from dphist_pipeline.spec.mistakes import located
+from dphist_pipeline.spec.refusals import Location, MistakesError
+from dphist_pipeline.spec.words import Categories, Category, Label, PublishedName
 
 
 class CategoricalAxisSpec(NamedAxis):
     """Named categories, compared as text, with coarser levels and labels where they are declared."""
 
-    values: Annotated[tuple[str, ...], PlainValidator(words.categories)]
-    levels: Annotated[dict[str, tuple[str, ...]], PlainValidator(_levels)] = Field(default_factory=dict)
-    labels: Annotated[tuple[str, ...], PlainValidator(_labels)] = ()
+    values: Categories = Field(description="a list of categories", examples=["[surgery, medicine]"])
+    levels: dict[PublishedName, Annotated[tuple[Category, ...], listed()]] = Field(
+        default={}, examples=["{region: [north, south]}"]
+    )
+    labels: Annotated[tuple[Label, ...], listed()] = ()
+
+    @model_validator(mode="after")
+    def _one_for_each_value(self) -> Self:
+        lists: dict[Location, tuple[str, ...]] = {("levels", name): groups for name, groups in self.levels.items()}
+        if self.labels:
+            lists["labels",] = self.labels
+        what = f"needs one for each of the {len(self.values)} values, in their order"
+        found = [(at, what) for at, items in lists.items() if len(items) != len(self.values)]
+        if found:
+            raise MistakesError(found)
+        return self
 
     @property
     def size(self) -> int:
@@ -52,21 +46,17 @@ class CategoricalAxisSpec(NamedAxis):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the published table."""
-        return (str(self.name), *([f"{self.name}_label"] if self.labels else []), *self.levels)
+        return (self.name, *([f"{self.name}_label"] if self.labels else []), *self.levels)
 
     @cached_property
     def axis(self) -> Axis:
         """The axis of the domain."""
-        values, labels = tuple(map(str, self.values)), tuple(map(str, self.labels))
-        return CategoricalAxis(str(self.name), str(self.column), values, self.other, self.levels, labels)
+        return CategoricalAxis(self.name, self.column, self.values, self.other, self.levels, self.labels)
 
     def normalised(self) -> dict[str, object]:
         """All fields as JSON values, defaults filled in; levels and labels only where there are any."""
-        values = [str(value) for value in self.values]
-        plain = {"column": str(self.column), "name": str(self.name), "other": self.other, "values": values}
-        levels = {name: list(map(str, groups)) for name, groups in self.levels.items()}
-        more = {"levels": levels, "labels": list(map(str, self.labels))}
-        return plain | {field: value for field, value in more.items() if value}
+        fields = self.model_dump(mode="json")
+        return {name: value for name, value in fields.items() if value or name not in ("levels", "labels")}
 
 
 def from_code_list(axis: Mapping[str, object], base: Path | None, decided: Decided | None) -> dict[str, object]:
@@ -80,61 +70,20 @@ def from_code_list(axis: Mapping[str, object], base: Path | None, decided: Decid
     Raises:
         MistakesError: by field.
     """
-    asked = _asked(axis, base)
-    try:
-        found = read_code_list(asked, decided)
-    except MistakesError as mistakes:
-        told = [(("values_from", *at), what) for at, what in mistakes.found]
-    else:
-        kept = {key: value for key, value in axis.items() if key not in (*LIST_KEYS, "values_from", "levels")}
-        return {**kept, "values": found.values, "levels": found.levels, "labels": found.labels}
-    raise MistakesError(told)
-
-
-def _asked(axis: Mapping[str, object], base: Path | None) -> Asked:
-    """Where the list is and which of its columns are meant."""
     found: list[tuple[Location, str]] = []
     if "values" in axis:
         found.append((("values_from",), "stands beside `values`; keep one of them"))
-    written: dict[str, str | None] = {}
-    for key in ("values_from", *LIST_KEYS):
-        written[key] = None
-        if key in axis:
-            try:
-                written[key] = words.text(axis[key])
-            except ValueError as error:
-                found.append(((key,), str(error)))
-    if written["values_column"] is None and not found:
-        try:
-            written["values_column"] = words.text(axis.get("column"))
-        except ValueError as error:
-            found.append((("column",), str(error) if "column" in axis else "is required: the column of the source"))
-    levels = axis.get("levels", [])
-    found += _level_mistakes(levels)
-    if found or not isinstance(levels, list | tuple):
+    try:
+        asked = CodeListFields.model_validate(axis)
+    except ValidationError as error:
+        found += located(error, CodeListFields.model_fields)
+    if found:
         raise MistakesError(found)
-    file = Path(written["values_from"] or "")
-    return Asked(
-        file if base is None else base / file,
-        str(file),
-        written["values_column"] or "",
-        tuple(levels),
-        written["label_column"],
-        written["parent_column"],
-    )
-
-
-def _level_mistakes(levels: object) -> list[tuple[Location, str]]:
-    if not isinstance(levels, list | tuple) or len(levels) > MOST_LEVELS:
-        what = f"must be a list of columns, from the finest level, such as [state]; not {shown(levels)}"
-        return [(("levels",), what)]
-    found: list[tuple[Location, str]] = []
-    for number, level in enumerate(levels):
-        try:
-            published_name(level)
-        except ValueError as error:
-            found.append((("levels", number), f"{error}; rename the column in the code list"))
-            continue
-        if level in levels[:number]:
-            found.append((("levels", number), f"{shown(level)} is named twice; name it once"))
-    return found
+    try:
+        listed = read_code_list(asked, base or Path(), decided)
+    except MistakesError as mistakes:
+        found = [(("values_from", *at), what) for at, what in mistakes.found]
+    else:
+        kept = {key: value for key, value in axis.items() if key not in CodeListFields.model_fields}
+        return {"column": asked.column, **kept, **vars(listed)}
+    raise MistakesError(found)

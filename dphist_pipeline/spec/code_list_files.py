@@ -1,4 +1,4 @@
-"""Where code lists may lie: below folders that an operator declared public in the ledger, and nowhere else.
+"""Which files may be read as code lists: only those below folders that an operator declared public in the ledger.
 
 A spec names the file, so it could name any: the records of another release, or the store. Messages about a file that
 may not be read are the same whether it exists or not.
@@ -35,7 +35,7 @@ Decided = Callable[[], CodeListFolders]
 
 
 class NotPublic(ValueError):
-    """A code list that may not be read, or is not there: which of the two is not told."""
+    """A code list may not be read or does not exist; the message is the same for both."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -69,14 +69,14 @@ def content_of_list(file: Path, decided: Decided | None) -> bytes:
 
 
 def _allowed(file: Path, rule: CodeListFolders) -> Path | None:
-    """The path without links, where an operator's decision covers it."""
+    """The path with links resolved if an operator allowed it, else None."""
     path = file.resolve(strict=True)
     below = any(path != folder and path.is_relative_to(folder) for folder in _resolved(rule.folders))
     return path if below and not rule.forbidden(path) else None
 
 
 def _resolved(folders: tuple[Path, ...]) -> list[Path]:
-    """Those folders that are there, links resolved."""
+    """The folders that exist, with links resolved."""
     found = []
     for folder in folders:
         with suppress(OSError, RuntimeError):
@@ -85,7 +85,7 @@ def _resolved(folders: tuple[Path, ...]) -> list[Path]:
 
 
 def _read(path: Path) -> bytes | None:
-    """What a regular file holds; none where another file is open under its name."""
+    """The content of a regular file; None if another file was put in its place."""
     # Without waiting, since a pipe would never open; it is no regular file.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as stream:
@@ -95,7 +95,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _is_at(descriptor: int, path: Path) -> bool:
-    """Whether an open file is the one at a path without links."""
+    """Whether an open file is the file at this path, without following links."""
     if _DESCRIPTORS.is_dir():
         return (_DESCRIPTORS / str(descriptor)).readlink() == path
     return path.resolve(strict=True) == path and os.path.samestat(os.fstat(descriptor), path.lstat())

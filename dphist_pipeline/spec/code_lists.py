@@ -1,4 +1,4 @@
-"""Code lists: the categories of an axis in a public file, with what they belong to and what people call them.
+"""Code lists: the categories of an axis in a public file, with their groups and labels.
 
 A list is a table, a row a code. Coarser levels are columns of it (`levels: [state, region]`, from the finest), or, with
 `parent_column`, every code names the code above it: then the categories are the codes that nobody names, and `levels`
@@ -14,15 +14,20 @@ import io
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from dphist_pipeline.spec import words
 from dphist_pipeline.spec.code_list_files import LARGEST_FILE, CodeListFolders, Decided, content_of_list
-from dphist_pipeline.spec.refusals import MistakesError, shortened, shown
+from dphist_pipeline.spec.fields import listed
+from dphist_pipeline.spec.refusals import Location, MistakesError, shortened, shown
+from dphist_pipeline.spec.words import PublishedName, Text
 
-__all__ = ["CodeList", "CodeListFolders", "Decided", "read_code_list"]
+__all__ = ["CodeList", "CodeListFields", "CodeListFolders", "Decided", "read_code_list"]
 
 MOST_MISTAKES = 20
 MOST_CODES = 1_000_000
@@ -34,12 +39,12 @@ Mistake = tuple[int, str]
 
 @dataclass(frozen=True)
 class CodeList:
-    """What a code list says.
+    """The content of a code list.
 
     Attributes:
         values: the categories, in order of the file.
-        levels: for each level by name, from the finest, what each category belongs to.
-        labels: what people call each category, or nothing.
+        levels: for each level by name, from the finest, the group of each category.
+        labels: the label of each category, or an empty text.
     """
 
     values: tuple[str, ...]
@@ -47,23 +52,41 @@ class CodeList:
     labels: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What an axis says of its code list: where it is (and what messages call it), and which columns hold what."""
+def _named_once(levels: tuple[str, ...]) -> tuple[str, ...]:
+    found: list[tuple[Location, str]] = [
+        ((number,), f"{shown(level)} is named twice; name it once")
+        for number, level in enumerate(levels)
+        if level in levels[:number]
+    ]
+    if found:
+        raise MistakesError(found)
+    return levels
 
-    file: Path
-    shown: str
-    values_column: str
-    levels: tuple[str, ...] = ()
-    label_column: str | None = None
-    parent_column: str | None = None
+
+class CodeListFields(BaseModel):
+    """The fields of an axis about its code list: the file, and the columns of values, labels, levels and parents."""
+
+    model_config = ConfigDict(frozen=True)
+
+    column: Text = Field(description="the column of the source")
+    values_from: Text
+    values_column: Text = Field(default_factory=lambda axis: axis["column"])
+    label_column: Text | None = None
+    parent_column: Text | None = None
+    levels: Annotated[
+        tuple[PublishedName, ...],
+        Field(examples=["[state], columns of the code list from the finest level"]),
+        AfterValidator(_named_once),
+        listed(0, MOST_LEVELS),
+    ] = ()
 
 
-def read_code_list(asked: Asked, decided: Decided | None) -> CodeList:
+def read_code_list(asked: CodeListFields, base: Path, decided: Decided | None) -> CodeList:
     """Reads and checks a code list.
 
     Args:
         asked: which file and columns.
+        base: the folder that a relative path starts from.
         decided: gives the folders that an operator declared public; none allows no list.
 
     Raises:
@@ -72,10 +95,11 @@ def read_code_list(asked: Asked, decided: Decided | None) -> CodeList:
     """
     columns = [asked.values_column, asked.label_column, asked.parent_column]
     columns += [] if asked.parent_column else list(asked.levels)
-    rows = _rows(asked, decided, [column for column in columns if column])
+    name = shortened(str(Path(asked.values_from)), 300)
+    rows = _rows(base / asked.values_from, name, decided, [column for column in columns if column])
     _check_codes(rows, asked.values_column)
     if asked.parent_column:
-        leaves, levels = _from_parents(rows, asked)
+        leaves, levels = _from_parents(rows, asked.values_column, asked.parent_column, asked.levels)
     else:
         leaves, levels = rows, _from_columns(rows, asked.levels)
     values = tuple(row[asked.values_column] for _, row in leaves)
@@ -83,16 +107,15 @@ def read_code_list(asked: Asked, decided: Decided | None) -> CodeList:
     return CodeList(values, levels, labels)
 
 
-def _rows(asked: Asked, decided: Decided | None, columns: list[str]) -> list[Row]:
+def _rows(file: Path, name: str, decided: Decided | None, columns: list[str]) -> list[Row]:
     """Line numbers and the wanted columns of every row, as text without blanks around it."""
-    name = shortened(asked.shown, 300)
-    reader = {".csv": _csv_rows, ".parquet": _parquet_rows}.get(asked.file.suffix.lower())
+    reader = {".csv": _csv_rows, ".parquet": _parquet_rows}.get(file.suffix.lower())
     if reader is None:
         raise _refused(f"{name} must be a .csv or .parquet file")
     rows: list[Row] = []
     whole = False
     with suppress(OSError, UnicodeError, csv.Error):
-        for row in reader(_content(asked.file, name, decided), columns):
+        for row in reader(_content(file, name, decided), columns):
             rows.append(row)
             if len(rows) > MOST_CODES:
                 raise _refused(f"{name} has more than {MOST_CODES:,} codes")
@@ -105,13 +128,12 @@ def _rows(asked: Asked, decided: Decided | None, columns: list[str]) -> list[Row
 def _content(file: Path, name: str, decided: Decided | None) -> bytes:
     try:
         content = content_of_list(file, decided)
-    except ValueError as error:
-        problem = str(error)
-    else:
-        if len(content) <= LARGEST_FILE:
-            return content
         problem = f"is larger than {LARGEST_FILE >> 20} MB, too large for a code list"
-    raise _refused(f"{name} {problem}")
+    except ValueError as error:
+        content, problem = None, str(error)
+    if content is None or len(content) > LARGEST_FILE:
+        raise _refused(f"{name} {problem}")
+    return content
 
 
 def _csv_rows(content: bytes, columns: list[str]) -> Iterator[Row]:
@@ -147,7 +169,7 @@ def _parquet_rows(content: bytes, columns: list[str]) -> Iterator[Row]:
 
 
 def _as_python(table: Any) -> list[dict[str, object]]:
-    """The rows of an Arrow table; none where one holds what Python cannot, such as the year 294276."""
+    """The rows of an Arrow table; no rows if a value does not fit Python's types, such as the year 294276."""
     with suppress(ValueError, OverflowError):
         rows: list[dict[str, object]] = table.to_pylist()
         return rows
@@ -162,7 +184,7 @@ def _check_header(header: list[str], columns: Iterable[str]) -> None:
 
 
 def _check_codes(rows: list[Row], column: str) -> None:
-    """Every code a category, and each once."""
+    """Refuses codes that cannot be categories, and codes that repeat."""
     found: list[Mistake] = []
     seen: dict[str, str] = {}
     for number, row in rows:
@@ -177,7 +199,7 @@ def _check_codes(rows: list[Row], column: str) -> None:
 
 
 def _from_columns(rows: list[Row], names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """What each code belongs to, level by level; one group never belongs to two coarser ones."""
+    """The group of each code on each level; a group that lies in two coarser groups is refused."""
     found: list[Mistake] = []
     above: dict[tuple[str, str], str] = {}
     for number, row in rows:
@@ -197,15 +219,16 @@ def _group_problem(name: str, group: str) -> str:
 
 
 def _labels(rows: list[Row], column: str) -> tuple[str, ...]:
-    """What people call each code, or nothing."""
+    """The label of each code, or an empty text."""
     labels = [(number, row[column]) for number, row in rows]
     _refuse([(number, f"its label {problem}") for number, label in labels if label and (problem := _problem(label))])
     return tuple(label for _, label in labels)
 
 
-def _from_parents(rows: list[Row], asked: Asked) -> tuple[list[Row], dict[str, tuple[str, ...]]]:
-    """The codes that nobody names as a parent, and their ancestors level by level."""
-    column, parent = asked.values_column, asked.parent_column or ""
+def _from_parents(
+    rows: list[Row], column: str, parent: str, names: tuple[str, ...]
+) -> tuple[list[Row], dict[str, tuple[str, ...]]]:
+    """The codes that no code names as its parent, and their ancestors level by level."""
     lines = {row[column]: number for number, row in rows}
     parents = {row[column]: row[parent] for _, row in rows}
     found = [
@@ -213,34 +236,22 @@ def _from_parents(rows: list[Row], asked: Asked) -> tuple[list[Row], dict[str, t
         for number, row in rows
         if row[parent] and row[parent] not in lines
     ]
-    _refuse(found + [(lines[code], "is its own ancestor") for code in _on_cycles(parents)])
+    _refuse(found + [(lines[code], "is its own ancestor") for code in _on_a_cycle(parents)])
     above_others = set(parents.values())
     leaves = [(number, row) for number, row in rows if row[column] not in above_others]
     ancestors = [_ancestors(row[column], parents) for _, row in leaves]
-    _refuse(
-        [
-            (number, "has more or fewer codes above it than `levels` names; every code needs its place on every level")
-            for (number, _), above in zip(leaves, ancestors, strict=True)
-            if len(above) != len(asked.levels)
-        ]
-    )
-    return leaves, {name: tuple(above[place] for above in ancestors) for place, name in enumerate(asked.levels)}
+    what = "has more or fewer codes above it than `levels` names; every code needs its place on every level"
+    _refuse([(number, what) for (number, _), above in zip(leaves, ancestors, strict=True) if len(above) != len(names)])
+    return leaves, {name: tuple(above[place] for above in ancestors) for place, name in enumerate(names)}
 
 
-def _on_cycles(parents: Mapping[str, str]) -> list[str]:
-    """Codes that are their own ancestors."""
-    done: set[str] = set()
-    cyclic = []
-    for code in parents:
-        path: dict[str, int] = {}
-        at = code
-        while at in parents and at not in done and at not in path:
-            path[at] = len(path)
-            at = parents[at]
-        if at in path:
-            cyclic += [other for other, place in path.items() if place >= path[at]]
-        done.update(path)
-    return cyclic
+def _on_a_cycle(parents: Mapping[str, str]) -> list[str]:
+    """The codes of one cycle of ancestors, if there is any."""
+    try:
+        TopologicalSorter({code: [parent] for code, parent in parents.items() if parent in parents}).prepare()
+    except CycleError as error:
+        return list(error.args[1][1:])
+    return []
 
 
 def _ancestors(code: str, parents: Mapping[str, str]) -> list[str]:
@@ -252,7 +263,7 @@ def _ancestors(code: str, parents: Mapping[str, str]) -> list[str]:
 
 
 def _problem(word: str) -> str:
-    """What keeps a text from being a category, without the text."""
+    """Why a text cannot be a category, without quoting it; an empty text if it can."""
     try:
         return words.problem_of_category(words.text(word))
     except ValueError as error:
@@ -260,7 +271,7 @@ def _problem(word: str) -> str:
 
 
 def _refuse(found: list[Mistake]) -> None:
-    """Refuses a list with mistakes; how many there are is not told beyond the first few."""
+    """Refuses a list with mistakes. The message names the first ones and does not tell the total number."""
     told = [f"line {number}: {problem}" for number, problem in sorted(found)[:MOST_MISTAKES]]
     if len(found) > MOST_MISTAKES:
         told.append("and more")

@@ -1,4 +1,4 @@
-"""The digest of a spec: which fields are part of it, and what it is."""
+"""The digest of a spec, and the marks of the fields that are part of it."""
 
 from __future__ import annotations
 
@@ -29,26 +29,19 @@ def digest_of(spec: BaseModel, normalised: Mapping[str, object]) -> str:
         normalised: every field of the spec as a JSON value.
     """
     of, fields = type(spec), type(spec).model_fields
-    return sha256(
-        {
-            field: value
-            for field, value in normalised.items()
-            if in_digest(of, field) and not (_is_later(of, field) and getattr(spec, field) == fields[field].default)
-        }
-    )
+    unused = {
+        name for name, field in fields.items() if _marks(of, name)["later"] and getattr(spec, name) == field.default
+    }
+    return sha256({name: value for name, value in normalised.items() if in_digest(of, name) and name not in unused})
 
 
 def in_digest(spec: type[BaseModel], field: str) -> bool:
     """Whether a field is part of the digest of its spec.
 
     Raises:
-        KeyError: for a field that nobody marked.
+        KeyError: for a field without a mark.
     """
     return bool(_marks(spec, field)["digest"])
-
-
-def _is_later(spec: type[BaseModel], field: str) -> bool:
-    return bool(_marks(spec, field)["later"])
 
 
 def _marks(spec: type[BaseModel], field: str) -> dict[str, Any]:

@@ -1,38 +1,31 @@
-"""Kinds of fields that several parts of a spec share, each with its own words for what is wrong."""
+"""Kinds of fields that several parts of a spec share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import PlainValidator
+from pydantic import BeforeValidator, Field
+from pydantic_core import PydanticKnownError
 
-from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec.refusals import shown
-from dphist_pipeline.spec.words import text
+
+Flag = Annotated[bool, Field(strict=True)]
 
 
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"must be true or false, not {shown(value)}")
-    return value
+def listed(least: int = 0, most: int | None = None) -> BeforeValidator:
+    """Lists of `least` to `most` items as tuples; sets are refused, since they have no order. Stands last in a type."""
 
+    def as_tuple(value: object) -> tuple[object, ...]:
+        if not isinstance(value, list | tuple):
+            raise PydanticKnownError("tuple_type")
+        size = {"field_type": "Tuple", "actual_length": len(value)}
+        if len(value) < least:
+            raise PydanticKnownError("too_short", {**size, "min_length": least})
+        if most is not None and len(value) > most:
+            raise PydanticKnownError("too_long", {**size, "max_length": most})
+        return tuple(value)
 
-Flag = Annotated[bool, PlainValidator(_flag)]
-Text = Annotated[str, PlainValidator(text)]
-
-
-def one_of(*choices: str, spellings: Mapping[str, str] | None = None) -> PlainValidator:
-    """One of a few words; `spellings` maps other accepted words to them."""
-    accepted = {**{choice: choice for choice in choices}, **(spellings or {})}
-
-    def validate(value: object) -> str:
-        if isinstance(value, str) and value in accepted:
-            return accepted[value]
-        hint = did_you_mean(value[:60], choices) if isinstance(value, str) else did_you_mean("", choices)
-        raise ValueError(f"must be one of {', '.join(choices)}, not {shown(value)}. {hint}".strip())
-
-    return PlainValidator(validate)
+    return BeforeValidator(as_tuple)
 
 
 def whole(value: object, least: int, most: int | None = None) -> int:

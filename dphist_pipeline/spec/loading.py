@@ -12,6 +12,7 @@ from dphist_pipeline.spec.code_list_files import Decided
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.refusals import SpecError, place, shown
 from dphist_pipeline.spec.templates import resolve_templates, templates_around
+from dphist_pipeline.spec.text_files import content_of, decoded
 from dphist_pipeline.spec.yaml_rules import read_yaml
 
 COMPONENT = "dphist_pipeline.HistogramRelease"
@@ -52,10 +53,10 @@ def _release(code_lists: Decided | None) -> Build[ReleaseSpec]:
 def from_file(
     path: Path | str, component: str, of_what: str, build: Build[Spec], addresses: Collection[str] = ()
 ) -> Spec:
-    """What the attributes in a YAML file declare; see `check_document` and `from_templates`."""
+    """The spec in a YAML file, of a release or of a collection; see `check_document` and `from_templates`."""
     try:
         file = Path(path)
-        document = _document(_bytes(file), component, of_what)
+        document = _document(content_of(file, LARGEST_FILE, "a spec, usually defs.yaml"), component, of_what)
         problems = check_document(document, component, of_what)
         attributes = document.get("attributes") if isinstance(document, Mapping) else None
         if not isinstance(attributes, Mapping):
@@ -63,11 +64,13 @@ def from_file(
         return from_templates(build, attributes, project_folder(file), problems, of_what, addresses)
     except SpecError as error:
         problems = list(error.problems)
+    except ValueError as error:
+        problems = [("", str(error))]
     raise SpecError(problems, path, of_what)
 
 
 def project_folder(spec: Path | str) -> Path:
-    """Where relative paths start: the nearest folder above a spec with a pyproject.toml, else its own."""
+    """The folder that relative paths start from: the nearest one above the spec with a pyproject.toml, else its own."""
     folder = Path(spec).resolve().parent
     return next((parent for parent in (folder, *folder.parents) if (parent / "pyproject.toml").is_file()), folder)
 
@@ -90,7 +93,7 @@ def from_templates(
     of_what: str = "release",
     addresses: Collection[str] = (),
 ) -> Spec:
-    """What a mapping declares whose templates are not resolved yet.
+    """The spec in a mapping whose templates are not resolved yet.
 
     Args:
         build: makes it of the resolved mapping.
@@ -116,7 +119,7 @@ def from_templates(
 
 
 def check_document(document: object, component: str, of_what: str = "release") -> Problems:
-    """What is wrong with a file around its attributes.
+    """The mistakes of a spec's file outside of `attributes`.
 
     Args:
         component: the type that it must name.
@@ -147,13 +150,14 @@ def check_document(document: object, component: str, of_what: str = "release") -
 
 
 def _document(content: bytes, component: str, of_what: str) -> object:
-    """What the YAML says; its mistakes are quoted only where it names a type of ours, since other files may be data."""
+    """The content of the YAML. Its mistakes are quoted only if it names a type of ours: another file may be data."""
     try:
-        return read_yaml(_decoded(content))
-    except SpecError:
-        if _NAMES_OURS.search(content):
-            raise
-    raise _no_spec(component, of_what)
+        return read_yaml(decoded(content))
+    except (SpecError, ValueError) as error:
+        ours, problem = _NAMES_OURS.search(content), error
+    if not ours:
+        raise _no_spec(component, of_what)
+    raise problem if isinstance(problem, SpecError) else SpecError([("", str(problem))])
 
 
 def _no_spec(component: str, of_what: str) -> SpecError:
@@ -162,38 +166,3 @@ def _no_spec(component: str, of_what: str) -> SpecError:
         "the spec's file, usually defs.yaml, or write both into it. Nothing of the file is shown: it may hold data"
     )
     return SpecError([("", problem)])
-
-
-def _bytes(file: Path) -> bytes:
-    try:
-        if file.is_dir():
-            problem = "is a folder; name the spec's file, usually defs.yaml in it"
-        elif not file.exists():
-            problem = "there is no such file; check the path"
-        elif not file.is_file():
-            problem = "is not a regular file; name a YAML file"
-        else:
-            with file.open("rb") as stream:
-                content = stream.read(LARGEST_FILE + 1)
-            if len(content) <= LARGEST_FILE:
-                return content
-            problem = f"is larger than {LARGEST_FILE // 1_000_000} MB, too large for a spec"
-    except (OSError, ValueError, RuntimeError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "its path is not valid"
-        problem = f"cannot be read: {reason}"
-    raise SpecError([("", problem)])
-
-
-def _decoded(content: bytes) -> str:
-    nul = content.find(b"\0")
-    if nul >= 0:
-        raise SpecError([(_line(content, nul), "holds a NUL byte; save the file as UTF-8 text")])
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        bad = error.start
-    raise SpecError([(_line(content, bad), "is not valid UTF-8; save the file as UTF-8 text")])
-
-
-def _line(content: bytes, position: int) -> str:
-    return f"line {content.count(bytes([10]), 0, position) + 1}"

@@ -1,68 +1,107 @@
-"""Turns what pydantic found into our own words, with places as a reader of the file knows them."""
+"""The one renderer of messages: Pydantic's errors in our words, with places as a reader of the file knows them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 
 from dphist_pipeline.errors import did_you_mean
-from dphist_pipeline.spec.axes import KINDS
-from dphist_pipeline.spec.refusals import COUNTS_ONLY, NOT_YET, WEIGHTS_AND_SUMS, Location, MistakesError, not_yet
+from dphist_pipeline.spec.refusals import LONGEST_ECHO, Location, MistakesError, shown
 
-_OTHER_SPELLINGS = {"neighbors": "neighbours"}
-_REQUIRED = {
-    "release": "the release's name, such as weekly_admissions",
-    "source": "Parquet or CSV files, such as data/admissions/*.parquet",
-    "privacy_unit": "the column that names a person, or `row` where every row is another person",
-    "neighbours": "add_remove or substitute",
-    "epsilon": "the privacy budget of one period, such as 0.5",
-    "account": "the ledger account that pays, such as health",
-    "mechanism": "the name of a mechanism, such as geometric; there is no default",
-    "axes": "a list of axes, such as {column: age, start: 0, stop: 100, width: 5}",
-    "column": "the column of the source",
-    "values": "a list of categories",
-    "start": "the first day, such as 2026-01-05",
-    "stop": "the day after the last, such as 2027-01-04",
+Fields = Mapping[str, FieldInfo]
+Kinds = Mapping[str, type[BaseModel]]
+
+COUNTS_ONLY = (
+    "only rows are counted: a weight or an amount has no bound of its own, and one unit could move a cell at will. "
+    "Make the amount an axis with declared bins, and add up bin midpoints times estimates after the release"
+)
+# What is said of fields that people look for and that do not exist.
+NO_FIELDS = {
+    "renews": "is not supported yet; the account is set up with `dphist ledger open`",
+    "neighbors": "is another spelling of `neighbours`; give one of the two",
+    **dict.fromkeys(("weight", "weights", "weight_column", "sum", "sums", "sum_column"), COUNTS_ONLY),
+    **dict.fromkeys(("measure", "measures", "aggregate", "value_column"), COUNTS_ONLY),
 }
+# By the type of Pydantic's error; its own values, `given` and `such_as` are filled in.
+_MESSAGES = {
+    "missing": "is required: {description}",
+    "string_type": "must be text, but arrived as {given}: quote it",
+    "string_unicode": "holds half a character; remove it",
+    "string_too_short": "is empty; give some text",
+    "string_too_long": "is longer than {max_length} characters; shorten it",
+    "string_pattern_mismatch": "must be {description}, not {given}",
+    "bool_type": "must be true or false, not {given}",
+    "int_type": "must be a whole number, not {given}",
+    "greater_than_equal": "must be at least {ge:,}, not {given}",
+    "less_than_equal": "must be at most {le:,}, not {given}",
+    "tuple_type": "must be a list{such_as}, not {given}",
+    "dict_type": "must be a mapping{such_as}, not {given}",
+    "too_short": "holds {actual_length} items and needs at least {min_length}{such_as}",
+    "too_long": "has more than {max_length:,} items",
+}
+_OTHERWISE = "does not have the form that the documentation describes"
 
 
-def located(error: ValidationError, fields: Mapping[str, object]) -> list[tuple[Location, str]]:
-    """Every mistake with its location inside the spec, in the order of the fields."""
-    details = error.errors(include_url=False, include_input=False)
-    found = [pair for detail in details for pair in _explained(detail, fields)]
-    unsupported = {at[:-1] for at, _ in found if at and at[-1] in NOT_YET}
-    missing = {_location(detail["loc"]) for detail in details if detail["type"] == "missing"}
-    return [(at, what) for at, what in found if at not in missing or at[:-1] not in unsupported]
+def located(error: ValidationError, fields: Fields, kinds: Kinds = MappingProxyType({})) -> list[tuple[Location, str]]:
+    """Every mistake with its location below the model, in the order of the fields.
+
+    Args:
+        error: raised by Pydantic.
+        fields: of the model that was validated.
+        kinds: models of items of a discriminated union, by the tag that Pydantic puts behind the item's number.
+    """
+    found: list[tuple[Location, str]] = []
+    for detail in error.errors(include_url=False):
+        at: Location = detail["loc"]
+        known = fields
+        if len(at) > 2 and at[2] in kinds:
+            known, at = kinds[str(at[2])].model_fields, (*at[:2], *at[3:])
+        if at and at[-1] == "[key]":
+            at = at[:-1]
+        # Where a default rests on another field, the mistake is told of that one.
+        if detail["type"] != "default_factory_not_called":
+            found += _explained(detail, at, known)
+    return found
 
 
-def _explained(detail: Any, fields: Mapping[str, object]) -> list[tuple[Location, str]]:
-    at = _location(detail["loc"])
-    cause = detail.get("ctx", {}).get("error")
-    if isinstance(cause, MistakesError):
-        return [((*at, *below), what) for below, what in cause.found]
-    if cause is not None:
-        return [(at, str(cause))]
-    if detail["type"] == "missing":
-        return [(at, f"is required: {_REQUIRED.get(str(at[-1]), 'see the README')}")]
+def checker(kind: Any) -> Callable[[object], Any]:
+    """A function that gives a value as a kind of field, or raises a MistakesError in the words of a spec."""
+    adapter: TypeAdapter[Any] = TypeAdapter(kind)
+
+    def check(value: object) -> Any:
+        try:
+            return adapter.validate_python(value)
+        except ValidationError as error:
+            found = located(error, {})
+        raise MistakesError(found)
+
+    return check
+
+
+def _explained(detail: Any, at: Location, known: Fields) -> list[tuple[Location, str]]:
+    facts = detail.get("ctx", {})
+    if isinstance(facts.get("error"), MistakesError):
+        return [((*at, *below), what) for below, what in facts["error"].found]
+    if "error" in facts:
+        return [(at, str(facts["error"]))]
+    name = str(at[-1]) if at else ""
     if detail["type"] == "extra_forbidden":
-        return [(at, _unknown(detail["loc"], fields))]
-    return [(at, "must be a list" if detail["type"] == "tuple_type" else "has the wrong form; see the README")]
+        return [(at, NO_FIELDS.get(name) or f"unknown field. {did_you_mean(name[:LONGEST_ECHO], known)}")]
+    if detail["type"] == "literal_error":
+        return [(at, _one_of(facts["expected"], detail["input"]))]
+    field = next((known[step] for step in at if isinstance(step, str) and step in known), None)
+    such_as = f", such as {field.examples[0]}" if field is not None and field.examples else ""
+    filled = {**facts, "description": field.description if field else "", "such_as": such_as}
+    return [(at, _MESSAGES.get(detail["type"], _OTHERWISE).format(given=shown(detail["input"]), **filled))]
 
 
-def _unknown(raw: tuple[str | int, ...], fields: Mapping[str, object]) -> str:
-    field = str(raw[-1])
-    if field in NOT_YET:
-        return not_yet(field)
-    if field in WEIGHTS_AND_SUMS:
-        return COUNTS_ONLY
-    if field in _OTHER_SPELLINGS and len(raw) == 1:
-        return f"is another spelling of `{_OTHER_SPELLINGS[field]}`, which is given too; keep one"
-    known = KINDS[str(raw[2])].model_fields if len(raw) > 3 and raw[2] in KINDS else fields
-    return f"unknown field. {did_you_mean(field[:60], known)}"
-
-
-def _location(raw: tuple[str | int, ...]) -> Location:
-    """Without the tag that pydantic puts between an axis and its fields."""
-    return (*raw[:2], *raw[3:]) if len(raw) > 2 and raw[0] == "axes" and raw[2] in KINDS else tuple(raw)
+def _one_of(expected: str, given: object) -> str:
+    """What to say where a value is not one of a few words, which Pydantic writes as `'a', 'b' or 'c'`."""
+    choices = expected.replace(" or ", ", ").replace("'", "").split(", ")
+    hint = did_you_mean(given[:LONGEST_ECHO], choices) if isinstance(given, str) else ""
+    hint = f". {hint}" if hint.startswith("Did") else ""
+    return f"must be one of {', '.join(choices)}, not {shown(given)}{hint}"

@@ -4,100 +4,225 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from difflib import get_close_matches
 from fractions import Fraction
 from functools import cached_property
+from math import prod
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
+from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import (
+    AfterValidator,
     AliasChoices,
-    BaseModel,
-    ConfigDict,
-    PlainValidator,
-    PrivateAttr,
+    BeforeValidator,
+    Field,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
 
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.errors import DphistError
-from dphist_pipeline.mechanisms import Mechanism, build, settings_of
-from dphist_pipeline.spec import checks, sources, words
-from dphist_pipeline.spec.axes import MOST_CELLS, AxisSpec, check_axes
+from dphist_pipeline.errors import DphistError, did_you_mean
+from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE
+from dphist_pipeline.mechanisms import Mechanism, build, names, settings_of
+from dphist_pipeline.spec import sources
+from dphist_pipeline.spec.axes import EXAMPLE, KINDS, MOST_CELLS, Axes
+from dphist_pipeline.spec.calendar_axes import day_of
 from dphist_pipeline.spec.code_list_files import Decided
 from dphist_pipeline.spec.digest import declared, digest_of
-from dphist_pipeline.spec.fields import Flag, one_of, whole
+from dphist_pipeline.spec.fields import Flag
 from dphist_pipeline.spec.mistakes import located
-from dphist_pipeline.spec.periods import MONTHS, Length, Period, PeriodRule, WeekStart
-from dphist_pipeline.spec.refusals import SpecError, as_key, place, shown
-from dphist_pipeline.spec.sensitivity import Neighbours, l1_sensitivity
-from dphist_pipeline.spec.sources import PrivacyUnit, SqlFile
+from dphist_pipeline.spec.numbers import Epsilon
+from dphist_pipeline.spec.periods import MONTHS, Length, Month, Period, PeriodRule, WeekStart
+from dphist_pipeline.spec.refusals import LONGEST_ECHO, Location, MistakesError, SpecError, as_key, place, shown
+from dphist_pipeline.spec.sources import EVERY_ROW, IN_DIGEST, LATER, DateFormat, RecordSource, SqlFile
+from dphist_pipeline.spec.words import Name, Owners, ReleaseName, Text, Title
 
 LONGEST_DELAY = 36_500
+LARGEST_BOUND = int(LARGEST_SCALE * LARGEST_EPSILON)
+NOT_IN_DIGEST = declared(digest=False)
+
+_SPELLINGS = {"add_or_remove_one": "add_remove", "replace_one": "substitute"}
+_MACHINE_ZONES = ("localtime", "Factory", "posixrules", "posix/", "right/")
+
+Neighbours = Literal["add_remove", "substitute"]
 
 
-class ReleaseSpec(BaseModel):
+def l1_sensitivity(max_rows_per_unit: int, neighbours: Neighbours) -> int:
+    """The most that all counts together change between neighbouring inputs, in rows: derived here and nowhere else.
+
+    Bounding keeps at most `max_rows_per_unit` rows of a unit, each in one cell. Adding or removing a unit
+    therefore moves the counts by at most that many rows in sum, whatever the number of axes. Substituting one
+    unit for another takes its rows away and puts as many elsewhere: twice as much.
+    """
+    if max_rows_per_unit < 1:
+        raise ValueError("max_rows_per_unit must be at least 1")
+    return 2 * max_rows_per_unit if neighbours == "substitute" else max_rows_per_unit
+
+
+def _known_mechanism(name: str) -> str:
+    if name not in names():
+        raise ValueError(f"there is no mechanism {shown(name)}. {did_you_mean(name[:LONGEST_ECHO], names())}")
+    return name
+
+
+def _known_zone(zone: str) -> str:
+    """An IANA time zone that means the same on every machine."""
+    try:
+        if not zone.startswith(_MACHINE_ZONES):
+            ZoneInfo(zone)
+            return zone
+    except (KeyError, ValueError, OSError):
+        pass
+    near = get_close_matches(zone[:LONGEST_ECHO], sorted(available_timezones()), n=2, cutoff=0.6)
+    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    raise ValueError(f"there is no time zone {shown(zone)}; use a name such as UTC or Europe/Brussels.{hint}")
+
+
+# A cron line of five fields.
+Schedule = Annotated[Text, Field(pattern=r"^\s*([0-9A-Za-z*/,#?-]+\s+){4}[0-9A-Za-z*/,#?-]+\s*$")]
+
+
+class ReleaseSpec(RecordSource):
     """One release as declared: fields in the order in which their checks build on each other."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    release: Annotated[str, PlainValidator(words.release_name)] = declared(digest=True)
-    title: Annotated[str, PlainValidator(checks.title)] = declared(digest=False, default="")
-    source: Annotated[str, PlainValidator(sources.source)] = declared(digest=True)
-    csv_delimiter: Annotated[str, PlainValidator(sources.csv_delimiter)] = declared(digest=True, default=",")
-    csv_quote: Annotated[str, PlainValidator(sources.csv_quote)] = declared(digest=True, default="")
-    source_table: Annotated[str | None, PlainValidator(sources.source_table)] = declared(
-        digest=True, later=True, default=None
-    )
-    hive: Flag = declared(digest=True, later=True, default=False)
-    decimal_comma: Annotated[bool, PlainValidator(sources.decimal_comma)] = declared(
-        digest=True, later=True, default=False
-    )
-    privacy_unit: Annotated[PrivacyUnit, PlainValidator(sources.privacy_unit)] = declared(digest=True)
-    trusted_sql: Flag = declared(digest=True, later=True, default=False)
-    source_sql: Annotated[SqlFile | None, PlainValidator(sources.source_sql)] = declared(
-        digest=True, later=True, default=None
-    )
-    unit_normalise: Annotated[tuple[str, ...], PlainValidator(sources.unit_normalise)] = declared(
-        digest=True, later=True, default=()
-    )
-    max_rows_per_unit: Annotated[int, PlainValidator(checks.max_rows_per_unit)] = declared(digest=True, default=None)
+    release: Annotated[ReleaseName, declared(True, description="the release's name, such as weekly_admissions")]
+    title: Annotated[Title, NOT_IN_DIGEST] = ""
+    trusted_sql: Annotated[Flag, LATER] = False
+    source_sql: Annotated[SqlFile | None, LATER] = None
+    max_rows_per_unit: Annotated[
+        int,
+        Field(strict=True, ge=1, le=LARGEST_BOUND),
+        declared(True, description="how many rows of one person count, per period; the privacy promise rests on it"),
+    ]
     neighbours: Annotated[
         Neighbours,
-        one_of(
-            "add_remove",
-            "substitute",
-            spellings={"add_or_remove_one": "add_remove", "replace_one": "substitute"},
+        BeforeValidator(lambda word: _SPELLINGS.get(word, word) if isinstance(word, str) else word),
+        declared(
+            digest=True,
+            description="add_remove or substitute",
+            validation_alias=AliasChoices("neighbours", "neighbors"),
         ),
-    ] = declared(digest=True, validation_alias=AliasChoices("neighbours", "neighbors"))
-    epsilon: Annotated[Fraction, PlainValidator(checks.epsilon)] = declared(digest=True)
-    account: Annotated[str, PlainValidator(words.name)] = declared(digest=True)
-    mechanism: Annotated[str, PlainValidator(checks.mechanism)] = declared(digest=True)
-    settings: Annotated[dict[str, object], PlainValidator(checks.settings)] = declared(digest=True, default={})
-    max_cells: Annotated[int, PlainValidator(lambda value: whole(value, 1, MOST_CELLS))] = declared(
-        digest=True, default=MOST_CELLS
-    )
-    axes: tuple[AxisSpec, ...] = declared(digest=True)
-    period: Annotated[Length, one_of("week", "month", "quarter", "year", "none")] = declared(
-        digest=True, default="none"
-    )
-    period_column: Annotated[str | None, PlainValidator(checks.period_column)] = declared(digest=True, default=None)
-    period_format: Annotated[str | None, PlainValidator(sources.period_format)] = declared(
-        digest=True, later=True, default=None
-    )
-    week_starts: Annotated[WeekStart, one_of("monday", "sunday")] = declared(digest=True, default="monday")
-    quarter_starts: Annotated[str, one_of(*MONTHS)] = declared(digest=True, later=True, default="january")
-    time_zone: Annotated[str, PlainValidator(checks.time_zone)] = declared(digest=True, default="UTC")
-    release_delay_days: Annotated[int, PlainValidator(lambda value: whole(value, 0, LONGEST_DELAY))] = declared(
-        digest=False, default=0
-    )
-    first_period: Annotated[str | None, PlainValidator(checks.first_period)] = declared(digest=False, default=None)
-    schedule: Annotated[str | None, PlainValidator(checks.schedule)] = declared(digest=False, default=None)
-    publish: Annotated[str, one_of("automatic", "manual")] = declared(digest=False, default="automatic")
-    owners: Annotated[tuple[str, ...], PlainValidator(checks.owners)] = declared(digest=False, default=())
+    ]
+    epsilon: Annotated[Epsilon, declared(True, description="the privacy budget of one period, such as 0.5")]
+    account: Annotated[Name, declared(True, description="the ledger account that pays, such as health")]
+    mechanism: Annotated[
+        Text,
+        AfterValidator(_known_mechanism),
+        declared(True, description="the name of a mechanism, such as geometric; there is no default"),
+    ]
+    settings: Annotated[dict[str, Any], IN_DIGEST] = Field(default={})
+    max_cells: Annotated[int, Field(strict=True, ge=1, le=MOST_CELLS), IN_DIGEST] = MOST_CELLS
+    axes: Annotated[Axes, declared(True, description=f"a list of axes, such as {EXAMPLE}", examples=[f"[{EXAMPLE}]"])]
+    period: Annotated[Length, IN_DIGEST] = "none"
+    period_column: Annotated[Text | None, IN_DIGEST] = None
+    period_format: Annotated[DateFormat | None, LATER] = None
+    week_starts: Annotated[WeekStart, IN_DIGEST] = "monday"
+    quarter_starts: Annotated[Month, LATER] = "january"
+    time_zone: Annotated[Text, AfterValidator(_known_zone), IN_DIGEST] = "UTC"
+    release_delay_days: Annotated[int, Field(strict=True, ge=0, le=LONGEST_DELAY), NOT_IN_DIGEST] = 0
+    # Earlier periods are for the command line.
+    first_period: Annotated[str | None, NOT_IN_DIGEST] = None
+    schedule: Annotated[
+        Schedule | None,
+        declared(digest=False, description='a cron line of five fields such as "0 6 * * MON"'),
+    ] = None
+    publish: Annotated[Literal["automatic", "manual"], NOT_IN_DIGEST] = "automatic"
+    owners: Annotated[Owners, NOT_IN_DIGEST] = ()
 
-    _base: Path | None = PrivateAttr(default=None)
+    @model_validator(mode="before")
+    @classmethod
+    def _rows_are_bounded_by_one(cls, fields: dict[str, object]) -> dict[str, object]:
+        return {"max_rows_per_unit": 1, **fields} if fields.get("privacy_unit") == EVERY_ROW else fields
+
+    @field_validator("source_sql", mode="before")
+    @classmethod
+    def _query_is_judged(cls, written: object, info: ValidationInfo) -> SqlFile | None:
+        if written is None and info.data.get("trusted_sql"):
+            raise ValueError("is required with `trusted_sql: true`: the file with the query")
+        return None if written is None else sources.read_query(written, info)
+
+    @field_validator("max_rows_per_unit")
+    @classmethod
+    def _rows_are_units(cls, bound: int, info: ValidationInfo) -> int:
+        if info.data.get("privacy_unit") == EVERY_ROW and bound != 1:
+            raise ValueError(
+                "must be 1 with `privacy_unit: row`, where every row is another person; name the person's column"
+            )
+        return bound
+
+    @field_validator("epsilon")
+    @classmethod
+    def _noise_can_be_drawn(cls, epsilon: Fraction, info: ValidationInfo) -> Fraction:
+        if {"max_rows_per_unit", "neighbours"} <= info.data.keys():
+            sensitivity = l1_sensitivity(info.data["max_rows_per_unit"], info.data["neighbours"])
+            if sensitivity / epsilon > LARGEST_SCALE:
+                raise ValueError(
+                    f"is too small for a sensitivity of {sensitivity:,}: their ratio may be at most 10^7; "
+                    "raise epsilon or lower `max_rows_per_unit`"
+                )
+        return epsilon
+
+    @field_validator("settings", mode="before")
+    @classmethod
+    def _settings_of_the_mechanism(cls, settings: object, info: ValidationInfo) -> object:
+        if not isinstance(settings, Mapping):
+            return settings
+        chosen = {as_key(key): value for key, value in settings.items()}
+        try:
+            if "mechanism" in info.data:
+                build(info.data["mechanism"], chosen)
+        except DphistError as error:
+            setting = getattr(error, "setting", None)
+            at: Location = (setting,) if isinstance(setting, str) and setting in chosen else ()
+            mistakes = MistakesError([(at, str(error))])
+        else:
+            return chosen
+        raise mistakes
+
+    @field_validator("axes")
+    @classmethod
+    def _cells_are_few(cls, axes: Axes, info: ValidationInfo) -> Axes:
+        sizes, most = [axis.size for axis in axes], info.data.get("max_cells")
+        if most is not None and prod(sizes) > most:
+            product = " x ".join(f"{size:,}" for size in sizes)
+            raise ValueError(f"make {product} cells, more than the {most:,} of `max_cells`; use fewer or wider bins")
+        return axes
+
+    @field_validator("period_column")
+    @classmethod
+    def _column_where_periods(cls, column: str | None, info: ValidationInfo) -> str | None:
+        period = info.data.get("period")
+        if column is None and period not in (None, "none"):
+            raise ValueError(f"is required with `period: {period}`: the column with the date or time of a row")
+        if column is not None and period == "none":
+            raise ValueError("has no use with `period: none`; remove it, or add `period: week` or another length")
+        return column
+
+    @field_validator("period_format")
+    @classmethod
+    def _format_of_a_column(cls, written: str | None, info: ValidationInfo) -> str | None:
+        if written is not None and info.data.get("period_column", "") is None:
+            raise ValueError("has no use without `period_column`; remove it")
+        return written
+
+    @field_validator("first_period", mode="before")
+    @classmethod
+    def _first_day(cls, day: object) -> str | None:
+        return None if day is None else day_of(day).isoformat()
+
+    @model_validator(mode="after")
+    def _mechanism_serves(self) -> Self:
+        """The last check: whether the mechanism can serve these axes with this budget."""
+        try:
+            self.build_mechanism().check(self.domain, self.sensitivity, self.epsilon)
+        except DphistError as error:
+            problem = str(error)
+        else:
+            return self
+        raise ValueError(problem)
 
     @classmethod
     def from_attributes(
@@ -120,32 +245,11 @@ class ReleaseSpec(BaseModel):
         if not isinstance(attributes, Mapping):
             raise SpecError([(where, f"must be a mapping with the fields of the release, not {shown(attributes)}")])
         try:
-            context = {"base": Path(base).resolve(), "code_list_folders": code_lists}
-            spec = cls.model_validate({as_key(key): value for key, value in attributes.items()}, context=context)
+            context = {"base": Path(base).resolve(), "code_lists": code_lists}
+            return cls.model_validate({as_key(key): value for key, value in attributes.items()}, context=context)
         except ValidationError as error:
-            problems = [(place(where, at), what) for at, what in located(error, cls.model_fields)]
-        else:
-            spec._base = Path(base).resolve()
-            return spec
+            problems = [(place(where, at), what) for at, what in located(error, cls.model_fields, KINDS)]
         raise SpecError(problems)
-
-    @field_validator("axes", mode="after")
-    @classmethod
-    def _axes_fit(cls, axes: tuple[AxisSpec, ...], info: Any) -> tuple[AxisSpec, ...]:
-        check_axes(axes)
-        checks.number_of_cells(axes, info.data.get("max_cells"))
-        return axes
-
-    @model_validator(mode="after")
-    def _mechanism_serves(self) -> Self:
-        """The last check: whether the mechanism can serve these axes with this budget."""
-        try:
-            self.build_mechanism().check(self.domain, self.sensitivity, self.epsilon)
-        except DphistError as error:
-            problem = str(error)
-        else:
-            return self
-        raise ValueError(problem)
 
     @cached_property
     def domain(self) -> Domain:
@@ -158,32 +262,8 @@ class ReleaseSpec(BaseModel):
         return l1_sensitivity(self.max_rows_per_unit, self.neighbours)
 
     @property
-    def base(self) -> Path:
-        """The folder that relative paths start from."""
-        if self._base is None:
-            raise TypeError("a spec gets its folder from `from_attributes` or `load_spec`")
-        return self._base
-
-    @property
-    def source_pattern(self) -> str:
-        """The source as an absolute glob; of a server, which has no files, what is written, and never its address."""
-        if self.source_format == "postgres" or sources.in_store(self.source):
-            return str(self.source)
-        return sources.absolute_pattern(self.source, self.base)
-
-    @property
-    def source_format(self) -> sources.Format:
-        """What the source is, by its name."""
-        return sources.format_of(self.source)
-
-    @property
-    def source_address(self) -> str:
-        """Where the server of the source is, password and all: never to be shown or kept."""
-        return sources.resolved(self.source)
-
-    @property
     def remarks(self) -> list[str]:
-        """What whoever checks the spec should know about its query, a sentence or two each."""
+        """What to know about the query of the spec, a sentence or two each."""
         return sources.remarks(self.source_sql, self.trusted_sql, self.account)
 
     def build_mechanism(self) -> Mechanism:
@@ -196,14 +276,15 @@ class ReleaseSpec(BaseModel):
             "epsilon": str(self.epsilon),
             "settings": settings_of(self.build_mechanism()),
             "axes": [axis.normalised() for axis in self.axes],
-            "owners": list(map(str, self.owners)),
+            "owners": list(self.owners),
+            "source": str(self.source),
+            "privacy_unit": str(self.privacy_unit),
             # A file may move, but what the query says may not change unnoticed.
             "source_sql": self.source_sql and f"sha256:{self.source_sql.query.sha256}",
         }
         if len(self.privacy_unit.columns) > 1:
             special["privacy_unit"] = list(self.privacy_unit.columns)
-        plain = {field: getattr(self, field) for field in type(self).model_fields if field not in special}
-        return {field: str(value) if isinstance(value, str) else value for field, value in plain.items()} | special
+        return {field: getattr(self, field) for field in type(self).model_fields} | special
 
     @property
     def digest(self) -> str:
@@ -211,7 +292,7 @@ class ReleaseSpec(BaseModel):
         return digest_of(self, self.normalised())
 
     def period_named(self, key: str) -> Period:
-        """The period with that key; refuses whatever is not a first day, with a PeriodError."""
+        """The period with that key; raises PeriodError for another day than the first of a period."""
         return self._periods().named(key)
 
     def latest_period(self, now: datetime) -> Period:
@@ -224,4 +305,4 @@ class ReleaseSpec(BaseModel):
 
     def _periods(self) -> PeriodRule:
         first_month = MONTHS.index(self.quarter_starts) + 1
-        return PeriodRule(self.period, self.week_starts, str(self.time_zone), self.release_delay_days, first_month)
+        return PeriodRule(self.period, self.week_starts, self.time_zone, self.release_delay_days, first_month)

@@ -1,4 +1,4 @@
-"""Numbers of a spec, read exactly by their decimal digits."""
+"""Numbers of a spec, epsilon among them: read exactly by their decimal digits."""
 
 from __future__ import annotations
 
@@ -7,15 +7,29 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Real
+from typing import Annotated
 
+from pydantic import BeforeValidator
+
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimates.budget import LARGEST_EPSILON, SMALLEST_EPSILON
 from dphist_pipeline.spec.refusals import shown
 
 MOST_FLOAT_DIGITS = 15
 LARGEST_EDGE = 10**15
 LONGEST_NUMBER = 60
+LARGEST_DENOMINATOR = 10**30
 
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _RATIO = re.compile(r"[+-]?\d+/\d+", re.ASCII)
+
+
+class EpsilonError(DphistError):
+    """An epsilon that is not an exact number within its range."""
+
+    def __init__(self, value: object, problem: str) -> None:
+        self.value = value
+        super().__init__(f"epsilon {problem}")
 
 
 def exact(value: object) -> Fraction:
@@ -58,7 +72,7 @@ def edge(value: object) -> Fraction:
 
 
 def digits(number: Fraction) -> str:
-    """A fraction as short text for messages: decimal digits where they are exact, else a ratio, or about what it is."""
+    """A fraction as short text for messages: decimal digits if they are exact, else a ratio or an approximation."""
     if number.denominator == 1:
         return str(number.numerator)
     near = repr(float(number))
@@ -92,3 +106,30 @@ def _from_float(value: Real) -> Fraction:
     if len(mantissa) > MOST_FLOAT_DIGITS:
         raise ValueError(f'has more than 15 digits, which a double rounds; quote it, as in "{written}"')
     return Fraction(written)
+
+
+def parse_epsilon(value: object) -> Fraction:
+    """The epsilon of one release, within [10^-6, 50].
+
+    Raises:
+        EpsilonError: for other numbers and for what is no number.
+    """
+    try:
+        return checked_epsilon(value)
+    except ValueError as error:
+        problem = str(error)
+    raise EpsilonError(value, problem)
+
+
+def checked_epsilon(value: object) -> Fraction:
+    """As `parse_epsilon`, for the spec, which adds the place: raises ValueError."""
+    number = exact(value)
+    if not SMALLEST_EPSILON <= number <= LARGEST_EPSILON:
+        raise ValueError(f"must lie between 10^-6 and 50, not {shown(value)}")
+    if number.denominator > LARGEST_DENOMINATOR:
+        raise ValueError("needs a denominator of more than 30 digits; give fewer digits")
+    return number
+
+
+Edge = Annotated[Fraction, BeforeValidator(edge)]
+Epsilon = Annotated[Fraction, BeforeValidator(checked_epsilon)]

@@ -1,4 +1,4 @@
-"""Periods: which stretches of time are released, what they are called, and when they are over.
+"""Periods of a release: their names, their first and last moments, and when they may be released.
 
 Periods are cut at local midnight. A period's key is its first day; its ends are instants, so a period with a
 change of clocks inside is an hour shorter or longer and nothing is counted twice.
@@ -9,24 +9,27 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Literal
+from typing import Literal, get_args
 from zoneinfo import ZoneInfo
 
 from dphist_pipeline.spec.refusals import PeriodError
 
 Length = Literal["week", "month", "quarter", "year", "none"]
 WeekStart = Literal["monday", "sunday"]
+# fmt: off
+Month = Literal[
+    "january", "february", "march", "april", "may", "june",
+    "july", "august", "september", "october", "november", "december",
+]
+# fmt: on
+MONTHS: tuple[Month, ...] = get_args(Month)
 
 EVERYTHING = "all"
 FIRST_YEAR, LAST_YEAR = 1000, 9000
 
 _DAY = re.compile(r"(\d{4})-(\d{2})-(\d{2})", re.ASCII)
 _WEEK = re.compile(r"(\d{4})-(W|EW)(\d{2})", re.ASCII)
-MONTHS = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
-)
-_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+MONTHS_OF = {"month": 1, "quarter": 3, "year": 12}
 
 
 @dataclass(frozen=True)
@@ -132,14 +135,14 @@ class PeriodRule:
         if self.length == "week":
             passed = day.weekday() if self.week_starts == "monday" else day.isoweekday() % 7
             return day - timedelta(days=passed)
-        months = _MONTHS[self.length]
+        months = MONTHS_OF[self.length]
         # Months are counted from year 0; those of a period, from the first month of the year as declared.
         month = 12 * day.year + day.month - 1
         first = month - (month - (self.year_starts - 1)) % months
         return date(first // 12, first % 12 + 1, 1)
 
     def _next_first(self, first: date) -> date:
-        days = 7 if self.length == "week" else 31 * _MONTHS[self.length]
+        days = 7 if self.length == "week" else 31 * MONTHS_OF[self.length]
         return self._first_day(first + timedelta(days=days))
 
     def _day(self, key: str) -> date:

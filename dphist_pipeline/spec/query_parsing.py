@@ -1,4 +1,4 @@
-"""A query's file as DuckDB parses it, and a parse as text again.
+"""Reads the file of a query, parses it with DuckDB, and writes a parse as SQL again.
 
 Messages about a file that does not parse as one SELECT quote nothing of it: it may be any file.
 """
@@ -11,47 +11,37 @@ from typing import Any
 
 from dphist_pipeline.spec.query_reach import SOURCE
 from dphist_pipeline.spec.row_nodes import Node, NotAccepted
+from dphist_pipeline.spec.text_files import content_of, decoded
 
 LARGEST_FILE = 1 << 15  # joined texts grow with it, some 30 bytes a part
 ENDING = ".sql"
 
 
-def content_of(file: Path, called: str) -> bytes:
-    """What a file holds, as UTF-8.
+def content_of_query(file: Path, called: str) -> bytes:
+    """The content of the file of a query, which is text in UTF-8.
 
     Raises:
-        ValueError: saying what is wrong with the file.
+        ValueError: naming the mistake of the file.
     """
-    problem = ""
     try:
         if {file.suffix.lower(), file.resolve().suffix.lower()} != {ENDING}:
-            problem = f"must end in {ENDING}, links followed: it names the file of a query"
-        elif not file.exists():
-            problem = "there is no such file; the path starts at the project's folder"
-        elif not file.is_file():
-            problem = "is not a file; name a file with one SELECT"
-        elif file.stat().st_size > LARGEST_FILE:
-            problem = f"is larger than {LARGEST_FILE >> 10} kB, too large for a query"
-        else:
-            content = file.read_bytes()
-            content.decode("utf-8-sig")
-            if b"\0" not in content:
-                return content
-            problem = "holds a NUL byte; save the file as UTF-8 text"
-    except UnicodeDecodeError:
-        problem = "is not valid UTF-8; save the file as UTF-8 text"
-    except (OSError, RuntimeError, ValueError):
-        problem = "cannot be read"
+            raise ValueError(f"must end in {ENDING}, links followed: it names the file of a query")
+        content = content_of(file, LARGEST_FILE, "a query")
+        decoded(content)
+    except (OSError, RuntimeError, ValueError) as error:
+        problem = str(error) if type(error) is ValueError else "cannot be read"
+    else:
+        return content
     raise ValueError(f"{called} {problem}")
 
 
 def line_of(sql: str, offset: int) -> int:
-    """The line of a place in a text, counted in bytes."""
+    """The number of the line at an offset in bytes."""
     return sql.encode()[:offset].count(b"\n") + 1
 
 
 def opened_parser() -> Any:
-    """DuckDB without access to anything, to parse queries and to try them on rows that are made up."""
+    """A connection to DuckDB without access to files or networks, to parse queries and try them on invented rows."""
     import duckdb
 
     settings: dict[str, Any] = {"enable_external_access": False, "autoload_known_extensions": False, "threads": 1}
@@ -59,7 +49,7 @@ def opened_parser() -> Any:
 
 
 def error_of(parser: Any, sql: str) -> str:
-    """What kind of error running a text gives; nothing where it runs."""
+    """The kind of error that a query raises; an empty text if it runs."""
     import duckdb
 
     try:

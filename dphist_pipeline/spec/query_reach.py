@@ -1,8 +1,8 @@
-"""What a query may reach: its records, tables of its own making, and functions from a list. Judged on DuckDB's parse.
+"""Checks that a query reads only its records and tables that it makes itself, and calls only listed functions.
 
-Holds for every query, whoever allowed it. Names of tables resolve by scope, as DuckDB resolves them: a table made by
-WITH is visible in later tables of the same WITH, in the body of its query, and below. What the parse holds and is not
-known here is refused.
+The check works on DuckDB's parse. It holds for every query, also for one that an operator allowed. Names of tables
+resolve by scope, as DuckDB resolves them: a table made by WITH is visible in later tables of the same WITH, in the body
+of its query, and below. A part of the parse that is not known here is refused.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from dphist_pipeline.spec.query_functions import ALLOWED, TABLE_FUNCTIONS
-from dphist_pipeline.spec.refusals import shown
-from dphist_pipeline.spec.row_functions import CHANGING, SQL_VALUES
+from dphist_pipeline.spec.refusals import listed_words, shown
+from dphist_pipeline.spec.row_functions import CHANGING, ROW_BY_ROW, SQL_VALUES
 from dphist_pipeline.spec.row_nodes import Node, NotAccepted
 
 SOURCE = "source"
+ALLOWED = listed_words("query_functions") | ROW_BY_ROW
+TABLE_FUNCTIONS = ("generate_series", "range", "unnest")
 MOST_LEVELS = 420  # of the parse, three of which are about one of the query
 
 _QUERIES = ("SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE")
@@ -52,7 +53,7 @@ def check_reach(node: Node) -> None:
 
 @dataclass
 class _Reads:
-    """What was met so far."""
+    """Whether the records were read, and the depth of the part that is checked."""
 
     source: bool = False
     level: int = 0

@@ -1,4 +1,4 @@
-"""What a spec can be refused for, and how places and values are written in messages."""
+"""Errors of specs, and how places and values are written in messages."""
 
 from __future__ import annotations
 
@@ -12,32 +12,6 @@ LONGEST_ECHO = 60
 MOST_LINES = 40
 
 Location = tuple[str | int, ...]
-
-# Fields of the design that are not built yet, and what to do until they are.
-NOT_YET = {
-    "renews": "the account is set up with `dphist ledger open`",
-}
-
-
-# What people look for in a spec and is out of scope, whatever it is called.
-WEIGHTS_AND_SUMS = frozenset(
-    {
-        "weight",
-        "weights",
-        "weight_column",
-        "sum",
-        "sums",
-        "sum_column",
-        "measure",
-        "measures",
-        "aggregate",
-        "value_column",
-    }
-)
-COUNTS_ONLY = (
-    "only rows are counted: a weight or an amount has no bound of its own, and one unit could move a cell at will. "
-    "Make the amount an axis with declared bins, and add up bin midpoints times estimates after the release"
-)
 
 
 class SpecError(DphistError):
@@ -72,7 +46,7 @@ class PeriodError(DphistError):
 
 
 class MistakesError(ValueError):
-    """Several mistakes below one field, found by one check; never leaves this package.
+    """Several mistakes below one field, found by one check. The renderer of messages takes it apart.
 
     Args:
         found: pairs of location below the field and message.
@@ -84,7 +58,7 @@ class MistakesError(ValueError):
 
 
 class FromEnvironment(str):
-    """Text that held `{{ env.X }}`: the resolved value, which is never echoed, and how it was written."""
+    """Text with `{{ env.X }}` resolved. Messages show `written`, never the resolved value."""
 
     written: str
 
@@ -118,9 +92,10 @@ def shown(value: object) -> str:
     return "a list" if isinstance(value, list | tuple) else f"a {shortened(type(value).__name__)}"
 
 
-def not_yet(field: str) -> str:
-    """What to say about a field of the design that is not built yet."""
-    return f"is not supported yet; {NOT_YET[field]}"
+def listed_words(name: str) -> frozenset[str]:
+    """The words in a text file of this folder, whose lines that begin with # are comments."""
+    lines = Path(__file__).with_name(f"{name}.txt").read_text("utf-8").splitlines()
+    return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
 
 
 def as_key(key: object) -> str:

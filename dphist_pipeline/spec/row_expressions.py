@@ -1,4 +1,4 @@
-"""Expressions of a row query, judged on DuckDB's own parse: accepted node by node, and refused whatever is unknown.
+"""Expressions of a row query, judged on DuckDB's own parse: accepted node by node. An unknown node is refused.
 
 Every accepted expression has one kind, and operands have the same one: no cast is left to DuckDB that could raise, and
 with it show the value. Columns enter by TRY_CAST alone, because their types are known only with the files.
@@ -6,9 +6,8 @@ with it show the value. Columns enter by TRY_CAST alone, because their types are
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import get_args
 
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec import row_functions as known
@@ -33,13 +32,6 @@ LONGEST_PART = 1_000
 ALLOWED_CASTS = ", ".join(KINDS)
 
 _SPELLINGS = {"TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ", "TEXT": "VARCHAR"}
-_COMPARISONS = frozenset(
-    [
-        *("COMPARE_EQUAL", "COMPARE_NOTEQUAL", "COMPARE_LESSTHAN", "COMPARE_GREATERTHAN"),
-        *("COMPARE_LESSTHANOREQUALTO", "COMPARE_GREATERTHANOREQUALTO"),
-        *("COMPARE_DISTINCT_FROM", "COMPARE_NOT_DISTINCT_FROM"),
-    ]
-)
 _EMPTY: tuple[object, ...] = (None, "", False, [], {}, {"map": []}, {"type": "ORDER_MODIFIER", "orders": []})
 _PLACES = frozenset({"query_location", "query_location_length", "qualified_name", "class", "type", "alias"})
 _REFUSED = {
@@ -84,7 +76,7 @@ def judge_expression(node: Node, seen: list[int] | None = None, level: int = 0) 
         level: how deep the node lies.
 
     Raises:
-        NotAccepted: for whatever is not known to be a function of one row that cannot raise.
+        NotAccepted: for a node that is not known to be a function of one row that cannot raise.
     """
     counted = [0] if seen is None else seen
     counted[0] += 1
@@ -118,13 +110,13 @@ def as_kind(judged: Judged, kind: Kind, where: str) -> Judged:
 
 
 def settled(judged: Judged) -> Judged:
-    """The expression with a kind, where it is a constant that has none yet."""
+    """The expression; a constant without a kind gets its default kind."""
     kinds: dict[str, Kind] = {NOTHING: "VARCHAR", WHOLE: "BIGINT", DECIMAL: "DOUBLE"}
     return as_kind(judged, kinds[judged.kind], "this") if judged.kind in kinds else judged
 
 
 def check_plain(node: Node, *handled: str) -> None:
-    """Refuses a node that holds more than what is handled."""
+    """Refuses a node with keys that are not handled."""
     for key, value in node.items():
         if key not in handled and key not in _PLACES and value not in _EMPTY:
             raise NotAccepted(f"{key.replace('_', ' ')} is not known to work row by row", node)
@@ -140,6 +132,18 @@ def _alike(parts: list[Judged], where: str) -> list[Judged]:
     if kind not in KINDS:
         raise NotAccepted(f"{where} {_mend_of(parts)}", parts[0].node)
     return [as_kind(part, _as_known(kind), where) for part in parts]
+
+
+def _booleans(parts: list[Judged], where: str) -> list[Judged]:
+    return [as_kind(part, "BOOLEAN", where) for part in parts]
+
+
+def _of_any_kind(parts: list[Judged], where: str) -> list[Judged]:
+    return [settled(part) for part in parts]
+
+
+def _columns(parts: Iterable[Judged]) -> frozenset[str]:
+    return frozenset[str]().union(*(part.columns for part in parts))
 
 
 def _mend_of(parts: list[Judged]) -> str:
@@ -205,49 +209,19 @@ def _judge_cast(node: Node, walk: Walk) -> Judged:
     return Judged(cast, kind, child.columns)
 
 
-def _judge_comparison(node: Node, walk: Walk) -> Judged:
-    check_plain(node, "left", "right")
-    if node["type"] not in _COMPARISONS:
+def _judge_form(node: Node, walk: Walk) -> Judged:
+    """A comparison, BETWEEN, IN, AND, OR, NOT, IS NULL or COALESCE."""
+    parts = _PARTS.get(node["class"], ("children",))
+    check_plain(node, *parts)
+    form = _FORMS.get((node["class"], node["type"]))
+    if form is None:
         raise NotAccepted(f"{_named(node)} is not known to work row by row", node)
-    left, right = _alike([walk(node["left"]), walk(node["right"])], "a comparison")
-    return Judged({**node, "left": left.node, "right": right.node}, "BOOLEAN", left.columns | right.columns)
-
-
-def _judge_conjunction(node: Node, walk: Walk) -> Judged:
-    check_plain(node, "children")
-    if node["type"] not in ("CONJUNCTION_AND", "CONJUNCTION_OR"):
-        raise NotAccepted(f"{_named(node)} is not known to work row by row", node)
-    parts = [as_kind(walk(child), "BOOLEAN", "AND and OR") for child in node["children"]]
-    return _rebuilt(node, parts, "BOOLEAN")
-
-
-def _judge_operator(node: Node, walk: Walk) -> Judged:
-    check_plain(node, "children")
-    parts = [walk(child) for child in node["children"]]
-    match node["type"]:
-        case "OPERATOR_IS_NULL" | "OPERATOR_IS_NOT_NULL":
-            return _rebuilt(node, [settled(part) for part in parts], "BOOLEAN")
-        case "OPERATOR_NOT":
-            return _rebuilt(node, [as_kind(part, "BOOLEAN", "NOT") for part in parts], "BOOLEAN")
-        case "COMPARE_IN":
-            return _rebuilt(node, _alike(parts, "IN"), "BOOLEAN")
-        case "OPERATOR_COALESCE":
-            alike = _alike(parts, "COALESCE")
-            return _rebuilt(node, alike, alike[0].kind)
-    raise NotAccepted(f"{_named(node)} is not known to work row by row", node)
-
-
-def _rebuilt(node: Node, parts: list[Judged], kind: str) -> Judged:
-    columns = frozenset[str]().union(*(part.columns for part in parts))
-    return Judged({**node, "children": [part.node for part in parts]}, kind, columns)
-
-
-def _judge_between(node: Node, walk: Walk) -> Judged:
-    ends = ("input", "lower", "upper")
-    check_plain(node, *ends)
-    parts = _alike([walk(node[end]) for end in ends], "BETWEEN")
-    columns = parts[0].columns | parts[1].columns | parts[2].columns
-    return Judged({**node, **{end: part.node for end, part in zip(ends, parts, strict=True)}}, "BOOLEAN", columns)
+    where, takes, gives = form
+    listed = parts == ("children",)
+    judged = takes([walk(child) for child in (node["children"] if listed else [node[part] for part in parts])], where)
+    below = [part.node for part in judged]
+    made = {"children": below} if listed else dict(zip(parts, below, strict=True))
+    return Judged({**node, **made}, gives or judged[0].kind, _columns(judged))
 
 
 def _judge_case(node: Node, walk: Walk) -> Judged:
@@ -258,7 +232,7 @@ def _judge_case(node: Node, walk: Walk) -> Judged:
     thens = [walk(check["then_expr"]) for check in node["case_checks"]]
     *thens, otherwise = _alike([*thens, walk(node["else_expr"])], "CASE")
     checks = [{"when_expr": when.node, "then_expr": then.node} for when, then in zip(whens, thens, strict=True)]
-    columns = otherwise.columns.union(*(part.columns for part in (*whens, *thens)))
+    columns = _columns((*whens, *thens, otherwise))
     return Judged({**node, "case_checks": checks, "else_expr": otherwise.node}, otherwise.kind, columns)
 
 
@@ -269,7 +243,7 @@ def _judge_function(node: Node, walk: Walk) -> Judged:
     if any(argument.get("name") for argument in arguments):
         raise NotAccepted("arguments are not named", node)
     parts = [walk(argument["expression"]) for argument in arguments]
-    columns = frozenset[str]().union(*(part.columns for part in parts))
+    columns = _columns(parts)
     if name in known.JOINING and parts:
         return Judged(call_of(name, [_cut(part, name) for part in parts]), "VARCHAR", columns, joins=True)
     if name in known.ALIKE and len(parts) >= 2:
@@ -338,15 +312,31 @@ def _named(node: Node) -> str:
     return words.replace("_", " ").lower()
 
 
+# By class and type of the parse: how messages call it, what its parts must be, and the kind of its result, or None
+# where it is the kind of its parts.
+_PARTS = {"COMPARISON": ("left", "right"), "BETWEEN": ("input", "lower", "upper")}
+_FORMS: dict[tuple[str, str], tuple[str, Callable[[list[Judged], str], list[Judged]], Kind | None]] = {
+    **{
+        ("COMPARISON", f"COMPARE_{kind}"): ("a comparison", _alike, "BOOLEAN")
+        for kind in (
+            *("EQUAL", "NOTEQUAL", "LESSTHAN", "GREATERTHAN", "LESSTHANOREQUALTO", "GREATERTHANOREQUALTO"),
+            *("DISTINCT_FROM", "NOT_DISTINCT_FROM"),
+        )
+    },
+    ("BETWEEN", "COMPARE_BETWEEN"): ("BETWEEN", _alike, "BOOLEAN"),
+    ("CONJUNCTION", "CONJUNCTION_AND"): ("AND and OR", _booleans, "BOOLEAN"),
+    ("CONJUNCTION", "CONJUNCTION_OR"): ("AND and OR", _booleans, "BOOLEAN"),
+    ("OPERATOR", "OPERATOR_NOT"): ("NOT", _booleans, "BOOLEAN"),
+    ("OPERATOR", "OPERATOR_IS_NULL"): ("IS NULL", _of_any_kind, "BOOLEAN"),
+    ("OPERATOR", "OPERATOR_IS_NOT_NULL"): ("IS NOT NULL", _of_any_kind, "BOOLEAN"),
+    ("OPERATOR", "COMPARE_IN"): ("IN", _alike, "BOOLEAN"),
+    ("OPERATOR", "OPERATOR_COALESCE"): ("COALESCE", _alike, None),
+}
 _JUDGES: dict[str, Callable[[Node, Walk], Judged]] = {
+    **dict.fromkeys(("COMPARISON", "BETWEEN", "CONJUNCTION", "OPERATOR"), _judge_form),
     "COLUMN_REF": _judge_column,
     "CONSTANT": _judge_constant,
     "CAST": _judge_cast,
-    "COMPARISON": _judge_comparison,
-    "CONJUNCTION": _judge_conjunction,
-    "OPERATOR": _judge_operator,
-    "BETWEEN": _judge_between,
     "CASE": _judge_case,
     "FUNCTION": _judge_function,
 }
-assert set(KINDS) == set(get_args(Kind))

@@ -12,11 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 Kind = Literal["DOUBLE", "BIGINT", "VARCHAR", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMPTZ"]
 
-KINDS: tuple[Kind, ...] = ("DOUBLE", "BIGINT", "VARCHAR", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMPTZ")
+KINDS: tuple[Kind, ...] = get_args(Kind)
 TIMES: tuple[Kind, ...] = ("DATE", "TIMESTAMP", "TIMESTAMPTZ")
 LONGEST_PATTERN = 200
 LARGEST_PLACE = 10_000
@@ -29,7 +29,7 @@ _DIRECTIVE = re.compile(r"%(?:-[dmHIMSyj]|[YymdHIMSfpbBjaA%])")
 
 @dataclass(frozen=True)
 class Constant:
-    """A place that takes a constant of the query alone; `fits` says whether it takes this one.
+    """An argument that must be a constant; `fits` checks the constant.
 
     Attributes:
         kind: VARCHAR, or BIGINT for a whole number.
@@ -108,6 +108,7 @@ JOINING = ("concat", "||")
 TRUNCATING = "date_trunc"
 TRUNCATION = Function("TIMESTAMP", (_PART, TIMES), raises=True)
 RAISING = (*(name for name, function in FUNCTIONS.items() if function.raises), TRUNCATING)
+ROW_BY_ROW = frozenset((*FUNCTIONS, *ALIKE, *JOINING, TRUNCATING))
 # Refused with a reason of their own.
 CHANGING = ("random", "uuid", "gen_random_uuid", "now", "get_current_timestamp", "today", "current_date", "nextval")
 SQL_VALUES = frozenset(

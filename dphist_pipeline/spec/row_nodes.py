@@ -1,4 +1,4 @@
-"""Parts of a query as DuckDB parses and writes them, made anew."""
+"""Builds nodes of DuckDB's parse, and walks through them."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def call_of(name: str, arguments: Iterable[Node]) -> Node:
 
 
 def within_calendar(called: Node, moment: Node, kind: Kind) -> Node:
-    """The call where its moment lies in the years 1 to 9999, else null: near the ends of what fits it would raise.
+    """The call if its moment lies in the years 1 to 9999, else null: beyond these years it could raise.
 
-    Not by TRY: DuckDB moves what several expressions share out of it, but never out of a CASE.
+    TRY would not serve: DuckDB moves subexpressions that several expressions share out of TRY, never out of CASE.
     """
     lower, upper = (cast_to(constant("STRING", end), kind) for end in YEARS)
     within = {"class": "BETWEEN", "type": "COMPARE_BETWEEN", "input": moment, "lower": lower, "upper": upper}
@@ -47,7 +47,7 @@ def constant(kind: str, text: str) -> Node:
 
 
 def tried(node: Node) -> Node:
-    """The expression with null for each row where it would raise."""
+    """TRY of an expression: null for each row for which it raises."""
     return {"class": "OPERATOR", "type": "OPERATOR_TRY", "children": [node]}
 
 

@@ -1,4 +1,4 @@
-"""Row queries: one SELECT over `source`, in a file, that gives for each row at most one row, whatever the others are.
+"""Row queries: one SELECT over `source`, in a file, that gives at most one row for each row, whatever other rows hold.
 
 Judged on DuckDB's own parse, node by node (`row_expressions`): what runs is written back from what was judged, never
 the text of the file. A judged query passes the columns that name a privacy unit through bare, under their own names.
@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.spec import row_expressions
-from dphist_pipeline.spec.query_parsing import content_of, error_of, line_of, opened_parser, select_of, text_of
+from dphist_pipeline.spec.query_parsing import content_of_query, error_of, line_of, opened_parser, select_of, text_of
 from dphist_pipeline.spec.query_reach import SOURCE, check_reach
 from dphist_pipeline.spec.refusals import shortened, shown
 from dphist_pipeline.spec.row_expressions import Judged, as_kind, check_plain, judge_expression, settled
 from dphist_pipeline.spec.row_nodes import Node, NotAccepted, nodes_of, offset_of, tried
+from dphist_pipeline.sql_files import identifier
 
 _PARTS = {
     "modifiers": "DISTINCT, ORDER BY and LIMIT look at other rows",
@@ -74,7 +75,7 @@ class RowQuery:
 
     @property
     def trusted(self) -> bool:
-        """Whether it is taken as it is, without being judged row by row."""
+        """Whether it runs by an operator's decision, because it was not judged row by row."""
         return bool(self.needs_decision)
 
 
@@ -91,7 +92,7 @@ def read_row_query(file: Path, called: str, unit: Collection[str] = ()) -> RowQu
         ValueError: saying what is wrong on which line, for what no decision of an operator lets pass.
     """
     name = shortened(called, 300)
-    content = content_of(file, name)
+    content = content_of_query(file, name)
     sql = content.decode("utf-8-sig")
     try:
         return judged_query(sql, hashlib.sha256(content).hexdigest(), unit)
@@ -101,7 +102,7 @@ def read_row_query(file: Path, called: str, unit: Collection[str] = ()) -> RowQu
 
 
 def _told(sql: str, refused: NotAccepted) -> str:
-    """What was refused, with its line."""
+    """The problem with its line."""
     line = f"line {line_of(sql, refused.offset)}: " if refused.offset >= 0 else ""
     return f"{line}{refused.problem.rstrip('. ')}"
 
@@ -133,7 +134,7 @@ def judged_query(sql: str, sha256: str, unit: Collection[str] = ()) -> RowQuery:
 
 
 def _by_row(node: Node) -> tuple[Node, _Items, frozenset[str]]:
-    """What runs, what it gives, and the columns that it reads."""
+    """The parse of the query that runs, its items, and the columns that it reads."""
     if node.get("type") != "SELECT_NODE":
         raise NotAccepted("UNION and the like put tables together")
     for part, problem in _PARTS.items():
@@ -153,13 +154,8 @@ def _by_row(node: Node) -> tuple[Node, _Items, frozenset[str]]:
     table = {"type": "BASE_TABLE", "table_name": SOURCE}
     runs = {
         **{"type": "SELECT_NODE", "modifiers": [], "cte_map": {"map": []}, "aggregate_handling": "STANDARD_HANDLING"},
-        **{
-            "group_expressions": [],
-            "group_sets": [],
-            "select_list": items.nodes,
-            "from_table": table,
-            "where_clause": where,
-        },
+        **{"group_expressions": [], "group_sets": [], "select_list": items.nodes},
+        **{"from_table": table, "where_clause": where},
     }
     return runs, items, read
 
@@ -207,7 +203,7 @@ def _items(select_list: list[Node], counted: list[int]) -> _Items:
 
 
 def _check_unit(items: _Items, unit: Collection[str]) -> None:
-    """Refuses a query that makes a column of the privacy unit of anything else than this column itself."""
+    """Refuses a query that computes, renames or drops a column of the privacy unit."""
     for column in unit:
         made = [name for name in items.outputs if name.lower() == column.lower()]
         left_out = column.lower() in map(str.lower, items.excluded)
@@ -257,7 +253,7 @@ def _output_name(item: Node, judged: Judged) -> str:
 
 
 def kept_from_raising(node: Node) -> Node:
-    """A whole item or condition that gives null where it raises: what is accepted does not, so far as we know."""
+    """A whole item or condition within TRY. Accepted expressions do not raise; TRY is a second line of defence."""
     return tried(node)
 
 
@@ -270,7 +266,7 @@ def _check_constants(parser: Any, node: Node, columns: frozenset[str]) -> None:
             raise NotAccepted(f"{shown(cast['child']['literal'].get('text'))} is no {wanted}", cast, allowable=False)
     left_out = [name for item in node["select_list"] for name in item.get("exclude_list", [])]
     names = dict.fromkeys(name.lower() for name in (*sorted(columns), *left_out))
-    made_up = ", ".join(f"unnest([NULL, '', '0']) AS {_quoted(name)}" for name in (*names, "one more"))
+    made_up = ", ".join(f"unnest([NULL, '', '0']) AS {identifier(name)}" for name in (*names, "one more"))
     plain = text_of(parser, _untried(node))
     said = error_of(parser, f"WITH {SOURCE} AS NOT MATERIALIZED (SELECT {made_up}) {plain}")
     if said:
@@ -287,10 +283,6 @@ def _untried(node: Any) -> Any:
         (child,) = node["children"]
         return _untried({**child, "alias": node.get("alias", "")})
     return {key: _untried(below) for key, below in node.items()}
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _constant_casts(node: Any) -> Iterator[Node]:

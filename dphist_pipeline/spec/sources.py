@@ -1,4 +1,4 @@
-"""What a spec says of its records: the files, how they are written, whose rows they are, and the query over them."""
+"""The source of a spec: its files or database, how they are read, the privacy unit, and the query over them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,26 @@ import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationInfo,
+    field_validator,
+)
 
+from dphist_pipeline.spec.digest import declared
+from dphist_pipeline.spec.fields import Flag, listed
+from dphist_pipeline.spec.mistakes import checker
 from dphist_pipeline.spec.refusals import FromEnvironment, Location, MistakesError, shown
 from dphist_pipeline.spec.row_functions import is_time_format
 from dphist_pipeline.spec.row_queries import RowQuery, read_row_query
-from dphist_pipeline.spec.words import LONGEST_TEXT, text
+from dphist_pipeline.spec.words import LONGEST_TEXT, Text, text
 
 EVERY_ROW = "row"
 LONGEST_SOURCE = 4000
@@ -27,7 +39,6 @@ FORMATS: Mapping[str, Format] = {
 }
 SERVER = "postgres:"
 STORE = "s3://"
-NORMAL_FORMS = ("trim", "lower", "nfc")
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
 _SERVER = re.compile(r"postgres:\s*\{\{\s*env\.[A-Za-z_][A-Za-z0-9_]*\s*\}\}\s*", re.ASCII)
@@ -38,9 +49,9 @@ class Source(str):
 
     resolved: str
 
-    def __new__(cls, written: str, resolved: str = "") -> Source:
+    def __new__(cls, written: str, resolved: str | None = None) -> Self:
         source = super().__new__(cls, written)
-        source.resolved = resolved
+        source.resolved = written if resolved is None else resolved
         return source
 
 
@@ -64,7 +75,7 @@ class PrivacyUnit(str):
         return PrivacyUnit, (self.columns,)
 
 
-def source(value: object) -> str:
+def source(value: object) -> Source:
     """Files of one kind, here or in an object store, by name or glob, or a server; with `{{ env.X }}`, as written.
 
     Raises:
@@ -76,9 +87,8 @@ def source(value: object) -> str:
         raise ValueError(f"is longer than {LONGEST_SOURCE} characters; shorten it")
     if value.casefold().startswith(SERVER) or (isinstance(value, FromEnvironment) and SERVER in value.written):
         return _server(value)
-    if value:
-        for start in range(0, len(value), 200):
-            text(f"x{value[start : start + 199]}")
+    for start in range(0, len(value), LONGEST_TEXT - 1):
+        text(f"x{value[start : start + LONGEST_TEXT - 1]}")
     if "://" in value:
         _check_address(value)
     if value.casefold().endswith(".csv.bz2"):
@@ -86,7 +96,7 @@ def source(value: object) -> str:
     if ending_of(value) is None:
         endings = ", ".join(ending for ending, kind in FORMATS.items() if kind in ("parquet", "csv"))
         raise ValueError(f"must end in .parquet or .csv, not {shown(value)}; name files ({endings}), not a folder")
-    return Source(value.written, str(value)) if isinstance(value, FromEnvironment) else value
+    return Source(value.written, str(value)) if isinstance(value, FromEnvironment) else Source(value)
 
 
 def _check_address(value: str) -> None:
@@ -105,7 +115,7 @@ def _check_address(value: str) -> None:
 
 
 def is_object(address: str) -> bool:
-    """Whether an address, or a glob of some, is of Parquet files in an object store, and nothing else is said in it.
+    """Whether an address or glob names Parquet files in an object store and holds no settings.
 
     DuckDB takes what follows a question mark for settings, keys among them.
     """
@@ -137,27 +147,13 @@ def _server(value: str) -> Source:
     return Source(value.written, address)
 
 
-def source_table(value: object, info: ValidationInfo) -> str | None:
-    """The table of a database: there exactly where the source is one."""
-    given = info.data.get("source")
-    if given is None:
-        return None
-    if format_of(given) not in ("duckdb", "postgres"):
-        if value is not None:
-            raise ValueError("has no use with files of records; remove it")
-        return None
-    if value is None:
-        raise ValueError("is required with a database: the table with the records, as `schema.table` or `table`")
-    return str(text(value))
-
-
 def format_of(given: str) -> Format:
-    """What a checked source is."""
+    """The format of a checked source."""
     return "postgres" if _SERVER.fullmatch(given) else FORMATS[ending_of(resolved(given)) or ""]
 
 
 def resolved(given: str) -> str:
-    """A checked source with what the environment gave, which is never shown."""
+    """A checked source with `{{ env.X }}` resolved; never shown."""
     return given.resolved if isinstance(given, Source) else given
 
 
@@ -168,45 +164,153 @@ def absolute_pattern(given: str, base: Path) -> str:
 
 
 def ending_of(name: str) -> str | None:
-    """The ending that tells how a file is read, in lower case; None where it tells nothing."""
+    """The ending of a file's name that tells its format, in lower case; None for an unknown ending."""
     return next((ending for ending in sorted(FORMATS, key=len)[::-1] if name.casefold().endswith(ending)), None)
 
 
-def csv_delimiter(value: object) -> str:
-    """One sign between the fields of a CSV file."""
-    if not isinstance(value, str) or len(value) != 1 or not (value == "\t" or _is_sign(value)) or value in "\"'\\":
-        raise ValueError(f'must be one sign such as "," or ";" or "\\t", not {shown(value)}')
+def date_format(value: str) -> str:
+    """How dates are written, as `try_strptime` takes it."""
+    if not is_time_format(value) or not any(year in value.replace("%%", "") for year in ("%Y", "%y", "%-y")):
+        raise ValueError(
+            'must say how a date is written, as "%d/%m/%Y", of %Y %y %m %d %H %I %M %S %f %p %b %B %j %a %A and other '
+            f"signs, with a year; not {shown(value)}"
+        )
     return value
 
 
-def csv_quote(value: object) -> str:
-    """The sign around quoted fields of a CSV file, or nothing where fields are never quoted."""
-    if value not in ("", '"', "'"):
-        raise ValueError(f'must be \'"\', "\'" or "" (no quoting), not {shown(value)}')
-    return str(value)
+def _apart(columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Columns that name a person together."""
+    found: list[tuple[Location, str]] = []
+    for number, column in enumerate(columns):
+        if column == EVERY_ROW and len(columns) > 1:
+            found.append(((number,), "`row` stands alone, where every row is another person"))
+        elif "," in column:
+            what = "holds a comma, which parts the names in the ledger; rename the column in `source_sql`"
+            found.append(((number,), what))
+        elif column in columns[:number]:
+            found.append(((number,), f"{shown(column)} is named twice; name it once"))
+    if found:
+        raise MistakesError(found)
+    return columns
 
 
-def decimal_comma(value: object, info: ValidationInfo) -> bool:
-    """Whether text numbers are written 3,5; not where the comma parts the fields already."""
-    if not isinstance(value, bool):
-        raise ValueError(f"must be true or false, not {shown(value)}")
-    given, plain = info.data.get("source"), info.data.get("csv_quote") == ""
-    if value and plain and info.data.get("csv_delimiter") == "," and given and format_of(given) == "csv":
-        raise ValueError('cannot be where commas part the fields: declare `csv_delimiter: ";"`, or `csv_quote`')
-    return value
+_UNIT_COLUMNS = checker(Annotated[tuple[Text, ...], AfterValidator(_apart), listed(1, MOST_UNIT_COLUMNS)])
 
 
-def source_sql(value: object, info: ValidationInfo) -> SqlFile | None:
+def privacy_unit(value: object) -> PrivacyUnit:
+    """The column that names a person, several that do so together, or `row`."""
+    unit = PrivacyUnit(_UNIT_COLUMNS(value) if isinstance(value, list | tuple) else (text(value),))
+    if len(unit) > LONGEST_TEXT:
+        raise ValueError(f"has names of more than {LONGEST_TEXT} characters together; rename columns in `source_sql`")
+    return unit
+
+
+DateFormat = Annotated[Text, AfterValidator(date_format)]
+NormalForm = Literal["trim", "lower", "nfc"]
+IN_DIGEST, LATER = declared(digest=True), declared(digest=True, later=True)
+
+
+class RecordSource(BaseModel):
+    """Where records are, how they are read, and whose they are: what a spec declares and an operator allows."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    source: Annotated[
+        Source,
+        BeforeValidator(source),
+        declared(digest=True, description="Parquet or CSV files, such as data/admissions/*.parquet"),
+    ]
+    # One sign, of ASCII, that is no letter, digit, quote or backslash; or a tab.
+    csv_delimiter: Annotated[
+        str,
+        Field(strict=True, pattern=r"^[\t !#-&(-/:-@\[\]-`{-~]$", description='one sign such as "," or ";" or "\\t"'),
+        IN_DIGEST,
+    ] = ","
+    csv_quote: Annotated[
+        str,
+        Field(strict=True, pattern="^[\"']?$", description="a quotation mark (' or \"), or an empty text"),
+        IN_DIGEST,
+    ] = ""
+    source_table: Annotated[Text | None, LATER] = None
+    hive: Annotated[Flag, LATER] = False
+    decimal_comma: Annotated[Flag, LATER] = False
+    privacy_unit: Annotated[
+        PrivacyUnit,
+        BeforeValidator(privacy_unit),
+        declared(
+            digest=True,
+            description="the column that names a person, or `row` where every row is another person",
+            examples=["patient_id"],
+        ),
+    ]
+    # How text that names a person is brought into one form before it is compared, in this order.
+    unit_normalise: Annotated[tuple[NormalForm, ...], listed(), Field(examples=["[trim, lower]"]), LATER] = ()
+
+    _base: Path = PrivateAttr(default_factory=Path.cwd)
+
+    def model_post_init(self, context: Any) -> None:
+        """Keeps the folder that relative paths start from, which is told beside the fields."""
+        if context:
+            self._base = context["base"]
+
+    @field_validator("source_table")
+    @classmethod
+    def _of_a_database(cls, table: str | None, info: ValidationInfo) -> str | None:
+        if "source" in info.data:
+            database = format_of(info.data["source"]) in ("duckdb", "postgres")
+            if table is not None and not database:
+                raise ValueError("has no use with files of records; remove it")
+            if table is None and database:
+                raise ValueError(
+                    "is required with a database: the table with the records, as `schema.table` or `table`"
+                )
+        return table
+
+    @field_validator("decimal_comma")
+    @classmethod
+    def _commas_do_not_part_fields(cls, comma: bool, info: ValidationInfo) -> bool:
+        parted = (info.data.get("csv_delimiter"), info.data.get("csv_quote")) == (",", "")
+        if comma and parted and "source" in info.data and format_of(info.data["source"]) == "csv":
+            raise ValueError('cannot be where commas part the fields: declare `csv_delimiter: ";"`, or `csv_quote`')
+        return comma
+
+    @field_validator("unit_normalise")
+    @classmethod
+    def _each_form_once(cls, forms: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if len(set(forms)) < len(forms):
+            raise ValueError("names a form twice; name each once")
+        if forms and info.data.get("privacy_unit") == EVERY_ROW:
+            raise ValueError("has no use with `privacy_unit: row`; remove it")
+        return forms
+
+    @property
+    def source_format(self) -> Format:
+        """What the source is, by its name."""
+        return format_of(self.source)
+
+    @property
+    def has_files(self) -> bool:
+        """Whether the source is of files of this machine."""
+        return self.source_format != "postgres" and not in_store(self.source)
+
+    @property
+    def base(self) -> Path:
+        """The folder that relative paths start from."""
+        return self._base
+
+    @property
+    def source_pattern(self) -> str:
+        """The source as an absolute glob; what is written of a server or an object store, and never its address."""
+        return absolute_pattern(self.source, self.base) if self.has_files else str(self.source)
+
+
+def read_query(value: object, info: ValidationInfo) -> SqlFile:
     """The file of a query over the source, read and judged."""
-    if value is None:
-        if info.data.get("trusted_sql"):
-            raise ValueError("is required with `trusted_sql: true`: the file with the query")
-        return None
-    written = SqlFile(text(value))
-    base = (info.context or {}).get("base")
-    unit = getattr(info.data.get("privacy_unit"), "columns", (EVERY_ROW,))
-    written.query = read_row_query(Path(base or ".") / written, str(written), unit=() if unit == (EVERY_ROW,) else unit)
-    return written
+    base, unit = (info.context or {}).get("base"), info.data.get("privacy_unit", EVERY_ROW)
+    file = SqlFile(text(value))
+    columns = () if unit == EVERY_ROW else unit.columns
+    file.query = read_row_query(Path(base or ".") / file, str(file), unit=columns)
+    return file
 
 
 def remarks(given: SqlFile | None, trusted_sql: bool, account: str) -> list[str]:
@@ -224,68 +328,3 @@ def remarks(given: SqlFile | None, trusted_sql: bool, account: str) -> list[str]
             "rests on the query, and audit and card say so."
         )
     return found
-
-
-def privacy_unit(value: object) -> PrivacyUnit:
-    """The column that names a person, several that do so together, or `row`."""
-    if not isinstance(value, list | tuple):
-        return PrivacyUnit((str(text(value)),))
-    if not 1 <= len(value) <= MOST_UNIT_COLUMNS:
-        raise ValueError(f"must be a column, or a list of up to {MOST_UNIT_COLUMNS} that name a person together")
-    found: list[tuple[Location, str]] = []
-    for number, column in enumerate(value):
-        try:
-            _check_part(text(column), value[:number], alone=len(value) == 1)
-        except ValueError as error:
-            found.append(((number,), str(error)))
-    if found:
-        raise MistakesError(found)
-    unit = PrivacyUnit(tuple(map(str, value)))
-    if len(unit) > LONGEST_TEXT:
-        raise ValueError(f"has names of more than {LONGEST_TEXT} characters together; rename columns in `source_sql`")
-    return unit
-
-
-def _check_part(column: str, before: list[object] | tuple[object, ...], alone: bool) -> None:
-    if column == EVERY_ROW and not alone:
-        raise ValueError("`row` stands alone, where every row is another person")
-    if "," in column:
-        raise ValueError("holds a comma, which parts the names in the ledger; rename the column in `source_sql`")
-    if column in before:
-        raise ValueError(f"{shown(column)} is named twice; name it once")
-
-
-def unit_normalise(value: object, info: ValidationInfo) -> tuple[str, ...]:
-    """How text that names a person is brought into one form before it is compared, in this order."""
-    known = ", ".join(NORMAL_FORMS)
-    if not isinstance(value, list | tuple) or not all(form in NORMAL_FORMS for form in value):
-        raise ValueError(f"must be a list of some of {known}, such as [trim, lower], not {shown(value)}")
-    if len(set(value)) < len(value):
-        raise ValueError("names a form twice; name each once")
-    if value and info.data.get("privacy_unit") == EVERY_ROW:
-        raise ValueError("has no use with `privacy_unit: row`; remove it")
-    return tuple(value)
-
-
-def period_format(value: object, info: ValidationInfo) -> str | None:
-    """How dates are written in a period column that is text."""
-    if value is None:
-        return None
-    if info.data.get("period_column", "") is None:
-        raise ValueError("has no use without `period_column`; remove it")
-    return date_format(value)
-
-
-def date_format(value: object) -> str:
-    """How dates are written, as `try_strptime` takes it."""
-    pattern = text(value)
-    if not is_time_format(pattern) or not any(year in pattern.replace("%%", "") for year in ("%Y", "%y", "%-y")):
-        raise ValueError(
-            'must say how a date is written, as "%d/%m/%Y", of %Y %y %m %d %H %I %M %S %f %p %b %B %j %a %A and other '
-            f"signs, with a year; not {shown(value)}"
-        )
-    return str(pattern)
-
-
-def _is_sign(value: str) -> bool:
-    return value.isascii() and value.isprintable() and not value.isalnum()

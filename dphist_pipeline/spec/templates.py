@@ -1,4 +1,4 @@
-"""`{{ env.X }}` in a spec: resolved in the address of a source, and in no other field; all else is refused.
+"""`{{ env.X }}` in a spec: resolved in the address of a source and in no other field.
 
 A value of the environment may be a secret, and other fields are published: titles, categories, names, owners. So the
 environment is not even looked at for them.
@@ -42,7 +42,7 @@ def resolve_templates(
 
 
 def templates_around(document: Mapping[str, object]) -> list[tuple[str, str]]:
-    """What is wrong with a file around its attributes, where Dagster would resolve templates and publish them.
+    """The templates of a file outside of its attributes, where Dagster would resolve and publish them.
 
     Args:
         document: the whole file, as written.
@@ -63,7 +63,7 @@ def templates_around(document: Mapping[str, object]) -> list[tuple[str, str]]:
 
 
 def template_places(value: object) -> Iterator[Location]:
-    """Where texts and keys hold templates, whoever would resolve them."""
+    """The locations of all texts and keys that hold a template of any kind."""
     if isinstance(value, str) and _TEMPLATE.search(value):
         yield ()
     elif isinstance(value, Mapping):

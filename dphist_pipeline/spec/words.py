@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
+from typing import Annotated
 
-from dphist_pipeline.spec.refusals import Location, MistakesError, shown
-from dphist_pipeline.spec.sql_words import SQL_WORDS
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from dphist_pipeline.spec.fields import listed
+from dphist_pipeline.spec.mistakes import checker
+from dphist_pipeline.spec.refusals import Location, MistakesError, listed_words, shown
 
 LONGEST_NAME = 63
 LONGEST_TEXT = 200
+SQL_WORDS = listed_words("sql_words")
 
 # Columns that every published table has, and the folders that a store keeps for itself.
 OUR_COLUMNS = frozenset(
@@ -26,76 +32,56 @@ _MARKUP = re.compile(r"<[A-Za-z/!?]|&#?\w+;")
 _TURNS_TEXT = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
 
 
-def text(value: object) -> str:
-    """Non-empty text of at most 200 characters, all of which can be seen or written.
-
-    Raises:
-        ValueError: for anything else; what YAML took for another type is asked to be quoted.
-    """
-    if not isinstance(value, str):
-        raise ValueError(f"must be text, but arrived as {shown(value)}: quote it")
-    if not value.strip():
+def _visible(value: str) -> str:
+    """Text without characters that cannot be seen or written."""
+    if value and not value.strip():
         raise ValueError("is empty; give some text")
-    if len(value) > LONGEST_TEXT:
-        raise ValueError(f"is longer than {LONGEST_TEXT} characters; shorten it")
     if any(map(_is_hidden, value)):
         raise ValueError("holds a control character or half a character; remove it")
     return value
 
 
-def name(value: object) -> str:
-    """A name that stands in SQL and in a path without quotes.
-
-    Raises:
-        ValueError: for other characters, more than 63 of them, and SQL words.
-    """
-    word = text(value)
+def _plain(word: str) -> str:
     if not is_plain(word):
-        raise ValueError(
-            f"{shown(word)} is not a plain name: use lower-case letters, digits and _, "
-            f"begin with a letter, at most {LONGEST_NAME} characters"
-        )
+        such_as = f", such as {suggestion(word)}" if suggestion(word) else ""
+        form = f"use lower-case letters, digits and _, begin with a letter, at most {LONGEST_NAME} characters"
+        raise ValueError(f"{shown(word)} is not a plain name{such_as}: {form}")
     if word in SQL_WORDS:
         raise ValueError(f"{shown(word)} is an SQL word and would need quotes in every query; choose another name")
     return word
 
 
-def release_name(value: object) -> str:
-    """A release's name: a plain name that is neither one of our columns nor one of our folders."""
-    word = name(value)
+def _not_ours(word: str) -> str:
+    if word in OUR_COLUMNS:
+        raise ValueError(f"{shown(word)} is a column that every release has; choose another name")
+    return word
+
+
+def _no_store_name(word: str) -> str:
     if word in OUR_COLUMNS | OUR_FOLDERS or word.startswith(OUR_TABLES):
         raise ValueError(f"{shown(word)} is a name that every store uses itself; choose another name")
     return word
 
 
+def _harmless(word: str) -> str:
+    if problem := problem_of_category(word):
+        raise ValueError(f"{shown(word)} {problem}")
+    return word
+
+
 def is_plain(word: str) -> bool:
-    """Whether SQL and file systems take the word as it is, leaving SQL words aside."""
+    """Whether a word needs no quotes in SQL and paths; SQL words are not looked at."""
     return len(word) <= LONGEST_NAME and _NAME.fullmatch(word) is not None
 
 
 def suggestion(column: str) -> str:
     """A plain name that resembles a column's name, for a message; nothing where none is left."""
     plain = re.sub(r"[^a-z0-9]+", "_", unicodedata.normalize("NFKD", column).casefold()).strip("_0123456789")
-    return plain[:LONGEST_NAME] if is_plain(plain[:LONGEST_NAME]) and plain not in SQL_WORDS else "…"
-
-
-def category(value: object) -> str:
-    """One declared category, safe wherever it is printed; SQL words are fine, since categories are data.
-
-    Raises:
-        ValueError: if it did not arrive as text, or holds quotes, markup, paths or stray blanks.
-    """
-    if not isinstance(value, str):
-        raise ValueError(f'arrived as {shown(value)}, not as text: quote it as it stands in the data, as in "NO"')
-    word = text(value)
-    problem = problem_of_category(word)
-    if problem:
-        raise ValueError(f"{shown(word)} {problem}")
-    return word
+    return plain[:LONGEST_NAME] if is_plain(plain[:LONGEST_NAME]) and plain not in SQL_WORDS else ""
 
 
 def problem_of_category(word: str) -> str:
-    """What keeps a text from being a category, without the text; nothing for a category."""
+    """Why a text cannot be a category, without quoting it; an empty text if it can."""
     if word != word.strip():
         return "begins or ends with a blank; remove it"
     for sign in '"`\\':
@@ -115,34 +101,18 @@ def comparable(word: str) -> str:
     return unicodedata.normalize("NFC", word).casefold()
 
 
-def categories(value: object) -> tuple[str, ...]:
-    """The declared categories in their order.
-
-    Raises:
-        MistakesError: for every bad one by position, and for those equal to an earlier one, case ignored.
-    """
-    if not isinstance(value, list | tuple):
-        raise ValueError(f"must be a list such as [surgery, medicine], not {shown(value)}")
-    if not value:
-        raise ValueError("is an empty list; name at least one category")
+def _distinct(values: tuple[str, ...]) -> tuple[str, ...]:
+    """Categories none of which equals an earlier one, case ignored."""
     found: list[tuple[Location, str]] = []
     seen: dict[str, int] = {}
-    for number, item in enumerate(value):
-        try:
-            key = comparable(category(item))
-        except ValueError as error:
-            found.append(((number,), str(error)))
-            continue
-        if seen.setdefault(key, number) != number:
-            found.append(((number,), _repeats(item, value[seen[key]], f"values[{seen[key]}]")))
+    for number, value in enumerate(values):
+        earlier = seen.setdefault(comparable(value), number)
+        if earlier != number:
+            ignoring = "" if value == values[earlier] else ", case ignored"
+            found.append(((number,), f"{shown(value)} repeats values[{earlier}]{ignoring}; keep one of them"))
     if found:
         raise MistakesError(found)
-    return tuple(value)
-
-
-def _repeats(item: str, earlier: str, called: str) -> str:
-    ignoring = "" if item == earlier else ", case ignored"
-    return f"{shown(item)} repeats {called}{ignoring}; keep one of them"
+    return values
 
 
 def _is_hidden(letter: str) -> bool:
@@ -155,3 +125,33 @@ def _has_quoting_apostrophe(word: str) -> bool:
         sign == "'" and not (around[number - 1].isalpha() and around[number + 1].isalpha())
         for number, sign in enumerate(around)
     )
+
+
+Title = Annotated[str, Field(strict=True, max_length=LONGEST_TEXT), AfterValidator(_visible)]
+# Text of a field: not empty, at most 200 characters, all of which can be seen or written.
+Text = Annotated[str, Field(strict=True, min_length=1, max_length=LONGEST_TEXT), AfterValidator(_visible)]
+# A name that stands in SQL and in a path without quotes.
+Name = Annotated[Text, AfterValidator(_plain)]
+# A name of a published column, which no other column of a release has.
+PublishedName = Annotated[Name, AfterValidator(_not_ours)]
+ReleaseName = Annotated[Name, AfterValidator(_no_store_name)]
+# A declared category, safe wherever it is printed; SQL words are fine, since categories are data.
+Category = Annotated[Text, AfterValidator(_harmless)]
+Categories = Annotated[tuple[Category, ...], AfterValidator(_distinct), listed(1)]
+
+# An e-mail address or the name of a team.
+Owner = Annotated[Text, Field(pattern=r"^(team:[A-Za-z0-9_.-]+|[^@\s]+@[^@\s]+\.[^@\s]+)$")]
+Owners = Annotated[
+    tuple[Owner, ...],
+    listed(),
+    Field(description='an e-mail address, or a team such as "team:statistics"', examples=['["team:statistics"]']),
+]
+
+# The same checks as functions, which raise a ValueError in the words of a spec.
+text: Callable[[object], str] = checker(Text)
+name: Callable[[object], str] = checker(Name)
+published_name: Callable[[object], str] = checker(PublishedName)
+release_name: Callable[[object], str] = checker(ReleaseName)
+category: Callable[[object], str] = checker(Category)
+
+Label = Annotated[str, BeforeValidator(lambda label: category(label) if label else "")]

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from attacked import spec
 
-from dphist_pipeline.spec.query_functions import ALLOWED, TABLE_FUNCTIONS
+from dphist_pipeline.spec.query_reach import ALLOWED, TABLE_FUNCTIONS
 from dphist_pipeline.spec.refusals import SpecError
 from dphist_pipeline.spec.row_queries import RowQuery, judged_query, read_row_query
 

@@ -141,7 +141,7 @@ def test_an_address_is_in_no_text_and_no_digest_of_a_spec(tmp_path: Path, monkey
     kept = ("release", "privacy_unit", "max_rows_per_unit", "neighbours", "account", "mechanism", "source_table")
     attributes = {**{field: getattr(declared, field) for field in kept}, "epsilon": 1, "axes": [AGE, WARD]}
     loaded = spec_from_attributes({**attributes, "source": "postgres:{{ env.OFFICE_DB }}"}, tmp_path)
-    assert loaded.digest == declared.digest and loaded.source_address == f"host=db password={PASSWORD}"
+    assert loaded.digest == declared.digest and loaded.source.resolved == f"host=db password={PASSWORD}"
 
 
 def has_extension() -> bool:

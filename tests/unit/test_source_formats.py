@@ -289,8 +289,8 @@ def test_the_account_knows_several_columns_by_their_names_with_commas(tmp_path: 
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        ([], "a list of up to 10"),
-        (["x"] * 11, "a list of up to 10"),
+        ([], "needs at least 1"),
+        (["x"] * 11, "more than 10 items"),
         (["a", "a"], "named twice"),
         (["a", "row"], "`row` stands alone"),
         (["a,b", "c"], "holds a comma"),

@@ -9,8 +9,7 @@ import pytest
 from spec_scenario import AGE, WARD, refusal, spec
 
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis
-from dphist_pipeline.spec import sql_words
-from dphist_pipeline.spec.words import OUR_COLUMNS
+from dphist_pipeline.spec.words import OUR_COLUMNS, SQL_WORDS
 
 
 def edges(axis: dict[str, object]) -> tuple[float, ...]:
@@ -173,11 +172,11 @@ def test_categories_equal_but_for_case_are_refused(twin: str) -> None:
 
 
 def test_a_column_that_is_no_plain_name_needs_one() -> None:
-    assert "add `name: age_group`" in problem({"column": "Age group", "values": ["a"]})["name"]
+    assert "such as age_group:" in problem({"column": "Age group", "values": ["a"]})["name"]
     assert (
         spec(axes=[{"column": "Age group", "name": "age_group", "values": ["a"]}]).domain.axes[0].column == "Age group"
     )
-    assert "name:" in problem({"column": "order", "values": ["a"]})["name"]
+    assert "choose another name" in problem({"column": "order", "values": ["a"]})["name"]
 
 
 @pytest.mark.parametrize(
@@ -207,11 +206,11 @@ def test_the_sql_words_hold_all_that_duckdb_reserves() -> None:
     rows = duckdb.connect().execute(
         "SELECT DISTINCT keyword_name FROM duckdb_keywords() WHERE keyword_category IN ('reserved', 'type_function')"
     )
-    assert {word for (word,) in rows.fetchall()} <= sql_words.SQL_WORDS
+    assert {word for (word,) in rows.fetchall()} <= SQL_WORDS
 
 
 def test_ordinary_names_stand_bare_in_duckdb_and_are_allowed() -> None:
     names = "age sex region name type year month week day date time value position county race hour class level".split()  # noqa: SIM905
-    assert not sql_words.SQL_WORDS.intersection(names)
+    assert not SQL_WORDS.intersection(names)
     columns = ", ".join(f"1 AS {name}" for name in names)
     assert duckdb.connect().execute(f"SELECT {', '.join(names)} FROM (SELECT {columns})").fetchall()

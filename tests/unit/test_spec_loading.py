@@ -241,7 +241,7 @@ def test_missing_variables_and_other_templates_are_refused_by_name(load: Load, m
 
 @pytest.mark.parametrize("scalar", ["NO", "on", "12:30", "010", "~", "1", "2.5", "1.5e+3"])
 def test_unquoted_yaml_that_is_not_text_is_asked_to_be_quoted(load: Load, scalar: str) -> None:
-    assert "values[0]: arrived as" in refused(load, VALID_TEXT.replace("surgery", scalar))
+    assert "values[0]: must be text, but arrived as" in refused(load, VALID_TEXT.replace("surgery", scalar))
     assert load(VALID_TEXT.replace("surgery", f'"{scalar}"')).domain.axes[1].values[0] == scalar
 
 

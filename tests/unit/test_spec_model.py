@@ -12,10 +12,9 @@ from spec_scenario import AGE, BASE, VALID, WARD, refusal, spec
 
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.spec.digest import in_digest
-from dphist_pipeline.spec.epsilon import EpsilonError, parse_epsilon
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.model import ReleaseSpec, l1_sensitivity
+from dphist_pipeline.spec.numbers import EpsilonError, parse_epsilon
 from dphist_pipeline.spec.refusals import SpecError
-from dphist_pipeline.spec.sensitivity import l1_sensitivity
 
 
 def test_the_valid_spec_declares_its_grid_its_sensitivity_and_its_defaults() -> None:
@@ -72,6 +71,24 @@ def test_every_mistake_is_reported_at_once_with_its_place() -> None:
         "period",
         "setings",
     }
+
+
+def test_every_constraint_of_pydantic_is_told_in_our_words() -> None:
+    scalars = {
+        "title": 5,
+        "csv_delimiter": "ab",
+        "csv_quote": "x",
+        "hive": 1,
+        "neighbours": "x",
+        "max_rows_per_unit": "3",
+    }
+    bounds = {"max_cells": 10**9, "release_delay_days": -1, "privacy_unit": [], "owners": ["x"], "schedule": "x"}
+    lists = {"settings": [], "unit_normalise": "trim", "axes": [{"column": "x", "values": "a" * 300, "labels": {}}]}
+    found = refusal(**scalars, **bounds, **lists, release="x" * 300, account="", time_zone="\ud800", period=None)
+    assert len(found) == 19
+    for what in found.values():
+        assert what.startswith(("must be ", "is ", "has ", "holds ")) and "None" not in what and "Input" not in what
+        assert "documentation" not in what and "{" not in what.split(", such as")[0]
 
 
 def test_unknown_words_get_a_did_you_mean() -> None:

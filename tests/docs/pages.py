@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+from office import ran
 
 PROJECT = Path(__file__).resolve().parents[2]
 RUN = ("bash", "python", "sql", "yaml")
@@ -21,6 +24,8 @@ FENCE = re.compile(
     r'^(?P<indent> *)```(?P<language>\w+)(?: title="(?P<title>[^"\n]+)")?\n(?P<text>.*?)^(?P=indent)```$',
     re.DOTALL | re.MULTILINE,
 )
+# Lines of `dphist …` in which a shell would find nothing to do but to take quotes off.
+PLAIN = re.compile(r"(dphist ([^'\"\n|&;<>$`\\*?~#]|'[^'\n]*'|\"[^\"\n$`\\]*\")+\n)+")
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,8 @@ class Reader:
             (programs / name).write_text(f"#!/bin/sh\nexec '{sys.executable}' -c '{code}' \"$@\"\n")
             (programs / name).chmod(0o755)
         (programs / "python").symlink_to(sys.executable)
+        for folder in ("dphist_pipeline", "sql"):
+            shutil.copytree(PROJECT / folder, home / "checkout" / folder)
         theirs = {name: value for name, value in os.environ.items() if not name.startswith(("DPHIST_", "DAGSTER_"))}
         self.environment = theirs | {
             "HOME": str(home),
@@ -102,12 +109,26 @@ class Reader:
             target = self.folder / block.title
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(block.text, encoding="utf-8")
+        elif (
+            block.language == "bash" and PLAIN.fullmatch(block.text) and not (self.folder / "dphist_pipeline").exists()
+        ):
+            self._commands(block)
         elif block.language == "bash":
             self._shell(block)
         elif block.language == "yaml":
             raise PageIsWrong(block, 'YAML needs a title="FILE", or a mark that it is not run')
         else:
             self._in_this_process(block, python, connection)
+
+    def _commands(self, block: Block) -> None:
+        """Plain commands, in this process: a process of its own takes a second to import what it needs."""
+        for line in block.text.splitlines():
+            with chdir(self.folder):
+                done = ran(*shlex.split(line)[1:])
+            if done.code:
+                break
+        if done.code != (1 if block.mark == "refused" else 0):
+            raise PageIsWrong(block, f"exit code {done.code}\n{done.out}{done.err}")
 
     def _shell(self, block: Block) -> None:
         script = f"trap 'pwd > {self.here}' EXIT\n{block.text}"
@@ -123,9 +144,7 @@ class Reader:
         if done.returncode != (1 if block.mark == "refused" else 0):
             raise PageIsWrong(block, f"exit code {done.returncode}\n{done.stdout}{done.stderr}")
 
-    def _in_this_process(
-        self, block: Block, python: dict[str, Any], connection: duckdb.DuckDBPyConnection
-    ) -> None:
+    def _in_this_process(self, block: Block, python: dict[str, Any], connection: duckdb.DuckDBPyConnection) -> None:
         problem = None
         try:
             with chdir(self.folder):

@@ -22,6 +22,13 @@ PROJECT = Path(__file__).resolve().parent.parent
 MARKER = re.compile(r"<!-- generated: (\S+) -->")
 COMMENT = re.compile(r"^ *(?:(?P<field>\w+):\s*(?P<example>.*?))?\s*# (?P<words>.*)$")
 
+CALLED = {
+    "HistogramRelease": ("get_asset_spec",),
+    "LocalCollection": ("get_asset_spec",),
+    "ReleaseSpec": ("domain", "sensitivity", "digest"),
+    "Store": ("create", "open", "public"),
+}
+
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """MkDocs calls this for every page: fills in what is generated."""
@@ -29,8 +36,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def spec_example() -> str:
-    """The annotated example of a spec, as it lies beside its page."""
-    return _code((PROJECT / "docs/reference/spec.yaml").read_text(encoding="utf-8"), "yaml")
+    """The example of a spec, without the descriptions that the table of its fields has."""
+    return _example("spec.yaml")
 
 
 def spec_fields() -> str:
@@ -39,8 +46,8 @@ def spec_fields() -> str:
 
 
 def collection_example() -> str:
-    """The annotated example of a collection, as it lies beside its page."""
-    return _code((PROJECT / "docs/reference/collection.yaml").read_text(encoding="utf-8"), "yaml")
+    """The example of a collection, without the descriptions that the table of its fields has."""
+    return _example("collection.yaml")
 
 
 def collection_fields() -> str:
@@ -62,8 +69,13 @@ def command_line() -> str:
 
 
 def python_api() -> str:
-    """mkdocstrings' directives for every public name."""
-    return "\n\n".join(f"::: dphist_pipeline.{name}" for name in dph.__all__ if name != "mechanisms")
+    """mkdocstrings' directives for every public name; of some classes, only what users call."""
+    return "\n\n".join(
+        f"::: dphist_pipeline.{name}\n"
+        + (f"    options: {{members: [{', '.join(CALLED[name])}]}}\n" if name in CALLED else "")
+        for name in dph.__all__
+        if name != "mechanisms"
+    )
 
 
 def mechanism_cards() -> str:
@@ -91,6 +103,12 @@ GENERATED: dict[str, Callable[[], str]] = {
         measured,
     )
 }
+
+
+def _example(name: str) -> str:
+    lines = (PROJECT / "docs/reference" / name).read_text(encoding="utf-8").splitlines()
+    kept = (line if line.lstrip().startswith("-") else line.partition(" # ")[0].rstrip() for line in lines)
+    return _code("\n".join(line for line in kept if line), "yaml")
 
 
 def _fields(model: Any, name: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from docs.pages import FENCE, PROJECT, PageIsWrong, Reader, blocks_of
+from office import Office
 
 PAGES = PROJECT / "docs"
 GUIDES = sorted(path.name for path in (PAGES / "how-to").glob("*.md"))
@@ -99,3 +100,24 @@ def test_the_changelog_begins_with_the_version_that_is_built() -> None:
     released = re.findall(r"^## \[(\d[^\]]*)\]", (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert released[0] == build["project"]["version"]
     assert len((PROJECT / "README.md").read_text(encoding="utf-8").splitlines()) <= 200
+
+
+def test_the_examples_that_name_every_field_are_accepted(office: Office) -> None:
+    reference = PAGES / "reference"
+    lines = (reference / "spec.yaml").read_text(encoding="utf-8").splitlines()
+    (office.folder / "spec.yaml").write_text("\n".join(line for line in lines if "source_table:" not in line))
+    for folder in ("codes", "sql"):
+        (office.folder / folder).mkdir()
+    (office.folder / "codes" / "counties.csv").write_text("code,state,region\nA,east,all\nB,west,all\n")
+    (office.folder / "sql" / "admissions.sql").write_text("SELECT * FROM source")
+    office.run("init", "--code-lists", "codes")
+    checked = office.run("check", "spec.yaml")
+    assert checked.code == 0, checked.err
+    checked = office.run("local", "check", reference / "collection.yaml")
+    assert checked.code == 0, checked.err
+
+
+def test_hooks_before_a_commit_fetch_nothing() -> None:
+    text = (PROJECT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    assert re.findall(r"repo: (.*)", text) == ["local"] and "//" not in text
+    assert re.findall(r"entry: (\S+)", text) == [".venv/bin/ruff", ".venv/bin/ruff", ".venv/bin/mypy"]

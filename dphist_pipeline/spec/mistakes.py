@@ -45,10 +45,10 @@ def _explained(detail: Any, fields: Mapping[str, object]) -> list[tuple[Location
     if cause is not None:
         return [(at, str(cause))]
     if detail["type"] == "missing":
-        return [(at, f"is required: {_REQUIRED.get(str(at[-1]), 'see the spec reference')}")]
+        return [(at, f"is required: {_REQUIRED.get(str(at[-1]), 'see the README')}")]
     if detail["type"] == "extra_forbidden":
         return [(at, _unknown(detail["loc"], fields))]
-    return [(at, "must be a list" if detail["type"] == "tuple_type" else "has the wrong form; see the spec reference")]
+    return [(at, "must be a list" if detail["type"] == "tuple_type" else "has the wrong form; see the README")]
 
 
 def _unknown(raw: tuple[str | int, ...], fields: Mapping[str, object]) -> str:

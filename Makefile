@@ -5,7 +5,7 @@ READY := .venv/.ready
 
 export DPHIST_PORT ?= 3000
 
-.PHONY: demo ui test check soak audit bench clean
+.PHONY: demo ui test check docs picture soak audit bench clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)  ## a synthetic population and hospital, released through Dagster and asked in SQL
@@ -28,6 +28,13 @@ check: $(READY)  ## format, lint, types, import contracts
 	$(BIN)/lint-imports
 	VIRTUAL_ENV=$(CURDIR)/.venv PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/dg check defs
 
+docs: $(READY)  ## the documentation as a site, in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+picture: demo  ## the picture of a release in README.md and on the site's first page
+	$(BIN)/dphist plot weekly_admissions --store demo/store --period 2026-01-05 --where "ward = surgery" \
+	  --output docs/pictures/release.svg
+
 soak: $(READY)  ## the long tests
 	DPHIST_SOAK=1 $(BIN)/python -m pytest -m 'soak or many_examples'
 
@@ -46,4 +53,4 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis site

@@ -63,6 +63,20 @@ class Ran:
         return json.loads(self.out)
 
 
+def ran(*words: str | Path) -> Ran:
+    """Runs `dphist` with these words in this process, as the installed command does."""
+    out, err, before = io.StringIO(), io.StringIO(), sys.argv
+    sys.argv = ["dphist", *map(str, words)]
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            cli.main()
+    except SystemExit as end:
+        return Ran(int(end.code or 0), out.getvalue(), err.getvalue())
+    finally:
+        sys.argv = before
+    raise AssertionError("the command line always says how it ended")
+
+
 class Office:
     """The project folder `folder`; `spec.yaml`, `data/` and `store/` lie in it."""
 
@@ -74,16 +88,8 @@ class Office:
 
     def run(self, *words: str | Path) -> Ran:
         """Runs `dphist` with these words, as the installed command does."""
-        out, err, before = io.StringIO(), io.StringIO(), sys.argv
-        sys.argv = ["dphist", *map(str, words)]
-        try:
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), self.witnessed():
-                cli.main()
-        except SystemExit as end:
-            return Ran(int(end.code or 0), out.getvalue(), err.getvalue())
-        finally:
-            sys.argv = before
-        raise AssertionError("the command line always says how it ended")
+        with self.witnessed():
+            return ran(*words)
 
     @contextlib.contextmanager
     def witnessed(self) -> Iterator[None]:

@@ -65,7 +65,7 @@ def attributes_model(
 
 def described_fields(spec: type[BaseModel]) -> dict[str, str]:
     """Every field of a spec, and where it is explained."""
-    return {name: f"See README: {name}" for name in spec.model_fields}
+    return {name: f"See the spec reference: {name}" for name in spec.model_fields}
 
 
 def around_attributes(context: dg.ComponentLoadContext) -> list[tuple[str, str]]:

@@ -112,7 +112,8 @@ def count_reports(spec: CollectionSpec, files: Sequence[Path], left_out: Mapping
         left_out: how many more came that no file could hold, by reason.
 
     Raises:
-        NoReports, ReportsUnreadable.
+        NoReports: no report could be counted.
+        ReportsUnreadable: a file is not Parquet with reports to this question.
     """
     tally, refused = tallied(question_of(spec), files)
     refused = {reason: number + left_out.get(reason, 0) for reason, number in refused.items()}

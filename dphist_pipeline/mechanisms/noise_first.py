@@ -30,8 +30,9 @@ from dphist_pipeline.mechanisms import DomainRefused, Mechanism
 Split = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 
-# Degrees of freedom that a search spends, fitted to simulated noise on public data (README, Decisions): at the papers'
-# price 0.6 a cell and 0.4 a bucket, at the bic price 1.4 a bucket.
+# Degrees of freedom that a search spends, fitted to simulated noise on public data (see
+# docs/decisions/mechanism-defaults.md): at the papers' price 0.6 a cell and 0.4 a bucket, at the bic price 1.4 a
+# bucket.
 PAPER_A_CELL, PAPER_A_BUCKET, BIC_A_BUCKET = 0.6, 0.4, 1.4
 
 

@@ -132,14 +132,11 @@ def written(folder: Path) -> Path:
     return folder
 
 
-def readme_spec() -> str:
-    """The spec that the README explains line by line, with the files that are here."""
-    found = re.search(
-        r"```yaml\n(?:type:.*\n)?(attributes:\n.*?)```", (PROJECT / "README.md").read_text("utf-8"), re.DOTALL
-    )
-    assert found is not None
-    kept = [line for line in found[1].splitlines() if not re.match(r"\s+(source_table|source_sql):", line)]
-    return "type: dphist_pipeline.HistogramRelease\n" + "\n".join(kept) + "\n"
+def annotated_spec() -> str:
+    """The example in the reference that names every field, with the files that are here."""
+    lines = (PROJECT / "docs" / "reference" / "spec.yaml").read_text("utf-8").splitlines()
+    kept = [line for line in lines if not re.match(r"\s+(source_table|source_sql):", line)]
+    return "\n".join(kept).replace("codes/counties.csv", "codes.csv") + "\n"
 
 
 HOSTILE = [

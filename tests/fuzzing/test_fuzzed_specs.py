@@ -24,7 +24,7 @@ from spec_seeds import (
     SQL_TOKENS,
     TOKENS,
     TREE,
-    readme_spec,
+    annotated_spec,
     written,
 )
 from yaml_mutations import structure_change
@@ -130,7 +130,7 @@ def fuzz_specs(folder: Path, inputs: int, seed: int) -> None:
         file.write_bytes(content)
         return {"accepted"} if accepts(lambda: load_spec(file, below(folder))) else set()
 
-    run(check, [*SPECS, readme_spec()], spec_change, inputs, seed, folder)
+    run(check, [*SPECS, annotated_spec()], spec_change, inputs, seed, folder)
 
 
 def check_beside(folder: Path, changed: str, spec: str) -> Check:

@@ -170,7 +170,7 @@ def test_a_quantile_that_lies_at_an_edge_is_held_as_often_as_promised() -> None:
 
 
 def test_an_interval_of_a_box_that_was_chosen_from_the_release_is_not_promised() -> None:
-    """What the README says of boxes chosen before looking is no empty warning: the largest cell is held less often."""
+    """The warning about boxes chosen after looking is not empty: the largest cell is held less often."""
     counts, scale = np.full(200, 50), Fraction(10)
     reach = half_width_of_sum(scale, 1)
     largest = [one.values.max() - 50 for one in noisy(counts, scale, 1500)]

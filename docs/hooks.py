@@ -1,0 +1,195 @@
+"""Writes the generated parts of the reference: what stands in a page as `<!-- generated: NAME -->`.
+
+Everything is read from the code and its files while the site is built, so that the pages cannot go out of date. A field
+without a description, a description without a field and an unknown name stop the build.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import dphist_pipeline as dph
+
+PROJECT = Path(__file__).resolve().parent.parent
+MARKER = re.compile(r"<!-- generated: (\S+) -->")
+COMMENT = re.compile(r"^ *(?:(?P<field>\w+):\s*(?P<example>.*?))?\s*# (?P<words>.*)$")
+
+CALLED = {
+    "HistogramRelease": ("get_asset_spec",),
+    "LocalCollection": ("get_asset_spec",),
+    "ReleaseSpec": ("domain", "sensitivity", "digest"),
+    "Store": ("create", "open", "public"),
+}
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """MkDocs calls this for every page: fills in what is generated."""
+    return MARKER.sub(lambda found: GENERATED[found[1]](), markdown)
+
+
+def spec_example() -> str:
+    """The example of a spec, without the descriptions that the table of its fields has."""
+    return _example("spec.yaml")
+
+
+def spec_fields() -> str:
+    """A table of all fields of a release spec, by its Pydantic model."""
+    return _fields(dph.ReleaseSpec, "spec.yaml")
+
+
+def collection_example() -> str:
+    """The example of a collection, without the descriptions that the table of its fields has."""
+    return _example("collection.yaml")
+
+
+def collection_fields() -> str:
+    """A table of all fields of a collection, by its Pydantic model."""
+    return _fields(get_type_hints(dph.load_collection)["return"], "collection.yaml")
+
+
+def sql_macros() -> str:
+    """Every macro with its arguments and the comment that opens its file."""
+    return "\n\n".join(_macro(path.read_text(encoding="utf-8")) for path in sorted(PROJECT.glob("sql/answering/*.sql")))
+
+
+def command_line() -> str:
+    """Every command with its options, as Typer documents them."""
+    command = [sys.executable, "-m", "typer", "dphist_pipeline.cli.app", "utils", "docs", "--name", "dphist"]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
+    _, commands = html.unescape(done.stdout).split("\n## ", 1)
+    return _without_html("## " + commands)
+
+
+def python_api() -> str:
+    """mkdocstrings' directives for every public name; of some classes, only what users call."""
+    return "\n\n".join(
+        f"::: dphist_pipeline.{name}\n"
+        + (f"    options: {{members: [{', '.join(CALLED[name])}]}}\n" if name in CALLED else "")
+        for name in dph.__all__
+        if name != "mechanisms"
+    )
+
+
+def mechanism_cards() -> str:
+    """The card of every mechanism in the registry."""
+    return "\n\n".join(f"## `{name}`\n\n{_code(card, 'text')}" for name, card in dph.mechanisms().items())
+
+
+def measured() -> str:
+    """A table for every list of results in the JSON files that benchmarks wrote."""
+    files = sorted(PROJECT.glob("docs/measured/*.json"))
+    return "\n\n".join(_results(path) for path in files) or "No results are kept in this checkout."
+
+
+GENERATED: dict[str, Callable[[], str]] = {
+    made.__name__: made
+    for made in (
+        spec_example,
+        spec_fields,
+        collection_example,
+        collection_fields,
+        sql_macros,
+        command_line,
+        python_api,
+        mechanism_cards,
+        measured,
+    )
+}
+
+
+def _example(name: str) -> str:
+    lines = (PROJECT / "docs/reference" / name).read_text(encoding="utf-8").splitlines()
+    kept = (line if line.lstrip().startswith("-") else line.partition(" # ")[0].rstrip() for line in lines)
+    return _code("\n".join(line for line in kept if line), "yaml")
+
+
+def _fields(model: Any, name: str) -> str:
+    """A table of a Pydantic model's fields, each with the comment on it in an annotated example."""
+    described = _described((PROJECT / "docs/reference" / name).read_text(encoding="utf-8"))
+    fields = model.model_fields
+    if wrong := set(described) ^ set(fields):
+        raise ValueError(f"docs/reference/{name} and the fields of {model.__name__} differ: {', '.join(sorted(wrong))}")
+    rows = ((f"`{field}`", _default(info), _charged(info), described[field]) for field, info in fields.items())
+    return _table(("field", "default", "a change needs a revision", "meaning"), rows)
+
+
+def _described(example: str) -> dict[str, str]:
+    """{field: its comment}, with the comment lines that follow it."""
+    found: dict[str, str] = {}
+    for line in example.partition("attributes:\n")[2].splitlines():
+        match = COMMENT.match(line)
+        if match and match["field"] and line.startswith("  ") and line[2] not in " -":
+            found[match["field"]] = match["words"]
+        elif match and found and not match["field"] and not line.lstrip().startswith("-"):
+            found[list(found)[-1]] += f" {match['words']}"
+    return found
+
+
+def _default(info: Any) -> str:
+    if info.is_required():
+        return "required"
+    default = info.get_default(call_default_factory=True)
+    return "–" if default is None else f"`{json.dumps(default, ensure_ascii=False, default=list)}`"
+
+
+def _charged(info: Any) -> str:
+    return "yes" if (info.json_schema_extra or {}).get("digest") else "no"
+
+
+def _macro(text: str) -> str:
+    """A macro's heading, call and opening comment."""
+    opening = takewhile(lambda line: line.startswith("--"), text.splitlines())
+    about = " ".join(line.removeprefix("--").strip() for line in opening).replace(" In: ", "\n\nIn: ")
+    name, arguments = re.findall(r"MACRO \{schema\}(\w+)\(([^)]*)\)", text)[0]
+    return f"## `{name}`\n\n{_without_html(about)}\n\n{_code(f'FROM {name}({arguments});', 'sql')}"
+
+
+def _results(path: Path) -> str:
+    """The tables of one JSON file: it holds a list of results, or lists of them under names."""
+    held = json.loads(path.read_text(encoding="utf-8"))
+    lists = held if isinstance(held, dict) else {"": held}
+    facts = [f"{name}: {_shown(value)}" for name, value in lists.items() if not _is_table(value)]
+    tables = [
+        (f"**{name}**\n\n" if name else "")
+        + _table(value[0], ([_shown(row[key]) for key in value[0]] for row in value))
+        for name, value in lists.items()
+        if _is_table(value)
+    ]
+    return "\n\n".join([f"### {path.stem.replace('_', ' ').capitalize()}", "; ".join(facts), *tables])
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict) and set(value) == {"mean", "standard_error"}:
+        return f"{value['mean']:.4g} ± {value['standard_error']:.2g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_shown(held)}" for key, held in value.items())
+    if isinstance(value, list):
+        return " × ".join(map(_shown, value))
+    return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    head = [name.replace("_", " ") for name in head]
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def _code(text: str, language: str) -> str:
+    return f"```{language}\n{text.strip()}\n```"
+
+
+def _without_html(text: str) -> str:
+    """Text in which nothing outside of code is taken for a tag."""
+    return re.sub(r"<(?=[\w/])(?![^`\n]*`)", "&lt;", text)

@@ -1,0 +1,159 @@
+"""The fenced blocks of a page of the documentation, and a reader who runs them in order."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import textwrap
+from contextlib import chdir
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from office import ran
+
+PROJECT = Path(__file__).resolve().parents[2]
+RUN = ("bash", "python", "sql", "yaml")
+FENCE = re.compile(
+    r"(?:<!-- (?P<mark>not run|refused): (?P<reason>[^\n]+) -->\n+)?"
+    r'^(?P<indent> *)```(?P<language>\w+)(?: title="(?P<title>[^"\n]+)")?\n(?P<text>.*?)^(?P=indent)```$',
+    re.DOTALL | re.MULTILINE,
+)
+# Lines of `dphist …` in which a shell would find nothing to do but to take quotes off.
+PLAIN = re.compile(r"(dphist ([^'\"\n|&;<>$`\\*?~#]|'[^'\n]*'|\"[^\"\n$`\\]*\")+\n)+")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, text and place, the file that it is shown as, and a mark before it."""
+
+    place: str
+    language: str
+    text: str
+    title: str | None
+    mark: str | None
+
+
+class PageIsWrong(AssertionError):
+    """A block of a page did not do what the page says."""
+
+    def __init__(self, block: Block, problem: str) -> None:
+        super().__init__(f"{block.place}: {problem}\n{block.text}")
+
+
+def blocks_of(text: str, name: str) -> list[Block]:
+    """Every block of a page in a language that is run."""
+    return [
+        Block(
+            f"{name}, line {text[: found.start('language')].count(chr(10)) + 1}",
+            found["language"],
+            textwrap.dedent(found["text"]),
+            found["title"],
+            found["mark"],
+        )
+        for found in FENCE.finditer(text)
+        if found["language"] in RUN
+    ]
+
+
+class Reader:
+    """Somebody who follows pages from top to bottom: one folder, one Python session, one DuckDB session a page.
+
+    Args:
+        home: an empty folder, the home of a user who has nothing yet.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.home = self.folder = home
+        self.here = home / ".here"
+        programs = home / "bin"
+        programs.mkdir()
+        for name, code in {
+            "dphist": "from dphist_pipeline.cli.app import main; main()",
+            "dg": "from dagster_dg_cli.cli import main; main()",
+        }.items():
+            (programs / name).write_text(f"#!/bin/sh\nexec '{sys.executable}' -c '{code}' \"$@\"\n")
+            (programs / name).chmod(0o755)
+        (programs / "python").symlink_to(sys.executable)
+        for folder in ("dphist_pipeline", "sql"):
+            shutil.copytree(PROJECT / folder, home / "checkout" / folder)
+        theirs = {name: value for name, value in os.environ.items() if not name.startswith(("DPHIST_", "DAGSTER_"))}
+        self.environment = theirs | {
+            "HOME": str(home),
+            "XDG_CONFIG_HOME": str(home / ".config"),
+            "XDG_STATE_HOME": str(home / ".local" / "state"),
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(PROJECT),
+            "DAGSTER_DISABLE_TELEMETRY": "1",
+        }
+
+    def follow(self, text: str, name: str) -> None:
+        """Runs a page.
+
+        Raises:
+            PageIsWrong: at the first block that fails, or that should be refused and is not.
+        """
+        python: dict[str, Any] = {"__name__": "__main__"}
+        with duckdb.connect() as connection:
+            for block in blocks_of(text, name):
+                if block.mark != "not run":
+                    self._run(block, python, connection)
+
+    def _run(self, block: Block, python: dict[str, Any], connection: duckdb.DuckDBPyConnection) -> None:
+        if block.title is not None:
+            target = self.folder / block.title
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(block.text, encoding="utf-8")
+        elif (
+            block.language == "bash" and PLAIN.fullmatch(block.text) and not (self.folder / "dphist_pipeline").exists()
+        ):
+            self._commands(block)
+        elif block.language == "bash":
+            self._shell(block)
+        elif block.language == "yaml":
+            raise PageIsWrong(block, 'YAML needs a title="FILE", or a mark that it is not run')
+        else:
+            self._in_this_process(block, python, connection)
+
+    def _commands(self, block: Block) -> None:
+        """Plain commands, in this process: a process of its own takes a second to import what it needs."""
+        for line in block.text.splitlines():
+            with chdir(self.folder):
+                done = ran(*shlex.split(line)[1:])
+            if done.code:
+                break
+        if done.code != (1 if block.mark == "refused" else 0):
+            raise PageIsWrong(block, f"exit code {done.code}\n{done.out}{done.err}")
+
+    def _shell(self, block: Block) -> None:
+        script = f"trap 'pwd > {self.here}' EXIT\n{block.text}"
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.folder = Path(self.here.read_text().strip())
+        if done.returncode != (1 if block.mark == "refused" else 0):
+            raise PageIsWrong(block, f"exit code {done.returncode}\n{done.stdout}{done.stderr}")
+
+    def _in_this_process(self, block: Block, python: dict[str, Any], connection: duckdb.DuckDBPyConnection) -> None:
+        problem = None
+        try:
+            with chdir(self.folder):
+                if block.language == "sql":
+                    for statement in duckdb.extract_statements(block.text):
+                        connection.execute(statement).fetchall()
+                else:
+                    exec(compile(block.text, block.place, "exec"), python)
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+        if (problem is not None) != (block.mark == "refused"):
+            raise PageIsWrong(block, problem or "was not refused")

@@ -1,0 +1,123 @@
+"""What the tutorial and the how-to guides tell a reader to type is typed here, from the top of a page to its end."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from docs.pages import FENCE, PROJECT, PageIsWrong, Reader, blocks_of
+from office import Office
+
+PAGES = PROJECT / "docs"
+GUIDES = sorted(path.name for path in (PAGES / "how-to").glob("*.md"))
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    """Somebody who has done the tutorial."""
+    reader = Reader(tmp_path_factory.mktemp("home"))
+    with pytest.MonkeyPatch.context() as changed:
+        for name in [name for name in os.environ if name.startswith("DPHIST_")]:
+            changed.delenv(name)
+        for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+            changed.setenv(name, reader.environment[name])
+        reader.follow((PAGES / "tutorial.md").read_text(encoding="utf-8"), "tutorial.md")
+        yield reader
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_every_block_of_a_guide_works_after_the_tutorial(reader: Reader, guide: str) -> None:
+    after_the_tutorial = reader.folder
+    try:
+        reader.follow((PAGES / "how-to" / guide).read_text(encoding="utf-8"), guide)
+    finally:
+        reader.folder = after_the_tutorial
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "```bash\ndphist chek admissions.yaml\n```",
+        "```bash\ndphist mechanisms no_such_one | cat\n```",
+        "```python\nimport dphist_pipeline as dph\ndph.no_such_name\n```",
+        "```sql\nFROM no_such_table;\n```",
+        "```yaml\na: 1\n```",
+        "<!-- refused: it is not -->\n```bash\ntrue\n```",
+        "<!-- refused: it is not -->\n```sql\nSELECT 1;\n```",
+    ],
+)
+def test_a_page_with_a_wrong_block_fails(tmp_path: Path, block: str) -> None:
+    with pytest.raises(PageIsWrong, match=r"page\.md, line \d"):
+        Reader(tmp_path).follow(f"Some words.\n\n{block}\n\nMore words.\n", "page.md")
+
+
+def test_no_block_escapes_the_reader() -> None:
+    pages = [PAGES / "tutorial.md", *(PAGES / "how-to" / guide for guide in GUIDES)]
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        fences = re.findall(r"^ *```(\w+)", text, re.MULTILINE)
+        assert len(fences) == len(FENCE.findall(text)), page.name
+        assert set(fences) <= {"bash", "python", "sql", "yaml", "text"}, page.name
+        assert len(re.findall(r"<!-- (?:not run|refused)\b", text)) == sum(
+            block.mark is not None for block in blocks_of(text, page.name)
+        ), f"{page.name}: a mark that stands before no block"
+    assert len(GUIDES) >= 6
+
+
+def test_the_site_builds_strictly_and_fetches_nothing(tmp_path: Path) -> None:
+    missing = [name for name in ("mkdocs", "material", "mkdocstrings") if importlib.util.find_spec(name) is None]
+    if missing:
+        pytest.skip(f"{', '.join(missing)} not installed: pip install -e '.[docs]'")
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site"],
+        cwd=PROJECT,
+        env=os.environ | {"PYTHONPATH": str(PROJECT), "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    pages = list((tmp_path / "site").rglob("*.html"))
+    assert len(pages) > 30
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        loaded = re.findall(r'<(?:script|img|iframe)[^>]*?\bsrc="?([^"\s>]+)|<link[^>]*?\bhref="?([^"\s>]+)', text)
+        assert not [address for pair in loaded for address in pair if "//" in address], page
+        assert "<!-- generated" not in text, page
+    reference = (tmp_path / "site" / "reference" / "spec" / "index.html").read_text(encoding="utf-8")
+    assert "max_rows_per_unit" in reference and "release_delay_days" in reference
+
+
+def test_the_changelog_begins_with_the_version_that_is_built() -> None:
+    build = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+    released = re.findall(r"^## \[(\d[^\]]*)\]", (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert released[0] == build["project"]["version"]
+    assert len((PROJECT / "README.md").read_text(encoding="utf-8").splitlines()) <= 200
+
+
+def test_the_examples_that_name_every_field_are_accepted(office: Office) -> None:
+    reference = PAGES / "reference"
+    lines = (reference / "spec.yaml").read_text(encoding="utf-8").splitlines()
+    (office.folder / "spec.yaml").write_text("\n".join(line for line in lines if "source_table:" not in line))
+    for folder in ("codes", "sql"):
+        (office.folder / folder).mkdir()
+    (office.folder / "codes" / "counties.csv").write_text("code,state,region\nA,east,all\nB,west,all\n")
+    (office.folder / "sql" / "admissions.sql").write_text("SELECT * FROM source")
+    office.run("init", "--code-lists", "codes")
+    checked = office.run("check", "spec.yaml")
+    assert checked.code == 0, checked.err
+    checked = office.run("local", "check", reference / "collection.yaml")
+    assert checked.code == 0, checked.err
+
+
+def test_hooks_before_a_commit_fetch_nothing() -> None:
+    text = (PROJECT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    assert re.findall(r"repo: (.*)", text) == ["local"] and "//" not in text
+    assert re.findall(r"entry: (\S+)", text) == [".venv/bin/ruff", ".venv/bin/ruff", ".venv/bin/mypy"]

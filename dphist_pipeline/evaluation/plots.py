@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dphist_pipeline.errors import DphistError
 from dphist_pipeline.evaluation.comparing import Score
 
 if TYPE_CHECKING:
@@ -26,19 +24,6 @@ COLOURS = (
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
 
 
-class PlotsNeedLibraries(DphistError):
-    """The libraries that draw are not installed."""
-
-    def __init__(self) -> None:
-        super().__init__("plots need two more libraries: pip install 'dphist-pipeline[plots]'")
-
-
-def check_can_draw() -> None:
-    """Refuses before any work where the libraries are missing."""
-    if find_spec("altair") is None or find_spec("vl_convert") is None:
-        raise PlotsNeedLibraries
-
-
 def draw(scores: Sequence[Score], title: str, folder: Path) -> list[Path]:
     """Writes every picture for which there are scores, each as SVG and PNG.
 
@@ -50,7 +35,6 @@ def draw(scores: Sequence[Score], title: str, folder: Path) -> list[Path]:
     Returns:
         What was written.
     """
-    check_can_draw()
     charts = {
         "errors_by_epsilon": _lines(scores, OVER_CELLS, title, "all cells", along="epsilon"),
         "errors_by_range_length": _lines(scores, OVER_RANGES, title, "all ranges of a length", along="length"),

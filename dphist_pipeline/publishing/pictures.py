@@ -9,6 +9,7 @@ import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ CONFIG: dict[str, Any] = {
         **{"labelColor": INK, "titleColor": FAINT, "titleFontWeight": "normal", "labelFontSize": 11, "labelLimit": 300},
         **{"titleLimit": 400, "grid": False, "domain": False, "ticks": False, "labelPadding": 4},
     },
-    "legend": {"labelColor": INK, "labelFontSize": 11, "orient": "bottom"},
+    "legend": {"labelColor": INK, "labelFontSize": 11, "orient": "bottom", "columnPadding": 12},
     "title": {
         **{"anchor": "start", "color": INK, "subtitleColor": FAINT, "fontSize": 13, "limit": 2 * WIDTH},
         **{"subtitleFontSize": 11, "subtitlePadding": 6, "offset": 12},
@@ -161,7 +162,9 @@ def _bars(sums: Marginal) -> Any:
     base = alt.Chart(alt.InlineData(values=_rows(columns)))
     along, value, end = (alt.X, alt.Y, alt.Y2) if axis.ordered else (alt.Y, alt.X, alt.X2)
     zero = alt.condition("datum.value === 0", alt.value(FAINT), alt.value(LINE))
-    scale = value("estimate:Q", title=None, axis=alt.Axis(grid=True, gridColor=zero, format=NUMBERS, tickCount=5))
+    ticks = 5 if axis.ordered or np.abs(sums.values).max() < 1e5 else 3
+    marks = alt.Axis(grid=True, gridColor=zero, format=NUMBERS, tickCount=ticks)
+    scale = value("estimate:Q", title=None, axis=marks)
     place = along("name:N", **_band(alt, axis, names, WIDTH - 50 if axis.ordered else 0))
     layers = [base.mark_bar(color=BAR).encode(place, scale)]
     if "low" in columns:
@@ -209,10 +212,12 @@ def _squares(alt: Any, sums: Marginal, room: float, panel: int | None = None) ->
         key: [texts[place] for place in along]
         for key, texts, along in zip(("across", "down"), names, places, strict=True)
     }
-    columns["estimate"] = values.ravel().tolist()
+    bounds = colour_bounds(sums.values)
+    classes = _classes(bounds)
+    columns["class"] = [classes[place] for place in np.searchsorted(bounds[1:-1], values.ravel(), side="right")]
     columns["dot"] = [False] * values.size if low is None else (low <= 0).ravel().tolist()
-    scale = alt.Scale(type="threshold", domain=colour_bounds(sums.values)[1:-1], range=BLUES)
-    legend = alt.Legend(type="symbol", symbolType="square", columns=3, format=".2~s")
+    scale = alt.Scale(domain=classes, range=BLUES)
+    legend = alt.Legend(symbolType="square", columns=2)
     x, y = _band(alt, across, names[0], room), _band(alt, down, names[1], 0)
     if panel is not None:
         x["title"] = y["title"] = None
@@ -222,7 +227,7 @@ def _squares(alt: Any, sums: Marginal, room: float, panel: int | None = None) ->
             x["axis"] = None
     base = alt.Chart(alt.InlineData(values=_rows(columns))).encode(alt.X("across:N", **x), alt.Y("down:N", **y))
     dots = base.mark_circle(size=9, color=INK, opacity=1).transform_filter("datum.dot")
-    return base.mark_rect().encode(alt.Color("estimate:Q", title=None, scale=scale, legend=legend)) + dots
+    return base.mark_rect().encode(alt.Color("class:N", title=None, sort=None, scale=scale, legend=legend)) + dots
 
 
 def colour_bounds(values: Reals) -> list[float]:
@@ -230,6 +235,14 @@ def colour_bounds(values: Reals) -> list[float]:
     most = max(float(values.max(initial=0)), 1.0)
     inner = most * (np.arange(1, len(BLUES)) / len(BLUES)) ** 2
     return [0.0, *(float(f"{bound:.2g}") for bound in inner), most]
+
+
+def _classes(bounds: Sequence[float]) -> list[str]:
+    """What each colour stands for, in words."""
+    units = [(1e6, "M") if bound >= 1e6 else (1e3, "k") if bound >= 1e4 else (1, "") for bound in bounds[1:-1]]
+    ends = [f"{bound / unit:,.12g}{sign}" for bound, (unit, sign) in zip(bounds[1:-1], units, strict=True)]
+    inner = [f"{low} to {high}" for low, high in pairwise(ends)]
+    return [f"below {ends[0]}", *inner, f"{ends[-1]} or more"]
 
 
 def _band(alt: Any, axis: Groups, names: Sequence[str], room: float) -> dict[str, Any]:

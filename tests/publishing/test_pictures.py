@@ -157,7 +157,8 @@ def test_squares_whose_interval_reaches_zero_have_a_dot() -> None:
     found = by_hand.estimate([HEIGHT, WARD], values, off=0)
     shown = Grid.of_all(found.domain, found.values, found.unbiased)
     rows = drawn_rows(shown)
-    assert [row["estimate"] for row in rows if row["dot"]] == [0, 1] and len(rows) == 12
+    assert [(row["across"], row["down"]) for row in rows if row["dot"]] == [("0–0.1", "surgery"), ("0–0.1", "medicine")]
+    assert [row["class"] for row in rows[:3]] == ["below 6.2", "below 6.2", "400 or more"] and len(rows) == 12
     assert "A dot: the interval reaches 0." in main_picture(shown).note
 
 
@@ -190,7 +191,7 @@ def test_hostile_names_are_data_in_a_chart_and_text_in_its_svg(number: int) -> N
     spec = json.loads(json.dumps(chart(picture).to_dict()))
     spec.pop("config")
     fields = {name for rows in spec.pop("datasets").values() for row in rows for name in row}
-    assert fields == ({"name", "estimate", "low", "high"} if number == 1 else {"across", "down", "estimate", "dot"})
+    assert fields == ({"name", "estimate", "low", "high"} if number == 1 else {"across", "down", "class", "dot"})
     assert set(found(spec, "field")) <= fields
     assert set(found(spec, "test")) | set(found(spec, "filter")) <= {"datum.value === 0", "datum.dot"}
     assert not found(spec, "expr") and not found(spec, "signal") and not found(spec, "url")

@@ -199,8 +199,8 @@ def _group_bins(axis: BinnedAxis, inside: Positions, most: int) -> tuple[list[Po
                 return np.split(inside, starts), f"summed by {unit}"
     power = int(10 ** math.floor(math.log10(inside.size / most)))
     length = next(step * power for step in (1, 2, 5, 10) if step * power * most >= inside.size)
-    note = f"each bar is the sum of {length:,} of the {inside.size:,} declared bins"
-    return np.split(inside, range(length, inside.size, length)), note + _shorter_last(inside.size, length)
+    note = f"every {length:,} of the {inside.size:,} declared bins are summed"
+    return np.split(inside, range(length, inside.size, length)), note + _fewer_at_the_end(inside.size, length)
 
 
 def _group_categories(axis: CategoricalAxis, inside: Positions, most: int) -> tuple[list[Positions], list[str], str]:
@@ -221,12 +221,12 @@ def _group_categories(axis: CategoricalAxis, inside: Positions, most: int) -> tu
     groups = np.split(inside, range(length, inside.size, length))
     ends = [(axis.values[group[0]], axis.values[group[-1]]) for group in groups]
     names = [first if first == last else f"{first} … {last}" for first, last in ends]
-    note = f"each bar is the sum of {length:,} categories in declared order"
-    return groups, names, note + _shorter_last(inside.size, length)
+    note = f"every {length:,} categories in declared order are summed"
+    return groups, names, note + _fewer_at_the_end(inside.size, length)
 
 
-def _shorter_last(cells: int, length: int) -> str:
-    return ", the last of fewer" if cells % length else ""
+def _fewer_at_the_end(cells: int, length: int) -> str:
+    return ", fewer at the end" if cells % length else ""
 
 
 def _range_in_words(axis: BinnedAxis, lower: float, upper: float, closed: bool) -> tuple[str, str]:

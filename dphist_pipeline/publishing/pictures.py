@@ -24,7 +24,7 @@ WIDTH, HEIGHT, ROW, PANEL = 420, 250, 19, 150
 MOST_LETTERS = 24
 INK, FAINT, LINE, BAR = "#1f2328", "#59636e", "#d1d9e0", "#4f86c0"
 BLUES = ("#f2f5f8", "#dfeaf4", "#c5daec", "#a3c5e2", "#7babd3", "#548fc1", "#3673a9", "#1f568a", "#0d3a66")
-NUMBERS = ",~f"
+FIT = {"type": "fit-x", "contains": "padding"}
 CONFIG: dict[str, Any] = {
     "aria": False,
     "font": "Liberation Sans, Arial, Helvetica, sans-serif",
@@ -128,18 +128,25 @@ def draw(picture: Picture, heading: str = "") -> str:
         heading: a title for a file of its own, which then carries the note as well; none within a page.
     """
     import vl_convert
+    from altair.utils.schemapi import debug_mode
 
-    return str(vl_convert.vegalite_to_svg(chart(picture, heading).to_dict(), allowed_base_urls=[]))
+    # Tests check charts against the schema of Vega-Lite; here that would take half of the time.
+    with debug_mode(False):
+        spec = chart(picture, heading).to_dict(validate=False)
+    return str(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]))
 
 
 def chart(picture: Picture, heading: str = "") -> Any:
     """The Altair chart of a picture; see `draw`."""
+    import altair as alt  # slow to import
+
     sums = picture.sums
-    drawn = (_bars, _heat_map, _small_heat_maps)[len(sums.axes) - 1](sums)
+    drawn = (_bars, _heat_map, _small_heat_maps)[len(sums.axes) - 1](alt, sums)
     if heading:
-        lines = textwrap.wrap(visible(heading), 64, max_lines=4, placeholder=" …") or [""]
-        drawn = drawn.properties(title={"text": lines, "subtitle": textwrap.wrap(picture.note, 74, max_lines=12)})
-    return drawn.configure(**CONFIG)
+        lines = textwrap.wrap(visible(heading), 64, max_lines=4, placeholder=" …")
+        drawn.title = {"text": lines, "subtitle": textwrap.wrap(picture.note, 74, max_lines=12)}
+    drawn.config = CONFIG
+    return drawn
 
 
 def svg_in_page(svg: str) -> tuple[str, str]:
@@ -150,84 +157,72 @@ def svg_in_page(svg: str) -> tuple[str, str]:
     return found[1], found[2]
 
 
-def _bars(sums: Marginal) -> Any:
+def _bars(alt: Any, sums: Marginal) -> Any:
     """Bars from zero, each with its interval; ranges stand side by side, categories lie below each other."""
-    import altair as alt
-
     (axis,) = sums.axes
     names = _different(axis.ticks, MOST_LETTERS)
     columns = {"name": names, "estimate": sums.values.tolist()}
-    if sums.low is not None and sums.high is not None:
-        columns |= {"low": sums.low.tolist(), "high": sums.high.tolist()}
-    base = alt.Chart(alt.InlineData(values=_rows(columns)))
     along, value, end = (alt.X, alt.Y, alt.Y2) if axis.ordered else (alt.Y, alt.X, alt.X2)
+    place = along("name:N", **_band(alt, axis, names, WIDTH - 50 if axis.ordered else 0))
     zero = alt.condition("datum.value === 0", alt.value(FAINT), alt.value(LINE))
     ticks = 5 if axis.ordered or np.abs(sums.values).max() < 1e5 else 3
-    marks = alt.Axis(grid=True, gridColor=zero, format=NUMBERS, tickCount=ticks)
-    scale = value("estimate:Q", title=None, axis=marks)
-    place = along("name:N", **_band(alt, axis, names, WIDTH - 50 if axis.ordered else 0))
-    layers = [base.mark_bar(color=BAR).encode(place, scale)]
-    if "low" in columns:
+    marks = alt.Axis(grid=True, gridColor=zero, format=",~f", tickCount=ticks)
+    layers = [alt.Chart().mark_bar(color=BAR).encode(place, value("estimate:Q", title=None, axis=marks))]
+    if sums.low is not None and sums.high is not None:
+        columns |= {"low": sums.low.tolist(), "high": sums.high.tolist()}
         cap = min(7.0, 0.6 * (WIDTH - 50) / axis.size) if axis.ordered else 7.0
-        lines = base.mark_errorbar(ticks=alt.MarkConfig(size=cap, color=INK), color=INK)
+        lines = alt.Chart().mark_errorbar(ticks=alt.MarkConfig(size=cap, color=INK), color=INK)
         layers.append(lines.encode(place, value("low:Q", title=None), end("high:Q")))
     height = HEIGHT if axis.ordered else alt.Step(ROW)
-    return alt.layer(*layers).properties(width=WIDTH, height=height, autosize=_fit(alt))
+    return alt.layer(*layers, data=_rows(alt, columns), width=WIDTH, height=height, autosize=FIT)
 
 
-def _heat_map(sums: Marginal) -> Any:
+def _heat_map(alt: Any, sums: Marginal) -> Any:
     """The first axis from left to right, the second from top to bottom."""
-    import altair as alt
-
     step = min(22.0, max(13.0, 260 / sums.axes[1].size))
-    return _squares(alt, sums, WIDTH - 100).properties(width=WIDTH, height=alt.Step(step), autosize=_fit(alt))
+    return _squares(alt, sums, sums.values, sums.low, WIDTH - 100, width=WIDTH, height=alt.Step(step), autosize=FIT)
 
 
-def _small_heat_maps(sums: Marginal) -> Any:
+def _small_heat_maps(alt: Any, sums: Marginal) -> Any:
     """One heat map for each group of the third axis, all with the same colours."""
-    import altair as alt
-
-    panels = sums.axes[2]
-    names = _different(panels.ticks, MOST_LETTERS)
-    drawn = [
-        _squares(alt, sums, PANEL, place).properties(
-            title=alt.TitleParams(names[place], fontSize=11, offset=4), width=PANEL, height=alt.Step(13)
-        )
-        for place in range(panels.size)
-    ]
+    drawn = []
+    for place, name in enumerate(_different(sums.axes[2].ticks, MOST_LETTERS)):
+        values, low = sums.values[..., place], None if sums.low is None else sums.low[..., place]
+        title = alt.TitleParams(name, fontSize=11, offset=4)
+        part = _squares(alt, sums, values, low, PANEL, width=PANEL, height=alt.Step(13), title=title)
+        for layer in part.layer:
+            across, down = layer.encoding.x, layer.encoding.y
+            across.title = down.title = None
+            if place + 2 < sums.axes[2].size:
+                across.axis = None
+            if place % 2:
+                down.axis = None
+        drawn.append(part)
     return alt.concat(*drawn, columns=2, spacing=8)
 
 
-def _squares(alt: Any, sums: Marginal, room: float, panel: int | None = None) -> Any:
-    """Squares of colour, with a dot where the interval reaches 0; `panel` is the group along the third axis."""
-    across, down = sums.axes[:2]
-    names = (
-        _different(across.ticks, MOST_LETTERS // 2),
-        _different(down.ticks, MOST_LETTERS // (1 if panel is None else 2)),
+def _squares(alt: Any, sums: Marginal, values: Reals, low: Reals | None, room: float, **properties: Any) -> Any:
+    """Squares of colour, with a dot where the interval reaches 0."""
+    across, down = (
+        _different(axis.ticks, MOST_LETTERS // 2 if room < WIDTH / 2 else MOST_LETTERS) for axis in sums.axes[:2]
     )
-    shown = ... if panel is None else (..., panel)
-    values, low = sums.values[shown], None if sums.low is None else sums.low[shown]
-    places = np.indices(values.shape).reshape(2, -1)
-    columns: dict[str, list[Any]] = {
-        key: [texts[place] for place in along]
-        for key, texts, along in zip(("across", "down"), names, places, strict=True)
-    }
     bounds = colour_bounds(sums.values)
     classes = _classes(bounds)
-    columns["class"] = [classes[place] for place in np.searchsorted(bounds[1:-1], values.ravel(), side="right")]
-    columns["dot"] = [False] * values.size if low is None else (low <= 0).ravel().tolist()
-    scale = alt.Scale(domain=classes, range=BLUES)
+    columns = {
+        "across": np.repeat(across, len(down)).tolist(),
+        "down": down * len(across),
+        "class": [classes[place] for place in np.searchsorted(bounds[1:-1], values.ravel(), side="right")],
+        "dot": [False] * values.size if low is None else (low <= 0).ravel().tolist(),
+    }
     legend = alt.Legend(symbolType="square", columns=2)
-    x, y = _band(alt, across, names[0], room), _band(alt, down, names[1], 0)
-    if panel is not None:
-        x["title"] = y["title"] = None
-        if panel % 2:
-            y["axis"] = None
-        if panel + 2 < sums.axes[2].size:
-            x["axis"] = None
-    base = alt.Chart(alt.InlineData(values=_rows(columns))).encode(alt.X("across:N", **x), alt.Y("down:N", **y))
-    dots = base.mark_circle(size=9, color=INK, opacity=1).transform_filter("datum.dot")
-    return base.mark_rect().encode(alt.Color("class:N", title=None, sort=None, scale=scale, legend=legend)) + dots
+    scale = alt.Scale(domain=classes, range=BLUES)
+    x = alt.X("across:N", **_band(alt, sums.axes[0], across, room))
+    y = alt.Y("down:N", **_band(alt, sums.axes[1], down, 0))
+    squares = (
+        alt.Chart().mark_rect().encode(x, y, alt.Color("class:N", title=None, sort=None, scale=scale, legend=legend))
+    )
+    dots = alt.Chart().mark_circle(size=9, color=INK, opacity=1).transform_filter("datum.dot").encode(x, y)
+    return alt.layer(squares, dots, data=_rows(alt, columns), **properties)
 
 
 def colour_bounds(values: Reals) -> list[float]:
@@ -266,17 +261,17 @@ def _band(alt: Any, axis: Groups, names: Sequence[str], room: float) -> dict[str
 
 def _different(ticks: Sequence[str], most: int) -> list[str]:
     """Labels of at most about `most` letters, no two alike: a band scale would put equal ones together."""
-    used: dict[str, int] = {}
-    names = []
-    for label in (shortened(visible(tick), most) for tick in ticks):
-        used[label] = used.get(label, 0) + 1
-        names.append(label if used[label] == 1 and label.strip() else f"{label} ({used[label]})")
+    names: list[str] = []
+    for tick in ticks:
+        label = name = shortened(visible(tick), most).strip() or "–"
+        number = 2
+        while name in names:
+            name, number = f"{label} ({number})", number + 1
+        names.append(name)
     return names
 
 
-def _rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-
-def _fit(alt: Any) -> Any:
-    return alt.AutoSizeParams(type="fit-x", contains="padding")
+def _rows(alt: Any, columns: dict[str, list[Any]]) -> Any:
+    """Columns of equal length as data within a chart."""
+    rows = zip(*columns.values(), strict=True)
+    return alt.InlineData(values=[dict(zip(columns, row, strict=True)) for row in rows])

@@ -149,7 +149,7 @@ def test_many_cells_are_summed_to_few_bars(tmp_path: Path) -> None:
     many = {"column": "income", "start": 0, "stop": 100_000, "width": 1}
     picture = drawn(tmp_path, [many])
     assert len(bars(picture)) == MOST_BARS - 10
-    assert "income: each bar is the sum of 2,000 of the 100,000 declared bins" in " ".join(texts(picture))
+    assert "income: every 2,000 of the 100,000 declared bins are summed" in " ".join(texts(picture))
     drawn(tmp_path / "2", [PAIR, {**many, "stop": 50_000}])
 
 

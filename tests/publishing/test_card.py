@@ -52,7 +52,7 @@ def test_a_card_can_be_read_without_eyes_and_without_a_mouse(axes: list[dict[str
 
 def test_it_says_what_was_counted_for_whom_and_at_what_price() -> None:
     text = Read(card([AGE, WARD], title="Visits by age and ward")).text
-    assert text.startswith("Visits by age and ward, 2026-03-02: release card")
+    assert text.startswith("Visits by age and ward, 2026-03-02: release card") and "\ufffd" not in text
     for said in (
         "from 2026-03-02 up to, but without, 2026-03-09",
         "15 = 5 × 3",

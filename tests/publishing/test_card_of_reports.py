@@ -61,6 +61,7 @@ def test_it_is_a_page_like_every_card(release: Release, changes: dict[str, Any])
     page = release(**changes).card()
     assert_fetches_and_runs_nothing(page)
     assert_can_be_read_without_eyes_and_mouse(page)
+    assert "\ufffd" not in page
     central = Read(card([AGE]))
     assert [link["href"] for link in Read(page).named("a")] == [link["href"] for link in central.named("a")]
 

@@ -5,7 +5,11 @@ Names from a spec enter a chart as data, titles and domains, never as an express
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
+import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +29,11 @@ MOST_LETTERS = 24
 INK, FAINT, LINE, BAR = "#1f2328", "#59636e", "#d1d9e0", "#4f86c0"
 BLUES = ("#f2f5f8", "#dfeaf4", "#c5daec", "#a3c5e2", "#7babd3", "#548fc1", "#3673a9", "#1f568a", "#0d3a66")
 FIT = {"type": "fit-x", "contains": "padding"}
+CONVERSION = (
+    "import json, sys, vl_convert; "
+    "sys.stdout.buffer.write(vl_convert.vegalite_to_svg(json.load(sys.stdin.buffer), allowed_base_urls=[]).encode())"
+)
+_processes: set[int] = set()  # in which the engine of vl-convert runs
 CONFIG: dict[str, Any] = {
     "aria": False,
     "font": "Liberation Sans, Arial, Helvetica, sans-serif",
@@ -127,12 +136,21 @@ def draw(picture: Picture, heading: str = "") -> str:
         picture: what to draw.
         heading: a title for a file of its own, which then carries the note as well; none within a page.
     """
-    import vl_convert
     from altair.utils.schemapi import debug_mode
 
     # Tests check charts against the schema of Vega-Lite; here that would take half of the time.
     with debug_mode(False):
-        spec = chart(picture, heading).to_dict(validate=False)
+        return _svg_of(chart(picture, heading).to_dict(validate=False))
+
+
+def _svg_of(spec: dict[str, Any]) -> str:
+    """Converts a chart by vl-convert, whose engine is a thread: a process that was forked afterwards has none."""
+    if _processes and os.getpid() not in _processes:
+        command = [sys.executable, "-P", "-c", CONVERSION]
+        return subprocess.run(command, input=json.dumps(spec), capture_output=True, encoding="utf-8", check=True).stdout
+    import vl_convert
+
+    _processes.add(os.getpid())
     return str(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]))
 
 

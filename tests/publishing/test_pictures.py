@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import xml.etree.ElementTree as ElementTree
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import by_hand
@@ -224,6 +227,18 @@ def test_a_large_grid_is_summed_before_it_is_drawn() -> None:
 def test_equal_pictures_have_equal_bytes() -> None:
     for axes in ([AGE], [AGE, WARD], [AGE, WARD, HEIGHT]):
         assert draw(main_picture(grid(axes))) == draw(main_picture(grid(axes)))
+
+
+def test_a_process_forked_after_a_picture_draws_the_same(tmp_path: Path) -> None:
+    picture = main_picture(grid([AGE]))
+    drawn = draw(picture)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(100)
+        (tmp_path / "drawn.svg").write_text(draw(picture), encoding="utf-8")
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert (tmp_path / "drawn.svg").read_text(encoding="utf-8") == drawn
 
 
 def test_marks_that_turn_text_are_shown_as_such() -> None:

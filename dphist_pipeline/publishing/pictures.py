@@ -161,7 +161,7 @@ def chart(picture: Picture, heading: str = "") -> Any:
     sums = picture.sums
     drawn = (_bars, _heat_map, _small_heat_maps)[len(sums.axes) - 1](alt, sums)
     if heading:
-        lines = textwrap.wrap(visible(heading), 64, max_lines=4, placeholder=" …")
+        lines = textwrap.wrap(visible(heading), 64, max_lines=4, placeholder=" …") or [""]
         drawn.title = {"text": lines, "subtitle": textwrap.wrap(picture.note, 74, max_lines=12)}
     drawn.config = CONFIG
     return drawn

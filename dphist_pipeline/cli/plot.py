@@ -24,9 +24,7 @@ def plot(
     ] = "",
     output: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Ends in .svg, .png (needs the extra `plots`) or .html (with the numbers as a table)."
-        ),
+        typer.Option(metavar="FILE", help="Ends in .svg, .png or .html (with the numbers as a table)."),
     ] = None,
     store: StoreOption = None,
 ) -> None:

@@ -34,7 +34,7 @@ def report(
 
     found = reported(Store.open(store_folder(store)).ledger(), year)
     if page is not None:
-        from dphist_pipeline.publishing.ledger_page import ledger_page
+        from dphist_pipeline.publishing.pages import ledger_page
 
         page.write_text(ledger_page(found), encoding="utf-8")
     if as_json:

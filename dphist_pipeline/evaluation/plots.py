@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dphist_pipeline.errors import DphistError
 from dphist_pipeline.evaluation.measuring import Score
 
 if TYPE_CHECKING:
@@ -18,7 +16,7 @@ OVER_CELLS = {"mse": "mean squared error of a cell", "mre": "mean relative error
 OVER_RANGES = {"range_mse": "mean squared error", "range_mre": "mean relative error", "range_mae": "mean |error|"}
 OVER_BOXES = {"box_mse": "mean squared error", "box_mre": "mean relative error", "box_mae": "mean |error|"}
 WIDTH, HEIGHT = 300, 240
-# Told apart on white; with the shapes, over a hundred lines are.
+# Colours that differ clearly on white; with the shapes they make 112 different lines.
 COLOURS = (
     *("#1b6ca8", "#d1495b", "#2e933c", "#e08e0b", "#6a4c93", "#17a398", "#8d5524", "#c2498f", "#7a9e1f", "#3b3bc4"),
     *("#ff7b54", "#5b7a99", "#b39c00", "#a4161a", "#0f7173", "#444444"),
@@ -26,31 +24,17 @@ COLOURS = (
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
 
 
-class PlotsNeedLibraries(DphistError):
-    """The libraries that draw are not installed."""
-
-    def __init__(self) -> None:
-        super().__init__("plots need two more libraries: pip install 'dphist-pipeline[plots]'")
-
-
-def check_can_draw() -> None:
-    """Refuses before any work where the libraries are missing."""
-    if find_spec("altair") is None or find_spec("vl_convert") is None:
-        raise PlotsNeedLibraries
-
-
 def draw(scores: Sequence[Score], title: str, folder: Path) -> list[Path]:
-    """Writes every picture for which there are scores, each as SVG and PNG.
+    """Writes every picture that the scores allow, as SVG and as PNG.
 
     Args:
         scores: of `compare`.
         title: what was compared, above each picture.
-        folder: made where it is missing.
+        folder: created if it does not exist.
 
     Returns:
-        What was written.
+        The files written.
     """
-    check_can_draw()
     charts = {
         "errors_by_epsilon": _lines(scores, OVER_CELLS, title, "all cells", along="epsilon"),
         "errors_by_range_length": _lines(scores, OVER_RANGES, title, "all ranges of a length", along="length"),
@@ -68,7 +52,7 @@ def draw(scores: Sequence[Score], title: str, folder: Path) -> list[Path]:
 
 
 def _lines(scores: Sequence[Score], kinds: dict[str, str], title: str, about: str, along: str) -> Any:
-    """One line a mechanism on log axes: a picture a measure beside each other, and below each other per epsilon."""
+    """A line per mechanism on log axes; a column of pictures per measure, a row per epsilon."""
     import altair as alt
 
     by_length = along == "length"
@@ -94,7 +78,7 @@ def _lines(scores: Sequence[Score], kinds: dict[str, str], title: str, about: st
 
 
 def _by_size(scores: Sequence[Score], title: str) -> Any:
-    """Mean relative error against the true size of cells: a picture an epsilon."""
+    """Mean relative error against the true size of cells: one picture per epsilon."""
     import altair as alt
 
     rows = [_row(score) for score in scores if score.measure == "mre" and score.at and score.mean > 0]
@@ -126,7 +110,7 @@ def _panel(rows: list[dict[str, Any]], x: alt.X, title: str, names: list[str]) -
 
 
 def _ticks(rows: list[dict[str, Any]]) -> list[float]:
-    """Powers of ten; their double and half as well where the values span little."""
+    """Powers of ten, with their double and half if the values span less than three of them."""
     low, high = (round(math.log10(end(row["mean"] for row in rows))) for end in (min, max))
     steps = (1, 2, 5) if high - low < 3 else (1,)
     return [step * 10.0**power for power in range(low - 1, high + 2) for step in steps]
@@ -141,7 +125,7 @@ def _names(scores: Sequence[Score]) -> list[str]:
 
 
 def _row(score: Score) -> dict[str, Any]:
-    """One point; its bar is one standard error either way, kept above 0 for the log axis."""
+    """One point with a bar of one standard error in each direction, kept above 0 for the log axis."""
     error = score.standard_error or 0.0
     return {
         "mechanism": score.mechanism,

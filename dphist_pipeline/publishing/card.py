@@ -1,24 +1,46 @@
-"""The release card: one page in every published folder that says what was counted, how sure it is, and what it costs.
+"""The release card: one page in every published folder: what was counted, how sure it is, and what it cost.
 
-Its bytes are a function of the published values and the audit alone: no time of day, no place on a disk, nothing that
-a browser would have to fetch.
+Its words are in `templates/card*.html.j2`; this file computes the numbers in them. Its bytes depend on the published
+values and the audit alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
+import math
+import re
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from dphist_pipeline.answering.chosen_cells import written_end
+from dphist_pipeline.answering.intervals import LEVEL, half_width_of_box, half_width_of_cell, half_width_of_sum
+from dphist_pipeline.answering.report_intervals import half_widths_of_cells, normal_factor, report_reach
+from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.publishing.card_pieces import grid_words
-from dphist_pipeline.publishing.card_pieces.central import CENTRAL
-from dphist_pipeline.publishing.card_pieces.facts import Facts, counted, entries
-from dphist_pipeline.publishing.card_pieces.local_card import LOCAL
-from dphist_pipeline.publishing.card_pieces.pieces import Pieces
-from dphist_pipeline.publishing.plots import all_pictures
-from dphist_pipeline.publishing.plots_drawing import xml
-from dphist_pipeline.publishing.plots_page import figure, named, page, table
-from dphist_pipeline.publishing.plots_sums import Grid
+from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
+from dphist_pipeline.local.law import odds
+from dphist_pipeline.local.question import Part
+from dphist_pipeline.publishing.marginals import Grid, Reals
+from dphist_pipeline.publishing.pages import picture_facts, render
+from dphist_pipeline.publishing.pictures import all_pictures
+from dphist_pipeline.publishing.words import (
+    epsilon_text,
+    likelihood_ratio,
+    percent,
+    posterior_odds,
+    rounded,
+    shown_number,
+)
+from dphist_pipeline.sql_files import literal
+
+MOST_NAMED, ASKED_AXES = 12, 2
+LENGTHS = (2, 10, 100, 1000)
+# Read as text: the card of a mechanism is its file's docstring, and the public side loads no mechanism.
+_MECHANISMS = Path(__file__).parents[1] / "mechanisms"
 
 
 def release_card(estimate: Estimate, audit: Mapping[str, Any]) -> str:
@@ -28,107 +50,201 @@ def release_card(estimate: Estimate, audit: Mapping[str, Any]) -> str:
         estimate: what is published.
         audit: its facts with charges and versions; digests of files need not be in it.
     """
-    facts = Facts(_grid(estimate), audit)
-    pieces = LOCAL if audit.get("model") == "local" else CENTRAL
-    sections = {
-        "counted": ("What was counted", _counted(facts, pieces)),
-        "counts": ("The counts", _pictures(facts)),
-        "protected": ("Who is protected, and how", pieces.promise(facts)),
-        "cost": ("What it cost", pieces.cost(facts)),
-        "error": ("What error to expect", pieces.errors(facts)),
-        "conclude": ("What not to conclude", pieces.warnings(facts)),
-        "made": ("How it was made", pieces.method(facts)),
-        "ask": ("Ask in SQL", _queries(facts)),
-        "record": ("For the record", _record(facts, pieces)),
-    }
-    links = "".join(f'<li><a href="#{key}">{heading}</a></li>' for key, (heading, _) in sections.items())
-    parts = "".join(
-        f'<section aria-labelledby="{key}"><h2 id="{key}" tabindex="-1">{heading}</h2>{content}</section>'
-        for key, (heading, content) in sections.items()
-    )
-    return page(
-        f"{facts.title}{'' if audit['period'] == 'all' else ', ' + audit['period']}: release card",
-        f'<a class="skip" href="#main">Skip to the content</a>{_header(facts, pieces, links)}'
-        f'<main id="main">{_key_facts(pieces.key(facts))}{parts}</main>{_footer()}',
+    domain, epsilon = estimate.domain, Fraction(audit["epsilon"])
+    pictures = all_pictures(Grid.of_all(domain, estimate.values, estimate.unbiased))
+    local = audit.get("model") == "local"
+    return render(
+        "card_local.html.j2" if local else "card_central.html.j2",
+        audit=audit,
+        title=str(audit.get("title") or audit["release"]),
+        axes=[_axis_facts(axis) for axis in domain.axes],
+        cells=domain.cells,
+        outside=shown_number(round(domain.cells / 20)) if domain.cells > 20 else "",
+        pictures=[picture_facts(picture) for picture in pictures],
+        left_out=len(domain.axes) - len(pictures) + (len(domain.axes) > 1),
+        smoothed=smoothed(estimate),
+        epsilon=epsilon_text(epsilon),
+        promised=[_promise_to(people, epsilon) for people in (1, 2, 5, 10)],
+        sql={"period": literal(audit["period"]), "box": _box(domain)},
+        **(_local_facts(estimate, audit) if local else _central_facts(estimate, audit)),
     )
 
 
 def smoothed(estimate: Estimate) -> bool:
     """Whether estimates differ from the noisy counts that intervals come from."""
-    return Facts(_grid(estimate), {}).smoothed
+    return estimate.unbiased is None or not np.array_equal(estimate.unbiased.values, estimate.values)
 
 
-def _grid(estimate: Estimate) -> Grid:
-    return Grid.of_all(estimate.domain, estimate.values, estimate.unbiased)
-
-
-def _header(facts: Facts, pieces: Pieces, links: str) -> str:
-    audit = facts.audit
-    revision = f", revision {audit['revision']}"
-    reason = f" ({named(str(audit['reason']))})" if audit.get("reason") else ""
-    when = f", {pieces.when(facts)}" if pieces.when(facts) else ""
-    return (
-        f"<header><h1>{named(facts.title)}</h1>"
-        f'<p class="kind">{pieces.kind}: <code>{xml(str(audit["release"]))}</code>{when}'
-        f"{revision}{reason}</p>"
-        f'<nav aria-label="Sections"><ul>{links}</ul></nav></header>'
-    )
-
-
-def _key_facts(shown: Mapping[str, str]) -> str:
-    return (
-        f'<dl class="key">{"".join(f"<div><dt>{name}</dt><dd>{fact}</dd></div>" for name, fact in shown.items())}</dl>'
-    )
-
-
-def _counted(facts: Facts, pieces: Pieces) -> str:
-    axes = facts.grid.domain.axes
-    shown = {"Release": f"<code>{xml(str(facts.audit['release']))}</code>", **pieces.counted(facts)}
-    rows = [[named(axis.name), f'<div class="long">{pieces.axis(axis)}</div>', f"{axis.size:,}"] for axis in axes]
-    return entries(shown) + table("Axes", pieces.axis_header, rows, 1) + pieces.after_axes(facts)
-
-
-def _pictures(facts: Facts) -> str:
-    domain = facts.grid.domain
-    pictures = all_pictures(facts.grid)
-    left_out = len(domain.axes) - len(pictures) + (1 if len(domain.axes) > 1 else 0)
-    more = f" {counted(left_out, 'further axis has', 'further axes have')} no picture." if left_out > 0 else ""
-    about = (
-        "<p>Pictures and the numbers below them are sums of the published cells; "
-        f"<code>histogram.parquet</code> has each of the {domain.cells:,}.{more}</p>"
-    )
-    return f'{about}<div class="figures">{"".join(figure(picture) for picture in pictures)}</div>'
-
-
-def _queries(facts: Facts) -> str:
-    audit = facts.audit
-    text = grid_words.queries(audit["release"], audit["period"], audit["revision"], facts.grid.domain.axes)
-    lines = "\n".join(map(xml, text.splitlines()))
-    return (
-        "<p>In DuckDB. Both macros give the estimate of a box of cells with its interval; a box left out is everything."
-        "</p>"
-        f'<pre tabindex="0" role="region" aria-label="SQL to copy"><code>{lines}</code></pre>'
-    )
-
-
-def _record(facts: Facts, pieces: Pieces) -> str:
-    audit = facts.audit
-    shown = {
-        **pieces.record(facts),
-        "Spec digest": f"<code>{xml(str(audit.get('spec_digest', 'not recorded')))}</code>",
-        "Values digest": f"<code>{xml(str(audit.get('values_digest', 'not recorded')))}</code>",
+def _promise_to(people: int, epsilon: Fraction) -> dict[str, str]:
+    """What is promised to some people together, each of whom is promised epsilon."""
+    together = epsilon * people
+    low, high = posterior_odds(together)
+    return {
+        **{"people": str(people), "epsilon": epsilon_text(together), "ratio": likelihood_ratio(together)},
+        **{"low": low, "high": high, "odds": f"{low} to {high}"},
     }
-    if audit.get("approved"):
-        shown["Approved by"] = f"{named(str(audit['approved']['by']))}, {xml(str(audit['approved']['at']))}"
-    versions = audit.get("versions") or {}
-    if versions:
-        shown["Versions"] = ", ".join(f"{xml(name)} {xml(str(number))}" for name, number in versions.items())
-    rows = [[f"<code>{name}</code>", f'<div class="long">{what}</div>'] for name, what in pieces.files.items()]
-    return entries(shown) + table("Files beside this page", ["file", "what it holds"], rows)
 
 
-def _footer() -> str:
-    return (
-        "<footer><p>This page was made from the published values and the audit alone. "
-        "It runs no scripts and loads nothing.</p></footer>"
+def _axis_facts(axis: Axis) -> dict[str, Any]:
+    facts: dict[str, Any] = {"name": axis.name, "size": axis.size, "other": axis.other}
+    if isinstance(axis, CategoricalAxis):
+        named = zip(axis.values, axis.labels or axis.values, strict=True)
+        return facts | {
+            "kind": "categories",
+            "named": [(value, label if label != value else "") for value, label in named][:MOST_NAMED],
+            "more": max(0, len(axis.values) - MOST_NAMED),
+            "levels": [(level, len(set(parents))) for level, parents in axis.levels.items()],
+        }
+    few = axis.bins <= MOST_NAMED
+    ends = [written_end(axis, edge) for edge in (axis.edges if few else (*axis.edges[:4], axis.edges[-1]))]
+    widths = np.diff(axis.edges)
+    return facts | {
+        "kind": "calendar" if isinstance(axis, CalendarAxis) else "bins",
+        "bins": axis.bins,
+        "ends": ", ".join(ends if few else [*ends[:4], "…", ends[-1]]),
+        **{"first": ends[0], "last": ends[-1]},
+        "equal": axis.bins > 1 and bool(np.allclose(widths, widths[0])),
+        **{"closed": axis.closed, "below": axis.below, "above": axis.above},
+    }
+
+
+def _box(domain: Domain) -> str:
+    """A box about the first axes as an SQL struct, with ends and categories that the grid has."""
+    asked = []
+    for axis in domain.axes[:ASKED_AXES]:
+        if isinstance(axis, BinnedAxis):
+            middle = written_end(axis, axis.edges[axis.bins // 2])
+            asked.append(f"[{literal(middle) if isinstance(axis, CalendarAxis) else middle}, NULL]")
+        else:
+            asked.append(literal(axis.values[0]))
+    return "{" + ", ".join(f"{literal(axis.name)}: {box}" for axis, box in zip(domain.axes, asked, strict=False)) + "}"
+
+
+def _central_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, Any]:
+    unbiased = estimate.unbiased
+    if isinstance(unbiased, ReportedCells):
+        raise TypeError("these cells were estimated from reports: their card is that of the local model")
+    what, fields = mechanism_card(str(audit["mechanism"]))
+    facts = {
+        "by_row": audit["privacy_unit"] == "row",
+        "substitute": audit["neighbours"] == "substitute",
+        "charges": [
+            (charge["step"], epsilon_text(Fraction(charge["epsilon"])), _scale_text(charge["noise_scale"]))
+            for charge in audit["charges"]
+        ],
+        **{"mechanism": what, "fields": fields, "reach": None},
+    }
+    if unbiased is None:
+        return facts
+    reach = half_width_of_cell(unbiased)
+    return facts | {
+        "reach": shown_number(reach),
+        "deviation": shown_number(math.sqrt(unbiased.variance)),
+        "ten_times": shown_number(math.ceil(10 * reach)),
+        "reaches": [
+            (what, f"{cells:,}", shown_number(width)) for what, cells, width in _reaches(unbiased, estimate.domain)
+        ],
+    }
+
+
+def _scale_text(scale: str | None) -> str:
+    return epsilon_text(Fraction(scale)) if scale else "no noise: no budget was left for this step"
+
+
+def _reaches(unbiased: NoisyCells | NestedCells, domain: Domain) -> Iterator[tuple[str, int, float]]:
+    """Sums that readers ask for, with their number of cells and half width: single cells up to all cells."""
+    one = [np.zeros(1, dtype=np.int64)] * len(domain.axes)
+    yield "one cell", 1, half_width_of_box(unbiased, one)
+    first, others = domain.axes[0].name, "one cell of the others"
+    for cells in (10, 100, 1000, 10_000):
+        if isinstance(unbiased, NoisyCells) and cells < domain.cells:
+            yield "any cells chosen before looking", cells, float(half_width_of_sum(unbiased.scale, cells))
+        elif isinstance(unbiased, NestedCells) and cells < domain.shape[0]:
+            width = half_width_of_box(unbiased, [np.arange(cells), *one[1:]])
+            yield f"the first {cells:,} along {first}, {others}", cells, width
+    if len(domain.axes) > 1:
+        for number, axis in enumerate(domain.axes):
+            along = [*one[:number], np.arange(axis.size), *one[number + 1 :]]
+            yield f"all of {axis.name}, {others}", axis.size, half_width_of_box(unbiased, along)
+    if domain.cells > 1:
+        yield "all cells", domain.cells, half_width_of_box(unbiased, [np.arange(size) for size in domain.shape])
+
+
+def mechanism_card(mechanism: str) -> tuple[str, dict[str, str]]:
+    """The first line of a mechanism's docstring without its name, and its fields; empty if it has no file."""
+    file = _MECHANISMS / f"{mechanism}.py"
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", mechanism) or not file.is_file():
+        return "", {}
+    head, _, rest = (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").partition("\n")
+    found = re.findall(r"^([A-Z][a-z]+):\s+(.*(?:\n(?![A-Z][a-z]+:\s).*\S.*)*)", rest, re.MULTILINE)
+    return head.partition(": ")[2], {name: " ".join(text.replace("`", "").split()) for name, text in found}
+
+
+def question_facts(audit: Mapping[str, Any]) -> dict[str, Any]:
+    """What the contributors of a release of the local model were asked, from its audit; see `local.publication`."""
+    settings, reports = audit["settings"], audit["reports"]
+    participation, accepted = Fraction(settings.get("participation", 1)), int(reports["accepted"])
+    report_epsilon, part_epsilon = (Fraction(settings[name]) for name in ("report_epsilon", "part_epsilon"))
+    values, intervals, summed = (
+        int(audit["max_rows_per_unit"]),
+        int(settings["intervals"]),
+        settings["values"] == "summed",
     )
+    # The chances do not depend on where intervals end.
+    chances = odds(Part(tuple(map(Fraction, range(intervals + 1))), part_epsilon, settings["encoding"]))
+    return {
+        **{"values_each": values, "summed": summed, "intervals": intervals, "encoding": settings["encoding"]},
+        **{
+            "participation": participation,
+            "chance": epsilon_text(participation),
+            "sampled": participation < 1,
+            "nonnegative": bool(settings["nonnegative"]),
+        },
+        **{"report_epsilon": epsilon_text(report_epsilon), "part_epsilon": epsilon_text(part_epsilon)},
+        **{"parted": part_epsilon != report_epsilon, "shared": audit["mechanism"] in ("chp", "sampled")},
+        **{"accepted": accepted, "made": rounded(accepted / float(participation)), "reported": int(reports["values"])},
+        "refused": [(reason, number) for reason, number in reports["refused"].items() if number],
+        "contributors": None if participation < 1 else accepted // (1 if summed else values),
+        **{"p": f"{chances.there:.6g}", "q": f"{chances.elsewhere:.6g}"},
+        **{"kept": percent(chances.there), "flipped": percent(chances.elsewhere)},
+    }
+
+
+def _local_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, Any]:
+    cells, asked = estimate.unbiased, question_facts(audit)
+    if not isinstance(cells, ReportedCells):
+        raise TypeError("these cells were not estimated from reports: their card is that of the central model")
+    size, law, none = cells.values.size, cells.law, np.zeros(cells.values.shape)
+    one = half_widths_of_cells(cells, normal_factor(LEVEL))
+    empty = report_reach(normal_factor(LEVEL), law.variance(cells.atoms, none), law.slope(cells.atoms), law.step)
+    reported = asked["reported"] / float(asked["participation"])
+    share = 100 * float(one.max()) / max(reported, 1)
+    ranges = {"1 interval": one}
+    ranges |= {
+        f"{length:,} neighbouring intervals": reach_of_ranges(cells, length) for length in LENGTHS if length < size
+    }
+    if size > 1:
+        ranges[f"all {size:,} intervals"] = reach_of_ranges(cells, size)
+    return {
+        "asked": asked,
+        "reach": " to ".join(dict.fromkeys(shown_number(float(end)) for end in (one.min(), one.max()))),
+        "reported": rounded(reported) if asked["sampled"] else shown_number(round(reported)),
+        "share": f"{share:,.0f} %" if share >= 10 else f"{share:.2g} %",
+        "alike": not np.ptp(cells.atoms),
+        "empty": shown_number(float(empty.min())),
+        "near_zero": int(np.count_nonzero(cells.values <= one)),
+        "reaches": [
+            (what, *(shown_number(float(end)) for end in (widths.min(), np.median(widths), widths.max())))
+            for what, widths in ranges.items()
+        ],
+    }
+
+
+def reach_of_ranges(cells: ReportedCells, length: int) -> Reals:
+    """The 95 % half width of the estimate of every range of `length` neighbouring intervals, in order."""
+    law = cells.law
+    atoms, counts = (
+        running[length:] - running[:-length]
+        for running in (np.cumsum([0, *values.tolist()]) for values in (cells.atoms, cells.values))
+    )
+    return report_reach(normal_factor(LEVEL), law.variance(atoms, counts), law.slope(atoms), law.step)

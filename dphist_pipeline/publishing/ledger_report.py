@@ -1,4 +1,4 @@
-"""A report for a privacy officer: every account, what was allowed by whom, what was spent, and what became of it."""
+"""A report for a privacy officer: accounts, decisions and who made them, charges and the state of each publication."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def report(ledger: Ledger, year: int | None = None) -> dict[str, Any]:
     """All accounts as JSON values.
 
     Args:
-        ledger: verified by whoever opened it.
-        year: only decisions and charges of that year; sums are the account's, as they are now.
+        ledger: open and verified.
+        year: limits decisions and charges to that year; sums are those of the account today.
     """
     entries = [entry for entry in ledger.entries() if year is None or entry.facts["year"] == year]
     operators = ledger.operators()
@@ -83,7 +83,7 @@ def _decided(entry: Entry, operators: dict[str, str]) -> dict[str, Any]:
 
 
 def _charges(statement: Statement, year: int | None) -> list[dict[str, Any]]:
-    """What was charged, and what became of it: published, waits, rejected, withdrawn or lost; revisions say why."""
+    """Charges with their state (published, waiting, rejected, withdrawn or lost) and the reason of each revision."""
     return [
         {
             "release": charge.release,

@@ -53,7 +53,7 @@ class PublishedFilesDamaged(DphistError):
 
 
 def write_release(estimate: Estimate, scales: Mapping[str, Fraction], facts: dict[str, Any], staging: Path) -> None:
-    """Writes the files of a release into a folder that nobody reads yet, and waits until they are on the disk.
+    """Writes the files of a release into a folder that nobody reads yet, and waits until the disk has them.
 
     Args:
         estimate: what the mechanism returned.
@@ -92,9 +92,10 @@ def write_release(estimate: Estimate, scales: Mapping[str, Fraction], facts: dic
 
 
 def _unbiased_facts(estimate: Estimate) -> dict[str, Any]:
-    """The noise in `unbiased_estimate`: its scale and, for linear estimates, the covariance of two cells.
+    """The law of the noise in `unbiased_estimate`.
 
-    Of estimates from reports their law, and the intervals of a report in each cell.
+    Its scale and, for linear estimates, the covariance of two cells; for estimates from reports their law, and the
+    number of intervals of a report in each cell.
     """
     unbiased = estimate.unbiased
     if isinstance(unbiased, ReportedCells):
@@ -110,10 +111,10 @@ def _unbiased_facts(estimate: Estimate) -> dict[str, Any]:
 
 
 def published_unbiased(audit: Mapping[str, Any], values: NDArray[np.float64]) -> Unbiased | None:
-    """The unbiased estimates of a published release with the law of their noise, None where it has none.
+    """The unbiased estimates of a published release with the law of their noise; None if it has none.
 
     Args:
-        audit: of the release; older ones know no covariance, and central ones no law of reports.
+        audit: of the release; older versions wrote no covariance, and the central model has no law of reports.
         values: the column `unbiased_estimate`, shape of the domain.
     """
     if audit.get("report_law") is not None:
@@ -129,7 +130,7 @@ def published_unbiased(audit: Mapping[str, Any], values: NDArray[np.float64]) ->
 
 
 def move_into_place(staging: Path, published: Path) -> bool:
-    """Publishes a folder by one rename; false when another run was first, whose files then stand."""
+    """Publishes a folder by one rename. False if another run published first; the files of that run stay."""
     make_folder(published.parent, 0o755)
     try:
         staging.rename(published)
@@ -142,7 +143,7 @@ def move_into_place(staging: Path, published: Path) -> bool:
 
 
 def values_digest(estimate: Estimate) -> str:
-    """SHA-256 of the released values, whatever versions of libraries wrote the files."""
+    """SHA-256 of the released values; it does not depend on the versions of libraries that wrote the files."""
     digest = hashlib.sha256()
     unbiased = None if estimate.unbiased is None else estimate.unbiased.values
     for values, kind in ((estimate.values, "<f8"), (unbiased, "<f8"), (estimate.groups, "<i8")):
@@ -152,7 +153,7 @@ def values_digest(estimate: Estimate) -> str:
 
 
 def read_audit(published: Path) -> dict[str, Any]:
-    """The audit of a published release, after checking that its files are those that it names.
+    """Reads the audit of a published release, and checks the digests of the files that it names.
 
     Raises:
         PublishedFilesDamaged: a file is missing or altered.
@@ -166,7 +167,7 @@ def read_audit(published: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError):
         damaged = "audit.json"
     if damaged is None:
-        # A page that the audit does not name must not be there: nothing vouches for it.
+        # A page that the audit does not name must not exist: no digest protects it.
         damaged = next((name for name in FILES[:-1] if _found(published, name, audit) != expected.get(name)), None)
     if damaged:
         raise PublishedFilesDamaged(published, f"has a missing or altered {damaged}")
@@ -205,7 +206,7 @@ def is_marked(published: Path) -> bool:
 
 
 def _found(published: Path, name: str, audit: Mapping[str, Any]) -> str | None:
-    """The digest of a file as it was published: without the mark of a withdrawal, where there is one."""
+    """The digest of a file as it was published, without the mark of a withdrawal."""
     path = published / name
     if name != "card.html" or "withdrawn" not in audit or not path.is_file():
         return _digest(path)
@@ -214,7 +215,7 @@ def _found(published: Path, name: str, audit: Mapping[str, Any]) -> str | None:
 
 
 def audit_digest(audit: dict[str, Any]) -> str:
-    """SHA-256 of an audit's facts, its own digest left out, whatever their layout in the file."""
+    """SHA-256 of an audit's facts without its own digest; it does not depend on their layout in the file."""
     facts = {name: fact for name, fact in audit.items() if name != "audit_digest"}
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 

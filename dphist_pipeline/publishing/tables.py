@@ -1,7 +1,7 @@
 """The published tables: every declared cell in declared order, the groups, and the charges, as Parquet.
 
-One code path and fixed settings write all of them: no statistics, no index, no dictionary but for the declared axes,
-row groups of a fixed number of rows. So files of the same domain differ in nothing but the released values.
+One code path with fixed settings writes all of them: no statistics, no index, dictionaries for declared axes only,
+row groups of a fixed number of rows. So files of the same domain differ only in the released values.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def write_histogram(estimate: Estimate, path: Path) -> None:
     """Writes `histogram.parquet`: axis columns, then estimate, unbiased_estimate, ci_lower, ci_upper, group_id.
 
     `ci_lower` and `ci_upper` enclose the true bounded count with probability at least 95 %, not cut off: quantiles of
-    the noise in `unbiased_estimate`, exact for noisy cells, calibrated for linear estimates of them and for those from
-    reports. All three are null where there are none of these.
+    the noise in `unbiased_estimate`, exact for noisy cells, calibrated for linear estimates of them and for estimates
+    from reports. All three are null if the mechanism has no unbiased estimates.
     """
     domain = estimate.domain
     widths = np.broadcast_to(_half_widths(estimate.unbiased), domain.cells)
@@ -57,7 +57,7 @@ def write_histogram(estimate: Estimate, path: Path) -> None:
 
 
 def _half_widths(unbiased: Unbiased | None) -> NDArray[np.float64]:
-    """Half the width of the interval of each cell, or of any one where cells are alike."""
+    """Half the width of the interval of each cell; one number if it is the same for all cells."""
     if isinstance(unbiased, ReportedCells):
         return half_widths_of_cells(unbiased, normal_factor(LEVEL))
     return np.asarray(0.0 if unbiased is None else half_width_of_cell(unbiased), dtype=np.float64)
@@ -66,7 +66,7 @@ def _half_widths(unbiased: Unbiased | None) -> NDArray[np.float64]:
 def write_groups(estimate: Estimate, path: Path) -> None:
     """Writes `groups.parquet`: group_id, cells, noise_scale (of a draw), noise_variance (of the noise in each cell).
 
-    Both are null where there are none. Estimates from reports have no draws, and each its own variance, by its count.
+    Both are null if no noise was drawn. For estimates from reports the variance differs by cell and is not written.
     """
     sizes = np.array([estimate.domain.cells])
     if estimate.groups is not None:
@@ -89,10 +89,10 @@ def write_groups(estimate: Estimate, path: Path) -> None:
 
 
 def _averaged(estimate: Estimate, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """By how much each group's cells divide the variance of one draw.
+    """The divisor of the variance of one draw that gives the variance in a cell of each group.
 
-    One noisy sum is spread over the group; the mean of noisy cells averages as many draws; without groups a cell
-    has its own.
+    One noisy sum is spread over its group; a mean of noisy cells averages one draw per cell; without groups every
+    cell has its own draw.
     """
     if estimate.groups is None:
         return np.ones_like(sizes)

@@ -1,4 +1,4 @@
-"""The mark that a withdrawn publication carries on its card: one block, which can be taken out to check the rest."""
+"""The mark on the card of a withdrawn publication: one block of HTML, removed again to check the digest of the card."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BEFORE = '<main id="main">'
 
 
 def marked(card: str, audit: Mapping[str, Any]) -> str:
-    """The card of a publication with the mark that its audit asks for, at the top of its content; once."""
+    """The card with one mark of the withdrawal that its audit names, at the top of its content."""
     return unmarked(card, audit).replace(BEFORE, BEFORE + _mark(audit), 1)
 
 

@@ -10,7 +10,6 @@ from office import Office
 from refusing import check_changes_nothing
 
 from dphist_pipeline.cli.compare import FIRST_LINE, spread
-from dphist_pipeline.evaluation import plots
 
 CSV = "bin,count\n" + "".join(f"{place},{place % 5 * 100}\n" for place in range(70))
 
@@ -94,7 +93,6 @@ def test_synthetic_data_have_names(office: Office) -> None:
 
 
 def test_pictures_are_named(office: Office, counts: str) -> None:
-    pytest.importorskip("altair", reason="the extra `plots` is not installed")
     words = ("--mechanism", "geometric", "--repeat", "1", "--plots", "made/plots")
     ran = office.run("compare", counts, "--epsilon", "1", "0.1", *words)
     assert (office.folder / "made" / "plots" / "errors_by_epsilon.png").is_file()
@@ -143,12 +141,3 @@ def test_whatever_is_wrong_is_one_message_and_changes_nothing(
     }.items():
         (office.folder / f"{name}.csv").write_text(text)
     check_changes_nothing(office, lambda: office.run("compare", *words), says)
-
-
-def test_missing_libraries_are_named_before_any_work(
-    office: Office, counts: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(plots, "find_spec", lambda name: None)
-    ran = office.run("compare", counts, "--plots", "plots")
-    assert ran.code == 1 and "pip install 'dphist-pipeline[plots]'" in ran.err
-    assert not (office.folder / "plots").exists()

@@ -5,11 +5,9 @@ from __future__ import annotations
 import xml.etree.ElementTree as ElementTree
 from fractions import Fraction
 
-import pytest
-
 from dphist_pipeline.evaluation import plots
 from dphist_pipeline.evaluation.measuring import Score
-from dphist_pipeline.evaluation.plots import PlotsNeedLibraries, draw
+from dphist_pipeline.evaluation.plots import draw
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -22,12 +20,6 @@ def scores(mean: float = 3.0) -> list[Score]:
         for epsilon in ("1", "1/10")
         for measure, where in at
     ]
-
-
-@pytest.fixture(autouse=True)
-def needs_libraries():
-    for name in ("altair", "vl_convert"):
-        pytest.importorskip(name, reason="the extra `plots` is not installed")
 
 
 def test_draws_what_there_are_scores_for_as_svg_and_png(tmp_path):
@@ -57,9 +49,3 @@ def test_what_a_log_axis_cannot_show_is_left_out(tmp_path):
 def test_many_mechanisms_stay_apart():
     looks = {(plots.COLOURS[place % 16], plots.SHAPES[place % 7]) for place in range(112)}
     assert len(looks) == 112 and len(set(plots.COLOURS)) == 16
-
-
-def test_without_the_libraries_it_says_what_to_install(monkeypatch, tmp_path):
-    monkeypatch.setattr(plots, "find_spec", lambda name: None)
-    with pytest.raises(PlotsNeedLibraries, match=r"dphist-pipeline\[plots\]"):
-        draw(scores(), "wards", tmp_path)

@@ -29,8 +29,8 @@ from carded import (
 from dphist_pipeline import mechanisms
 from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.answering.intervals import half_width_of_sum
-from dphist_pipeline.publishing.card_pieces.facts import factor, number, swayed
-from dphist_pipeline.publishing.card_pieces.method import card_of
+from dphist_pipeline.publishing.card import mechanism_card
+from dphist_pipeline.publishing.words import epsilon_text, likelihood_ratio, posterior_odds
 
 DAY: dict[str, Any] = {"column": "day", "calendar": "week", "start": "2026-01-05", "stop": "2026-02-02", "other": True}
 COUNTY: dict[str, Any] = {
@@ -52,11 +52,12 @@ def test_a_card_can_be_read_without_eyes_and_without_a_mouse(axes: list[dict[str
 
 def test_it_says_what_was_counted_for_whom_and_at_what_price() -> None:
     text = Read(card([AGE, WARD], title="Visits by age and ward")).text
-    assert text.startswith("Visits by age and ward, 2026-03-02: release card")
+    assert text.startswith("Visits by age and ward, 2026-03-02: release card") and "\ufffd" not in text
     for said in (
         "from 2026-03-02 up to, but without, 2026-03-09",
         "15 = 5 × 3",
-        "2 bins with ends at 0, 18, 65; the lower end belongs to a bin; one cell for all below; one cell for all above",
+        "2 bins with ends at 0, 18, 65; the lower end belongs to a bin",
+        "one cell for all values below; one cell for all values above",
         "at most 3 rows of this period are counted",
         "Sensitivity Δ 3",
         "with ε = 0.5",
@@ -72,7 +73,7 @@ def test_it_says_what_was_counted_for_whom_and_at_what_price() -> None:
 
 def test_days_levels_and_labels_are_told_as_such() -> None:
     text = Read(card([DAY, COUNTY])).text
-    assert "4 stretches of days, from 2026-01-05 up to, but without, 2026-02-02" in text
+    assert "4 ranges of days, from 2026-01-05 up to, but without, 2026-02-02" in text
     assert "01 ( Autauga ), 02 ( Kodiak ); each lies in one of 2 groups of state" in text.replace("  ", " ")
     assert "rows with any other value, or none, are not counted" in text
     assert "2026-01-12 to 2026-01-18" in text
@@ -82,7 +83,7 @@ def test_days_levels_and_labels_are_told_as_such() -> None:
     "changes, said",
     [
         ({"privacy_unit": "row", "max_rows_per_unit": 1}, "every row is taken for another person"),
-        ({"neighbours": "substitute"}, "had any one “ patient ” held other rows instead"),
+        ({"neighbours": "substitute"}, "Had any one “ patient ” held other rows instead"),
         ({"period": "all", "period_start": None, "period_end": None}, "no period: all records"),
         ({"reason": "a late file", "revision": 2}, "revision 2 ( a late file )"),
         ({"approved": {"by": "Ada", "at": "2026-03-18T00:00:00Z", "entry": 3}}, "Approved by Ada"),
@@ -170,19 +171,20 @@ def test_its_sql_runs_as_it_is_copied(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 1000), Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(50)])
 def test_epsilon_in_words_is_never_told_too_small(epsilon: Fraction) -> None:
-    told = factor(epsilon)
-    power = re.fullmatch(r"10<sup>(\d+)</sup>", told)
-    most = 10.0 ** int(power[1]) if power else float(told.replace(",", ""))
+    told = likelihood_ratio(epsilon)
+    digits = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+    power = re.fullmatch("10([⁰¹²³⁴⁵⁶⁷⁸⁹]+)", told)
+    most = 10.0 ** int(power[1].translate(digits)) if power else float(told.replace(",", ""))
     assert most >= math.exp(epsilon)
     assert power or most <= math.exp(epsilon) * 1.03 + 0.01
-    low, high = swayed(epsilon)
+    low, high = posterior_odds(epsilon)
     if not high.startswith("above"):
         assert float(high[:-2]) / 100 >= 1 / (1 + math.exp(-epsilon)) > float(high[:-2]) / 100 - 0.011
         assert float(low[:-2]) + float(high[:-2]) == pytest.approx(100)
 
 
 def test_fractions_are_told_exactly_where_their_digits_end() -> None:
-    assert [number(Fraction(text)) for text in ("1/2", "3", "0.125", "1/3")] == [
+    assert [epsilon_text(Fraction(text)) for text in ("1/2", "3", "0.125", "1/3")] == [
         "0.5",
         "3",
         "0.125",
@@ -192,7 +194,7 @@ def test_fractions_are_told_exactly_where_their_digits_end() -> None:
 
 @pytest.mark.parametrize("name", mechanisms.names())
 def test_every_mechanisms_card_is_found_without_loading_it(name: str) -> None:
-    what, fields = card_of(name)
+    what, fields = mechanism_card(name)
     assert what and mechanisms.card(name).partition("\n")[0].endswith(what)
     assert {"Paper", "Privacy", "Domain", "Bars"} <= set(fields)
 

@@ -41,7 +41,7 @@ OF_REPORTS: dict[str, dict[str, Any]] = {
 # Runs within a copy of the page; the page itself lets no script run.
 MEASURE = """<script>
 const boxes = svg => [...svg.querySelectorAll('text')].map(text => [text.textContent, text.getBoundingClientRect(),
-    text.hasAttribute('transform')]);
+    (text.getAttribute('transform') || '').includes('rotate')]);
 const root = document.documentElement;
 const found = {width: root.scrollWidth - root.clientWidth, outside: [], touching: []};
 for (const svg of document.querySelectorAll('svg')) {

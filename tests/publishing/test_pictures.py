@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 import xml.etree.ElementTree as ElementTree
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import by_hand
@@ -12,13 +16,12 @@ import pytest
 from by_hand import AGE, HEIGHT, SCALE, WARD
 
 from dphist_pipeline.answering.boxes import answer_box
-from dphist_pipeline.estimates.noisy import NestedCells, ReportedCells, ReportLaw, SharedNoise
-from dphist_pipeline.publishing.plots import all_pictures, main_picture
-from dphist_pipeline.publishing.plots_axes import along, seen
-from dphist_pipeline.publishing.plots_drawing import STEPS, alone, scale_of, shown_number, wrapped
-from dphist_pipeline.publishing.plots_heat import colour_bounds
-from dphist_pipeline.publishing.plots_page import exact, figure
-from dphist_pipeline.publishing.plots_sums import Grid, sums
+from dphist_pipeline.domain import CategoricalAxis, Domain
+from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, ReportLaw, SharedNoise
+from dphist_pipeline.publishing.marginals import Grid, group_axis, marginal
+from dphist_pipeline.publishing.pages import picture_facts
+from dphist_pipeline.publishing.pictures import BLUES, all_pictures, chart, colour_bounds, draw, main_picture
+from dphist_pipeline.publishing.words import shortened, shown_number, visible
 from dphist_pipeline.spec.axes import domain_of
 
 DAY = {"column": "day", "calendar": "day", "start": "2025-01-01", "stop": "2026-01-01", "other": True}
@@ -40,34 +43,35 @@ def axis_of(described: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("most", [4, 12, 24, 60])
 def test_every_position_is_in_one_bar_and_there_are_few(described: dict[str, Any], most: int) -> None:
     axis = axis_of(described)
-    shown = along(axis, np.arange(axis.size), most)
-    assert sorted(np.concatenate(shown.groups).tolist()) == list(range(axis.size))
+    shown = group_axis(axis, np.arange(axis.size), most)
+    assert sorted(np.concatenate(shown.positions).tolist()) == list(range(axis.size))
     assert shown.size <= max(most, 6)
-    assert shown.size == len(shown.labels) == len(shown.ticks) == len(shown.edges) - 1
+    assert shown.size == len(shown.labels) == len(shown.ticks)
+    assert shown.other == axis.other and (shown.labels[-1] == "other") == axis.other
     assert bool(shown.note) == (shown.size < axis.size)
 
 
 def test_what_was_summed_is_told() -> None:
     told = {
-        most: along(axis_of(described), np.arange(axis_of(described).size), most).note
+        most: group_axis(axis_of(described), np.arange(axis_of(described).size), most).note
         for most, described in ((60, DAY), (4, DAY), (59, INCOME), (40, COUNTY), (20, COUNTY))
     }
     assert told == {
         60: "summed by month",
         4: "summed by year",
-        59: "each stands for 50 of the 1,234 declared bins, the last for fewer",
+        59: "every 50 of the 1,234 declared bins are summed, fewer at the end",
         40: "summed by state",
-        20: "each stands for 16 categories that are declared one after the other, the last for fewer",
+        20: "every 16 categories in declared order are summed, fewer at the end",
     }
 
 
 def test_bars_have_the_ends_of_their_cells() -> None:
-    income = along(axis_of(INCOME), np.arange(1237), 60)
+    income = group_axis(axis_of(INCOME), np.arange(1237), 60)
     assert income.labels[:3] == ("below 0", "0 to under 50", "50 to under 100")
     assert income.labels[-3:] == ("1200 to under 1234", "1234 or more", "other")
-    months = along(axis_of(DAY), np.arange(366), 60)
+    months = group_axis(axis_of(DAY), np.arange(366), 60)
     assert months.labels[0] == "2025-01" and months.labels[-2:] == ("2025-12", "other")
-    right = along(axis_of(HEIGHT), np.arange(4), 60)
+    right = group_axis(axis_of(HEIGHT), np.arange(4), 60)
     assert right.labels[0] == "over 0 to 0.1"
 
 
@@ -78,7 +82,7 @@ def test_sums_and_intervals_are_the_answers_to_the_same_boxes(linear: bool) -> N
     if linear:
         shared = (SharedNoise(-3.0, (4, 4)), SharedNoise(-2.0, (2, 2)), SharedNoise(60.0, (1, 1)))
         shown = Grid.of_all(shown.domain, shown.values, NestedCells(shown.values, SCALE, shared))
-    found = sums(shown, [1, 0], [30, 20])
+    found = marginal(shown, [1, 0], [30, 20])
     assert found.values.shape == (3, 20)
     assert found.low is not None and found.high is not None
     for place, ward in enumerate(["surgery", "medicine", None]):
@@ -96,7 +100,7 @@ def test_bars_of_reports_have_the_intervals_of_their_own_sums(delta: float) -> N
     values = (np.arange(120.0) * 37 % 101 - 5) * 10
     law = ReportLaw(alpha=400.0, beta=0.01, gamma=1.5, delta=delta, step=3.0)
     cells = ReportedCells(values, 1 + np.arange(120) % 4, law)
-    found = sums(Grid.of_all(domain_of(axes), values, cells), [0], [60])
+    found = marginal(Grid.of_all(domain_of(axes), values, cells), [0], [60])
     assert found.low is not None and found.high is not None and found.reach is not None
     assert np.unique(found.reach).size > 20
     for place in range(60):
@@ -107,10 +111,10 @@ def test_bars_of_reports_have_the_intervals_of_their_own_sums(delta: float) -> N
 
 
 def test_only_the_last_bin_of_reports_has_its_upper_end() -> None:
-    closed = along(axis_of({"column": "x", "edges": [0, 1, 2, 3]}), np.arange(3), 60, closed=True)
+    closed = group_axis(axis_of({"column": "x", "edges": [0, 1, 2, 3]}), np.arange(3), 60, closed=True)
     assert closed.labels == ("0 to under 1", "1 to under 2", "2 to 3")
     assert closed.ticks == ("0", "1", "2–3")
-    part = along(axis_of({"column": "x", "edges": [0, 5, 10, 15]}), np.arange(2), 60, closed=True)
+    part = group_axis(axis_of({"column": "x", "edges": [0, 5, 10, 15]}), np.arange(2), 60, closed=True)
     assert part.labels == ("0 to under 5", "5 to under 10")
 
 
@@ -122,53 +126,138 @@ def test_any_number_of_axes_gives_pictures_that_are_well_formed(number: int, sca
     pictures = all_pictures(shown)
     assert len(pictures) == (1 if number == 1 else number + 1)
     for picture in pictures:
-        ElementTree.fromstring(alone(picture.drawing, picture.title))
-        assert "<details>" in figure(picture)
+        ElementTree.fromstring(draw(picture, picture.title))
         assert picture.sums.values.sum() == pytest.approx(shown.values.sum())
+
+
+def test_the_numbers_of_a_picture_are_all_in_its_tables() -> None:
+    for axes in ([AGE], [AGE, WARD], [AGE, WARD, HEIGHT]):
+        picture = all_pictures(grid(axes))[-1]
+        cells = [cell for table in picture_facts(picture)["tables"] for row in table["rows"] for cell in row[1:]]
+        estimates = sorted(map(shown_number, picture.sums.values.ravel().tolist()))
+        if len(axes) == 1:
+            assert sorted(cells[::3]) == estimates
+        else:
+            assert sorted(cell.partition(" (")[0] for cell in cells) == estimates
+        assert len(picture_facts(picture)["tables"]) == (3 if len(axes) == 3 else 1)
 
 
 def test_colours_rise_with_the_counts_and_reach_the_largest() -> None:
     for most in (1.0, 7.0, 999.0, 1e9):
         bounds = colour_bounds(np.array([0.0, most]))
         assert bounds[0] == 0 and bounds[-1] == most
-        assert sorted(set(bounds)) == bounds and len(bounds) == STEPS + 1
+        assert sorted(set(bounds)) == bounds and len(bounds) == len(BLUES) + 1
 
 
-def test_a_scale_has_zero_and_holds_all_values_and_intervals() -> None:
-    for values in ([0.0, 0, 0], [-500.0, -1, -0.5], [1e15, -1e15, 3], [0.01, 0.5, 0.2], [-3.0, 800, 2]):
-        found = sums(Grid.of_all(*_ward(np.array(values))), [0], [30])
-        scale = scale_of(found)
-        assert 0 in scale.marks and len(scale.marks) <= 8
-        assert scale.low == min(0.0, *values)
-        assert found.high is not None and scale.high >= max(*values, found.high.max())
-
-
-def _ward(values: Any) -> Any:
-    found = by_hand.estimate([WARD], values, off=0)
-    return found.domain, found.values, found.unbiased
+def drawn_rows(shown: Grid) -> list[dict[str, Any]]:
+    """The rows of data of the main picture's first chart."""
+    spec = chart(main_picture(shown)).to_dict()
+    return next(iter(spec["datasets"].values()))  # type: ignore[no-any-return]
 
 
 def test_squares_whose_interval_reaches_zero_have_a_dot() -> None:
     values = np.array([[0.0, 1, 500], [500, 500, 500], [500, 500, 500], [500, 500, 500]])
     found = by_hand.estimate([HEIGHT, WARD], values, off=0)
-    picture = main_picture(Grid.of_all(found.domain, found.values, found.unbiased))
-    assert picture.drawing.body.count("h0") == 2
-    assert "Dots: the interval reaches 0." in picture.drawing.note
+    shown = Grid.of_all(found.domain, found.values, found.unbiased)
+    rows = drawn_rows(shown)
+    assert [(row["across"], row["down"]) for row in rows if row["dot"]] == [("0–0.1", "surgery"), ("0–0.1", "medicine")]
+    assert [row["class"] for row in rows[:3]] == ["below 6.2", "below 6.2", "400 or more"] and len(rows) == 12
+    assert "A dot: the interval reaches 0." in main_picture(shown).note
+
+
+def test_other_stands_apart_from_the_last_category() -> None:
+    picture = ElementTree.fromstring(draw(main_picture(grid([WARD]))))
+    rows = {
+        str(text.text): float(text.attrib["transform"].partition(",")[2].rstrip(")"))
+        for text in picture.iter("{http://www.w3.org/2000/svg}text")
+        if text.text in ("surgery", "medicine", "other")
+    }
+    assert rows["other"] - rows["medicine"] == pytest.approx(2 * (rows["medicine"] - rows["surgery"]))
+
+
+HOSTILE = [
+    *("datum.x", "a.b['c']", '\\"]', "</svg><script>alert(1)</script>", '" onload="alert(1)', "same", "same\u200e"),
+    *("", " ", "null", "${x}", "{{ 7*7 }}", "signal", "x" * 300, "漢" * 90, "other", ' role="'),
+]
+
+
+def grid_of_names(values: list[str], names: tuple[str, ...]) -> Grid:
+    """A grid of categories that no spec may declare."""
+    domain = Domain(tuple(CategoricalAxis(name, "x", tuple(values), other=True) for name in names))
+    numbers = np.arange(float(domain.cells)).reshape(domain.shape)
+    return Grid.of_all(domain, numbers, NoisyCells(numbers, SCALE))
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_hostile_names_are_data_in_a_chart_and_text_in_its_svg(number: int) -> None:
+    picture = main_picture(grid_of_names(HOSTILE, (HOSTILE[0], HOSTILE[3], HOSTILE[4])[:number]))
+    spec = json.loads(json.dumps(chart(picture).to_dict()))
+    spec.pop("config")
+    fields = {name for rows in spec.pop("datasets").values() for row in rows for name in row}
+    assert fields == ({"name", "estimate", "low", "high"} if number == 1 else {"across", "down", "class", "dot"})
+    assert set(found(spec, "field")) <= fields
+    assert set(found(spec, "test")) | set(found(spec, "filter")) <= {"datum.value === 0", "datum.dot"}
+    assert not found(spec, "expr") and not found(spec, "signal") and not found(spec, "url")
+    svg = ElementTree.fromstring(draw(picture, HOSTILE[4]))
+    for element in svg.iter():
+        assert element.tag.rpartition("}")[2] in ("svg", "g", "path", "rect", "line", "text", "tspan", "defs")
+        assert not any(name.startswith("on") or name.endswith("href") for name in element.attrib)
+
+
+def found(spec: Any, key: str) -> list[Any]:
+    """Every value of a key in a chart."""
+    if isinstance(spec, list):
+        return [value for part in spec for value in found(part, key)]
+    if not isinstance(spec, dict):
+        return []
+    here = [spec[key]] if key in spec else []
+    return here + [value for part in spec.values() for value in found(part, key)]
+
+
+def test_equal_categories_keep_bars_of_their_own() -> None:
+    rows = drawn_rows(grid_of_names(["a\u200e", "a\u200f", "a\u200e (2)", "other"], ("class",)))
+    assert [row["name"] for row in rows] == ["a\ufffd", "a\ufffd (2)", "a\ufffd (2) (2)", "other", "other (2)"]
+
+
+def test_a_large_grid_is_summed_before_it_is_drawn() -> None:
+    axes = [{"column": name, "start": 0, "stop": 1000, "width": 1} for name in ("x", "y")]
+    assert len(drawn_rows(grid(axes))) <= 24 * 24 and len(drawn_rows(grid([INCOME]))) <= 60
+
+
+def test_equal_pictures_have_equal_bytes() -> None:
+    for axes in ([AGE], [AGE, WARD], [AGE, WARD, HEIGHT]):
+        assert draw(main_picture(grid(axes))) == draw(main_picture(grid(axes)))
+
+
+def test_a_process_forked_after_a_picture_draws_the_same(tmp_path: Path) -> None:
+    picture = main_picture(grid([AGE]))
+    drawn = draw(picture)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(100)
+        (tmp_path / "drawn.svg").write_text(draw(picture), encoding="utf-8")
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert (tmp_path / "drawn.svg").read_text(encoding="utf-8") == drawn
 
 
 def test_marks_that_turn_text_are_shown_as_such() -> None:
-    assert seen("a\u202eb\u2066c\x00d\ufffe") == "a\ufffdb\ufffdc\ufffdd\ufffd"
-    assert seen("<=50K münchen 漢字") == "<=50K münchen 漢字"
+    assert visible("a\u202eb\u2066c\x00d\ufffe") == "a\ufffdb\ufffdc\ufffdd\ufffd"
+    assert visible("<=50K münchen 漢字") == "<=50K münchen 漢字"
 
 
-def test_numbers_are_short_in_pictures_and_whole_in_tables() -> None:
-    assert [shown_number(value) for value in (0.0, -0.0, 2.5, 1234.0, 25e6, 1e15)] == [
-        *("0", "0", "2.5", "1,234", "25M", "1e+15"),
+def test_numbers_are_whole_or_have_one_digit_after_the_point() -> None:
+    assert [shown_number(value) for value in (-0.01, 12.0, 2.25, -1234.5, 1e15)] == [
+        *("0", "12", "2.2", "−1,234", "1e+15"),
     ]
-    assert [exact(value) for value in (-0.01, 12.0, 2.25, -1234.5)] == ["0", "12", "2.2", "−1,234"]
+
+
+def test_a_long_name_is_cut_off_by_its_width() -> None:
+    assert shortened("surgery", 7) == "surgery" and shortened("surgery", 6) == "surge…"
+    assert shortened("漢字漢字", 8) == "漢字漢字" and shortened("漢字漢字", 7) == "漢字漢…"
+    assert shortened("", 3) == ""
 
 
 def test_a_title_of_any_length_takes_at_most_four_lines() -> None:
-    assert len(wrapped("word " * 500, 400)) == 4
-    assert wrapped("", 400) == [""]
-    assert len(wrapped("x" * 5000, 400)) == 1
+    for title, lines in (("word " * 500, 4), ("", 1), ("x" * 5000, 4)):
+        assert len(chart(main_picture(grid([AGE])), title or " ").to_dict()["title"]["text"]) == lines

@@ -36,7 +36,6 @@ def test_it_draws_svg_by_default_and_says_where(released: Office) -> None:
 
 
 def test_it_draws_png(released: Office) -> None:
-    pytest.importorskip("vl_convert")
     drawn(released, "--output", "out.png")
     content = (released.folder / "out.png").read_bytes()
     assert content.startswith(b"\x89PNG") and len(content) > 5_000
@@ -52,7 +51,7 @@ def test_a_condition_takes_cells_and_whole_axes_away(released: Office) -> None:
     drawn(released, "--where", "ward = 'surgery'")
     whole, svg = plot.release_svg(released.published()), (released.folder / "wards.svg").read_text(encoding="utf-8")
     assert svg != whole
-    texts = [str(text.text) for text in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+    texts = [" ".join(text.itertext()) for text in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
     assert any("where ward = 'surgery'" in text for text in texts)
     assert "age" in texts and "medicine" not in texts
     assert "medicine" in whole
@@ -73,15 +72,6 @@ def test_what_cannot_be_drawn_is_refused_with_the_reason(released: Office, words
     assert ran.code == 1 and says in ran.err
 
 
-def test_png_without_its_library_is_refused_with_what_to_install(
-    released: Office, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(plot, "find_spec", lambda name: None)
-    ran = released.run("plot", "wards", "--output", "out.png", "--store", released.store)
-    assert ran.code == 1 and "dphist-pipeline[plots]" in ran.err
-    assert not (released.folder / "out.png").exists()
-
-
 def test_a_release_of_the_local_model_is_drawn_in_every_format(office: Office) -> None:
     here = made(office.store, title="Ages of readers")
     for name in ("ages_city.svg", "out.html"):
@@ -90,7 +80,9 @@ def test_a_release_of_the_local_model_is_drawn_in_every_format(office: Office) -
         assert "card.html" in ran.out.replace("\n", "")
     svg = (office.folder / "ages_city.svg").read_text(encoding="utf-8")
     assert svg == plot.release_svg(here.folder)
-    texts = " ".join(str(text.text) for text in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text"))
+    texts = " ".join(
+        " ".join(text.itertext()) for text in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
+    )
     assert "Ages of readers" in texts and "intervals of the true numbers of values" in texts
     page = (office.folder / "out.html").read_text(encoding="utf-8")
     assert "95 to 100" in page and "The numbers of this picture" in page
@@ -105,7 +97,6 @@ def test_a_part_of_a_release_of_the_local_model_is_drawn(office: Office) -> None
 
 
 def test_a_release_of_the_local_model_makes_a_png(office: Office) -> None:
-    pytest.importorskip("vl_convert")
     made(office.store)
     ran = office.run("plot", "ages_city", "--output", "out.png", "--store", office.store)
     assert ran.code == 0, ran.err

@@ -1,1 +1,0 @@
-"""The sections of a release card, each a function of the published values and the audit alone."""

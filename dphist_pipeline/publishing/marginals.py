@@ -1,0 +1,256 @@
+"""Sums of published cells for pictures: few groups along each shown axis, and the 95 % interval of every sum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.answering.chosen_cells import written_end
+from dphist_pipeline.answering.intervals import LEVEL, half_width_of_linear, half_width_of_sum
+from dphist_pipeline.answering.report_intervals import half_width_of_reports
+from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of
+from dphist_pipeline.estimates.noisy import NoisyCells, ReportedCells, Unbiased
+
+Positions = NDArray[np.int64]
+Reals = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The published cells that a picture shows.
+
+    Attributes:
+        domain: the declared grid.
+        values: estimates, shape of the domain.
+        unbiased: noisy cells, linear estimates of them, or estimates from reports; None if the mechanism has none.
+        chosen: the positions along each axis that are shown.
+    """
+
+    domain: Domain
+    values: Reals
+    unbiased: Unbiased | None
+    chosen: tuple[Positions, ...]
+
+    @classmethod
+    def of_all(cls, domain: Domain, values: Reals, unbiased: Unbiased | None) -> Grid:
+        """A grid of which every cell is shown."""
+        return cls(domain, values, unbiased, tuple(np.arange(size) for size in domain.shape))
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Groups of neighbouring cells along one axis of a picture, in declared order.
+
+    Attributes:
+        name: the axis.
+        positions: the positions along the axis in each group; every shown position is in exactly one.
+        labels: each group in words.
+        ticks: each group in few letters.
+        ordered: whether groups are ranges of a number or of time, not categories.
+        other: whether the last group is the cell `other`.
+        note: which cells were summed; empty if every group is one declared cell.
+    """
+
+    name: str
+    positions: tuple[Positions, ...]
+    labels: tuple[str, ...]
+    ticks: tuple[str, ...]
+    ordered: bool = False
+    other: bool = False
+    note: str = ""
+
+    @property
+    def size(self) -> int:
+        """Number of groups."""
+        return len(self.positions)
+
+
+@dataclass(frozen=True, eq=False)
+class Marginal:
+    """Sums of cells; every array has one side for each axis in `axes`.
+
+    Attributes:
+        axes: the shown axes.
+        values: sums of the estimates, in records.
+        low: lower ends of the 95 % intervals, cut off at 0; None if the mechanism bought no noisy cells.
+        high: upper ends, likewise.
+        reach: half widths of the intervals before they are cut off.
+        reported: whether the sums are estimates from reports of contributors.
+    """
+
+    axes: tuple[Groups, ...]
+    values: Reals
+    low: Reals | None = None
+    high: Reals | None = None
+    reach: Reals | None = None
+    reported: bool = False
+
+
+def marginal(grid: Grid, shown: Sequence[int], most: Sequence[int]) -> Marginal:
+    """Sums the cells over all axes that are not shown.
+
+    Args:
+        grid: the cells.
+        shown: numbers of the shown axes, in the order of the picture.
+        most: the largest readable number of groups for each shown axis.
+    """
+    reported = isinstance(grid.unbiased, ReportedCells)
+    limits = dict(zip(shown, most, strict=True))
+    groups = [
+        group_axis(axis, chosen, limits[number], reported)
+        if number in limits
+        else Groups(axis.name, (chosen,), ("all",), ("all",))
+        for number, (axis, chosen) in enumerate(zip(grid.domain.axes, grid.chosen, strict=True))
+    ]
+    order = [*shown, *(number for number in range(len(groups)) if number not in limits)]
+
+    def shaped(array: Reals) -> Reals:
+        return array.transpose(order).reshape([groups[number].size for number in shown])
+
+    axes, values = tuple(groups[number] for number in shown), shaped(_summed(grid.values, groups))
+    if grid.unbiased is None:
+        return Marginal(axes, values)
+    centre, reach = shaped(_summed(grid.unbiased.values, groups)), shaped(_half_widths(grid.unbiased, groups))
+    return Marginal(axes, values, np.maximum(centre - reach, 0), np.maximum(centre + reach, 0), reach, reported)
+
+
+def _summed(values: Reals, groups: Sequence[Groups]) -> Reals:
+    for number, part in enumerate(groups):
+        values = values.take(np.concatenate(part.positions), axis=number)
+        starts = np.cumsum([0, *(group.size for group in part.positions[:-1])])
+        values = np.add.reduceat(values, starts, axis=number)
+    return values
+
+
+def _half_widths(unbiased: Unbiased, groups: Sequence[Groups]) -> Reals:
+    """Half the width of the interval of every sum, shape (groups of axis 0, groups of axis 1, …)."""
+    if isinstance(unbiased, ReportedCells):
+        (axis,) = groups
+        return np.array([half_width_of_reports(unbiased, [group], LEVEL) for group in axis.positions])
+    if isinstance(unbiased, NoisyCells):
+        cells = _outer_product([[float(group.size) for group in axis.positions] for axis in groups])
+        return _for_each(cells, lambda number: half_width_of_sum(unbiased.scale, int(number)))
+    variance = np.zeros([axis.size for axis in groups])
+    for shared in unbiased.shared:
+        pairs = [
+            [float(np.square(np.bincount(group // width)).sum()) for group in axis.positions]
+            for axis, width in zip(groups, shared.widths, strict=True)
+        ]
+        variance += shared.coefficient * _outer_product(pairs)
+    return _for_each(variance, lambda value: half_width_of_linear(unbiased.scale, value))
+
+
+def _outer_product(sides: Sequence[Sequence[float]]) -> Reals:
+    return np.asarray(math.prod(np.ix_(*(np.array(side) for side in sides))), dtype=np.float64)
+
+
+def _for_each(numbers: Reals, function: Callable[[float], float]) -> Reals:
+    """Applies a slow function to every number, once for equal ones."""
+    different, where = np.unique(numbers, return_inverse=True)
+    return np.array([function(float(number)) for number in different])[where].reshape(numbers.shape)
+
+
+def group_axis(axis: Axis, chosen: Positions, most: int, closed: bool = False) -> Groups:
+    """Puts the chosen positions of an axis into about `most` groups or fewer, in declared order.
+
+    Neighbours are summed if there are more. The cells below, above and other are always groups of their own.
+
+    Args:
+        axis: of the grid.
+        chosen: positions along it, shape (n,), rising.
+        most: the largest readable number of groups.
+        closed: whether the last bin includes its upper end, as in reports of contributors.
+    """
+    other = bool(chosen.size) and int(chosen[-1]) == axis.other_cell
+    if isinstance(axis, CategoricalAxis):
+        inside = chosen[:-1] if other else chosen
+        groups, names, note = _group_categories(axis, inside, most - other)
+        names = [*names, "other"] if other else names
+        return Groups(
+            axis.name, (*groups, *([chosen[-1:]] if other else [])), tuple(names), tuple(names), False, other, note
+        )
+    lower, upper = axis.bounds
+    is_bin = np.isfinite(lower[chosen]) & np.isfinite(upper[chosen])
+    special = np.flatnonzero(~is_bin)
+    groups, note = _group_bins(axis, chosen[is_bin], max(2, most - special.size))
+    groups = sorted([*groups, *(chosen[place : place + 1] for place in special)], key=lambda group: int(group[0]))
+    named = [_range_in_words(axis, float(lower[group[0]]), float(upper[group[-1]]), closed) for group in groups]
+    labels, ticks = zip(*named, strict=True)
+    return Groups(axis.name, tuple(groups), labels, ticks, True, other, note)
+
+
+def _group_bins(axis: BinnedAxis, inside: Positions, most: int) -> tuple[list[Positions], str]:
+    """Groups of neighbouring bins, and the note about them."""
+    if inside.size <= most:
+        return np.split(inside, inside.size) if inside.size else [], ""
+    if isinstance(axis, CalendarAxis):
+        for unit, letters in (("month", 7), ("year", 4)):
+            first, last = (
+                np.array([day_of(end).isoformat()[:letters] for end in ends])
+                for ends in (axis.bounds[0][inside], axis.bounds[1][inside] - 1)
+            )
+            starts = np.flatnonzero(first[1:] != first[:-1]) + 1
+            if np.array_equal(first, last) and starts.size < most:
+                return np.split(inside, starts), f"summed by {unit}"
+    power = int(10 ** math.floor(math.log10(inside.size / most)))
+    length = next(step * power for step in (1, 2, 5, 10) if step * power * most >= inside.size)
+    note = f"every {length:,} of the {inside.size:,} declared bins are summed"
+    return np.split(inside, range(length, inside.size, length)), note + _fewer_at_the_end(inside.size, length)
+
+
+def _group_categories(axis: CategoricalAxis, inside: Positions, most: int) -> tuple[list[Positions], list[str], str]:
+    """Single categories, else the finest level with few enough groups, else runs in declared order."""
+    if inside.size <= most:
+        names = list(axis.values)
+        if axis.labels:
+            named = zip(axis.values, axis.labels, strict=True)
+            names = [f"{value} {label}" if label and label != value else value for value, label in named]
+        return np.split(inside, inside.size) if inside.size else [], [names[place] for place in inside], ""
+    for level, parents in axis.levels.items():
+        members: dict[str, list[int]] = {}
+        for place in inside.tolist():
+            members.setdefault(parents[place], []).append(place)
+        if len(members) <= most:
+            return [np.array(places) for places in members.values()], list(members), f"summed by {level}"
+    length = math.ceil(inside.size / most)
+    groups = np.split(inside, range(length, inside.size, length))
+    ends = [(axis.values[group[0]], axis.values[group[-1]]) for group in groups]
+    names = [first if first == last else f"{first} … {last}" for first, last in ends]
+    note = f"every {length:,} categories in declared order are summed"
+    return groups, names, note + _fewer_at_the_end(inside.size, length)
+
+
+def _fewer_at_the_end(cells: int, length: int) -> str:
+    return ", fewer at the end" if cells % length else ""
+
+
+def _range_in_words(axis: BinnedAxis, lower: float, upper: float, closed: bool) -> tuple[str, str]:
+    """A range of an axis in words, and in few letters."""
+    if math.isnan(lower):
+        return "other", "other"
+    if isinstance(axis, CalendarAxis):
+        return _days_in_words(day_of(lower), day_of(upper))
+    low, high = written_end(axis, lower), written_end(axis, upper)
+    left = axis.closed == "left"
+    if math.isinf(lower):
+        return (f"below {high}" if left else f"{high} or less"), f"<{high}" if left else f"≤{high}"
+    if math.isinf(upper):
+        return (f"{low} or more" if left else f"above {low}"), f"{low}+" if left else f">{low}"
+    if closed and upper == axis.edges[-1]:
+        return f"{low} to {high}", f"{low}–{high}"
+    single = left and upper == lower + 1 and lower == int(lower)
+    return f"{low} to under {high}" if left else f"over {low} to {high}", low if single else f"{low}–{high}"
+
+
+def _days_in_words(first: date, after: date) -> tuple[str, str]:
+    """Whole years, whole months or days from `first` up to the day before `after`."""
+    letters = 10
+    if first.day == after.day == 1:
+        letters = 4 if first.month == after.month == 1 else 7
+    start, end = (day.isoformat()[:letters] for day in (first, after - timedelta(days=1)))
+    return (start if start == end else f"{start} to {end}"), start

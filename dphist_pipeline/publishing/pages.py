@@ -1,0 +1,107 @@
+"""Pages from Jinja2 templates: they run no script and load nothing, and every value is escaped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from dphist_pipeline.publishing.marginals import Marginal
+from dphist_pipeline.publishing.pictures import Picture, draw, svg_in_page
+from dphist_pipeline.publishing.words import shown_number, visible
+
+
+@cache
+def _environment() -> Environment:
+    found = Environment(
+        loader=FileSystemLoader(Path(__file__).with_name("templates")),
+        autoescape=lambda name: name is not None and ".html" in name,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: visible(value) if type(value) is str else value,
+    )
+    found.filters["bdi"] = _isolated
+    found.filters["columns"] = _columns
+    found.filters["quoted"] = lambda text: yaml.safe_dump(str(text), default_style='"', width=math.inf).strip()
+    return found
+
+
+def _isolated(text: object) -> Markup:
+    """A name from outside: whichever way its letters run, the sentence around it keeps its order."""
+    return Markup("<bdi>{}</bdi>").format(text if isinstance(text, Markup) else visible(str(text)))
+
+
+def _columns(rows: Iterable[Mapping[str, Any]], *names: str) -> list[list[Any]]:
+    """Some columns of a list of rows; a list within a row becomes one text."""
+    cells = [[row[name] for name in names] for row in rows]
+    return [["; ".join(map(str, cell)) if isinstance(cell, list) else cell for cell in row] for row in cells]
+
+
+def render(template: str, **values: Any) -> str:
+    """A page or text from a file in `templates`; a value that the template names and nobody gives is an error."""
+    return _environment().get_template(template).render(values)
+
+
+def ledger_page(report: Mapping[str, Any]) -> str:
+    """The privacy officer's report as HTML; `report` is that of `ledger_report.report`."""
+    return render("ledger.html.j2", report=report)
+
+
+def picture_page(picture: Picture, title: str) -> str:
+    """A page of one picture and its numbers."""
+    return render("picture.html.j2", title=title, picture=picture_facts(picture))
+
+
+def picture_facts(picture: Picture) -> dict[str, Any]:
+    """What the macro `figure` needs to show a picture, its description and its numbers as tables."""
+    view_box, content = svg_in_page(draw(picture))
+    sums = picture.sums
+    place = np.unravel_index(int(sums.values.argmax()), sums.values.shape)
+    return {
+        "title": picture.title,
+        "note": picture.note,
+        "view_box": view_box,
+        "content": Markup(content),  # vl-convert escaped the texts in it
+        "kind": ("Bars", "Heat map", "Small heat maps")[len(sums.axes) - 1],
+        "largest": shown_number(float(sums.values.max())),
+        "largest_at": ", ".join(axis.labels[at] for axis, at in zip(sums.axes, place, strict=True)),
+        "with_intervals": sums.low is not None,
+        "tables": [_line(sums)] if len(sums.axes) == 1 else _crossed(sums),
+    }
+
+
+def _line(sums: Marginal) -> dict[str, Any]:
+    """A row for each group of the one axis."""
+    (axis,) = sums.axes
+    columns = [part for part in (sums.values, sums.low, sums.high) if part is not None]
+    rows = [(label, *map(shown_number, row)) for label, *row in zip(axis.labels, *columns, strict=True)]
+    return {"of": "", "header": [axis.name, "estimate", "from", "to"][: 1 + len(columns)], "rows": rows}
+
+
+def _crossed(sums: Marginal) -> list[dict[str, Any]]:
+    """For each panel a table with the longer axis downwards; intervals stand in brackets."""
+    numbers = np.frompyfunc(lambda number: shown_number(float(number)), 1, 1)
+    texts = numbers(sums.values)
+    if sums.low is not None and sums.high is not None:
+        texts = texts + " (" + numbers(sums.low) + "–" + numbers(sums.high) + ")"
+    (first, second), panels = sums.axes[:2], sums.axes[2:]
+    if first.size <= second.size:
+        texts, first, second = np.swapaxes(texts, 0, 1), second, first
+    header = [f"{first.name} \\ {second.name}", *second.labels]
+    parts = (
+        [(f": {panels[0].name} {name}", texts[..., at]) for at, name in enumerate(panels[0].labels)]
+        if panels
+        else [("", texts)]
+    )
+    return [
+        {"of": of, "header": header, "rows": [(label, *row) for label, row in zip(first.labels, part, strict=True)]}
+        for of, part in parts
+    ]

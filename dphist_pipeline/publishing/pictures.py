@@ -1,0 +1,295 @@
+"""Pictures of published cells: bars for one axis, a heat map for two, small heat maps for more; drawn by Altair.
+
+Names from a spec enter a chart as data, titles and domains, never as an expression or as the name of a field.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from dphist_pipeline.domain import CategoricalAxis
+from dphist_pipeline.publishing.marginals import Grid, Groups, Marginal, Reals, marginal
+from dphist_pipeline.publishing.words import listed, shortened, shown_number, visible
+
+MOST_BARS, MOST_ROWS, MOST_SQUARES, MOST_PANELS, MOST_PICTURES = 60, 30, 24, 12, 8
+WIDTH, HEIGHT, ROW, PANEL = 420, 250, 19, 150
+# Cut off here, since Vega measures every cut that it tries, which takes a tenth of a second for a long name.
+MOST_LETTERS = 24
+INK, FAINT, LINE, BAR = "#1f2328", "#59636e", "#d1d9e0", "#4f86c0"
+BLUES = ("#f2f5f8", "#dfeaf4", "#c5daec", "#a3c5e2", "#7babd3", "#548fc1", "#3673a9", "#1f568a", "#0d3a66")
+FIT = {"type": "fit-x", "contains": "padding"}
+CONVERSION = (
+    "import json, sys, vl_convert; "
+    "sys.stdout.buffer.write(vl_convert.vegalite_to_svg(json.load(sys.stdin.buffer), allowed_base_urls=[]).encode())"
+)
+_processes: set[int] = set()  # in which the engine of vl-convert runs
+CONFIG: dict[str, Any] = {
+    "aria": False,
+    "font": "Liberation Sans, Arial, Helvetica, sans-serif",
+    "background": "white",
+    "view": {"stroke": LINE},
+    "axis": {
+        **{"labelColor": INK, "titleColor": FAINT, "titleFontWeight": "normal", "labelFontSize": 11, "labelLimit": 300},
+        **{"titleLimit": 400, "grid": False, "domain": False, "ticks": False, "labelPadding": 4},
+    },
+    "legend": {"labelColor": INK, "labelFontSize": 11, "orient": "bottom", "columnPadding": 12},
+    "title": {
+        **{"anchor": "start", "color": INK, "subtitleColor": FAINT, "fontSize": 13, "limit": 2 * WIDTH},
+        **{"subtitleFontSize": 11, "subtitlePadding": 6, "offset": 12},
+    },
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """Sums to draw, with the words around them.
+
+    Attributes:
+        title: what is shown.
+        note: how to read it, and what was summed.
+        sums: the numbers.
+    """
+
+    title: str
+    note: str
+    sums: Marginal
+
+
+def main_picture(grid: Grid) -> Picture:
+    """One picture of all shown cells; its kind depends on how many axes have more than one shown position."""
+    varying = [number for number, chosen in enumerate(grid.chosen) if chosen.size > 1] or [0]
+    if len(varying) == 1:
+        return bars_along(grid, varying[0])
+    if len(varying) == 2:
+        return _picture(grid, _ordered_first(grid, varying), [MOST_SQUARES] * 2)
+    # The axis with the fewest cells makes the panels, the first two others are drawn, the rest are summed over.
+    panels = min(varying, key=lambda number: (grid.chosen[number].size, -number))
+    pair = [number for number in varying if number != panels][:2]
+    return _picture(grid, [*_ordered_first(grid, pair), panels], [MOST_PANELS] * 3)
+
+
+def all_pictures(grid: Grid) -> list[Picture]:
+    """Bars along each axis, and for several axes one picture of all of them."""
+    single = [bars_along(grid, number) for number in range(min(len(grid.chosen), MOST_PICTURES))]
+    return single if len(grid.chosen) == 1 else [*single, main_picture(grid)]
+
+
+def bars_along(grid: Grid, number: int) -> Picture:
+    """Bars along one axis, summed over all others."""
+    return _picture(grid, [number], [MOST_ROWS if _is_categorical(grid, number) else MOST_BARS])
+
+
+def _is_categorical(grid: Grid, number: int) -> bool:
+    return isinstance(grid.domain.axes[number], CategoricalAxis)
+
+
+def _ordered_first(grid: Grid, pair: list[int]) -> list[int]:
+    """Numbers and time run from left to right; long names of categories stand below each other."""
+    return sorted(pair, key=lambda number: _is_categorical(grid, number))
+
+
+def _picture(grid: Grid, shown: list[int], most: list[int]) -> Picture:
+    sums = marginal(grid, shown, most)
+    remarks = [f"{axis.name}: {axis.note}" for axis in sums.axes if axis.note]
+    chosen = zip(grid.domain.axes, grid.chosen, strict=True)
+    others = [axis.name for number, (axis, cells) in enumerate(chosen) if number not in shown and cells.size > 1]
+    if others:
+        remarks.append(f"summed over {listed(others)}")
+    note = _how_to_read(sums) + _layout(sums) + (f" In this picture: {'; '.join(remarks)}." if remarks else "")
+    return Picture(visible(f"Counts by {listed([axis.name for axis in sums.axes])}"), visible(note), sums)
+
+
+def _how_to_read(sums: Marginal) -> str:
+    marks = "Bars" if len(sums.axes) == 1 else "Colours"
+    if sums.low is None or sums.reach is None:
+        return f"{marks}: estimates. There are no intervals: the mechanism bought no noisy cells."
+    if len(sums.axes) == 1:
+        true = "numbers of values, by the law of the random reports" if sums.reported else "bounded counts"
+        return f"Bars: estimates. Lines: 95 % intervals of the true {true}."
+    reach = " to ".join(dict.fromkeys(shown_number(float(end)) for end in (sums.reach.min(), sums.reach.max())))
+    dots = " A dot: the interval reaches 0." if (sums.low <= 0).any() else ""
+    return f"Colours: estimates. The 95 % interval of each is its noisy count ± {reach}.{dots}"
+
+
+def _layout(sums: Marginal) -> str:
+    if len(sums.axes) < 3:
+        return ""
+    across, down, panel = (axis.name for axis in sums.axes)
+    return f" {down} from top to bottom by {across} from left to right, once for each {panel}."
+
+
+def draw(picture: Picture, heading: str = "") -> str:
+    """Draws a picture as SVG that runs no script and loads nothing.
+
+    Args:
+        picture: what to draw.
+        heading: a title for a file of its own, which then carries the note as well; none within a page.
+    """
+    from altair.utils.schemapi import debug_mode
+
+    # Tests check charts against the schema of Vega-Lite; here that would take half of the time.
+    with debug_mode(False):
+        return _svg_of(chart(picture, heading).to_dict(validate=False))
+
+
+def _svg_of(spec: dict[str, Any]) -> str:
+    """Converts a chart by vl-convert, whose engine is a thread: a process that was forked afterwards has none."""
+    if _processes and os.getpid() not in _processes:
+        command = [sys.executable, "-P", "-c", CONVERSION]
+        return subprocess.run(command, input=json.dumps(spec), capture_output=True, encoding="utf-8", check=True).stdout
+    import vl_convert
+
+    _processes.add(os.getpid())
+    return str(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]))
+
+
+def chart(picture: Picture, heading: str = "") -> Any:
+    """The Altair chart of a picture; see `draw`."""
+    import altair as alt  # slow to import
+
+    sums = picture.sums
+    drawn = (_bars, _heat_map, _small_heat_maps)[len(sums.axes) - 1](alt, sums)
+    if heading:
+        lines = textwrap.wrap(visible(heading), 64, max_lines=4, placeholder=" …") or [""]
+        drawn.title = {"text": lines, "subtitle": textwrap.wrap(picture.note, 74, max_lines=12)}
+    drawn.config = CONFIG
+    return drawn
+
+
+def svg_in_page(svg: str) -> tuple[str, str]:
+    """The `viewBox` and the content of an SVG file, for an element within a page."""
+    found = re.fullmatch(r'<svg [^>]*viewBox="([^"]*)">(.*)</svg>\s*', svg, re.DOTALL)
+    if found is None:
+        raise ValueError("vl-convert writes SVG in another form than it did")
+    return found[1], found[2]
+
+
+def _bars(alt: Any, sums: Marginal) -> Any:
+    """Bars from zero, each with its interval; ranges stand side by side, categories lie below each other."""
+    (axis,) = sums.axes
+    names = _different(axis.ticks, MOST_LETTERS)
+    columns = {"name": names, "estimate": sums.values.tolist()}
+    along, value, end = (alt.X, alt.Y, alt.Y2) if axis.ordered else (alt.Y, alt.X, alt.X2)
+    place = along("name:N", **_band(alt, axis, names, WIDTH - 50 if axis.ordered else 0))
+    zero = alt.condition("datum.value === 0", alt.value(FAINT), alt.value(LINE))
+    ticks = 5 if axis.ordered or np.abs(sums.values).max() < 1e5 else 3
+    marks = alt.Axis(grid=True, gridColor=zero, format=",~f", tickCount=ticks)
+    layers = [alt.Chart().mark_bar(color=BAR).encode(place, value("estimate:Q", title=None, axis=marks))]
+    if sums.low is not None and sums.high is not None:
+        columns |= {"low": sums.low.tolist(), "high": sums.high.tolist()}
+        cap = min(7.0, 0.6 * (WIDTH - 50) / axis.size) if axis.ordered else 7.0
+        lines = alt.Chart().mark_errorbar(ticks=alt.MarkConfig(size=cap, color=INK), color=INK)
+        layers.append(lines.encode(place, value("low:Q", title=None), end("high:Q")))
+    height = HEIGHT if axis.ordered else alt.Step(ROW)
+    return alt.layer(*layers, data=_rows(alt, columns), width=WIDTH, height=height, autosize=FIT)
+
+
+def _heat_map(alt: Any, sums: Marginal) -> Any:
+    """The first axis from left to right, the second from top to bottom."""
+    step = min(22.0, max(13.0, 260 / sums.axes[1].size))
+    return _squares(alt, sums, sums.values, sums.low, WIDTH - 100, width=WIDTH, height=alt.Step(step), autosize=FIT)
+
+
+def _small_heat_maps(alt: Any, sums: Marginal) -> Any:
+    """One heat map for each group of the third axis, all with the same colours."""
+    drawn = []
+    for place, name in enumerate(_different(sums.axes[2].ticks, MOST_LETTERS)):
+        values, low = sums.values[..., place], None if sums.low is None else sums.low[..., place]
+        title = alt.TitleParams(name, fontSize=11, offset=4)
+        part = _squares(alt, sums, values, low, PANEL, width=PANEL, height=alt.Step(13), title=title)
+        for layer in part.layer:
+            across, down = layer.encoding.x, layer.encoding.y
+            across.title = down.title = None
+            if place + 2 < sums.axes[2].size:
+                across.axis = None
+            if place % 2:
+                down.axis = None
+        drawn.append(part)
+    return alt.concat(*drawn, columns=2, spacing=8)
+
+
+def _squares(alt: Any, sums: Marginal, values: Reals, low: Reals | None, room: float, **properties: Any) -> Any:
+    """Squares of colour, with a dot where the interval reaches 0."""
+    across, down = (
+        _different(axis.ticks, MOST_LETTERS // 2 if room < WIDTH / 2 else MOST_LETTERS) for axis in sums.axes[:2]
+    )
+    bounds = colour_bounds(sums.values)
+    classes = _classes(bounds)
+    columns = {
+        "across": np.repeat(across, len(down)).tolist(),
+        "down": down * len(across),
+        "class": [classes[place] for place in np.searchsorted(bounds[1:-1], values.ravel(), side="right")],
+        "dot": [False] * values.size if low is None else (low <= 0).ravel().tolist(),
+    }
+    legend = alt.Legend(symbolType="square", columns=2)
+    scale = alt.Scale(domain=classes, range=BLUES)
+    x = alt.X("across:N", **_band(alt, sums.axes[0], across, room))
+    y = alt.Y("down:N", **_band(alt, sums.axes[1], down, 0))
+    squares = (
+        alt.Chart().mark_rect().encode(x, y, alt.Color("class:N", title=None, sort=None, scale=scale, legend=legend))
+    )
+    dots = alt.Chart().mark_circle(size=9, color=INK, opacity=1).transform_filter("datum.dot").encode(x, y)
+    return alt.layer(squares, dots, data=_rows(alt, columns), **properties)
+
+
+def colour_bounds(values: Reals) -> list[float]:
+    """Where one colour ends and the next begins: quadratic steps, so that small counts are told apart."""
+    most = max(float(values.max(initial=0)), 1.0)
+    inner = most * (np.arange(1, len(BLUES)) / len(BLUES)) ** 2
+    return [0.0, *(float(f"{bound:.2g}") for bound in inner), most]
+
+
+def _classes(bounds: Sequence[float]) -> list[str]:
+    """What each colour stands for, in words."""
+    units = [(1e6, "M") if bound >= 1e6 else (1e3, "k") if bound >= 1e4 else (1, "") for bound in bounds[1:-1]]
+    ends = [f"{bound / unit:,.12g}{sign}" for bound, (unit, sign) in zip(bounds[1:-1], units, strict=True)]
+    inner = [f"{low} to {high}" for low, high in pairwise(ends)]
+    return [f"below {ends[0]}", *inner, f"{ends[-1]} or more"]
+
+
+def _band(alt: Any, axis: Groups, names: Sequence[str], room: float) -> dict[str, Any]:
+    """The scale and labels of groups along an axis; `other` stands apart.
+
+    Args:
+        room: the width for labels beside each other, in pixels; 0 for labels below each other.
+    """
+    apart = [*names[:-1], " ", names[-1]] if axis.other and axis.size > 1 else list(names)
+    labels: dict[str, Any] = {"values": names}
+    if room:
+        width = 6.5 * max(map(len, names)) + 6
+        if axis.ordered:
+            every = next(step for step in (1, 2, 5, 10, 20, 50, 100) if step * room / axis.size >= min(width, room))
+            labels = {"values": names[::-1][::every][::-1], "labelAngle": 0, "labelOverlap": "greedy"}
+        else:
+            labels |= {"labelAngle": -45} if width > room / axis.size else {"labelAngle": 0}
+    scale = alt.Scale(domain=apart, paddingInner=0.15, paddingOuter=0.1)
+    return {"scale": scale, "title": shortened(visible(axis.name), 48), "sort": None, "axis": alt.Axis(**labels)}
+
+
+def _different(ticks: Sequence[str], most: int) -> list[str]:
+    """Labels of at most about `most` letters, no two alike: a band scale would put equal ones together."""
+    names: list[str] = []
+    for tick in ticks:
+        label = name = shortened(visible(tick), most).strip() or "–"
+        number = 2
+        while name in names:
+            name, number = f"{label} ({number})", number + 1
+        names.append(name)
+    return names
+
+
+def _rows(alt: Any, columns: dict[str, list[Any]]) -> Any:
+    """Columns of equal length as data within a chart."""
+    rows = zip(*columns.values(), strict=True)
+    return alt.InlineData(values=[dict(zip(columns, row, strict=True)) for row in rows])

@@ -1,0 +1,82 @@
+"""Numbers and names as pages and pictures show them."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+HIDDEN = {"Cc", "Cs", "Cn", "Zl", "Zp"}
+TURNS_TEXT = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
+SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def visible(text: str) -> str:
+    """Text in which the replacement character stands for control characters and for marks that turn text round."""
+    return "".join("\ufffd" if unicodedata.category(sign) in HIDDEN or sign in TURNS_TEXT else sign for sign in text)
+
+
+def shortened(text: str, most: int) -> str:
+    """Text of at most `most` letters, cut off with an ellipsis; Chinese, Japanese and Korean letters count twice."""
+    widths = np.cumsum([2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text[: most + 1]])
+    return (
+        text if len(text) <= most and widths[-1:].sum() <= most else f"{text[: int((widths < most).sum())].rstrip()}…"
+    )
+
+
+def shown_number(value: float) -> str:
+    """A count: whole, or with one digit after the point if it is small and not whole."""
+    if abs(value) >= 1e15:
+        return f"{value:.6g}"
+    text = f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:,.1f}"
+    return ("0" if text in ("-0", "-0.0") else text).replace("-", "−")
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names with commas and an `and`."""
+    return f"{', '.join(names[:-1])}{' and ' if names[1:] else ''}{names[-1]}"
+
+
+def epsilon_text(value: Fraction) -> str:
+    """An epsilon: all its decimals if they are at most 6, else a fraction with its first decimals."""
+    places = next((places for places in range(7) if (value * 10**places).denominator == 1), None)
+    if places is not None:
+        return f"{float(value):.{places}f}"
+    if value.denominator >= 10**6:
+        return f"about {float(value):.6g}"
+    return f"{value.numerator}/{value.denominator} (about {float(value):.4g})"
+
+
+def likelihood_ratio(epsilon: Fraction) -> str:
+    """e^epsilon, rounded up; a power of ten if it is large."""
+    power = float(epsilon)
+    if power > 13:
+        return f"10{str(math.ceil(power / math.log(10))).translate(SUPERSCRIPT)}"
+    digits = 2 if math.exp(power) < 10 else 0
+    return f"{math.ceil(math.exp(power) * 10**digits - 1e-9) / 10**digits:,.{digits}f}"
+
+
+def posterior_odds(epsilon: Fraction) -> tuple[str, str]:
+    """The least and the greatest probability that somebody who gave even odds may believe afterwards."""
+    most = 1 / (1 + math.exp(-float(epsilon)))
+    if most > 0.9999:
+        return "below 0.01 %", "above 99.99 %"
+    digits = 0 if most < 0.98 else 2
+    high = math.ceil(most * 100 * 10**digits - 1e-9) / 10**digits
+    return f"{100 - high:.{digits}f} %", f"{high:.{digits}f} %"
+
+
+def percent(chance: float) -> str:
+    """A probability in percent, with enough digits to tell it from 0 and from 1."""
+    shown = 100 * chance
+    if shown > 99.99:
+        return "above 99.99 %"
+    return f"{shown:.2g} %" if shown < 0.01 else f"{shown:.{2 if min(shown, 100 - shown) < 10 else 1}f} %"
+
+
+def rounded(amount: float) -> str:
+    """A large amount that is known only roughly, to three digits."""
+    return f"{float(f'{amount:.3g}'):,.0f}"

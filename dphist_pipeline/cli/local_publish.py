@@ -83,7 +83,7 @@ def report_files(spec: CollectionSpec, named: list[Path]) -> list[Path]:
 def _counted(spec: CollectionSpec, store: Store, named: list[Path]) -> Counted:
     from dphist_pipeline.local.partition import question_of
     from dphist_pipeline.local.publication import count_reports
-    from dphist_pipeline.local.report_lines import keep_lines
+    from dphist_pipeline.local.reports import keep_lines
 
     if STANDARD_INPUT not in named:
         return count_reports(spec, report_files(spec, named))

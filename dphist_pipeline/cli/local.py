@@ -19,7 +19,7 @@ from dphist_pipeline.spec.numbers import digits
 
 if TYPE_CHECKING:
     from dphist_pipeline.local.collection import CollectionSpec
-    from dphist_pipeline.local.plan import Plan, Way
+    from dphist_pipeline.local.costs import Plan, Way
     from dphist_pipeline.local.question import Question
 
 WIDTH = 80
@@ -42,8 +42,8 @@ def check(spec: SpecArgument, as_json: JsonOption = False) -> None:
     """
     from dphist_pipeline.local.collection import load_collection
     from dphist_pipeline.local.collection_remarks import remarks
+    from dphist_pipeline.local.costs import described
     from dphist_pipeline.local.partition import question_of
-    from dphist_pipeline.local.plan import described
 
     checked = load_collection(spec)
     question = question_of(checked)
@@ -72,7 +72,7 @@ def plan(
     protocol and encoding, and how far each interval's count will lie off.
     """
     from dphist_pipeline.local.collection import load_collection
-    from dphist_pipeline.local.plan import planned, write_question
+    from dphist_pipeline.local.costs import planned, write_question
 
     found = planned(load_collection(spec), contributors)
     new = write_question(found.asked.question, question) if question is not None else False

@@ -11,9 +11,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.local.collection import CollectionSpec
-from dphist_pipeline.local.collection_consumers import Consumer
-from dphist_pipeline.local.collection_fields import Protocol
+from dphist_pipeline.local.collection import CollectionSpec, Protocol
+from dphist_pipeline.local.consumers import Consumer
 from dphist_pipeline.local.law import law_of
 from dphist_pipeline.local.question import Encoding, Part, Question
 

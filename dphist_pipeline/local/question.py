@@ -125,7 +125,12 @@ class Question:
     @property
     def epsilon(self) -> Fraction:
         """What a contributor spends by answering: all parts of all reports, sent or not."""
-        return self.values * sum((part.epsilon for part in self.parts), Fraction(0))
+        return self.values * self.report_epsilon
+
+    @property
+    def report_epsilon(self) -> Fraction:
+        """What all parts of one report spend."""
+        return sum((part.epsilon for part in self.parts), Fraction(0))
 
     @property
     def planes(self) -> int:

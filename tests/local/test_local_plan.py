@@ -15,8 +15,8 @@ from office import Office, Ran
 
 from dphist_pipeline.local.collection import CollectionSpec
 from dphist_pipeline.local.collection_remarks import remarks
+from dphist_pipeline.local.costs import QuestionExists, Way, planned, write_question
 from dphist_pipeline.local.partition import spans_of
-from dphist_pipeline.local.plan import QuestionExists, Way, planned, write_question
 from dphist_pipeline.local.question import Question
 
 # A standard error within 15 % of the truth; a sample of RUNS variances misses that once in 10^10.

@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.local.collection import CollectionSpec
-from dphist_pipeline.local.collection_consumers import Consumer
-from dphist_pipeline.local.collection_fields import Protocol
+from dphist_pipeline.local.collection import CollectionSpec, Protocol
 from dphist_pipeline.local.collection_remarks import NOT_COVERED, remarks
+from dphist_pipeline.local.consumers import Consumer
 from dphist_pipeline.local.law import law_of
 from dphist_pipeline.local.partition import Spans, choices, question_of, shares, spans_of
 from dphist_pipeline.local.question import LEAST_EPSILON, Encoding, Question

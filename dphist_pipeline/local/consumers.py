@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -21,8 +21,7 @@ from dphist_pipeline.spec.refusals import Location, MistakesError, as_key, shown
 MOST_CONSUMERS = 100
 MOST_EDGES = 50_000  # of all consumers together, so that a question stays a file that is read at once
 LONGEST_NUMBER = 60  # digits above and below the line of an edge, the most that a question may hold
-
-WAYS = ("width", "bins", "edges")
+EXAMPLE = "{name: city, epsilon: 1, width: 5}"
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Consumer:
     Attributes:
         name: its release is `<collection>_<name>`.
         epsilon: the most that a report may spend to serve it.
-        edges: exact and rising, from the collection's start to its stop.
+        edges: of its intervals, exact and rising, from the collection's start to its stop.
     """
 
     name: str
@@ -41,35 +40,51 @@ class Consumer:
 
     @property
     def intervals(self) -> int:
-        """How many there are."""
+        """Number of its intervals."""
         return len(self.edges) - 1
+
+
+def required(check: Callable[[Any], object], what: str) -> PlainValidator:
+    """A field without a default: `check` reads its value, and `what` says what it is for if it is missing."""
+
+    def checked(value: object) -> object:
+        if value is None:
+            raise ValueError(f"is required: {what}")
+        return check(value)
+
+    return PlainValidator(checked)
 
 
 def declared_consumers(value: object, info: ValidationInfo) -> tuple[Consumer, ...]:
     """The consumers as declared, whose intervals cover the range exactly.
 
     Args:
+        value: a list of mappings.
         info: holds `collection`, `start` and `stop`, where they are valid.
 
     Raises:
-        MistakesError: for every mistake of every consumer.
+        MistakesError: with every mistake of every consumer.
     """
-    example = "{name: city, epsilon: 1, width: 5}"
     if value is None:
-        raise ValueError(f"is required: a list of who reads a histogram, such as {example}")
+        raise ValueError(f"is required: a list of who reads a histogram, such as {EXAMPLE}")
     if not isinstance(value, list | tuple):
-        raise ValueError(f"must be a list such as [{example}], not {shown(value)}")
+        raise ValueError(f"must be a list such as [{EXAMPLE}], not {shown(value)}")
     if not 1 <= len(value) <= MOST_CONSUMERS:
-        raise ValueError(f"must name between 1 and {MOST_CONSUMERS} consumers, not {len(value)}; one is {example}")
+        raise ValueError(f"must name between 1 and {MOST_CONSUMERS} consumers, not {len(value)}; one is {EXAMPLE}")
     read: list[Consumer] = []
-    found: list[tuple[Location, str]] = _repeated_names(value)
+    found: list[tuple[Location, str]] = []
+    seen: dict[str, int] = {}
     for number, item in enumerate(value):
+        name = item.get("name") if isinstance(item, Mapping) else None
+        if isinstance(name, str) and (first := seen.setdefault(name.casefold(), number)) != number:
+            what = f"{shown(name)} is the name of consumers[{first}], case ignored; each makes a release of its own"
+            found.append(((number, "name"), f"{what}, so give each another"))
         try:
             read.append(_consumer(item, info.data))
         except MistakesError as error:
             found += [((number, *at), what) for at, what in error.found]
     if found:
-        raise MistakesError(sorted(found, key=lambda mistake: str(mistake[0][0]).zfill(9)))
+        raise MistakesError(found)
     if "start" in info.data and "stop" in info.data:
         _check_together(read)
     return tuple(read)
@@ -77,9 +92,7 @@ def declared_consumers(value: object, info: ValidationInfo) -> tuple[Consumer, .
 
 def _consumer(item: object, collection: Mapping[str, Any]) -> Consumer:
     if not isinstance(item, Mapping):
-        raise MistakesError(
-            [((), f"must be a mapping such as {{name: city, epsilon: 1, width: 5}}, not {shown(item)}")]
-        )
+        raise MistakesError([((), f"must be a mapping such as {EXAMPLE}, not {shown(item)}")])
     try:
         fields = {as_key(key): given for key, given in item.items()}
         read = _Declared.model_validate(fields, context=collection)
@@ -90,17 +103,6 @@ def _consumer(item: object, collection: Mapping[str, Any]) -> Consumer:
     raise MistakesError(found)
 
 
-def _repeated_names(items: list[object] | tuple[object, ...]) -> list[tuple[Location, str]]:
-    seen: dict[str, int] = {}
-    found: list[tuple[Location, str]] = []
-    for number, item in enumerate(items):
-        name = item.get("name") if isinstance(item, Mapping) else None
-        if isinstance(name, str) and seen.setdefault(name.casefold(), number) != number:
-            what = f"{shown(name)} is the name of consumers[{seen[name.casefold()]}], case ignored"
-            found.append(((number, "name"), f"{what}; each makes a release of its own, so give each another"))
-    return found
-
-
 def _name(value: object, info: ValidationInfo) -> str:
     if value is None:
         raise ValueError("is required: a plain name, such as city; the release is called <collection>_city")
@@ -109,38 +111,27 @@ def _name(value: object, info: ValidationInfo) -> str:
     try:
         words.release_name(f"{collection}_{word}" if collection else word)
     except ValueError:
-        fits = False
-    else:
-        fits = True
-    if not fits:
         raise ValueError(
             f"{shown(word)} makes no name of a release: <collection>_<name> may have at most {words.LONGEST_NAME} "
             "characters and be none of the names that every store uses itself; choose another"
-        )
+        ) from None
     return word
 
 
-def _epsilon(value: object) -> Fraction:
-    if value is None:
-        raise ValueError("is required: what a report may spend at most to serve this consumer, such as 1")
-    return checked_epsilon(value)
-
-
 def _width(value: object, info: ValidationInfo) -> tuple[Fraction, ...] | None:
-    return None if value is None else _evenly(info, width=value)
+    return None if value is None else _evenly(info, value)
 
 
 def _bins(value: object, info: ValidationInfo) -> tuple[Fraction, ...] | None:
     if value is None:
         return None
-    bins = whole(value, 1, MOST_INTERVALS)
-    start, stop = _range(info)
-    # Without a range there is nothing to divide, and the mistake is told of the range.
-    return () if start is None or stop is None else _evenly(info, width=(stop - start) / bins)
+    bins, (start, stop) = whole(value, 1, MOST_INTERVALS), _range(info)
+    # A missing range is a mistake of the collection, and is reported there.
+    return () if start is None or stop is None else _evenly(info, (stop - start) / bins)
 
 
 def _edges(value: object, info: ValidationInfo) -> tuple[Fraction, ...] | None:
-    given = [f"`{way}`" for way in WAYS[:2] if info.data.get(way, ()) is not None]
+    given = [f"`{way}`" for way in ("width", "bins") if info.data.get(way, ()) is not None]
     if value is None:
         if not given:
             raise ValueError("is required, unless `width` or `bins` is given: how this consumer cuts the range")
@@ -150,20 +141,29 @@ def _edges(value: object, info: ValidationInfo) -> tuple[Fraction, ...] | None:
     if given:
         raise ValueError(f"cannot stand beside {' and '.join(given)}: keep one way to cut the range")
     edges = _axis(edges=value).edges or ()
-    _check_ends(edges, *_range(info))
+    ends = zip((0, len(edges) - 1), ("start", "stop"), _range(info), strict=True)
+    found: list[tuple[Location, str]] = [
+        ((at,), f"must be the collection's `{end}`: every consumer's intervals cover the whole range")
+        for at, end, exact in ends
+        if exact is not None and edges[at] != exact
+    ]
+    if found:
+        raise MistakesError(found)
     return edges
 
 
-_MISSING: Any = None  # told of by the field's own check, in its own words
+_MISSING: Any = None  # refused by the field's own check
 
 
 class _Declared(BaseModel):
-    """A consumer as written; `width`, `bins` and `edges` all become edges, one of them."""
+    """A consumer as written. One of `width`, `bins` and `edges` is given, and holds the edges after the check."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
     name: Annotated[str, PlainValidator(_name)] = _MISSING
-    epsilon: Annotated[Fraction, PlainValidator(_epsilon)] = _MISSING
+    epsilon: Annotated[Fraction, required(checked_epsilon, "what a report may spend at most for it, such as 1")] = (
+        _MISSING
+    )
     width: Annotated[tuple[Fraction, ...] | None, PlainValidator(_width)] = None
     bins: Annotated[tuple[Fraction, ...] | None, PlainValidator(_bins)] = None
     edges: Annotated[tuple[Fraction, ...] | None, PlainValidator(_edges)] = None
@@ -187,7 +187,7 @@ def _evenly(info: ValidationInfo, width: object) -> tuple[Fraction, ...]:
 
 
 def _axis(**declared: object) -> BinnedAxisSpec:
-    """Bins by the rules, and refused in the words, of a release's axes."""
+    """Bins by the rules of a release's axes, and refused in the same words."""
     try:
         return BinnedAxisSpec.model_validate({"column": "value", **declared})
     except ValidationError as error:
@@ -195,19 +195,8 @@ def _axis(**declared: object) -> BinnedAxisSpec:
     raise MistakesError(found)
 
 
-def _check_ends(edges: tuple[Fraction, ...], start: Fraction | None, stop: Fraction | None) -> None:
-    ends = ((0, "start", start), (len(edges) - 1, "stop", stop))
-    found: list[tuple[Location, str]] = [
-        ((at,), f"must be the collection's `{end}`: every consumer's intervals cover the whole range")
-        for at, end, exact in ends
-        if exact is not None and edges[at] != exact
-    ]
-    if found:
-        raise MistakesError(found)
-
-
 def _check_together(read: list[Consumer]) -> None:
-    """Refuses what no report can hold: too many intervals, and ones that doubles cannot tell apart."""
+    """Refuses what no report can hold: too many intervals, and edges that are too close or have too many digits."""
     if sum(len(consumer.edges) for consumer in read) > MOST_EDGES:
         raise ValueError(f"have more than {MOST_EDGES:,} edges together; use wider intervals, or fewer consumers")
     owners = {edge: number for number, consumer in enumerate(read) for edge in consumer.edges}
@@ -217,16 +206,15 @@ def _check_together(read: list[Consumer]) -> None:
             f"cut the range into {len(boundaries) - 1:,} intervals, all boundaries merged, and at most "
             f"{MOST_INTERVALS:,} are possible; use wider intervals, or widths that divide each other"
         )
-    found: list[tuple[Location, str]] = []
+    found: dict[Location, str] = {}
     for low, high in pairwise(boundaries):
         if float(low) == float(high):
             one, other = sorted((owners[low], owners[high]))
             what = f"an edge is the same double as one of consumers[{one}], but not the same number"
-            found.append(((other,), f"{what}; write both alike, or use wider intervals"))
-    found += [
-        ((owners[edge],), f"has an edge of more than {LONGEST_NUMBER} digits; give `start`, `stop` or edges fewer")
-        for edge in boundaries
-        if max(abs(edge.numerator), edge.denominator) >= 10**LONGEST_NUMBER
-    ]
+            found[(other,)] = f"{what}; write both alike, or use wider intervals"
+    for edge in boundaries:
+        if max(abs(edge.numerator), edge.denominator) >= 10**LONGEST_NUMBER:
+            what = f"has an edge of more than {LONGEST_NUMBER} digits; give `start`, `stop` or edges fewer"
+            found[(owners[edge],)] = what
     if found:
-        raise MistakesError(dict(found).items())
+        raise MistakesError(found.items())

@@ -1,12 +1,10 @@
-"""A collection under local privacy in steps that may run in different processes, as an orchestrator runs them.
-
-What a step leaves for the next lies in the store, where no release can lie, since none may be called `dph_…`:
+"""The files that a round of a collection leaves in the store, for steps that run in different processes.
 
     public/dph_collections/<collection>/<round>/question.json   what contributors are asked; it never changes
-                                                tally.json      the reports to it, counted
+                                                tally.json      the counted reports, replaced when there are more
 
-Both are public, as reports are: contributors perturbed them. A tally holds no report and no id. It is the files that
-are counted again when there are more of them, and every consumer's histogram is made from one and the same tally.
+Both are public, as reports are: contributors perturbed them. A tally holds no report and no id. No release can lie in
+that folder, because no release may have a name that starts with `dph_`.
 """
 
 from __future__ import annotations
@@ -16,28 +14,25 @@ import json
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dphist_pipeline.canonical_json import sha256
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import make_folder, sync_folder, write_durably
 from dphist_pipeline.local.collection import CollectionSpec
 from dphist_pipeline.local.partition import question_of
-from dphist_pipeline.local.publication import Counted, count_reports, estimate_of, publish_collection
+from dphist_pipeline.local.publication import Counted, count_reports, estimate_of
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.local.reports import MALFORMED, REFUSALS, files_at
 from dphist_pipeline.local.tally import Tally
-from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
 
 FOLDER = "dph_collections"
 QUESTION, TALLY = "question.json", "tally.json"
 FORMAT = 1
-_TALLIED = {"format", "question", "reports", "refused", "ones"}
 
 
 class AskedOtherwise(DphistError):
-    """A round whose question is there already, and is another one."""
+    """A round in which another question was asked already."""
 
     def __init__(self, spec: CollectionSpec, path: Path) -> None:
         self.path = path
@@ -49,7 +44,7 @@ class AskedOtherwise(DphistError):
 
 
 class NothingSent(DphistError):
-    """No file of reports where the spec says that they are."""
+    """No file matches the spec's `reports`."""
 
     def __init__(self, spec: CollectionSpec) -> None:
         super().__init__(
@@ -59,7 +54,7 @@ class NothingSent(DphistError):
 
 
 class TallyUnusable(DphistError):
-    """Reports that were not counted yet, or to another question, or whose tally is damaged."""
+    """A tally that is missing, damaged, or of another question."""
 
     def __init__(self, spec: CollectionSpec, path: Path, problem: str) -> None:
         self.path = path
@@ -69,21 +64,20 @@ class TallyUnusable(DphistError):
         )
 
 
-def folder_of(spec: CollectionSpec, store: Store) -> Path:
-    """Where a round's question and tally lie."""
-    return store.public / FOLDER / str(spec.collection) / spec.round
+def file_of(spec: CollectionSpec, store: Store, name: str) -> Path:
+    """The place of a round's file, `QUESTION` or `TALLY`."""
+    return store.public / FOLDER / str(spec.collection) / spec.round / name
 
 
 def ask(spec: CollectionSpec, store: Store) -> Question:
-    """Leaves the question for contributors; done again, it finds the same one.
+    """Writes the question for contributors, or finds that it is there.
 
     Raises:
         AskedOtherwise: another question has been asked in this round.
     """
-    question = question_of(spec)
-    place = folder_of(spec, store) / QUESTION
+    question, place = question_of(spec), file_of(spec, store, QUESTION)
     content = question.to_json().encode("ascii") + b"\n"
-    with store.building():  # so that of two specs that differ, one asks
+    with store.building():  # of two specs that differ, only one asks
         if not place.exists():
             _put(spec, store, place, content)
     if place.read_bytes() != content:
@@ -92,13 +86,13 @@ def ask(spec: CollectionSpec, store: Store) -> Question:
 
 
 def count(spec: CollectionSpec, store: Store) -> tuple[Counted, str]:
-    """Counts all reports, and leaves their tally instead of the one before.
+    """Counts all reports, and replaces the tally.
 
     Returns:
-        What was counted, and the digest of it.
+        The counted reports, and the digest of the tally.
 
     Raises:
-        NothingSent, NoReports, ReportsUnreadable.
+        NothingSent, NoReports, ReportsUnreadable: there is nothing to count.
     """
     files = files_at(str(spec.reports_pattern))
     if not files:
@@ -113,63 +107,48 @@ def count(spec: CollectionSpec, store: Store) -> tuple[Counted, str]:
     }
     digest = sha256(facts)
     content = json.dumps({**facts, "digest": digest}, separators=(",", ":")).encode("ascii") + b"\n"
-    _put(spec, store, folder_of(spec, store) / TALLY, content)
+    _put(spec, store, file_of(spec, store, TALLY), content)
     return counted, digest
 
 
-def tallied(spec: CollectionSpec, store: Store) -> Counted:
-    """What `count` left.
+def read_tally(spec: CollectionSpec, store: Store) -> Counted:
+    """The counted reports that `count` wrote.
 
     Raises:
-        TallyUnusable.
+        TallyUnusable: it is missing, damaged, or of another question.
     """
-    place, question = folder_of(spec, store) / TALLY, question_of(spec)
-    if not place.exists():
-        raise TallyUnusable(spec, place, "is not there yet")
+    place, question = file_of(spec, store, TALLY), question_of(spec)
+    problem = "is damaged"
     try:
         facts = json.loads(place.read_bytes())
-        whole = facts.pop("digest") == sha256(facts) and set(facts) == _TALLIED and facts["format"] == FORMAT
+        if facts.pop("digest") == sha256(facts) and facts["format"] == FORMAT:
+            if facts["question"] == question.digest:
+                refused = {reason: int(facts["refused"][reason]) for reason in REFUSALS}
+                ones = [np.array(row, dtype=np.int64) for row in facts["ones"]]
+                return Counted(Tally(question, int(facts["reports"]), refused[MALFORMED], ones), refused)
+            problem = "is of another question than the spec asks"
+    except FileNotFoundError:
+        problem = "is not there yet"
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OSError):
-        whole = False
-    if not whole:
-        raise TallyUnusable(spec, place, "is damaged")
-    if facts["question"] != question.digest:
-        raise TallyUnusable(spec, place, "is of another question than the spec asks")
-    refused = {reason: int(facts["refused"][reason]) for reason in REFUSALS}
-    ones: list[NDArray[np.int64]] = [np.array(row, dtype=np.int64) for row in facts["ones"]]
-    return Counted(Tally(question, int(facts["reports"]), refused[MALFORMED], ones), refused)
+        pass
+    raise TallyUnusable(spec, place, problem)
 
 
 def publishable(spec: CollectionSpec, store: Store) -> dict[str, bool]:
-    """What must hold before anything is published, read from what consumers will read."""
-    counted = tallied(spec, store)
+    """The conditions for publishing, by name, judged by the files that consumers' steps will read."""
+    counted, asked = read_tally(spec, store), file_of(spec, store, QUESTION)
     made = [estimate_of(spec, counted, number).values for number in range(len(spec.consumers))]
-    expected = [(consumer.intervals,) for consumer in spec.consumers]
-    asked = folder_of(spec, store) / QUESTION
     return {
         "intervals complete": all(np.isfinite(values).all() for values in made)
-        and [values.shape for values in made] == expected,
-        "question was asked": asked.exists() and _asked(asked) == counted.tally.question.digest,
+        and [values.shape for values in made] == [(consumer.intervals,) for consumer in spec.consumers],
+        # A question's digest is that of its text without the end of the line.
+        "question was asked": asked.exists()
+        and hashlib.sha256(asked.read_bytes().strip()).hexdigest() == counted.tally.question.digest,
     }
 
 
-def publish(spec: CollectionSpec, store: Store, consumer: str) -> Release:
-    """Publishes a consumer's histogram from the tally, or gives back what was published.
-
-    Raises:
-        TallyUnusable, ReportsChanged, TakenByARelease, TakenBack.
-    """
-    (made,) = publish_collection(spec, store, tallied(spec, store), only=consumer)
-    return made
-
-
-def _asked(place: Path) -> str:
-    """The digest of a question as it lies there: of its canonical text, without the end of the line."""
-    return hashlib.sha256(place.read_bytes().strip()).hexdigest()
-
-
 def _put(spec: CollectionSpec, store: Store, place: Path, content: bytes) -> None:
-    """A public file that appears whole, instead of the one before."""
+    """Replaces a public file, whole or not at all."""
     make_folder(place.parent, 0o755)
     with store.run(Key(str(spec.collection), spec.round, 1)) as scratch:
         draft = scratch / place.name

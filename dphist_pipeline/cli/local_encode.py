@@ -52,14 +52,14 @@ def encode(
     never fresh ones. Values that lie in no interval, or are no numbers, are
     reported as well; nothing says how many there are, which would tell of them.
     """
-    from dphist_pipeline.local.contributors import Contributors
+    from dphist_pipeline.local.record_folder import RecordFolder
     from dphist_pipeline.local.reports import report_file
     from dphist_pipeline.local.value_files import read_values
 
     _refuse_output(output, record)
     asked = _read_question(question)
     names, found = read_values(values, column, contributor)
-    records = Contributors.open(record, _limit(limit))
+    records = RecordFolder.open(record, _limit(limit))
     if contributor == "row":
         records.refuse_changed_rows(values.name, len(names))
     answers = records.answer(asked, names, found)
@@ -103,10 +103,10 @@ def _refuse_output(output: Path, record: Path) -> None:
 
 def _read_question(path: Path) -> Question:
     """The question in a curator's file; a spec asks one, too."""
-    from dphist_pipeline.local.question import LONGEST_QUESTION, Question, QuestionRefused
+    from dphist_pipeline.local.question import LONGEST_QUESTION, Question, QuestionInvalid
 
     if path.suffix.casefold() in (".csv", ".parquet"):
-        raise QuestionRefused(f"{path} is a table of values; QUESTION comes first, then VALUES")
+        raise QuestionInvalid(f"{path} is a table of values; QUESTION comes first, then VALUES")
     if path.suffix.casefold() != ".json":
         from dphist_pipeline.local.collection import load_collection
         from dphist_pipeline.local.partition import question_of
@@ -116,7 +116,7 @@ def _read_question(path: Path) -> Question:
         with path.open("rb") as file:
             content = file.read(LONGEST_QUESTION + 1)
     except OSError as error:
-        raise QuestionRefused(f"{path} cannot be read: {error.strerror}") from None
+        raise QuestionInvalid(f"{path} cannot be read: {error.strerror}") from None
     return Question.from_json(content)
 
 

@@ -7,18 +7,16 @@ disk before a report is given away, and holds no value.
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.files import sync_folder, write_durably
+from dphist_pipeline.files import locked_folder, replace_durably
 from dphist_pipeline.local.encoding import chosen, encode, report_ids, sent
 from dphist_pipeline.local.question import Question
 
@@ -129,16 +127,14 @@ class Contributor:
 
     @contextmanager
     def _held(self) -> Iterator[None]:
-        """One answer at a time, whatever number of programs ask."""
-        try:
-            handle = os.open(self._file.parent, os.O_RDONLY | os.O_DIRECTORY)
-        except OSError as error:
-            raise RecordUnusable(self.path, "lies in no folder that can be read; make it, or name another") from error
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        """One answer at a time, in all processes."""
+        with ExitStack() as held:
+            try:
+                held.enter_context(locked_folder(self._file.parent))
+            except OSError as error:
+                problem = "lies in no folder that can be read; make it, or name another"
+                raise RecordUnusable(self.path, problem) from error
             yield
-        finally:
-            os.close(handle)
 
     def _read(self) -> dict[str, Any]:
         try:
@@ -149,12 +145,12 @@ class Contributor:
 
     def _write(self, record: dict[str, Any]) -> None:
         """Replaces the record, whole or not at all; to be called while it is held."""
-        draft = self._file.with_name(f".{self._file.name}.draft")
         try:
-            draft.unlink(missing_ok=True)  # of a program that was killed before it gave anything away
-            write_durably(draft, _content(record))
-            draft.replace(self._file)
-            sync_folder(draft.parent)
+            replace_durably(
+                self._file,
+                self._file.with_name(f".{self._file.name}.draft"),
+                json.dumps(record, indent=1).encode() + b"\n",
+            )
         except OSError as error:
             raise RecordUnusable(
                 self.path, f"cannot be written ({error.strerror}); no report was given away"
@@ -185,7 +181,3 @@ def _checked(record: Any) -> dict[str, Any]:
 
 def _spent(record: dict[str, Any]) -> Fraction:
     return sum((Fraction(known["epsilon"]) for known in record["answered"].values()), Fraction(0))
-
-
-def _content(record: dict[str, Any]) -> bytes:
-    return json.dumps(record, indent=1).encode() + b"\n"

@@ -33,8 +33,8 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,60}(/[1-9]\d{0,59})?", re.ASCII)
 
 
-class QuestionRefused(DphistError):
-    """A question that no contributor's program answers."""
+class QuestionInvalid(DphistError):
+    """A text that is not a valid question of a collection."""
 
     def __init__(self, problem: str) -> None:
         self.problem = problem
@@ -57,15 +57,15 @@ class Part:
 
     def __post_init__(self) -> None:
         if not 2 <= len(self.edges) <= MOST_INTERVALS + 1:
-            raise QuestionRefused(f"a part needs between 1 and {MOST_INTERVALS:,} intervals")
+            raise QuestionInvalid(f"a part needs between 1 and {MOST_INTERVALS:,} intervals")
         if any(abs(edge) > 10**15 for edge in self.edges):
-            raise QuestionRefused("an edge lies beyond 10^15")
+            raise QuestionInvalid("an edge lies beyond 10^15")
         if any(low >= high for low, high in pairwise(self.doubles)):
-            raise QuestionRefused("the edges of a part must rise, by more than doubles can tell apart")
+            raise QuestionInvalid("the edges of a part must rise, by more than doubles can tell apart")
         if not LEAST_EPSILON <= self.epsilon <= MOST_EPSILON:
-            raise QuestionRefused("the epsilon of a part must lie between 10^-6 and 50")
+            raise QuestionInvalid("the epsilon of a part must lie between 10^-6 and 50")
         if self.encoding not in get_args(Encoding):
-            raise QuestionRefused(f"an encoding is one of {', '.join(get_args(Encoding))}")
+            raise QuestionInvalid(f"an encoding is one of {', '.join(get_args(Encoding))}")
 
     @property
     def intervals(self) -> int:
@@ -106,21 +106,21 @@ class Question:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.collection):
-            raise QuestionRefused("the name of a collection is letters, digits and underscores")
+            raise QuestionInvalid("the name of a collection is letters, digits and underscores")
         if self.round != EVERY_ROUND and not _is_day(self.round):
-            raise QuestionRefused("a round is a day as 2026-03-02, or `all`")
+            raise QuestionInvalid("a round is a day as 2026-03-02, or `all`")
         if not 1 <= len(self.parts) <= MOST_PARTS:
-            raise QuestionRefused(f"it needs between 1 and {MOST_PARTS:,} parts")
+            raise QuestionInvalid(f"it needs between 1 and {MOST_PARTS:,} parts")
         if not 1 <= self.values <= MOST_VALUES:
-            raise QuestionRefused(f"a contributor reports between 1 and {MOST_VALUES} values")
+            raise QuestionInvalid(f"a contributor reports between 1 and {MOST_VALUES} values")
         if self.combine not in get_args(Combine):
-            raise QuestionRefused("values are `separate` or `summed`")
+            raise QuestionInvalid("values are `separate` or `summed`")
         if not 0 < self.participation <= 1 or self.participation.denominator > 10**9:
-            raise QuestionRefused("participation lies above 0 and is at most 1, with a denominator of up to 10^9")
+            raise QuestionInvalid("participation lies above 0 and is at most 1, with a denominator of up to 10^9")
         if self.combine == "summed" and self.participation < 1:
-            raise QuestionRefused("summed values cannot be sampled: how many were sent would be unknown")
+            raise QuestionInvalid("summed values cannot be sampled: how many were sent would be unknown")
         if self.combine == "summed" and any(part.encoding == "grr" for part in self.parts):
-            raise QuestionRefused("summed values need an encoding with a bit for each interval")
+            raise QuestionInvalid("summed values need an encoding with a bit for each interval")
 
     @property
     def epsilon(self) -> Fraction:
@@ -184,36 +184,42 @@ class Question:
         """The question in a text.
 
         Raises:
-            QuestionRefused: for anything that `to_json` would not write, but for spaces and the order of names.
+            QuestionInvalid: for anything that `to_json` would not write, but for spaces and the order of names.
         """
         facts = _object(_parsed(text), _FIELDS)
-        if _whole(facts, "format") != FORMAT:
-            raise QuestionRefused(f"its format is not {FORMAT}; use the version of dphist that wrote it")
-        parts = facts["parts"]
-        if not isinstance(parts, list):
-            raise QuestionRefused("`parts` must be a list")
+        if facts["format"] != FORMAT:
+            raise QuestionInvalid(f"its format is not {FORMAT}; use the version of dphist that wrote it")
+        parts = [_object(part, _PART_FIELDS) for part in facts["parts"][: MOST_PARTS + 1]]
+        if any(len(part["edges"]) > MOST_INTERVALS + 1 for part in parts):
+            raise QuestionInvalid(f"`edges` must be a list of at most {MOST_INTERVALS + 1:,} numbers")
         return cls(
-            collection=_text(facts, "collection"),
-            round=_text(facts, "round"),
-            values=_whole(facts, "values"),
-            combine=_text(facts, "combine"),  # type: ignore[arg-type]
+            collection=facts["collection"],
+            round=facts["round"],
+            values=facts["values"],
+            combine=facts["combine"],
             participation=_number(facts["participation"]),
-            parts=tuple(_part(_object(part, _PART_FIELDS)) for part in parts[: MOST_PARTS + 1]),
+            parts=tuple(
+                Part(tuple(map(_number, part["edges"])), _number(part["epsilon"]), part["encoding"]) for part in parts
+            ),
         )
 
 
-_FIELDS = {"format", "collection", "round", "values", "combine", "participation", "parts"}
-_PART_FIELDS = {"edges", "epsilon", "encoding"}
+_FIELDS: dict[str, type] = {
+    **{"format": int, "collection": str, "round": str, "values": int},
+    **{"combine": str, "participation": str, "parts": list},
+}
+_PART_FIELDS: dict[str, type] = {"edges": list, "epsilon": str, "encoding": str}
+_KINDS = {int: "a whole number", str: "text", list: "a list"}
 
 
 def _parsed(text: str | bytes) -> object:
     if len(text) > LONGEST_QUESTION:
-        raise QuestionRefused(f"it is longer than {LONGEST_QUESTION // 1_000_000} MB")
+        raise QuestionInvalid(f"it is longer than {LONGEST_QUESTION // 1_000_000} MB")
     try:
         return json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError):  # broken, bad UTF-8, a name twice, endless nesting or digits
         problem = "it is not valid JSON with each name once"
-    raise QuestionRefused(problem)
+    raise QuestionInvalid(problem)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -223,36 +229,20 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return facts
 
 
-def _object(value: object, fields: set[str]) -> dict[str, Any]:
-    if not isinstance(value, dict) or set(value) != fields:
-        raise QuestionRefused(f"it must have exactly the names {', '.join(sorted(fields))}")
-    return value
-
-
-def _text(facts: dict[str, Any], name: str) -> str:
-    if not isinstance(facts[name], str):
-        raise QuestionRefused(f"`{name}` must be text")
-    return str(facts[name])
-
-
-def _whole(facts: dict[str, Any], name: str) -> int:
-    value = facts[name]
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise QuestionRefused(f"`{name}` must be a whole number")
+def _object(value: object, kinds: dict[str, type]) -> dict[str, Any]:
+    """A mapping with exactly these names and kinds of values."""
+    if not isinstance(value, dict) or set(value) != set(kinds):
+        raise QuestionInvalid(f"it must have exactly the names {', '.join(sorted(kinds))}")
+    for name, kind in kinds.items():
+        if type(value[name]) is not kind:  # True is no whole number
+            raise QuestionInvalid(f"`{name}` must be {_KINDS[kind]}")
     return value
 
 
 def _number(value: object) -> Fraction:
     if isinstance(value, str) and _NUMBER.fullmatch(value) and str(number := Fraction(value)) == value:
         return number
-    raise QuestionRefused('numbers are text of digits in lowest terms, as "3" or "1/3"')
-
-
-def _part(facts: dict[str, Any]) -> Part:
-    edges = facts["edges"]
-    if not isinstance(edges, list) or len(edges) > MOST_INTERVALS + 1:
-        raise QuestionRefused(f"`edges` must be a list of at most {MOST_INTERVALS + 1:,} numbers")
-    return Part(tuple(map(_number, edges)), _number(facts["epsilon"]), facts["encoding"])
+    raise QuestionInvalid('numbers are text of digits in lowest terms, as "3" or "1/3"')
 
 
 def _is_day(text: str) -> bool:

@@ -270,7 +270,9 @@ def _batch(question: Question, rows: Any) -> Batch:
         refused[reason] = int(np.count_nonzero(kept) - np.count_nonzero(fine))
         kept = fine
     chosen = pa.array(kept)
-    return Batch(_matrix(ids.filter(chosen), ID_BYTES), _matrix(bodies.filter(chosen), question.report_bytes), refused)
+    return Batch(
+        as_matrix(ids.filter(chosen), ID_BYTES), as_matrix(bodies.filter(chosen), question.report_bytes), refused
+    )
 
 
 def _plain(column: Any, width: int) -> Any:
@@ -289,8 +291,10 @@ def _of_length(column: Any, length: int) -> Any:
     return pc.fill_null(pc.equal(pc.binary_length(column), length), False)
 
 
-def _matrix(column: Any, width: int) -> Bytes:
+def as_matrix(column: Any, width: int) -> Bytes:
     """Binary values of one length as rows of bytes, shape (values, width)."""
+    if len(column) == 0:
+        return np.empty((0, width), dtype=np.uint8)
     fixed = column.cast(pa.binary(width))
     return np.frombuffer(fixed.buffers()[1], np.uint8)[fixed.offset * width :][: len(fixed) * width].reshape(-1, width)
 

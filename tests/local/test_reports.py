@@ -197,7 +197,7 @@ def test_another_column_twice_does_no_harm(tmp_path: Path) -> None:
 def test_slices_of_columns_are_read_from_their_beginning() -> None:
     for kind in (pa.binary(), pa.binary(2)):
         sliced = pa.array([b"ab", b"cd", b"ef"], kind).slice(1)
-        assert reports._matrix(sliced, 2).tobytes() == b"cdef"
+        assert reports.as_matrix(sliced, 2).tobytes() == b"cdef"
 
 
 def test_damaged_bytes_are_refused_or_counted_and_nothing_else(tmp_path: Path) -> None:

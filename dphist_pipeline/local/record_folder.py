@@ -1,40 +1,49 @@
-"""The records of many contributors who answer on one machine: a folder, with a file for each question.
+"""The records of many contributors who answer on one machine: a private folder with a Parquet file for each question.
 
-What `contributor` keeps for one person, kept for a column of them: each answers a question once, and gives the same
-reports whenever it is asked again; another question adds its epsilon to what each of them has spent, and whoever has
-reached the limit does not answer. The folder belongs to the contributors' side: it says who sent which report, and
-holds no value.
+It keeps for many people what `contributor` keeps for one: each answers a question once, and asking again returns the
+same reports. Another question adds its epsilon to what each of them has spent, and those who have reached the limit do
+not answer. The folder belongs to the contributors' side: it says who sent which report, and holds no value.
+
+    <question's digest>.parquet   a row for each report, also those that were not sent; the epsilon in its metadata
+    limit.json                    the most that a contributor ever spends
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.files import make_folder, sync_folder
+from dphist_pipeline.files import locked_folder, make_folder, replace_durably
 from dphist_pipeline.local.contributor import RecordUnusable
 from dphist_pipeline.local.encoding import encode, report_ids, sent
-from dphist_pipeline.local.kept_answers import KeptAnswers, who_spent
 from dphist_pipeline.local.question import Question
+from dphist_pipeline.local.reports import ID_BYTES, as_matrix
 from dphist_pipeline.random_words import random_words
 
 Bytes = NDArray[np.uint8]
 
 LIMIT = "limit.json"
 DRAFT = ".draft"
+SCHEMA = pa.schema(
+    [("contributor", pa.string()), ("report_id", pa.binary()), ("report", pa.binary()), ("sent", pa.bool_())]
+)
+DAMAGED = "is damaged; restore it. Without it nothing is answered"
+
+_EPSILON = b"epsilon"
+_UNSOUND = (pa.ArrowException, OSError, KeyError, ValueError, TypeError, ArithmeticError)
 
 
 class AllReachedTheirLimit(DphistError):
@@ -50,13 +59,13 @@ class AllReachedTheirLimit(DphistError):
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Reports of many contributors to one question, in an order that tells nothing.
+    """Reports of many contributors to one question, in the order of their random ids.
 
     Attributes:
         ids: uint8, shape (reports, 16).
         bodies: uint8, shape (reports, bytes of a report).
-        contributors: how many of them answer, now or before.
-        exhausted: how many had reached their limit, and do not.
+        contributors: number of people who answer, now or before.
+        exhausted: number of people who do not, because they had reached their limit.
     """
 
     ids: Bytes
@@ -66,7 +75,7 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class Contributors:
+class RecordFolder:
     """The records in a folder.
 
     Attributes:
@@ -78,7 +87,7 @@ class Contributors:
     limit: Fraction
 
     @classmethod
-    def open(cls, folder: Path, limit: Fraction | None) -> Contributors:
+    def open(cls, folder: Path, limit: Fraction | None) -> RecordFolder:
         """The records in a folder; if there are none and a limit is given, it is fixed there with the first answer.
 
         Raises:
@@ -106,24 +115,26 @@ class Contributors:
         """
         asked, rows = _by_contributor(names, values, question.values)
         with self._held():
-            _agreed_limit(self.folder, self.limit)  # somebody else may have answered first, with another
-            known = self._answered(question)
-            spent = self._spent(question)
-            answered = set(known.contributors)
+            _agreed_limit(self.folder, self.limit)  # another program may have answered first, with another limit
+            file = self.folder / f"{question.digest}.parquet"
+            known = _read_answers(question, file) if file.exists() else SCHEMA.empty_table()
+            answered, spent = set(known.column("contributor").to_pylist()), self._spent_elsewhere(file)
             fresh = [place for place, name in enumerate(asked) if name not in answered]
             able = [place for place in fresh if spent[asked[place]] + question.epsilon <= self.limit]
             if fresh and not able and len(fresh) == len(asked):
                 raise AllReachedTheirLimit(question, self.limit)
             if able:
-                known = known.joined(_drawn(question, [asked[place] for place in able], rows[able]))
+                known = pa.concat_tables([known, _drawn(question, [asked[place] for place in able], rows[able])])
                 if not _anybody_answered(self.folder):
-                    self._keep(LIMIT, lambda file: file.write(json.dumps({"limit": str(self.limit)}).encode() + b"\n"))
-                self._keep(self._file(question).name, lambda file: known.write(question, file))
-        chosen = known.of(set(asked))
-        order = np.lexsort(chosen.ids.T[::-1])  # ids are random
-        order = order[chosen.are_sent[order]]
+                    self._keep(LIMIT, json.dumps({"limit": str(self.limit)}).encode() + b"\n")
+                self._keep(file.name, _as_parquet(question, known))
+        mine = pc.is_in(known.column("contributor"), pa.array(asked, pa.string()))
+        chosen = known.filter(pc.and_(mine, known.column("sent"))).sort_by("report_id")
+        ids, bodies = (chosen.column(name).combine_chunks() for name in ("report_id", "report"))
         exhausted = len(fresh) - len(able)
-        return Answers(chosen.ids[order], chosen.bodies[order], len(asked) - exhausted, exhausted)
+        return Answers(
+            as_matrix(ids, ID_BYTES), as_matrix(bodies, question.report_bytes), len(asked) - exhausted, exhausted
+        )
 
     def refuse_changed_rows(self, file: str, rows: int) -> None:
         """Refuses rows that are named by their places in a file, if the file had another number of rows before.
@@ -135,7 +146,7 @@ class Contributors:
         """
         ending = f" of {file}"
         for kept in sorted(self.folder.glob("*.parquet")):
-            known = sum(name.startswith("row ") and name.endswith(ending) for name in who_spent(kept)[0])
+            known = sum(name.startswith("row ") and name.endswith(ending) for name in _who_spent(kept)[0])
             if known not in (0, rows):
                 raise RecordUnusable(
                     self.folder,
@@ -145,59 +156,91 @@ class Contributors:
 
     @contextmanager
     def _held(self) -> Iterator[None]:
-        try:
-            handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
-        except OSError as error:
-            raise RecordUnusable(self.folder, f"cannot be read ({error.strerror})") from error
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        with ExitStack() as held:
+            try:
+                held.enter_context(locked_folder(self.folder))
+            except OSError as error:
+                raise RecordUnusable(self.folder, f"cannot be read ({error.strerror})") from error
             yield
-        finally:
-            os.close(handle)
 
-    def _file(self, question: Question) -> Path:
-        return self.folder / f"{question.digest}.parquet"
-
-    def _answered(self, question: Question) -> KeptAnswers:
-        file = self._file(question)
-        return KeptAnswers.read(question, file) if file.exists() else KeptAnswers.nothing(question)
-
-    def _spent(self, question: Question) -> defaultdict[str, Fraction]:
-        """What each contributor has spent on other questions."""
+    def _spent_elsewhere(self, question: Path) -> defaultdict[str, Fraction]:
+        """What each contributor has spent on questions other than that of a file."""
         spent: defaultdict[str, Fraction] = defaultdict(Fraction)
         for file in sorted(self.folder.glob("*.parquet")):
-            if file != self._file(question):
-                names, epsilon = who_spent(file)
+            if file != question:
+                names, epsilon = _who_spent(file)
                 for name in names:
                     spent[name] += epsilon
         return spent
 
-    def _keep(self, name: str, write: Callable[[BinaryIO], object]) -> None:
-        """Replaces a file of the folder, whole or not at all; to be called while it is held."""
-        draft = self.folder / DRAFT
+    def _keep(self, name: str, content: bytes) -> None:
+        """Replaces a file of the folder, whole or not at all; to be called while the folder is held."""
         try:
-            draft.unlink(missing_ok=True)  # of a program that was killed before it gave anything away
-            handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "wb") as file:
-                write(file)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(self.folder / name)
-            sync_folder(self.folder)
+            replace_durably(self.folder / name, self.folder / DRAFT, content)
         except OSError as error:
             raise RecordUnusable(
                 self.folder, f"cannot be written ({error.strerror}); no report was given away"
             ) from error
 
 
-def _drawn(question: Question, names: list[str], rows: NDArray[np.float64]) -> KeptAnswers:
+def _drawn(question: Question, names: list[str], rows: NDArray[np.float64]) -> Any:
     reports = len(names) * question.reports
-    return KeptAnswers(
+    columns = [
         [name for name in names for _ in range(question.reports)],
-        report_ids(reports),
-        encode(question, rows),
+        [row.tobytes() for row in report_ids(reports)],
+        [row.tobytes() for row in encode(question, rows)],
         sent(question, reports),
-    )
+    ]
+    return pa.table(dict(zip(SCHEMA.names, columns, strict=True)), schema=SCHEMA)
+
+
+def _read_answers(question: Question, file: Path) -> Any:
+    """The answers to a question in its file.
+
+    Raises:
+        RecordUnusable: it is damaged, or of another question.
+    """
+    try:
+        found = pq.ParquetFile(file).read()
+        table, epsilon = found.select(SCHEMA.names).cast(SCHEMA), _epsilon(found.schema)
+        lengths = {
+            name: set(pc.unique(pc.binary_length(table.column(name))).to_pylist()) for name in ("report_id", "report")
+        }
+        sound = epsilon == question.epsilon and not any(column.null_count for column in table.columns)
+        sound &= lengths["report_id"] <= {ID_BYTES} and lengths["report"] <= {question.report_bytes}
+        each = table.column("contributor").value_counts().field("counts")
+        if sound and all(count.as_py() <= question.reports for count in each):
+            return table.replace_schema_metadata()
+    except _UNSOUND:
+        pass
+    raise RecordUnusable(file, DAMAGED)
+
+
+def _as_parquet(question: Question, answers: Any) -> bytes:
+    stream = pa.BufferOutputStream()
+    table = answers.replace_schema_metadata({_EPSILON: str(question.epsilon)})
+    pq.write_table(table, stream, write_statistics=False)
+    return bytes(stream.getvalue())
+
+
+def _who_spent(file: Path) -> tuple[list[str], Fraction]:
+    """The contributors who answered the question of a file, each once, and what each of them spent.
+
+    Raises:
+        RecordUnusable: it is damaged.
+    """
+    try:
+        table = pq.ParquetFile(file).read(["contributor"])
+        return table.column("contributor").unique().to_pylist(), _epsilon(table.schema)
+    except _UNSOUND:
+        raise RecordUnusable(file, DAMAGED) from None
+
+
+def _epsilon(schema: Any) -> Fraction:
+    epsilon = Fraction(schema.metadata[_EPSILON].decode())
+    if epsilon <= 0:
+        raise ValueError
+    return epsilon
 
 
 def _by_contributor(

@@ -8,7 +8,7 @@ records: no counts, no samples, no engine's message. Running a partition again r
 not Dagster, says what was spent.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,19 +16,7 @@ from typing import Any
 import dagster as dg
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.integrations.dagster_base import (
-    Group,
-    Problems,
-    SpecComponent,
-    attributes_model,
-    check_result,
-    gate,
-    materialized,
-    open_store,
-    publish_step,
-    rounded_epsilon,
-    step,
-)
+from dphist_pipeline.integrations import dagster_base as base
 from dphist_pipeline.releasing import handover, stages
 from dphist_pipeline.releasing.allowing import declared_code_lists
 from dphist_pipeline.spec.loading import spec_from_attributes
@@ -46,13 +34,13 @@ MONTHS_BETWEEN = {"month": 1, "quarter": 3, "year": 12}
 _REQUIRED = [name for name, field in ReleaseSpec.model_fields.items() if field.is_required() and name != "neighbours"]
 
 
-class HistogramRelease(SpecComponent):
+class HistogramRelease(base.SpecComponent):
     """One differentially private release: records → cube → sanitized → published, with a job and a schedule.
 
     Subclass it and override `get_asset_spec` to change how its assets look.
     """
 
-    attributes = attributes_model(
+    attributes = base.attributes_model(
         "HistogramRelease",
         ReleaseSpec,
         also=["neighbors"],
@@ -61,9 +49,9 @@ class HistogramRelease(SpecComponent):
     )
 
     @classmethod
-    def checked(cls, attributes: Mapping[str, Any], base: Path, problems: Problems) -> ReleaseSpec:
+    def checked(cls, attributes: Mapping[str, Any], folder: Path, problems: base.Problems) -> ReleaseSpec:
         """The release spec; its code lists may lie where an operator allowed it."""
-        return spec_from_attributes(attributes, base, problems, declared_code_lists())
+        return spec_from_attributes(attributes, folder, problems, declared_code_lists())
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Assets, the check that gates publishing, one job and one schedule."""
@@ -87,8 +75,11 @@ def release_definitions(
         spec: checked; see `load_spec`.
         change: is given every AssetSpec and returns the one to use.
     """
-    group = Group(spec.release, spec, change, partitions_of(spec))
-    private, public = {"dp/zone": "confidential"}, {"dp/zone": "public", "dp/epsilon": rounded_epsilon(spec.epsilon)}
+    group = base.Group(spec.release, spec, change, partitions_of(spec))
+    private, public = (
+        {"dp/zone": "confidential"},
+        {"dp/zone": "public", "dp/epsilon": base.rounded_epsilon(spec.epsilon)},
+    )
     records = group.asset("records", "duckdb", f"Rows of one period in declared cells. {WITHHELD}", None, private)
     cube_text = f"Bounded counts of all {spec.domain.cells:,} declared cells. {WITHHELD}"
     cube = group.asset("cube", "polars", cube_text, "records", private)
@@ -106,7 +97,7 @@ def release_definitions(
         assets=[
             _count_step(spec, records, cube),
             _sanitize_step(spec, sanitized),
-            publish_step(
+            base.publish_step(
                 f"{spec.release}_publish",
                 published,
                 HELD,
@@ -138,30 +129,27 @@ def _cron(spec: ReleaseSpec) -> str:
 
 
 def _count_step(spec: ReleaseSpec, records: dg.AssetSpec, cube: dg.AssetSpec) -> dg.AssetsDefinition:
-    def work(context: dg.AssetExecutionContext) -> Iterable[object]:
+    def work(context: dg.AssetExecutionContext) -> base.Done:
         attempt = _attempt(spec, context)
         handover.count_records(attempt, context.run.run_id)
-        return [materialized(asset, f"{spec.digest[:16]}-{attempt.key.period}") for asset in (records, cube)]
+        return base.Done(f"{spec.digest[:16]}-{attempt.key.period}")
 
-    return step(f"{spec.release}_count", [records, cube], "counting records", HELD, work)
+    return base.step(f"{spec.release}_count", [records, cube], "counting records", HELD, work)
 
 
 def _sanitize_step(spec: ReleaseSpec, asset: dg.AssetSpec) -> dg.AssetsDefinition:
-    text = "Every declared cell has an estimate, the ledger holds the charge, and the digest matches."
-    releasable = gate(asset, "releasable", text)
-
-    def work(context: dg.AssetExecutionContext) -> Iterable[object]:
+    def work(context: dg.AssetExecutionContext) -> base.Done:
         digest = handover.sanitize_cube(_attempt(spec, context), context.run.run_id)
         attempt = _attempt(spec, context)
         waiting = handover.what_it_waits_for(attempt)
-        found = handover.releasable(attempt, digest)
         if waiting is not None:
             context.log.info(waiting)
         # No digest of the values: they may wait for a person, or be rejected, and few values could be found from it.
-        yield materialized(asset, attempt.charge.hash if attempt.charge else "")
-        yield check_result(releasable, found)
+        charged = attempt.charge.hash if attempt.charge else ""
+        return base.Done(charged, found=handover.releasable(attempt, digest))
 
-    return step(f"{spec.release}_sanitize", [asset], "sanitizing", HELD, work, releasable)
+    text = "Every declared cell has an estimate, the ledger holds the charge, and the digest matches."
+    return base.step(f"{spec.release}_sanitize", [asset], "sanitizing", HELD, work, ("releasable", text))
 
 
 def _schedule(spec: ReleaseSpec, job: Any) -> dg.ScheduleDefinition:
@@ -189,4 +177,4 @@ def _attempt(spec: ReleaseSpec, context: dg.AssetExecutionContext) -> stages.Att
         # Else records would be counted, and a later step, which Dagster itself stops, would leave their cube behind.
         raise PartitionMissing(spec.release)
     period = context.partition_key if context.has_partition_key else None
-    return stages.begin(spec, open_store(), period, datetime.now(UTC))
+    return stages.begin(spec, base.open_store(), period, datetime.now(UTC))

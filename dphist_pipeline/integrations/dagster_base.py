@@ -25,7 +25,6 @@ from dphist_pipeline.spec.templates import templates_around
 
 T = TypeVar("T")
 Problems = list[tuple[str, str]]
-Work = Callable[[dg.AssetExecutionContext], Iterable[object]]
 
 MEANINGS = {
     "estimate": "the released count: the one to use",
@@ -158,24 +157,51 @@ class Group:
         return dg.define_asset_job(f"{self.name}_job", selection, description=text, executor_def=executor)
 
 
+@dataclass(frozen=True)
+class Done:
+    """What a step did.
+
+    Attributes:
+        version: the data version of its assets; Dagster gets the first 32 characters.
+        metadata: of its assets.
+        found: what its check found; the check passes if everything holds.
+    """
+
+    version: str
+    metadata: Mapping[str, Any] | None = None
+    found: Mapping[str, bool] | None = None
+
+
 def step(
-    name: str, assets: Sequence[dg.AssetSpec], doing: str, held: str, work: Work, gate: dg.AssetCheckSpec | None = None
+    name: str,
+    assets: Sequence[dg.AssetSpec],
+    doing: str,
+    held: str,
+    work: Callable[[dg.AssetExecutionContext], Done],
+    check: tuple[str, str] | None = None,
 ) -> dg.AssetsDefinition:
-    """One step, which makes some assets together; only our own messages of its errors reach Dagster.
+    """One step, which makes some assets together; of its errors only our own messages reach Dagster.
 
     Args:
         name: of the step.
         assets: that it makes.
         doing: what it does, for the message of an error.
         held: what the message of an engine might hold.
-        work: does it, and gives a result for each asset and for the check.
-        gate: a check that stops later steps.
+        work: does it.
+        check: name and description of the check that stops later steps.
     """
-    checks = [] if gate is None else [gate]
+    key = assets[0].key
+    checks = [dg.AssetCheckSpec(check[0], asset=key, blocking=True, description=check[1])] if check else []
 
     @dg.multi_asset(name=name, specs=assets, check_specs=checks, partitions_def=assets[0].partitions_def)
     def run(context: dg.AssetExecutionContext) -> Any:
-        yield from withheld(doing, lambda: list(work(context)), held)
+        done = withheld(doing, lambda: work(context), held)
+        version = dg.DataVersion(done.version[:32])
+        for asset in assets:
+            yield dg.MaterializeResult(asset_key=asset.key, data_version=version, metadata=done.metadata)
+        found = dict(done.found or {})
+        for gate in checks:
+            yield dg.AssetCheckResult(passed=all(found.values()), asset_key=key, check_name=gate.name, metadata=found)
 
     return run
 
@@ -185,30 +211,11 @@ def publish_step(
 ) -> dg.AssetsDefinition:
     """The step that publishes a release and shows it."""
 
-    def work(context: dg.AssetExecutionContext) -> Iterable[object]:
+    def work(context: dg.AssetExecutionContext) -> Done:
         made = publish(context)
-        yield materialized(asset, made.audit["values_digest"], _published_metadata(made))
+        return Done(made.audit["values_digest"], _published_metadata(made))
 
     return step(name, [asset], "publishing", held, work)
-
-
-def gate(asset: dg.AssetSpec, name: str, text: str) -> dg.AssetCheckSpec:
-    """A check of an asset that stops later steps."""
-    return dg.AssetCheckSpec(name, asset=asset.key, blocking=True, description=text)
-
-
-def materialized(
-    asset: dg.AssetSpec, version: str, metadata: Mapping[str, Any] | None = None
-) -> dg.MaterializeResult[Any]:
-    """An asset that was made; its data version are the first 32 characters."""
-    return dg.MaterializeResult(asset_key=asset.key, data_version=dg.DataVersion(version[:32]), metadata=metadata)
-
-
-def check_result(check: dg.AssetCheckSpec, found: Mapping[str, bool]) -> dg.AssetCheckResult:
-    """What a check found; it passes if everything holds."""
-    return dg.AssetCheckResult(
-        passed=all(found.values()), asset_key=check.asset_key, check_name=check.name, metadata=dict(found)
-    )
 
 
 def open_store() -> Store:

@@ -7,26 +7,13 @@ what was sent. Still, no step shows an id or the body of a report. Running a ste
 reports the consumers' assets refuse, until `dphist local publish --revise --reason TEXT` has made new revisions.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
-from dphist_pipeline.integrations.dagster_base import (
-    Group,
-    Problems,
-    SpecComponent,
-    attributes_model,
-    check_result,
-    gate,
-    materialized,
-    open_store,
-    publish_step,
-    records_table,
-    rounded_epsilon,
-    step,
-)
+from dphist_pipeline.integrations import dagster_base as base
 from dphist_pipeline.local import rounds
 from dphist_pipeline.local.collection import CollectionSpec, collection_from_attributes
 from dphist_pipeline.local.consumers import Consumer
@@ -51,23 +38,23 @@ MEANINGS = {
 }
 
 
-class LocalCollection(SpecComponent):
+class LocalCollection(base.SpecComponent):
     """One collection under local privacy: queries → partition → reports → a histogram for every consumer, with a job.
 
     Subclass it and override `get_asset_spec` to change how its assets look.
     """
 
-    attributes = attributes_model(
+    attributes = base.attributes_model(
         "LocalCollection",
         CollectionSpec,
         required=["collection", "value", "start", "stop", "consumers", "protocol", "reports"],
     )
 
     @classmethod
-    def checked(cls, attributes: Mapping[str, Any], base: Path, problems: Problems) -> CollectionSpec:
+    def checked(cls, attributes: Mapping[str, Any], folder: Path, problems: base.Problems) -> CollectionSpec:
         """The spec of the collection, which must say where the reports are."""
         missing = [NO_REPORTS] if attributes.get("reports") is None else []
-        return collection_from_attributes(attributes, base, problems + missing)
+        return collection_from_attributes(attributes, folder, problems + missing)
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Assets, the check that gates publishing, and one job."""
@@ -88,8 +75,8 @@ def collection_definitions(
     """
     if spec.reports is None:
         raise SpecError([NO_REPORTS], of_what="collection")
-    group, title = Group(str(spec.collection), spec, change), spec.title or spec.collection
-    tags = {"dp/zone": "public", "dp/model": "local", "dp/epsilon": rounded_epsilon(spec.epsilon)}
+    group, title = base.Group(str(spec.collection), spec, change), spec.title or spec.collection
+    tags = {"dp/zone": "public", "dp/model": "local", "dp/epsilon": base.rounded_epsilon(spec.epsilon)}
     readers = f"{len(spec.consumers)} consumer{'s' if len(spec.consumers) > 1 else ''}"
     queries = group.asset("queries", "yaml", f"{title}: the histograms that {readers} want.", None, tags)
     partition_text = (
@@ -120,20 +107,20 @@ def collection_definitions(
 
 
 def _queries_step(spec: CollectionSpec, asset: dg.AssetSpec) -> dg.AssetsDefinition:
-    def work(context: dg.AssetExecutionContext) -> Iterable[object]:
+    def work(context: dg.AssetExecutionContext) -> base.Done:
         metadata = {
-            "consumers": records_table(described(spec, question_of(spec))["consumers"]),
+            "consumers": base.records_table(described(spec, question_of(spec))["consumers"]),
             "value": f"{spec.value}, from {digits(spec.start)} up to and with {digits(spec.stop)}",
             "epsilon": str(spec.epsilon),
         }
-        yield materialized(asset, spec.digest, metadata)
+        return base.Done(spec.digest, metadata)
 
-    return step(f"{spec.collection}_queries", [asset], "describing the queries", HELD, work)
+    return base.step(f"{spec.collection}_queries", [asset], "describing the queries", HELD, work)
 
 
 def _partition_step(spec: CollectionSpec, asset: dg.AssetSpec) -> dg.AssetsDefinition:
-    def work(context: dg.AssetExecutionContext) -> Iterable[object]:
-        store = open_store()
+    def work(context: dg.AssetExecutionContext) -> base.Done:
+        store = base.open_store()
         question = rounds.ask(spec, store)
         way = Way(spec.protocol, question, ())
         parts = [
@@ -146,36 +133,34 @@ def _partition_step(spec: CollectionSpec, asset: dg.AssetSpec) -> dg.AssetsDefin
             "epsilon": str(question.epsilon),
             "bits_per_contributor": way.bits,
             "bytes_per_contributor": way.bytes,
-            "parts": records_table(parts),
+            "parts": base.records_table(parts),
         }
-        yield materialized(asset, question.digest, metadata)
+        return base.Done(question.digest, metadata)
 
-    return step(f"{spec.collection}_partition", [asset], "asking", HELD, work)
+    return base.step(f"{spec.collection}_partition", [asset], "asking", HELD, work)
 
 
 def _reports_step(spec: CollectionSpec, asset: dg.AssetSpec) -> dg.AssetsDefinition:
-    text = "Every interval of every consumer has an estimate, and the reports answer the question that was asked."
-    publishable = gate(asset, "publishable", text)
-
-    def work(context: dg.AssetExecutionContext) -> Iterable[object]:
-        store = open_store()
+    def work(context: dg.AssetExecutionContext) -> base.Done:
+        store = base.open_store()
         counted, digest = rounds.count(spec, store)
         metadata = {
             "accepted": counted.tally.reports,
             "refused": sum(counted.refused.values()),
-            "refusals": records_table({"why": why, "reports": number} for why, number in counted.refused.items()),
+            "refusals": base.records_table({"why": why, "reports": number} for why, number in counted.refused.items()),
             "question": counted.tally.question.digest[:NAMED],  # as reports name it
         }
-        yield materialized(asset, digest, metadata)
-        yield check_result(publishable, rounds.publishable(spec, store))
+        return base.Done(digest, metadata, rounds.publishable(spec, store))
 
-    return step(f"{spec.collection}_reports", [asset], "counting reports", HELD, work, publishable)
+    text = "Every interval of every consumer has an estimate, and the reports answer the question that was asked."
+    name = f"{spec.collection}_reports"
+    return base.step(name, [asset], "counting reports", HELD, work, ("publishable", text))
 
 
 def _publish_step(spec: CollectionSpec, consumer: Consumer, asset: dg.AssetSpec) -> dg.AssetsDefinition:
     def publish(context: dg.AssetExecutionContext) -> Release:
-        store = open_store()
+        store = base.open_store()
         (made,) = publish_collection(spec, store, rounds.read_tally(spec, store), only=consumer.name)
         return made
 
-    return publish_step(f"{spec.release_of(consumer)}_publish", asset, HELD, publish)
+    return base.publish_step(f"{spec.release_of(consumer)}_publish", asset, HELD, publish)

@@ -78,10 +78,14 @@ class Part:
         return tuple(map(float, self.edges))
 
     @property
+    def bits(self) -> int:
+        """Bits of one vector: one for each interval, or the digits of a number from 0 to their number."""
+        return self.intervals.bit_length() if self.encoding == "grr" else self.intervals
+
+    @property
     def vector_bytes(self) -> int:
-        """Bytes of one vector: a bit for each interval, or the number of one, or of none, of them."""
-        bits = self.intervals.bit_length() if self.encoding == "grr" else self.intervals
-        return -(-bits // 8)
+        """Bytes of one vector."""
+        return -(-self.bits // 8)
 
 
 @dataclass(frozen=True)

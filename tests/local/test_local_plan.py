@@ -14,8 +14,7 @@ from collection_scenario import CITY, SCHOOLS, STATE, VALID, collected
 from office import Office, Ran
 
 from dphist_pipeline.local.collection import CollectionSpec
-from dphist_pipeline.local.collection_remarks import remarks
-from dphist_pipeline.local.costs import QuestionExists, Way, planned, write_question
+from dphist_pipeline.local.costs import QuestionExists, Way, planned, remarks, write_question
 from dphist_pipeline.local.partition import spans_of
 from dphist_pipeline.local.question import Question
 

@@ -103,7 +103,7 @@ def _print_what(spec: CollectionSpec, question: Question) -> None:
 def _print_plan(found: Plan) -> None:
     _print_what(found.spec, found.asked.question)
     out.print("\n[bold]What a contributor sends[/]")
-    sent = []
+    sent: list[tuple[str, ...]] = []
     for way in found.ways:
         intervals = sum(part.intervals for part in way.question.parts)
         sizes = (f"{intervals:,}", f"{way.bits:,}", f"{way.bytes:,}", as_text(way.question.epsilon))

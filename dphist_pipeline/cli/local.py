@@ -106,7 +106,8 @@ def _print_plan(found: Plan) -> None:
     sent: list[tuple[str, ...]] = []
     for way in found.ways:
         intervals = sum(part.intervals for part in way.question.parts)
-        sizes = (f"{intervals:,}", f"{way.bits:,}", f"{way.bytes:,}", as_text(way.question.epsilon))
+        bits, size = way.question.contributor_bits, way.question.contributor_bytes
+        sizes = (f"{intervals:,}", f"{bits:,}", f"{size:,}", as_text(way.question.epsilon))
         declared = "as declared" if way.question == found.asked.question else ""
         sent.append((way.protocol, way.encodings, *sizes, declared))
     print_table(["protocol", "encoding", "intervals", "bits", "bytes", "epsilon", ""], sent)

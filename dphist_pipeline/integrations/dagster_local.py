@@ -17,7 +17,7 @@ from dphist_pipeline.integrations import dagster_base as base
 from dphist_pipeline.local import rounds
 from dphist_pipeline.local.collection import CollectionSpec, collection_from_attributes
 from dphist_pipeline.local.consumers import Consumer
-from dphist_pipeline.local.costs import Way, described
+from dphist_pipeline.local.costs import described
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import publish_collection
 from dphist_pipeline.local.reports import NAMED
@@ -122,7 +122,6 @@ def _partition_step(spec: CollectionSpec, asset: dg.AssetSpec) -> dg.AssetsDefin
     def work(context: dg.AssetExecutionContext) -> base.Done:
         store = base.open_store()
         question = rounds.ask(spec, store)
-        way = Way(spec.protocol, question, ())
         parts = [
             {"part": number, "intervals": part.intervals, "encoding": part.encoding, "epsilon": str(part.epsilon)}
             for number, part in enumerate(question.parts)
@@ -131,8 +130,8 @@ def _partition_step(spec: CollectionSpec, asset: dg.AssetSpec) -> dg.AssetsDefin
             "question": dg.MetadataValue.path(str(rounds.file_of(spec, store, rounds.QUESTION))),
             "digest": question.digest,
             "epsilon": str(question.epsilon),
-            "bits_per_contributor": way.bits,
-            "bytes_per_contributor": way.bytes,
+            "bits_per_contributor": question.contributor_bits,
+            "bytes_per_contributor": question.contributor_bytes,
             "parts": base.records_table(parts),
         }
         return base.Done(question.digest, metadata)

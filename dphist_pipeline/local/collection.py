@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, PlainValidator, PrivateAttr, ValidationError, ValidationInfo
+from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, PrivateAttr, ValidationError, ValidationInfo
 
 from dphist_pipeline.domain import BinnedAxis, Domain
-from dphist_pipeline.local.consumers import Consumer, declared_consumers, required
+from dphist_pipeline.local.consumers import EXAMPLE, Consumer, declared_consumers, required
 from dphist_pipeline.local.question import EVERY_ROUND, LEAST_EPSILON, MOST_EPSILON, MOST_VALUES, Combine, Encoding
 from dphist_pipeline.spec import checks, sources, words
 from dphist_pipeline.spec.axis_names import published_name
@@ -19,15 +19,13 @@ from dphist_pipeline.spec.digest import declared, digest_of
 from dphist_pipeline.spec.fields import Flag, one_of, whole
 from dphist_pipeline.spec.loading import COLLECTION, from_file, from_templates
 from dphist_pipeline.spec.mistakes import located
-from dphist_pipeline.spec.numbers import edge, exact
+from dphist_pipeline.spec.numbers import digits, edge, exact
 from dphist_pipeline.spec.refusals import SpecError, as_key, place, shown
 
 FINEST_PARTICIPATION = 10**9
 
 Protocol = Literal["shp", "chp", "split_budget", "sampled"]
-
-_is_protocol = one_of("shp", "chp", "split_budget", "sampled").func
-_is_combination = one_of("separate", "summed").func
+PROTOCOLS = get_args(Protocol)
 
 
 def _value(value: object) -> str:
@@ -37,26 +35,21 @@ def _value(value: object) -> str:
     return word
 
 
-def _stop(value: object, info: ValidationInfo) -> Fraction:
-    if value is None:
-        raise ValueError("is required: the upper end of the last interval, such as 100")
-    stop, start = edge(value), info.data.get("start")
-    if start is not None and stop <= start:
-        raise ValueError(f"{shown(value)} must lie above `start`")
+def _above_start(stop: Fraction, info: ValidationInfo) -> Fraction:
+    if "start" in info.data and stop <= info.data["start"]:
+        raise ValueError(f"{digits(stop)} must lie above `start`")
     return stop
 
 
-def _protocol(value: object, info: ValidationInfo) -> object:
-    if value is None:
-        raise ValueError("is required: one of shp, chp, split_budget, sampled; with several consumers usually chp")
+def _serves_consumers(protocol: Protocol, info: ValidationInfo) -> Protocol:
     readers: tuple[Consumer, ...] = info.data.get("consumers", ())
-    if value == "shp" and len(readers) > 1:
+    if protocol == "shp" and len(readers) > 1:
         raise ValueError(
             f"shp serves one consumer, and there are {len(readers)}; use chp, which asks once for all of them"
         )
-    if value == "split_budget" and readers and _least_epsilon(readers) / len(readers) < LEAST_EPSILON:
+    if protocol == "split_budget" and readers and _least_epsilon(readers) / len(readers) < LEAST_EPSILON:
         raise ValueError(f"leaves each of {len(readers)} consumers an epsilon below 10^-6; use chp, or raise `epsilon`")
-    return _is_protocol(value)  # type: ignore[call-arg]
+    return protocol
 
 
 def _participation(value: object, info: ValidationInfo) -> Fraction:
@@ -75,8 +68,7 @@ def _participation(value: object, info: ValidationInfo) -> Fraction:
     return number
 
 
-def _values_per_contributor(value: object, info: ValidationInfo) -> int:
-    values = whole(value, 1, MOST_VALUES)
+def _protects(values: int, info: ValidationInfo) -> int:
     readers: tuple[Consumer, ...] = info.data.get("consumers", ())
     if readers and values * _least_epsilon(readers) > MOST_EPSILON:
         raise ValueError(
@@ -86,17 +78,19 @@ def _values_per_contributor(value: object, info: ValidationInfo) -> int:
     return values
 
 
-def _values(value: object, info: ValidationInfo) -> object:
-    if value == "summed":
-        if info.data.get("values_per_contributor") == 1:
-            raise ValueError(
-                "summed has no use with one value a contributor; remove it, or set `values_per_contributor`"
-            )
-        if info.data.get("encoding") == "grr":
-            raise ValueError("summed adds up bits, which grr does not send; use `separate`, or another `encoding`")
-        if info.data.get("protocol") == "sampled":
-            raise ValueError("summed hides how many values were sent, which sampled needs; use `separate`, or chp")
-    return _is_combination(value)  # type: ignore[call-arg]
+def _can_be_summed(values: Combine, info: ValidationInfo) -> Combine:
+    problems = {
+        "values_per_contributor": (
+            1,
+            "has no use with one value a contributor; remove it, or set `values_per_contributor`",
+        ),
+        "encoding": ("grr", "adds up bits, which grr does not send; use `separate`, or another `encoding`"),
+        "protocol": ("sampled", "hides how many values were sent, which sampled needs; use `separate`, or chp"),
+    }
+    for field, (unfit, problem) in problems.items():
+        if values == "summed" and info.data.get(field) == unfit:
+            raise ValueError(f"summed {problem}")
+    return values
 
 
 def _round(value: object) -> str:
@@ -127,24 +121,46 @@ class CollectionSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     collection: Annotated[
-        str, required(words.name, "the collection's name, such as ages; its releases are called ages_<consumer>")
+        str,
+        PlainValidator(words.name),
+        required("the collection's name, such as ages; its releases are called ages_<consumer>"),
     ] = declared(digest=True, default=None)
     title: Annotated[str, PlainValidator(checks.title)] = declared(digest=False, default="")
     value: Annotated[
-        str, required(_value, "what contributors report, such as age; it names the axis of the releases")
+        str,
+        PlainValidator(_value),
+        required("what contributors report, such as age; it names the axis of the releases"),
     ] = declared(digest=True, default=None)
-    start: Annotated[Fraction, required(edge, "the lower end of the first interval, such as 0")] = declared(
-        digest=True, default=None
+    start: Annotated[Fraction, PlainValidator(edge), required("the lower end of the first interval, such as 0")] = (
+        declared(digest=True, default=None)
     )
-    stop: Annotated[Fraction, PlainValidator(_stop)] = declared(digest=True, default=None)
-    consumers: Annotated[tuple[Consumer, ...], PlainValidator(declared_consumers)] = declared(digest=True, default=None)
-    protocol: Annotated[Protocol, PlainValidator(_protocol)] = declared(digest=True, default=None)
+    stop: Annotated[
+        Fraction,
+        PlainValidator(edge),
+        AfterValidator(_above_start),
+        required("the upper end of the last interval, such as 100"),
+    ] = declared(digest=True, default=None)
+    consumers: Annotated[
+        tuple[Consumer, ...],
+        PlainValidator(declared_consumers),
+        required(f"a list of who reads a histogram, such as {EXAMPLE}"),
+    ] = declared(digest=True, default=None)
+    protocol: Annotated[
+        Protocol,
+        one_of(*PROTOCOLS),
+        AfterValidator(_serves_consumers),
+        required(f"one of {', '.join(PROTOCOLS)}; with several consumers usually chp"),
+    ] = declared(digest=True, default=None)
     encoding: Annotated[Encoding | Literal["auto"], one_of("symmetric", "optimized", "grr", "auto")] = declared(
         digest=True, default="auto"
     )
     participation: Annotated[Fraction, PlainValidator(_participation)] = declared(digest=True, default=None)
-    values_per_contributor: Annotated[int, PlainValidator(_values_per_contributor)] = declared(digest=True, default=1)
-    values: Annotated[Combine, PlainValidator(_values)] = declared(digest=True, default="separate")
+    values_per_contributor: Annotated[
+        int, PlainValidator(lambda value: whole(value, 1, MOST_VALUES)), AfterValidator(_protects)
+    ] = declared(digest=True, default=1)
+    values: Annotated[Combine, one_of("separate", "summed"), AfterValidator(_can_be_summed)] = declared(
+        digest=True, default="separate"
+    )
     round: Annotated[str, PlainValidator(_round)] = declared(digest=True, default=EVERY_ROUND)
     nonnegative: Flag = declared(digest=True, default=False)
     reports: Annotated[str | None, PlainValidator(_reports)] = declared(digest=False, default=None)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    PlainValidator,
+    ValidationError,
+    ValidationInfo,
+)
 
 from dphist_pipeline.local.question import MOST_INTERVALS
 from dphist_pipeline.spec import words
@@ -44,15 +52,15 @@ class Consumer:
         return len(self.edges) - 1
 
 
-def required(check: Callable[[Any], object], what: str) -> PlainValidator:
-    """A field without a default: `check` reads its value, and `what` says what it is for if it is missing."""
+def required(what: str) -> BeforeValidator:
+    """A field that must be given; `what` says what it is for. It is the last in `Annotated`, so it is checked first."""
 
-    def checked(value: object) -> object:
+    def given(value: object) -> object:
         if value is None:
             raise ValueError(f"is required: {what}")
-        return check(value)
+        return value
 
-    return PlainValidator(checked)
+    return BeforeValidator(given)
 
 
 def declared_consumers(value: object, info: ValidationInfo) -> tuple[Consumer, ...]:
@@ -65,8 +73,6 @@ def declared_consumers(value: object, info: ValidationInfo) -> tuple[Consumer, .
     Raises:
         MistakesError: with every mistake of every consumer.
     """
-    if value is None:
-        raise ValueError(f"is required: a list of who reads a histogram, such as {EXAMPLE}")
     if not isinstance(value, list | tuple):
         raise ValueError(f"must be a list such as [{EXAMPLE}], not {shown(value)}")
     if not 1 <= len(value) <= MOST_CONSUMERS:
@@ -103,10 +109,7 @@ def _consumer(item: object, collection: Mapping[str, Any]) -> Consumer:
     raise MistakesError(found)
 
 
-def _name(value: object, info: ValidationInfo) -> str:
-    if value is None:
-        raise ValueError("is required: a plain name, such as city; the release is called <collection>_city")
-    word = words.name(value)
+def _makes_release_name(word: str, info: ValidationInfo) -> str:
     collection = (info.context or {}).get("collection")
     try:
         words.release_name(f"{collection}_{word}" if collection else word)
@@ -160,10 +163,15 @@ class _Declared(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
-    name: Annotated[str, PlainValidator(_name)] = _MISSING
-    epsilon: Annotated[Fraction, required(checked_epsilon, "what a report may spend at most for it, such as 1")] = (
-        _MISSING
-    )
+    name: Annotated[
+        str,
+        PlainValidator(words.name),
+        AfterValidator(_makes_release_name),
+        required("a plain name, such as city; the release is called <collection>_city"),
+    ] = _MISSING
+    epsilon: Annotated[
+        Fraction, PlainValidator(checked_epsilon), required("what a report may spend at most for it, such as 1")
+    ] = _MISSING
     width: Annotated[tuple[Fraction, ...] | None, PlainValidator(_width)] = None
     bins: Annotated[tuple[Fraction, ...] | None, PlainValidator(_bins)] = None
     edges: Annotated[tuple[Fraction, ...] | None, PlainValidator(_edges)] = None

@@ -71,23 +71,13 @@ class Way:
         """The encodings of its parts, each named once."""
         return ", ".join(dict.fromkeys(part.encoding for part in self.question.parts))
 
-    @property
-    def bits(self) -> int:
-        """Bits of all that a contributor sends, if every report is sent."""
-        return self.question.reports * self.question.planes * sum(part.bits for part in self.question.parts)
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of the same, as they are packed."""
-        return self.question.reports * self.question.report_bytes
-
     def facts(self) -> dict[str, Any]:
         """Its costs as JSON values."""
         encodings = [part.encoding for part in self.question.parts]
         spent = str(self.question.epsilon)
         return {"protocol": self.protocol, "encodings": encodings, "epsilon": spent} | {
-            "bits": self.bits,
-            "bytes": self.bytes,
+            "bits": self.question.contributor_bits,
+            "bytes": self.question.contributor_bytes,
         }
 
     def errors_of(self, number: int) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What a collection asks of every contributor: intervals, epsilon, encoding. Public, and a text of JSON.
 
-A contributor's program needs nothing else of the collection, and trusts nothing in it: whatever it says, its epsilon is
-what the contributor's own record adds up.
+A contributor's program needs nothing else of the collection, and does not trust it: the contributor's own record adds
+up the epsilon of every question.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Part:
     """One vector of a report: which interval a value lies in.
 
     Attributes:
-        edges: exact and rising; intervals are half-open, [a, b), and the last is closed.
-        epsilon: what one report of this part spends.
-        encoding: how the interval is said; see `encoding`.
+        edges: of its intervals, exact and rising; intervals are half-open, [a, b), and the last is closed.
+        epsilon: that one report of this part spends.
+        encoding: of the interval; see `encoding`.
     """
 
     edges: tuple[Fraction, ...]
@@ -69,12 +69,12 @@ class Part:
 
     @property
     def intervals(self) -> int:
-        """How many there are."""
+        """Number of intervals."""
         return len(self.edges) - 1
 
     @cached_property
     def doubles(self) -> tuple[float, ...]:
-        """The doubles nearest to the edges, which values are compared with."""
+        """The doubles nearest to the edges; values are compared with them."""
         return tuple(map(float, self.edges))
 
     @property
@@ -94,11 +94,11 @@ class Question:
 
     Attributes:
         collection: its name.
-        round: its first day, for what is asked again and again; `all` for what is asked once.
+        round: its first day, if the collection is asked repeatedly; else `all`.
         parts: a report has a vector for each.
-        values: how many values a contributor reports, always exactly; missing ones are reported as none.
-        combine: whether they are reports of their own, or added up entry by entry in one.
-        participation: with what probability each report is sent; it lowers no epsilon.
+        values: number of values that a contributor reports; missing ones are reported as none.
+        combine: `separate` reports, or their vectors `summed` in one report.
+        participation: probability that each report is sent; it lowers no epsilon.
     """
 
     collection: str
@@ -138,13 +138,23 @@ class Question:
 
     @property
     def planes(self) -> int:
-        """How many bits an entry of a report has: more than one where values are summed."""
+        """Bits of an entry of a report: more than one if values are summed."""
         return self.values.bit_length() if self.combine == "summed" else 1
 
     @property
     def reports(self) -> int:
-        """How many reports a contributor has: one for each value, or one for their sum."""
+        """Number of reports of a contributor: one for each value, or one for their sum."""
         return 1 if self.combine == "summed" else self.values
+
+    @property
+    def contributor_bits(self) -> int:
+        """Bits of all that a contributor sends, if every report is sent."""
+        return self.reports * self.planes * sum(part.bits for part in self.parts)
+
+    @property
+    def contributor_bytes(self) -> int:
+        """Bytes of the same, as they are packed."""
+        return self.reports * self.report_bytes
 
     @property
     def part_bytes(self) -> tuple[int, ...]:
@@ -158,7 +168,7 @@ class Question:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON, in hex: another question has another digest, and costs anew."""
+        """SHA-256 of the canonical JSON, in hex; another digest is another question, whose epsilon is spent anew."""
         return sha256(self._facts())
 
     def to_json(self) -> str:
@@ -188,7 +198,7 @@ class Question:
         """The question in a text.
 
         Raises:
-            QuestionInvalid: for anything that `to_json` would not write, but for spaces and the order of names.
+            QuestionInvalid: `to_json` would not write it, apart from spaces and the order of names.
         """
         facts = _object(_parsed(text), _FIELDS)
         if facts["format"] != FORMAT:

@@ -88,7 +88,7 @@ class RecordFolder:
 
     @classmethod
     def open(cls, folder: Path, limit: Fraction | None) -> RecordFolder:
-        """The records in a folder; if there are none and a limit is given, it is fixed there with the first answer.
+        """Opens the records in a folder; a new folder gets the given limit with its first answer.
 
         Raises:
             RecordUnusable: there are none and no limit is given, another limit was, or they are damaged.
@@ -102,11 +102,11 @@ class RecordFolder:
         return cls(folder, agreed)
 
     def answer(self, question: Question, names: Sequence[str], values: NDArray[np.float64]) -> Answers:
-        """The reports of contributors to a question; drawn for those who did not answer it yet, and durable.
+        """The reports of contributors to a question: drawn for those who did not answer it before, and kept durably.
 
         Args:
-            question: what is asked.
-            names: of the contributors, for each value; a contributor may have several, or nan for none.
+            question: to answer.
+            names: of the contributors, for each value; a contributor may have several values, or nan for none.
             values: shape (names,).
 
         Raises:
@@ -137,9 +137,9 @@ class RecordFolder:
         )
 
     def refuse_changed_rows(self, file: str, rows: int) -> None:
-        """Refuses rows that are named by their places in a file, if the file had another number of rows before.
+        """Refuses a file whose rows are named by their numbers, if it had another number of rows before.
 
-        People would get the names of others, and answer twice.
+        People would get the names of others, and could answer twice.
 
         Raises:
             RecordUnusable: nothing was answered.
@@ -246,7 +246,7 @@ def _epsilon(schema: Any) -> Fraction:
 def _by_contributor(
     names: Sequence[str], values: NDArray[np.float64], wanted: int
 ) -> tuple[list[str], NDArray[np.float64]]:
-    """Each contributor once, with exactly so many values: some chosen at random, nan for missing ones."""
+    """Each contributor once, with exactly `wanted` values: some chosen at random, nan for missing ones."""
     coded = pa.array(names, pa.string()).dictionary_encode()
     known, owners = coded.dictionary.to_pylist(), coded.indices.to_numpy()
     rows = np.full((len(known), wanted), np.nan)
@@ -265,11 +265,11 @@ def _anybody_answered(folder: Path) -> bool:
 
 
 def _agreed_limit(folder: Path, wanted: Fraction | None) -> Fraction:
-    """The limit of the records in a folder: as wanted until somebody answers, from then on as it was fixed.
+    """The limit of the records in a folder: the wanted one until somebody answers, from then on the fixed one.
 
-    It is on the disk before the first answer, so one without answers is of a program that gave nothing away.
+    The limit is on the disk before the first answer, so a limit without answers binds nobody.
     """
-    answered = _anybody_answered(folder)  # looked at first: who answers in between has fixed the limit before
+    answered = _anybody_answered(folder)  # first: a program that answers in between has fixed the limit before
     known = folder / LIMIT
     if not known.exists():
         if answered:

@@ -125,7 +125,10 @@ def test_several_values_a_contributor_are_as_many_values() -> None:
 
 def test_bits_and_bytes_are_those_of_packed_reports() -> None:
     def sizes(**change: object) -> dict[tuple[str, str], tuple[int, int]]:
-        return {(way.protocol, way.encodings): (way.bits, way.bytes) for way in planned(collected(**change), 100).ways}
+        return {
+            (way.protocol, way.encodings): (way.question.contributor_bits, way.question.contributor_bytes)
+            for way in planned(collected(**change), 100).ways
+        }
 
     # 20 intervals of city and 4 of state share all boundaries but 6 and 18 of schools: 22 in all.
     assert sizes(encoding="symmetric") == {

@@ -11,7 +11,6 @@ from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json, print_table, progress
-from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import as_text
 from dphist_pipeline.local.collection import CollectionSpec, load_collection
 from dphist_pipeline.local.partition import question_of
@@ -22,16 +21,6 @@ if TYPE_CHECKING:
     from dphist_pipeline.releasing.releases import Release
 
 STANDARD_INPUT = Path("-")
-
-
-class NoReportFiles(DphistError):
-    """No files of reports are named, or none is there."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(
-            f"{problem}. Name Parquet files after the spec, write `reports: FILES` into it, or send lines to standard "
-            "input: … | dphist local publish SPEC -"
-        )
 
 
 def publish(
@@ -68,15 +57,10 @@ def publish(
 
 def _counted(spec: CollectionSpec, store: Store, named: list[Path]) -> Counted:
     """Counts the reports in the files that are named, else in those that the spec names."""
-    from dphist_pipeline.local.publication import count_reports
-    from dphist_pipeline.local.reports import files_at, keep_lines
+    from dphist_pipeline.local.publication import count_reports, report_files
+    from dphist_pipeline.local.reports import keep_lines
 
-    if not named:
-        if spec.reports_pattern is None:
-            raise NoReportFiles("nothing says where the reports are")
-        named = files_at(spec.reports_pattern)
-        if not named:
-            raise NoReportFiles(f"no file matches `reports: {spec.reports}`")
+    named = named or report_files(spec)
     if STANDARD_INPUT not in named:
         return count_reports(spec, named)
     with store.run(Key(spec.release_of(spec.consumers[0]), spec.round, 1)) as scratch:

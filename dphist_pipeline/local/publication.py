@@ -20,7 +20,7 @@ from dphist_pipeline.ledger.limits import refuse_no_reason
 from dphist_pipeline.local.collection import CollectionSpec
 from dphist_pipeline.local.law import estimates, law_of, projected
 from dphist_pipeline.local.partition import question_of, spans_of
-from dphist_pipeline.local.reports import tallied
+from dphist_pipeline.local.reports import files_at, tallied
 from dphist_pipeline.local.tally import Tally
 from dphist_pipeline.publishing.release_files import read_audit, values_digest
 from dphist_pipeline.releasing import publisher
@@ -31,6 +31,19 @@ from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.binned_axes import BinnedAxisSpec
 
 STEP = "reports"
+
+
+class NoReportFiles(DphistError):
+    """A collection without files of reports."""
+
+    def __init__(self, spec: CollectionSpec) -> None:
+        problem = "nothing says where the reports are"
+        if spec.reports is not None:
+            problem = f"no file matches `reports: {spec.reports}`, looked for from the project's folder"
+        super().__init__(
+            f"collection '{spec.collection}': {problem}. Put Parquet files there, name files after the spec, or send "
+            "lines to standard input: … | dphist local publish SPEC -. Nothing was published."
+        )
 
 
 class NoReports(DphistError):
@@ -89,6 +102,18 @@ class _Published:
     number: int
     reason: str
     digest: str
+
+
+def report_files(spec: CollectionSpec) -> list[Path]:
+    """The files of reports that the spec names.
+
+    Raises:
+        NoReportFiles: it names none, or none is there.
+    """
+    found = [] if spec.reports_pattern is None else files_at(spec.reports_pattern)
+    if not found:
+        raise NoReportFiles(spec)
+    return found
 
 
 def count_reports(spec: CollectionSpec, files: Sequence[Path], left_out: Mapping[str, int] = {}) -> Counted:

@@ -20,9 +20,9 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import make_folder, sync_folder, write_durably
 from dphist_pipeline.local.collection import CollectionSpec
 from dphist_pipeline.local.partition import question_of
-from dphist_pipeline.local.publication import Counted, count_reports, estimate_of
+from dphist_pipeline.local.publication import Counted, count_reports, estimate_of, report_files
 from dphist_pipeline.local.question import Question
-from dphist_pipeline.local.reports import MALFORMED, REFUSALS, files_at
+from dphist_pipeline.local.reports import MALFORMED, REFUSALS
 from dphist_pipeline.local.tally import Tally
 from dphist_pipeline.releasing.store import Key, Store
 
@@ -40,16 +40,6 @@ class AskedOtherwise(DphistError):
             f"collection '{spec.collection}', round {spec.round}, asks another question by now than the one at {path}, "
             "which contributors may have answered. Declare a new `round`, or undo the change of the spec; if nobody "
             "was given the question, delete that file."
-        )
-
-
-class NothingSent(DphistError):
-    """No file matches the spec's `reports`."""
-
-    def __init__(self, spec: CollectionSpec) -> None:
-        super().__init__(
-            f"no file matches `reports: {spec.reports}` of collection '{spec.collection}', looked for from its "
-            "project's folder. Put the Parquet files of reports there; nothing was published."
         )
 
 
@@ -92,12 +82,9 @@ def count(spec: CollectionSpec, store: Store) -> tuple[Counted, str]:
         The counted reports, and the digest of the tally.
 
     Raises:
-        NothingSent, NoReports, ReportsUnreadable: there is nothing to count.
+        NoReportFiles, NoReports, ReportsUnreadable: there is nothing to count.
     """
-    files = files_at(str(spec.reports_pattern))
-    if not files:
-        raise NothingSent(spec)
-    counted = count_reports(spec, files)
+    counted = count_reports(spec, report_files(spec))
     facts = {
         "format": FORMAT,
         "question": counted.tally.question.digest,

@@ -17,7 +17,7 @@ from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.local import rounds
 from dphist_pipeline.local.collection import CollectionSpec
 from dphist_pipeline.local.partition import question_of
-from dphist_pipeline.local.publication import publish_collection
+from dphist_pipeline.local.publication import NoReportFiles, publish_collection
 from dphist_pipeline.releasing.store import Store
 
 
@@ -53,7 +53,7 @@ def test_a_folder_that_is_called_like_reports_is_passed_over(local: LocalOffice)
     spec = local.declared(reports="reports/**/*.parquet")
     assert rounds.count(spec, local.store)[0].tally.reports == 1
     (local.folder / "reports" / "a.parquet").unlink()
-    with pytest.raises(rounds.NothingSent):
+    with pytest.raises(NoReportFiles):
         rounds.count(spec, local.store)
 
 

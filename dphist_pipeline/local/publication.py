@@ -255,10 +255,6 @@ def _facts(spec: CollectionSpec, counted: Counted, number: int, key: Key, reason
         "axes": [BinnedAxisSpec.model_validate({"column": str(spec.value), "edges": consumer.edges}).normalised()],
         "spec_digest": spec.digest,
         "question_digest": question.digest,
-        "reports": {
-            "accepted": counted.tally.reports,
-            "values": counted.tally.vectors,
-            "refused": counted.refused,
-        },
+        "reports": {"accepted": counted.tally.reports, "values": counted.tally.vectors, "refused": counted.refused},
         "ledger": None,
     }

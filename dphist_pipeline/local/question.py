@@ -184,11 +184,7 @@ class Question:
             "combine": self.combine,
             "participation": str(self.participation),
             "parts": [
-                {
-                    "edges": [str(edge) for edge in part.edges],
-                    "epsilon": str(part.epsilon),
-                    "encoding": part.encoding,
-                }
+                {"edges": [str(edge) for edge in part.edges], "epsilon": str(part.epsilon), "encoding": part.encoding}
                 for part in self.parts
             ],
         }

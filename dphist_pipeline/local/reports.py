@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, BinaryIO
 
 import duckdb
@@ -61,6 +61,16 @@ class ReportsUnreadable(DphistError):
     def __init__(self, path: Path | str, problem: str) -> None:
         self.path, self.problem = path, problem
         super().__init__(f"the reports at {path} {problem}")
+
+
+class NoRoomForIds(DphistError):
+    """The temporary folder is too small to look for repeated ids in."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(
+            f"repeated ids of reports cannot be found with the temporary folder {gettempdir()} ({problem}), which "
+            "needs about 50 bytes for each report. Free space there, or set TMPDIR to a larger folder."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +133,18 @@ def repeated_reports(ids: Iterable[Bytes]) -> NDArray[np.int64]:
 
     Args:
         ids: of all reports in order, uint8, shapes (any, 16).
+
+    Raises:
+        NoRoomForIds: DuckDB has too little memory or disk.
     """
+    try:
+        return _repeated(ids)
+    except duckdb.Error as error:
+        problem = type(error).__name__
+    raise NoRoomForIds(problem)
+
+
+def _repeated(ids: Iterable[Bytes]) -> NDArray[np.int64]:
     key, number = random_words(2), 0
     with TemporaryDirectory() as spill, duckdb.connect(config={**MEMORY, "temp_directory": spill}) as connection:
         connection.execute("CREATE TABLE ids (number BIGINT, upper UBIGINT, lower UBIGINT)")

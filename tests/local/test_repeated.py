@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reports_scenario import random_ids
 
 from dphist_pipeline.local import reports
-from dphist_pipeline.local.reports import repeated_reports
+from dphist_pipeline.local.reports import NoRoomForIds, repeated_reports
 
 Ids = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -30,7 +30,7 @@ def rows(names: list[int]) -> Ids:
 NAMES = st.sampled_from([0, 1, 1 << 63, 1 << 64, 1 << 127, 1 << 127 | 1 << 63, (1 << 128) - 1, 5, 5 << 64])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.lists(NAMES, max_size=6), max_size=6))
 def test_repeated_ids_are_found_in_any_order_and_batches(batches: list[list[int]]) -> None:
     made = [rows(names) for names in batches]
@@ -46,3 +46,10 @@ def test_repeated_ids_are_found_when_duckdb_spills_them(monkeypatch: pytest.Monk
     monkeypatch.setitem(reports.MEMORY, "memory_limit", "32MB")
     ids = random_ids(1_500_000)  # 36 MB in DuckDB's table, and as many again in its groups
     assert np.array_equal(repeated_reports([*np.split(ids, 15), ids[:999][::-1]]), np.arange(1_500_000, 1_500_999))
+
+
+def test_too_little_memory_and_disk_is_one_clear_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reports, "MEMORY", {"memory_limit": "8MB", "threads": 1, "max_temp_directory_size": "1MB"})
+    with pytest.raises(NoRoomForIds, match="Free space there, or set TMPDIR to a larger folder") as refused:
+        repeated_reports([random_ids(500_000)])
+    assert refused.value.__context__ is None

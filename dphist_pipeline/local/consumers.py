@@ -96,20 +96,7 @@ def declared_consumers(value: object, info: ValidationInfo) -> tuple[Consumer, .
     return tuple(read)
 
 
-def _consumer(item: object, collection: Mapping[str, Any]) -> Consumer:
-    if not isinstance(item, Mapping):
-        raise MistakesError([((), f"must be a mapping such as {EXAMPLE}, not {shown(item)}")])
-    try:
-        fields = {as_key(key): given for key, given in item.items()}
-        read = _Declared.model_validate(fields, context=collection)
-    except ValidationError as error:
-        found = located(error, _Declared.model_fields)
-    else:
-        return Consumer(str(read.name), read.epsilon, read.width or read.bins or read.edges or ())
-    raise MistakesError(found)
-
-
-def _makes_release_name(word: str, info: ValidationInfo) -> str:
+def _with_release_name(word: str, info: ValidationInfo) -> str:
     collection = (info.context or {}).get("collection")
     try:
         words.release_name(f"{collection}_{word}" if collection else word)
@@ -121,85 +108,85 @@ def _makes_release_name(word: str, info: ValidationInfo) -> str:
     return word
 
 
-def _width(value: object, info: ValidationInfo) -> tuple[Fraction, ...] | None:
-    return None if value is None else _evenly(info, value)
-
-
-def _bins(value: object, info: ValidationInfo) -> tuple[Fraction, ...] | None:
-    if value is None:
-        return None
-    bins, (start, stop) = whole(value, 1, MOST_INTERVALS), _range(info)
-    # A missing range is a mistake of the collection, and is reported there.
-    return () if start is None or stop is None else _evenly(info, (stop - start) / bins)
-
-
-def _edges(value: object, info: ValidationInfo) -> tuple[Fraction, ...] | None:
-    given = [f"`{way}`" for way in ("width", "bins") if info.data.get(way, ()) is not None]
-    if value is None:
-        if not given:
-            raise ValueError("is required, unless `width` or `bins` is given: how this consumer cuts the range")
-        if len(given) > 1:
-            raise ValueError("is not given, but both `width` and `bins` are: keep one of them")
-        return None
-    if given:
-        raise ValueError(f"cannot stand beside {' and '.join(given)}: keep one way to cut the range")
-    edges = _axis(edges=value).edges or ()
-    ends = zip((0, len(edges) - 1), ("start", "stop"), _range(info), strict=True)
-    found: list[tuple[Location, str]] = [
-        ((at,), f"must be the collection's `{end}`: every consumer's intervals cover the whole range")
-        for at, end, exact in ends
-        if exact is not None and edges[at] != exact
-    ]
-    if found:
-        raise MistakesError(found)
-    return edges
-
-
 _MISSING: Any = None  # refused by the field's own check
 
 
 class _Declared(BaseModel):
-    """A consumer as written. One of `width`, `bins` and `edges` is given, and holds the edges after the check."""
+    """A consumer as written; `_edges_of` checks the ways to cut the range."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
     name: Annotated[
         str,
         PlainValidator(words.name),
-        AfterValidator(_makes_release_name),
+        AfterValidator(_with_release_name),
         required("a plain name, such as city; the release is called <collection>_city"),
     ] = _MISSING
     epsilon: Annotated[
         Fraction, PlainValidator(checked_epsilon), required("what a report may spend at most for it, such as 1")
     ] = _MISSING
-    width: Annotated[tuple[Fraction, ...] | None, PlainValidator(_width)] = None
-    bins: Annotated[tuple[Fraction, ...] | None, PlainValidator(_bins)] = None
-    edges: Annotated[tuple[Fraction, ...] | None, PlainValidator(_edges)] = None
+    width: Any = None
+    bins: Any = None
+    edges: Any = None
 
 
-def _range(info: ValidationInfo) -> tuple[Fraction | None, Fraction | None]:
-    known = info.context or {}
-    return known.get("start"), known.get("stop")
+def _consumer(item: object, collection: Mapping[str, Any]) -> Consumer:
+    if not isinstance(item, Mapping):
+        raise MistakesError([((), f"must be a mapping such as {EXAMPLE}, not {shown(item)}")])
+    fields, found = {as_key(key): given for key, given in item.items()}, []
+    try:
+        read = _Declared.model_validate(fields, context=collection)
+    except ValidationError as error:
+        found += located(error, _Declared.model_fields)
+    try:
+        edges = _edges_of(fields, collection.get("start"), collection.get("stop"))
+    except MistakesError as error:
+        found += error.found
+    if found:
+        raise MistakesError(found)
+    return Consumer(str(read.name), read.epsilon, edges)
 
 
-def _evenly(info: ValidationInfo, width: object) -> tuple[Fraction, ...]:
-    start, stop = _range(info)
-    axis = _axis(start=start, stop=stop, width=width)
-    if start is None or stop is None or axis.width is None:
+def _edges_of(fields: Mapping[str, Any], start: Fraction | None, stop: Fraction | None) -> tuple[Fraction, ...]:
+    """The edges of a consumer's intervals; none where the collection's range is missing, which is reported there."""
+    given = [way for way in ("width", "bins", "edges") if fields.get(way) is not None]
+    if not given:
+        problem = "is required, unless `width` or `bins` is given: how this consumer cuts the range"
+        raise MistakesError([(("edges",), problem)])
+    if len(given) > 1:
+        names = " and ".join(f"`{way}`" for way in given)
+        raise MistakesError([(("edges",), f"{names} are given: keep one way to cut the range")])
+    (way,) = given
+    if way == "edges":
+        edges = _axis(way, edges=fields[way]).edges or ()
+        ends = zip((0, len(edges) - 1), ("start", "stop"), (start, stop), strict=True)
+        found = [
+            ((way, at), f"must be the collection's `{end}`: every consumer's intervals cover the whole range")
+            for at, end, exact in ends
+            if exact is not None and edges[at] != exact
+        ]
+        if found:
+            raise MistakesError(found)
+        return edges
+    if start is None or stop is None:
         return ()
+    try:
+        width = (stop - start) / whole(fields[way], 1, MOST_INTERVALS) if way == "bins" else fields[way]
+    except ValueError as error:
+        raise MistakesError([((way,), str(error))]) from None
+    axis = _axis(way, start=start, stop=stop, width=width)
     if axis.bins > MOST_INTERVALS:
-        raise ValueError(
-            f"makes more than {MOST_INTERVALS:,} intervals, the most that a report may have; use wider ones"
-        )
-    return tuple(start + number * axis.width for number in range(axis.bins + 1))
+        problem = f"makes more than {MOST_INTERVALS:,} intervals, the most that a report may have; use wider ones"
+        raise MistakesError([((way,), problem)])
+    return tuple(start + number * (stop - start) / axis.bins for number in range(axis.bins + 1))
 
 
-def _axis(**declared: object) -> BinnedAxisSpec:
+def _axis(way: str, **declared: object) -> BinnedAxisSpec:
     """Bins by the rules of a release's axes, and refused in the same words."""
     try:
         return BinnedAxisSpec.model_validate({"column": "value", **declared})
     except ValidationError as error:
-        found = [(at[1:], what) for at, what in located(error, BinnedAxisSpec.model_fields)]
+        found = [((way, *at[1:]), what) for at, what in located(error, BinnedAxisSpec.model_fields)]
     raise MistakesError(found)
 
 

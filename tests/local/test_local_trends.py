@@ -109,7 +109,7 @@ def test_for_one_consumer_there_is_nothing_to_merge_or_to_split():
     assert chp(ONE).question.parts == baseline(ONE).question.parts
 
 
-def test_with_more_consumers_merged_intervals_err_a_little_more_and_a_split_budget_hundreds_of_times():
+def test_more_consumers_cost_merged_intervals_little_and_a_split_budget_much():
     merged = [chp(folds).mse for folds in (ONE, THREE, FIVE)]
     split = [baseline(folds).mse for folds in (ONE, THREE, FIVE)]
     assert merged[0] < merged[1] < merged[2] < 5 * merged[0]
@@ -121,7 +121,7 @@ def test_merging_sends_fewer_bits():
     assert [baseline(folds).bits for folds in (ONE, THREE, FIVE)] == [10, 15, 40]
 
 
-def test_every_consumer_of_a_split_budget_errs_alike_and_of_merged_intervals_by_how_many_it_adds_up():
+def test_errors_grow_with_merged_intervals_and_not_under_a_split_budget():
     split = [baseline().variances(number).mean() for number in range(3)]
     assert max(split) < 1.01 * min(split)
     merged = [chp(epsilon=3).variances(number).mean() for number in range(3)]

@@ -70,17 +70,10 @@ def encode(
         draft.replace(output)
     finally:
         draft.unlink(missing_ok=True)
-    facts = {
-        "question": asked.digest,
-        "reports": len(answers.ids),
-        "bytes_per_report": asked.report_bytes,
-        "epsilon": str(asked.epsilon),
-        "contributors": answers.contributors,
-        "exhausted": answers.exhausted,
-        "path": str(output),
-    }
     if as_json:
-        print_json(facts)
+        sizes = {"reports": len(answers.ids), "bytes_per_report": asked.report_bytes, "epsilon": str(asked.epsilon)}
+        people = {"contributors": answers.contributors, "exhausted": answers.exhausted}
+        print_json({"question": asked.digest, **sizes, **people, "path": str(output)})
         return
     out.print(
         f"[green]✓[/] {answers.contributors:,} contributors answer with {len(answers.ids):,} reports, "
@@ -93,12 +86,14 @@ def encode(
 
 def _refuse_output(output: Path, record: Path) -> None:
     """Refuses, before anybody answers, to overwrite a file or to write reports among the records."""
-    if output.exists():
-        raise OutputRefused(output, "is there already, and is left as it is")
-    if not output.parent.is_dir():
-        raise OutputRefused(output, "lies in no folder that is there")
-    if output.resolve().parent == record.resolve():
-        raise OutputRefused(output, "lies among the records of contributors, which are theirs alone")
+    problems = {
+        "is there already, and is left as it is": output.exists(),
+        "lies in no folder that is there": not output.parent.is_dir(),
+        "lies among the records of contributors, which are theirs alone": output.resolve().parent == record.resolve(),
+    }
+    for problem, applies in problems.items():
+        if applies:
+            raise OutputRefused(output, problem)
 
 
 def _read_question(path: Path) -> Question:

@@ -43,6 +43,7 @@ CHUNK = 1 << 22  # bytes of text that are read at once
 MEMORY: dict[str, str | int | float | list[str]] = {
     "memory_limit": "64MB",
     "threads": 1,
+    "enable_progress_bar": False,  # it goes to standard output, where scripts read JSON
 }  # of DuckDB, while it looks for repeated ids
 ID_BYTES = 16
 NAMED = 16  # characters of a question's digest, by which a report names it

@@ -49,7 +49,7 @@ def test_repeated_ids_are_found_when_duckdb_spills_them(monkeypatch: pytest.Monk
 
 
 def test_too_little_memory_and_disk_is_one_clear_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reports, "MEMORY", {"memory_limit": "8MB", "threads": 1, "max_temp_directory_size": "1MB"})
+    monkeypatch.setattr(reports, "MEMORY", {**reports.MEMORY, "memory_limit": "8MB", "max_temp_directory_size": "1MB"})
     with pytest.raises(NoRoomForIds, match="Free space there, or set TMPDIR to a larger folder") as refused:
         repeated_reports([random_ids(500_000)])
     assert refused.value.__context__ is None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -14,6 +16,31 @@ def write_durably(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+
+
+def replace_durably(path: Path, draft: Path, content: bytes) -> None:
+    """Replaces a private file, whole or not at all; one process at a time.
+
+    Args:
+        path: of the file.
+        draft: beside it; what a killed process left there is deleted.
+        content: of the new file.
+    """
+    draft.unlink(missing_ok=True)
+    write_durably(draft, content)
+    draft.replace(path)
+    sync_folder(path.parent)
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Lets one process at a time in; the others wait."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def make_folder(folder: Path, mode: int = 0o700) -> None:

@@ -11,8 +11,7 @@ import polars as pl
 from public_data import DATA, PROJECT
 
 from dphist_pipeline.evaluation.measuring import Score, summed_up
-from dphist_pipeline.local.collection import CollectionSpec
-from dphist_pipeline.local.collection_fields import Protocol
+from dphist_pipeline.local.collection import CollectionSpec, Protocol
 from dphist_pipeline.local.encoding import encode, places_of, sent
 from dphist_pipeline.local.law import estimates, law_of
 from dphist_pipeline.local.partition import Spans, question_of, spans_of

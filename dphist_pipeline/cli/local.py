@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -15,12 +15,11 @@ from rich.markup import escape
 from dphist_pipeline.cli.options import JsonOption
 from dphist_pipeline.cli.terminal import out, print_facts, print_json, print_table
 from dphist_pipeline.ledger.entries import as_text
+from dphist_pipeline.local.collection import CollectionSpec, load_collection
+from dphist_pipeline.local.costs import NOT_COVERED, Plan, described, planned, remarks, spending, write_question
+from dphist_pipeline.local.partition import question_of
+from dphist_pipeline.local.question import Question
 from dphist_pipeline.spec.numbers import digits
-
-if TYPE_CHECKING:
-    from dphist_pipeline.local.collection import CollectionSpec
-    from dphist_pipeline.local.plan import Plan, Way
-    from dphist_pipeline.local.question import Question
 
 WIDTH = 80
 MOST_INTERVALS_SHOWN = 10
@@ -40,11 +39,6 @@ def check(spec: SpecArgument, as_json: JsonOption = False) -> None:
 
     Opens no reports.
     """
-    from dphist_pipeline.local.collection import load_collection
-    from dphist_pipeline.local.collection_remarks import remarks
-    from dphist_pipeline.local.partition import question_of
-    from dphist_pipeline.local.plan import described
-
     checked = load_collection(spec)
     question = question_of(checked)
     if as_json:
@@ -69,16 +63,12 @@ def plan(
     """Plans a collection: what it costs contributors, and expected errors.
 
     Before anybody is asked, and from the spec alone: bits and bytes of each
-    protocol and encoding, and how far each interval's count will lie off.
+    protocol and encoding, and the standard error of each interval's count.
     """
-    from dphist_pipeline.local.collection import load_collection
-    from dphist_pipeline.local.plan import planned, write_question
-
     found = planned(load_collection(spec), contributors)
     new = write_question(found.asked.question, question) if question is not None else False
     if as_json:
-        written = {"question_file": str(question)} if question is not None else {}
-        print_json({**found.facts(), **written})
+        print_json({**found.facts(), **({"question_file": str(question)} if question is not None else {})})
         return
     _print_plan(found)
     if question is not None:
@@ -86,48 +76,41 @@ def plan(
 
 
 def _print_what(spec: CollectionSpec, question: Question) -> None:
-    from dphist_pipeline.local.collection_remarks import spending
-
     sampled = f", sent with probability {as_text(spec.participation)}" if spec.participation < 1 else ""
+    when = "once" if spec.round == "all" else f"in the round of {spec.round}"
     values = f", {spec.values}" if spec.values_per_contributor > 1 else ""
-    round_ = "once" if spec.round == "all" else f"in the round of {spec.round}"
+    total = sum(part.intervals for part in question.parts)
+    parts = f" in {len(question.parts)} vectors" if len(question.parts) > 1 else ""
+    encodings = " and ".join(dict.fromkeys(part.encoding for part in question.parts))
     print_facts(
         {
-            "collection": f"{spec.collection}, asked {round_}",
+            "collection": f"{spec.collection}, asked {when}",
             "value": f"{spec.value}, from {digits(spec.start)} up to and with {digits(spec.stop)}",
             "protocol": f"{spec.protocol}{sampled}",
-            "intervals": _asked(question),
+            "intervals": f"{total:,}{parts} by {encodings}",
             "contributor": f"spends {spending(spec)}{values}",
             "digest": spec.digest,
         }
     )
     out.print()
-    print_table(
-        ["consumer", "intervals", "epsilon", "release"],
-        [
-            (reader.name, f"{reader.intervals:,}", as_text(reader.epsilon), spec.release_of(reader))
-            for reader in spec.consumers
-        ],
-    )
-
-
-def _asked(question: Question) -> str:
-    """The intervals of a report and how they are encoded."""
-    total = sum(part.intervals for part in question.parts)
-    encodings = " and ".join(dict.fromkeys(part.encoding for part in question.parts))
-    parts = f" in {len(question.parts)} vectors" if len(question.parts) > 1 else ""
-    return f"{total:,}{parts} by {encodings}"
+    rows: list[tuple[str, ...]] = [
+        (reader.name, f"{reader.intervals:,}", as_text(reader.epsilon), spec.release_of(reader))
+        for reader in spec.consumers
+    ]
+    print_table(["consumer", "intervals", "epsilon", "release"], rows)
 
 
 def _print_plan(found: Plan) -> None:
-    from dphist_pipeline.local.collection_remarks import NOT_COVERED, remarks
-
     _print_what(found.spec, found.asked.question)
     out.print("\n[bold]What a contributor sends[/]")
-    print_table(
-        ["protocol", "encoding", "intervals", "bits", "bytes", "epsilon", ""],
-        [_sent(way, found.asked) for way in found.ways],
-    )
+    sent: list[tuple[str, ...]] = []
+    for way in found.ways:
+        intervals = sum(part.intervals for part in way.question.parts)
+        bits, size = way.question.contributor_bits, way.question.contributor_bytes
+        sizes = (f"{intervals:,}", f"{bits:,}", f"{size:,}", as_text(way.question.epsilon))
+        declared = "as declared" if way.question == found.asked.question else ""
+        sent.append((way.protocol, way.encodings, *sizes, declared))
+    print_table(["protocol", "encoding", "intervals", "bits", "bytes", "epsilon", ""], sent)
     out.print(f"\n[bold]Standard errors of counts, with {found.contributors:,} contributors[/]")
     out.print("Values spread evenly; `at worst`: none or all of them in the interval.")
     header = [way.encodings if way in found.encodings else f"{way.protocol}, {way.encodings}" for way in found.ways]
@@ -136,41 +119,25 @@ def _print_plan(found: Plan) -> None:
     _print_sentences([*remarks(found.spec), *NOT_COVERED])
 
 
-def _sent(way: Way, asked: Way) -> tuple[str, ...]:
-    intervals = sum(part.intervals for part in way.question.parts)
-    return (
-        way.protocol,
-        way.encodings,
-        f"{intervals:,}",
-        f"{way.bits:,}",
-        f"{way.bytes:,}",
-        as_text(way.question.epsilon),
-        "as declared" if way.question == asked.question else "",
-    )
-
-
 def _errors(found: Plan) -> list[tuple[str, ...]]:
     """Rows of errors: each interval of a consumer with few, else three of them, and the largest that is possible."""
     rows: list[tuple[str, ...]] = []
     for number, reader in enumerate(found.spec.consumers):
-        even = [way.errors[number].even for way in found.ways]
-        worst = [way.errors[number].worst.max() for way in found.ways]
+        even = np.array([way.errors[number].even for way in found.ways])
         if reader.intervals <= MOST_INTERVALS_SHOWN and len(found.spec.consumers) <= MOST_CONSUMERS_IN_FULL:
-            told = [
-                (_interval(reader.edges, place), *map(_error, numbers))
-                for place, numbers in enumerate(zip(*even, strict=True))
-            ]
+            told = [(_interval(reader.edges, place), *map(_error, column)) for place, column in enumerate(even.T)]
         else:
             told = _summary(even)
-        told.append(("at worst", *map(_error, worst)))
+        told.append(("at worst", *(_error(way.errors[number].worst.max()) for way in found.ways)))
         rows += [(reader.name if place == 0 else "", *row) for place, row in enumerate(told)]
     return rows
 
 
-def _summary(even: list[NDArray[np.float64]]) -> list[tuple[str, ...]]:
+def _summary(even: NDArray[np.float64]) -> list[tuple[str, ...]]:
     """The least, the median and the largest of each way's errors; one row where they are alike."""
-    of_three = np.quantile(even, [0, 0.5, 1], axis=1, method="lower")
-    least, median, largest = (tuple(map(_error, numbers)) for numbers in of_three)
+    least, median, largest = (
+        tuple(map(_error, numbers)) for numbers in np.quantile(even, [0, 0.5, 1], axis=1, method="lower")
+    )
     if least == largest:
         return [("each", *least)]
     return [("least", *least), ("median", *median), ("largest", *largest)]

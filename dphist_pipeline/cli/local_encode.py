@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.markup import escape
@@ -14,14 +14,14 @@ from dphist_pipeline.cli.options import JsonOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import as_text
+from dphist_pipeline.local.collection import load_collection
+from dphist_pipeline.local.partition import question_of
+from dphist_pipeline.local.question import LONGEST_QUESTION, Question, QuestionInvalid
 from dphist_pipeline.spec.numbers import exact
-
-if TYPE_CHECKING:
-    from dphist_pipeline.local.question import Question
 
 
 class OutputRefused(DphistError):
-    """A place where no file of reports can be made."""
+    """No file of reports can be made at the output's path."""
 
     def __init__(self, path: Path, problem: str) -> None:
         self.path, self.problem = path, problem
@@ -48,18 +48,18 @@ def encode(
 ) -> None:
     """Turns values into reports that can be sent to anybody.
 
-    Whoever answered this question before gives the same reports again,
-    never fresh ones. Values that lie in no interval, or are no numbers, are
-    reported as well; nothing says how many there are, which would tell of them.
+    Contributors who answered this question before get the same reports
+    again, never fresh ones. Values that lie in no interval, or are no
+    numbers, are reported as well, and their number is shown nowhere.
     """
-    from dphist_pipeline.local.contributors import Contributors
+    from dphist_pipeline.local.record_folder import RecordFolder
     from dphist_pipeline.local.reports import report_file
     from dphist_pipeline.local.value_files import read_values
 
     _refuse_output(output, record)
     asked = _read_question(question)
     names, found = read_values(values, column, contributor)
-    records = Contributors.open(record, _limit(limit))
+    records = RecordFolder.open(record, _limit(limit))
     if contributor == "row":
         records.refuse_changed_rows(values.name, len(names))
     answers = records.answer(asked, names, found)
@@ -70,17 +70,10 @@ def encode(
         draft.replace(output)
     finally:
         draft.unlink(missing_ok=True)
-    facts = {
-        "question": asked.digest,
-        "reports": len(answers.ids),
-        "bytes_per_report": asked.report_bytes,
-        "epsilon": str(asked.epsilon),
-        "contributors": answers.contributors,
-        "exhausted": answers.exhausted,
-        "path": str(output),
-    }
     if as_json:
-        print_json(facts)
+        sizes = {"reports": len(answers.ids), "bytes_per_report": asked.report_bytes, "epsilon": str(asked.epsilon)}
+        people = {"contributors": answers.contributors, "exhausted": answers.exhausted}
+        print_json({"question": asked.digest, **sizes, **people, "path": str(output)})
         return
     out.print(
         f"[green]✓[/] {answers.contributors:,} contributors answer with {len(answers.ids):,} reports, "
@@ -92,31 +85,28 @@ def encode(
 
 
 def _refuse_output(output: Path, record: Path) -> None:
-    """Before anybody answers: what is there stays as it is, and reports do not lie among the records."""
-    if output.exists():
-        raise OutputRefused(output, "is there already, and is left as it is")
-    if not output.parent.is_dir():
-        raise OutputRefused(output, "lies in no folder that is there")
-    if output.resolve().parent == record.resolve():
-        raise OutputRefused(output, "lies among the records of contributors, which are theirs alone")
+    """Refuses, before anybody answers, to overwrite a file or to write reports among the records."""
+    problems = {
+        "is there already, and is left as it is": output.exists(),
+        "lies in no folder that is there": not output.parent.is_dir(),
+        "lies among the records of contributors, which are theirs alone": output.resolve().parent == record.resolve(),
+    }
+    for problem, applies in problems.items():
+        if applies:
+            raise OutputRefused(output, problem)
 
 
 def _read_question(path: Path) -> Question:
     """The question in a curator's file; a spec asks one, too."""
-    from dphist_pipeline.local.question import LONGEST_QUESTION, Question, QuestionRefused
-
     if path.suffix.casefold() in (".csv", ".parquet"):
-        raise QuestionRefused(f"{path} is a table of values; QUESTION comes first, then VALUES")
+        raise QuestionInvalid(f"{path} is a table of values; QUESTION comes first, then VALUES")
     if path.suffix.casefold() != ".json":
-        from dphist_pipeline.local.collection import load_collection
-        from dphist_pipeline.local.partition import question_of
-
         return question_of(load_collection(path))
     try:
         with path.open("rb") as file:
             content = file.read(LONGEST_QUESTION + 1)
     except OSError as error:
-        raise QuestionRefused(f"{path} cannot be read: {error.strerror}") from None
+        raise QuestionInvalid(f"{path} cannot be read: {error.strerror}") from None
     return Question.from_json(content)
 
 

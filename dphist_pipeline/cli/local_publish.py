@@ -11,26 +11,16 @@ from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json, print_table, progress
-from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import as_text
+from dphist_pipeline.local.collection import CollectionSpec, load_collection
+from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.releasing.store import Key, Store, store_folder
 
 if TYPE_CHECKING:
-    from dphist_pipeline.local.collection import CollectionSpec
     from dphist_pipeline.local.publication import Counted
     from dphist_pipeline.releasing.releases import Release
 
 STANDARD_INPUT = Path("-")
-
-
-class NoReportFiles(DphistError):
-    """Nothing says where the reports are, or nothing is there."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(
-            f"{problem}. Name Parquet files after the spec, write `reports: FILES` into it, or send lines to standard "
-            "input: … | dphist local publish SPEC -"
-        )
 
 
 def publish(
@@ -47,9 +37,8 @@ def publish(
     """Counts reports and publishes every consumer's histogram.
 
     Reports that are malformed, of another question or there twice are
-    refused and counted. Done again, it gives back what was published.
+    refused and counted. Run it again: it gives back what was published.
     """
-    from dphist_pipeline.local.collection import load_collection
     from dphist_pipeline.local.publication import publish_collection
 
     if revise != bool(reason.strip()):
@@ -66,27 +55,14 @@ def publish(
         _print(counted, made)
 
 
-def report_files(spec: CollectionSpec, named: list[Path]) -> list[Path]:
-    """The files of reports: as named, else as the spec says."""
-    from dphist_pipeline.local.reports import files_at
-
-    if named:
-        return named
-    if spec.reports_pattern is None:
-        raise NoReportFiles("nothing says where the reports are")
-    found = files_at(spec.reports_pattern)
-    if not found:
-        raise NoReportFiles(f"no file matches `reports: {spec.reports}`")
-    return found
-
-
 def _counted(spec: CollectionSpec, store: Store, named: list[Path]) -> Counted:
-    from dphist_pipeline.local.partition import question_of
-    from dphist_pipeline.local.publication import count_reports
-    from dphist_pipeline.local.report_lines import keep_lines
+    """Counts the reports in the files that are named, else in those that the spec names."""
+    from dphist_pipeline.local.publication import count_reports, report_files
+    from dphist_pipeline.local.reports import keep_lines
 
+    named = named or report_files(spec)
     if STANDARD_INPUT not in named:
-        return count_reports(spec, report_files(spec, named))
+        return count_reports(spec, named)
     with store.run(Key(spec.release_of(spec.consumers[0]), spec.round, 1)) as scratch:
         kept = scratch / "reports.parquet"
         left_out = keep_lines(question_of(spec), sys.stdin.buffer, kept)
@@ -94,35 +70,23 @@ def _counted(spec: CollectionSpec, store: Store, named: list[Path]) -> Counted:
 
 
 def _as_json(counted: Counted, made: list[Release]) -> dict[str, object]:
-    return {
-        "accepted": counted.tally.reports,
-        "refused": counted.refused,
-        "epsilon": str(counted.tally.question.epsilon),
-        "releases": [
-            {
-                **{name: release.audit[name] for name in ("release", "period", "revision")},
-                "replayed": release.replayed,
-                "path": str(release.path),
-            }
-            for release in made
-        ],
-    }
+    releases = [
+        {name: release.audit[name] for name in ("release", "period", "revision")}
+        | {"replayed": release.replayed, "path": str(release.path)}
+        for release in made
+    ]
+    epsilon = str(counted.tally.question.epsilon)
+    return {"accepted": counted.tally.reports, "refused": counted.refused, "epsilon": epsilon, "releases": releases}
 
 
 def _print(counted: Counted, made: list[Release]) -> None:
     refused = ", ".join(f"{number:,} {reason}" for reason, number in counted.refused.items() if number)
     out.print(f"{counted.tally.reports:,} reports counted; refused: {refused or 'none'}")
-    print_table(
-        ["", "release", "period", "revision", "cells"],
-        [
-            (
-                "already published" if release.replayed else "published",
-                *(str(release.audit[name]) for name in ("release", "period", "revision")),
-                f"{release.audit['cells']:,}",
-            )
-            for release in made
-        ],
-    )
+    rows: list[tuple[str, ...]] = []
+    for release in made:
+        names = (str(release.audit[name]) for name in ("release", "period", "revision"))
+        rows.append(("already published" if release.replayed else "published", *names, f"{release.audit['cells']:,}"))
+    print_table(["", "release", "period", "revision", "cells"], rows)
     spent = as_text(counted.tally.question.epsilon)
     out.print(f"Each contributor has spent epsilon {spent} by answering; publishing spends nothing more.")
     out.print(f"\nAsk it:  dphist answer {escape(str(made[0].audit['release']))}")

@@ -2,12 +2,12 @@
 
 A coin compares a uniform real U, whose binary digits are random bits, with P digit by digit: at the first digit in
 which they differ, the coin is 1 if U has the 0. Many coins are tossed at once, one in each bit of a word: a coin is
-undecided as long as U's digits are P's, after eight of them one in 256. What is left compares 64 digits more, and so
-on, so no coin is ever decided by a rounded number. P's digits are certified: e^-exponent is enclosed by interval
-arithmetic (`privacy.certified`), and a digit is taken only where both ends of the enclosure have it. That ends, because
-e^exponent is irrational for a rational exponent that is not 0 (Lindemann).
+undecided as long as the digits of U and P agree, which after eight digits is one coin in 256. Undecided coins compare
+64 digits more, and so on, so a rounded number never decides a coin. P's digits are certified: interval arithmetic
+encloses e^-exponent (`estimates.certified`), and a digit is used only if both ends of the enclosure have it. This ends,
+because e^exponent is irrational for a rational exponent that is not 0 (Lindemann).
 
-Random bits are ChaCha20 under a fresh key from the operating system; see `privacy.noise`.
+Random bits are ChaCha20 under a fresh key from the operating system; see `random_words`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dphist_pipeline.random_words import NoiseSelfTestFailed, check_random_words
 
 Bytes = NDArray[np.uint8]
 
-DIGITS = 8  # that are compared for all coins at once
+DIGITS = 8  # of P, which are compared for all coins at once
 BLOCK = 4096  # words
 
 
@@ -72,7 +72,7 @@ def coins(chance: Chance, size: int) -> Bytes:
 def uniform_below(bound: int, size: int) -> NDArray[np.int64]:
     """Independent exact uniform whole numbers from 0 to `bound` - 1, shape (size,); `bound` at most 2^62."""
     check_random_words()
-    fair = (1 << 64) - (1 << 64) % bound  # of the words below it, each remainder has as many
+    fair = (1 << 64) - (1 << 64) % bound  # a multiple of the bound: below it, every remainder is equally frequent
     drawn = random_words(size)
     if fair < 1 << 64:
         drawn = drawn.copy()
@@ -99,7 +99,7 @@ def _block(chance: Chance, words: int) -> NDArray[np.uint64]:
             undecided &= random
         else:
             undecided &= ~random
-    # Few bytes hold an open bit; in `tossed` it is still 0.
+    # Few bytes hold an undecided bit; in `tossed` such a bit is still 0.
     bits, packed = undecided.view(np.uint8), tossed.view(np.uint8)
     places = np.flatnonzero(bits)
     still_open = np.unpackbits(bits[places])
@@ -110,7 +110,7 @@ def _block(chance: Chance, words: int) -> NDArray[np.uint64]:
 
 
 def _undecided(chance: Chance, size: int, known: int = DIGITS) -> NDArray[np.bool_]:
-    """Coins of which U and P share the first `known` digits; shape (size,)."""
+    """Tosses coins whose U shares the first `known` digits with P; shape (size,)."""
     known_digits, digits = chance.floor(known), known + 64
     next_digits = np.uint64(chance.floor(digits) - (known_digits << 64))
     words = random_words(size)
@@ -123,7 +123,7 @@ def _undecided(chance: Chance, size: int, known: int = DIGITS) -> NDArray[np.boo
 
 @lru_cache(maxsize=1)
 def _self_test() -> None:
-    """Refuses to toss where coins come up too often or too rarely; false alarms have a probability below 10^-14."""
+    """Refuses to toss if coins come up too often or too rarely; a false alarm has a probability below 10^-14."""
     check_random_words()
     tossed = 1 << 20
     for chance in (Chance(1, Fraction(1, 2)), Chance(3, Fraction(4))):

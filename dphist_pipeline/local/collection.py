@@ -3,24 +3,115 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, PlainValidator, PrivateAttr, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, PrivateAttr, ValidationError, ValidationInfo
 
 from dphist_pipeline.domain import BinnedAxis, Domain
-from dphist_pipeline.local import collection_fields as fields
-from dphist_pipeline.local.collection_consumers import Consumer, declared_consumers
-from dphist_pipeline.local.collection_fields import Protocol
-from dphist_pipeline.local.question import EVERY_ROUND, Combine, Encoding
-from dphist_pipeline.spec import sources
+from dphist_pipeline.local.consumers import EXAMPLE, Consumer, declared_consumers, required
+from dphist_pipeline.local.question import EVERY_ROUND, LEAST_EPSILON, MOST_EPSILON, MOST_VALUES, Combine, Encoding
+from dphist_pipeline.spec import sources, words
 from dphist_pipeline.spec.digest import declared, digest_of
-from dphist_pipeline.spec.fields import Flag
+from dphist_pipeline.spec.fields import Flag, whole
 from dphist_pipeline.spec.loading import COLLECTION, from_file, from_templates
 from dphist_pipeline.spec.mistakes import located
-from dphist_pipeline.spec.refusals import SpecError, as_key, place
-from dphist_pipeline.spec.words import Owners, Title
+from dphist_pipeline.spec.numbers import digits, edge, exact
+from dphist_pipeline.spec.refusals import SpecError, as_key, place, shown
+
+FINEST_PARTICIPATION = 10**9
+
+Protocol = Literal["shp", "chp", "split_budget", "sampled"]
+PROTOCOLS = get_args(Protocol)
+
+
+def _value(value: object) -> str:
+    word = words.published_name(value)
+    if words.OUR_COLUMNS & {f"{word}_lower", f"{word}_upper"}:
+        raise ValueError(f"{shown(word)} would publish a column that every release has; choose another name")
+    return word
+
+
+def _above_start(stop: Fraction, info: ValidationInfo) -> Fraction:
+    if "start" in info.data and stop <= info.data["start"]:
+        raise ValueError(f"{digits(stop)} must lie above `start`")
+    return stop
+
+
+def _serves_consumers(protocol: Protocol, info: ValidationInfo) -> Protocol:
+    readers: tuple[Consumer, ...] = info.data.get("consumers", ())
+    if protocol == "shp" and len(readers) > 1:
+        raise ValueError(
+            f"shp serves one consumer, and there are {len(readers)}; use chp, which asks once for all of them"
+        )
+    if protocol == "split_budget" and readers and _least_epsilon(readers) / len(readers) < LEAST_EPSILON:
+        raise ValueError(f"leaves each of {len(readers)} consumers an epsilon below 10^-6; use chp, or raise `epsilon`")
+    return protocol
+
+
+def _participation(value: object, info: ValidationInfo) -> Fraction:
+    protocol = info.data.get("protocol")
+    if value is None:
+        if protocol == "sampled":
+            raise ValueError(
+                'is required with `protocol: sampled`: how likely a report is sent, such as "0.8" or "4/5"'
+            )
+        return Fraction(1)
+    number = exact(value)
+    if not 0 < number < 1 or number.denominator > FINEST_PARTICIPATION:
+        raise ValueError(f'must lie above 0 and below 1, with at most 9 decimals, such as "0.8", not {shown(value)}')
+    if protocol not in ("sampled", None):
+        raise ValueError(f"has no use with `protocol: {protocol}`, under which everybody reports; remove it")
+    return number
+
+
+def _protects(values: int, info: ValidationInfo) -> int:
+    readers: tuple[Consumer, ...] = info.data.get("consumers", ())
+    if readers and values * _least_epsilon(readers) > MOST_EPSILON:
+        raise ValueError(
+            f"times the epsilon of a report is more than {MOST_EPSILON}, which promises a contributor nothing; "
+            "ask for fewer values, or lower `epsilon`"
+        )
+    return values
+
+
+def _can_be_summed(values: Combine, info: ValidationInfo) -> Combine:
+    problems = {
+        "values_per_contributor": (
+            1,
+            "has no use with one value a contributor; remove it, or set `values_per_contributor`",
+        ),
+        "encoding": ("grr", "adds up bits, which grr does not send; use `separate`, or another `encoding`"),
+        "protocol": ("sampled", "hides how many values were sent, which sampled needs; use `separate`, or chp"),
+    }
+    for field, (unfit, problem) in problems.items():
+        if values == "summed" and info.data.get(field) == unfit:
+            raise ValueError(f"summed {problem}")
+    return values
+
+
+def _round(value: object) -> str:
+    try:
+        if isinstance(value, str) and (value == EVERY_ROUND or date.fromisoformat(value).isoformat() == value):
+            return str(value)
+    except ValueError:
+        pass
+    raise ValueError(f'must be `all`, or the first day of a round such as "2026-03-02", not {shown(value)}')
+
+
+def _reports(value: object) -> str | None:
+    if value is None:
+        return None
+    name = words.text(value)
+    if "://" in name or sources.ending_of(name) != ".parquet":
+        raise ValueError(f"must name Parquet files of this machine, such as reports/*.parquet, not {shown(name)}")
+    return name
+
+
+def _least_epsilon(readers: tuple[Consumer, ...]) -> Fraction:
+    return min(consumer.epsilon for consumer in readers)
 
 
 class CollectionSpec(BaseModel):
@@ -28,23 +119,46 @@ class CollectionSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    collection: Annotated[str, PlainValidator(fields.name)] = declared(digest=True, default=None)
-    title: Title = declared(digest=False, default="")
-    value: Annotated[str, PlainValidator(fields.value)] = declared(digest=True, default=None)
-    start: Annotated[Fraction, PlainValidator(fields.start)] = declared(digest=True, default=None)
-    stop: Annotated[Fraction, PlainValidator(fields.stop)] = declared(digest=True, default=None)
-    consumers: Annotated[tuple[Consumer, ...], PlainValidator(declared_consumers)] = declared(digest=True, default=None)
-    protocol: Annotated[Protocol, PlainValidator(fields.protocol)] = declared(digest=True, default=None)
-    encoding: Literal[Encoding, "auto"] = declared(digest=True, default="auto")
-    participation: Annotated[Fraction, PlainValidator(fields.participation)] = declared(digest=True, default=None)
-    values_per_contributor: Annotated[int, PlainValidator(fields.values_per_contributor)] = declared(
-        digest=True, default=1
+    collection: Annotated[
+        str,
+        PlainValidator(words.name),
+        required("the collection's name, such as ages; its releases are called ages_<consumer>"),
+    ] = declared(digest=True, default=None)
+    title: words.Title = declared(digest=False, default="")
+    value: Annotated[
+        str,
+        PlainValidator(_value),
+        required("what contributors report, such as age; it names the axis of the releases"),
+    ] = declared(digest=True, default=None)
+    start: Annotated[Fraction, PlainValidator(edge), required("the lower end of the first interval, such as 0")] = (
+        declared(digest=True, default=None)
     )
-    values: Annotated[Combine, PlainValidator(fields.values)] = declared(digest=True, default="separate")
-    round: Annotated[str, PlainValidator(fields.round_)] = declared(digest=True, default=EVERY_ROUND)
+    stop: Annotated[
+        Fraction,
+        PlainValidator(edge),
+        AfterValidator(_above_start),
+        required("the upper end of the last interval, such as 100"),
+    ] = declared(digest=True, default=None)
+    consumers: Annotated[
+        tuple[Consumer, ...],
+        PlainValidator(declared_consumers),
+        required(f"a list of who reads a histogram, such as {EXAMPLE}"),
+    ] = declared(digest=True, default=None)
+    protocol: Annotated[
+        Protocol,
+        AfterValidator(_serves_consumers),
+        required(f"one of {', '.join(PROTOCOLS)}; with several consumers usually chp"),
+    ] = declared(digest=True, default=None)
+    encoding: Literal[Encoding, "auto"] = declared(digest=True, default="auto")
+    participation: Annotated[Fraction, PlainValidator(_participation)] = declared(digest=True, default=None)
+    values_per_contributor: Annotated[
+        int, PlainValidator(lambda value: whole(value, 1, MOST_VALUES)), AfterValidator(_protects)
+    ] = declared(digest=True, default=1)
+    values: Annotated[Combine, AfterValidator(_can_be_summed)] = declared(digest=True, default="separate")
+    round: Annotated[str, PlainValidator(_round)] = declared(digest=True, default=EVERY_ROUND)
     nonnegative: Flag = declared(digest=True, default=False)
-    reports: Annotated[str | None, PlainValidator(fields.reports)] = declared(digest=False, default=None)
-    owners: Owners = declared(digest=False, default=())
+    reports: Annotated[str | None, PlainValidator(_reports)] = declared(digest=False, default=None)
+    owners: words.Owners = declared(digest=False, default=())
 
     _base: Path | None = PrivateAttr(default=None)
 
@@ -53,11 +167,12 @@ class CollectionSpec(BaseModel):
         """A spec from the mapping under `attributes`, which holds no templates.
 
         Args:
+            attributes: the fields of the spec.
             base: folder that relative paths start from.
             where: what messages call the mapping.
 
         Raises:
-            SpecError: with every mistake that was found.
+            SpecError: with every mistake.
         """
         try:
             spec = cls.model_validate({as_key(key): value for key, value in attributes.items()})
@@ -77,8 +192,8 @@ class CollectionSpec(BaseModel):
 
     @property
     def report_epsilon(self) -> Fraction:
-        """What one report spends under every protocol: the least that a consumer declares."""
-        return fields.least_epsilon(self.consumers)
+        """The epsilon of one report under every protocol: the least that a consumer declares."""
+        return _least_epsilon(self.consumers)
 
     @property
     def epsilon(self) -> Fraction:
@@ -91,7 +206,7 @@ class CollectionSpec(BaseModel):
         return None if self.reports is None else sources.absolute_pattern(self.reports, self.base)
 
     def release_of(self, consumer: Consumer) -> str:
-        """What the consumer's release is called."""
+        """The name of the consumer's release."""
         return f"{self.collection}_{consumer.name}"
 
     def domain_of(self, consumer: Consumer) -> Domain:
@@ -100,19 +215,7 @@ class CollectionSpec(BaseModel):
 
     def normalised(self) -> dict[str, object]:
         """Every field as a JSON value: exact fractions as text, intervals as edges, `reports` as written."""
-        special: dict[str, object] = {
-            "consumers": [
-                {
-                    "name": consumer.name,
-                    "epsilon": str(consumer.epsilon),
-                    "edges": [str(number) for number in consumer.edges],
-                }
-                for consumer in self.consumers
-            ],
-            "owners": list(map(str, self.owners)),
-        }
-        plain = {field: getattr(self, field) for field in type(self).model_fields if field not in special}
-        return {field: _plain(value) for field, value in plain.items()} | special
+        return {field: _plain(getattr(self, field)) for field in type(self).model_fields}
 
     @property
     def digest(self) -> str:
@@ -124,7 +227,7 @@ def load_collection(path: Path | str) -> CollectionSpec:
     """The spec of a collection in a YAML file, checked whole; no report is opened.
 
     Raises:
-        SpecError: with every mistake that was found, its place in the file and its mend.
+        SpecError: with every mistake, its place in the file and its mend.
     """
     return from_file(path, COLLECTION, "collection", CollectionSpec.from_attributes)
 
@@ -137,4 +240,8 @@ def collection_from_attributes(
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, Consumer):
+        return {name: _plain(held) for name, held in vars(value).items()}
+    if isinstance(value, list | tuple):
+        return [_plain(held) for held in value]
     return str(value) if isinstance(value, str | Fraction) else value

@@ -1,24 +1,22 @@
-"""A contributor's own record: what they answered, what that spent, and how much they are willing to spend.
+"""A contributor's own record: the questions they answered, the epsilon spent, and the most that they allow.
 
-The same question is answered once: asked again, the record gives the same reports, so nobody can average fresh draws.
-Another question spends its epsilon on top, and beyond the contributor's limit nothing is answered. The record is on the
-disk before a report is given away, and holds no value.
+Asking a contributor again returns the same reports, so nobody can average fresh draws. Every other question adds its
+epsilon, and a question that would exceed the contributor's limit is not answered. The record is on the disk before a
+report is given away, and holds no value.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.files import sync_folder, write_durably
+from dphist_pipeline.files import locked_folder, replace_durably
 from dphist_pipeline.local.encoding import chosen, encode, report_ids, sent
 from dphist_pipeline.local.question import Question
 
@@ -26,7 +24,7 @@ FORMAT = 1
 
 
 class LimitReached(DphistError):
-    """A question that would spend more than a contributor allows."""
+    """A question would spend more than a contributor allows."""
 
     def __init__(self, question: Question, spent: Fraction, limit: Fraction) -> None:
         self.question, self.spent, self.limit = question, spent, limit
@@ -50,7 +48,7 @@ class Report:
 
     Attributes:
         id: 16 random bytes.
-        body: packed, as many bytes as the question says.
+        body: packed; the question says how many bytes.
     """
 
     id: bytes
@@ -63,7 +61,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Contributor:
-    """One person's side of every collection they are asked for.
+    """One person's record of all collections.
 
     Attributes:
         path: the file of the record.
@@ -73,7 +71,11 @@ class Contributor:
 
     @classmethod
     def create(cls, path: Path | str, limit: Fraction) -> Contributor:
-        """Begins a record, with the most that all answers together may spend.
+        """Makes a new record.
+
+        Args:
+            path: of its file.
+            limit: the most epsilon that all answers together may spend.
 
         Raises:
             RecordUnusable: there is one already, or it cannot be written.
@@ -94,16 +96,16 @@ class Contributor:
 
     @property
     def spent(self) -> Fraction:
-        """What all answers together have spent."""
+        """The epsilon that all answers together have spent."""
         return _spent(self._read())
 
     def answer(self, question: Question, values: Sequence[float]) -> tuple[Report, ...]:
-        """The reports that answer a question: fresh ones once, and the same ones whenever it is asked again.
+        """The reports that answer a question: drawn the first time, and the same ones every later time.
 
         Args:
             question: as its curator published it.
-            values: all that the contributor has; any number of them, none or nan included. Ignored when the question
-                was answered before.
+            values: all that the contributor has; there may be none, and nan. Ignored if the question was answered
+                before.
 
         Raises:
             LimitReached: nothing was drawn.
@@ -124,21 +126,19 @@ class Contributor:
 
     @property
     def _file(self) -> Path:
-        """The file itself: one record under two names has one lock."""
+        """The file with links resolved, so that a record with two names has one lock."""
         return self.path.resolve()
 
     @contextmanager
     def _held(self) -> Iterator[None]:
-        """One answer at a time, whatever number of programs ask."""
-        try:
-            handle = os.open(self._file.parent, os.O_RDONLY | os.O_DIRECTORY)
-        except OSError as error:
-            raise RecordUnusable(self.path, "lies in no folder that can be read; make it, or name another") from error
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        """One answer at a time, in all processes."""
+        with ExitStack() as held:
+            try:
+                held.enter_context(locked_folder(self._file.parent))
+            except OSError as error:
+                problem = "lies in no folder that can be read; make it, or name another"
+                raise RecordUnusable(self.path, problem) from error
             yield
-        finally:
-            os.close(handle)
 
     def _read(self) -> dict[str, Any]:
         try:
@@ -148,13 +148,13 @@ class Contributor:
             raise RecordUnusable(self.path, problem) from error
 
     def _write(self, record: dict[str, Any]) -> None:
-        """Replaces the record, whole or not at all; to be called while it is held."""
-        draft = self._file.with_name(f".{self._file.name}.draft")
+        """Replaces the record, whole or not at all; the caller holds the lock."""
         try:
-            draft.unlink(missing_ok=True)  # of a program that was killed before it gave anything away
-            write_durably(draft, _content(record))
-            draft.replace(self._file)
-            sync_folder(draft.parent)
+            replace_durably(
+                self._file,
+                self._file.with_name(f".{self._file.name}.draft"),
+                json.dumps(record, indent=1).encode() + b"\n",
+            )
         except OSError as error:
             raise RecordUnusable(
                 self.path, f"cannot be written ({error.strerror}); no report was given away"
@@ -162,7 +162,7 @@ class Contributor:
 
 
 def _drawn(question: Question, values: Sequence[float]) -> list[tuple[str, str]]:
-    """Ids and bodies in hex of the reports that are sent."""
+    """Draws the reports: ids and bodies in hex of those that are sent."""
     bodies = encode(question, chosen(values, question.values)[None, :])
     kept = sent(question, question.reports)
     ids = report_ids(question.reports)
@@ -174,7 +174,7 @@ def _reports(known: dict[str, Any]) -> tuple[Report, ...]:
 
 
 def _checked(record: Any) -> dict[str, Any]:
-    """The record, if all of it can be read; else one of the errors that reading it gives."""
+    """The record after checking all of it; a damaged one raises one of the errors that `_read` expects."""
     sound = record["format"] == FORMAT and Fraction(record["limit"]) > 0
     for known in record["answered"].values():
         sound &= Fraction(known["epsilon"]) > 0 and all(len(report.id) == 16 for report in _reports(known))
@@ -185,7 +185,3 @@ def _checked(record: Any) -> dict[str, Any]:
 
 def _spent(record: dict[str, Any]) -> Fraction:
     return sum((Fraction(known["epsilon"]) for known in record["answered"].values()), Fraction(0))
-
-
-def _content(record: dict[str, Any]) -> bytes:
-    return json.dumps(record, indent=1).encode() + b"\n"

@@ -1,24 +1,24 @@
-"""What a contributor sends: for each value, in which interval it lies, said so that no answer gives it away.
+"""What a contributor sends: the interval of each value, perturbed so that no report gives it away.
 
-Each part of a question is answered by a vector of one entry for each of its K intervals, of which at most one is 1 (a
-value in no interval has none), or by the number of the interval:
+Each part of a question is answered by a vector with one bit for each of its K intervals, of which at most one is 1
+(none for a value in no interval), or by the number of the interval:
 
-    symmetric   every bit is turned round with probability 1 / (1 + e^(epsilon/2))       (Basic RAPPOR; the paper's)
+    symmetric   every bit is flipped with probability 1 / (1 + e^(epsilon/2))       (Basic RAPPOR; the paper's)
     optimized   a 1 is kept with probability 1/2, a 0 becomes 1 with probability 1 / (1 + e^epsilon)
                                                                     (optimized unary encoding, Wang et al. 2017)
-    grr         the number is kept with probability e^epsilon / (e^epsilon + K), else it is any of the K others, which
-                are the other intervals and `none`, each as likely               (generalized randomized response)
+    grr         the number is kept with probability e^epsilon / (e^epsilon + K), else it is replaced by one of the K
+                others (the other intervals and `none`), equally likely          (generalized randomized response)
 
-Privacy. Two values in different intervals have vectors that differ in two bits, and a value in none differs from any
-other in one. Probabilities of any report differ at most by: symmetric, e^(epsilon/2) a bit; optimized, (1/2 over
-1/(1 + e^epsilon)) · (e^epsilon/(1 + e^epsilon) over 1/2) = e^epsilon for the two bits, less for one; grr, e^epsilon.
-Intervals are half-open and the last is closed: closed at both ends, a value on an edge would set two bits, and two such
-values would differ in four. A value outside the range, or that is no number, lies in no interval and is reported as
-well: nothing about a value decides whether, or how long, a report is.
+Privacy. The vectors of two values in different intervals differ in two bits; those of a value in an interval and of one
+in none differ in one. The probability of any report changes at most by the factor: symmetric, e^(epsilon/2) for each
+bit; optimized, (1/2 over 1/(1 + e^epsilon)) · (e^epsilon/(1 + e^epsilon) over 1/2) = e^epsilon for two bits, less for
+one; grr, e^epsilon. Intervals are half-open and the last is closed. If they were closed at both ends, a value on an
+edge would set two bits, and two such values would differ in four. A value outside the range, or that is no number, lies
+in no interval and is reported as well: whether a report is sent, and its length, depend on no value.
 
-A contributor of c values makes c vectors, each with fresh coins, and so spends c times epsilon; fewer values are filled
-up with `none`, of more values c are chosen at random. `summed` sends the c vectors added up entry by entry, which is
-computed from them alone. Paper: Zheng, Yan, Duan, Tang, Tian 2021, sections 4.1 to 4.3.
+A contributor of c values makes c vectors, each with fresh coins, and so spends c times epsilon. Missing values are
+replaced by `none`; of more values, c are chosen at random. `summed` sends the sum of the c vectors, which is computed
+from them alone. Paper: Zheng, Yan, Duan, Tang, Tian 2021, sections 4.1 to 4.3.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from dphist_pipeline.random_words import random_words
 
 Places = NDArray[np.int64]
 NONE = -1
-FEW = 64  # intervals, up to which a table or a look at each of them is fastest
+FEW = 64  # intervals, up to which a table, or a comparison with every edge, is fastest
 
 
 def places_of(part: Part, values: NDArray[np.float64]) -> Places:
     """The interval of each value, from 0, and -1 for a value in none; any shape."""
     edges = np.array(part.doubles)
-    if edges.size <= FEW and values.size > edges.size:  # a search guesses wrong at every other edge
+    if edges.size <= FEW and values.size > edges.size:  # branches of a binary search are unpredictable
         passed = np.zeros(values.shape, dtype=np.uint8)
         for edge in edges:
             passed += (values >= edge).view(np.uint8)
@@ -58,8 +58,8 @@ def encode(question: Question, values: NDArray[np.float64]) -> Bytes:
     """One report for each row of values, or one for each value where they are separate.
 
     Args:
-        question: what is asked.
-        values: shape (contributors, values of the question), nan for one that a contributor does not have.
+        question: to answer.
+        values: shape (contributors, values of the question), nan for a missing value.
 
     Returns:
         Packed reports, uint8, shape (contributors · question.reports, question.report_bytes), in order.
@@ -71,9 +71,9 @@ def encode(question: Question, values: NDArray[np.float64]) -> Bytes:
 
 
 def chosen(values: Sequence[object], wanted: int) -> NDArray[np.float64]:
-    """Exactly so many of a contributor's values: all and nan for the missing ones, or some chosen at random.
+    """Exactly `wanted` of a contributor's values: some chosen at random, or all of them and nan for missing ones.
 
-    What is no number counts as missing.
+    A value that is no number counts as missing.
     """
     own = np.array([_double(value) for value in values], dtype=np.float64)
     own = own[~np.isnan(own)]
@@ -83,7 +83,7 @@ def chosen(values: Sequence[object], wanted: int) -> NDArray[np.float64]:
 
 
 def _double(value: object) -> float:
-    """The double nearest to a value, nan for one that is no number: an error would tell that it is none."""
+    """The double nearest to a value; nan for a value that is no number, because an error would reveal it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -93,7 +93,7 @@ def _double(value: object) -> float:
 
 
 def sent(question: Question, reports: int) -> NDArray[np.bool_]:
-    """Which of so many reports are sent: each with the probability `participation`, exactly; shape (reports,)."""
+    """Which reports are sent: each with the exact probability `participation`; shape (reports,)."""
     share = question.participation
     if share == 1:
         return np.ones(reports, dtype=np.bool_)
@@ -102,7 +102,7 @@ def sent(question: Question, reports: int) -> NDArray[np.bool_]:
 
 
 def report_ids(reports: int) -> Bytes:
-    """Random 16 bytes for each report, by which a curator knows one that comes twice; uint8, shape (reports, 16)."""
+    """Random 16 bytes for each report, so that a curator notices a report that is sent twice; shape (reports, 16)."""
     return random_words(2 * reports).view(np.uint8).reshape(reports, 16)
 
 
@@ -114,7 +114,7 @@ def _answered(question: Question, part: Part, places: Places) -> Bytes:
 
 
 def chance_of(part: Part) -> Chance:
-    """How likely a bit that is 0 is sent as 1, or under grr, how likely another number is sent than the true one."""
+    """The probability that a 0 is sent as 1; under grr, that another number than the true one is sent."""
     if part.encoding == "grr":
         return Chance(part.intervals, part.epsilon)
     return Chance(1, part.epsilon / 2 if part.encoding == "symmetric" else part.epsilon)
@@ -128,12 +128,12 @@ def _bits(part: Part, places: Places) -> Bytes:
     if part.encoding == "symmetric":
         return vectors ^ true
     heads = _fair(places.size)[:, None] * np.uint8(0xFF)
-    # Replaced by a fair coin: turned round where it is not what the coin says.
+    # The true bit becomes a fair coin: it is flipped where it differs from the coin.
     return vectors ^ (true & (vectors ^ heads))
 
 
 def _true_bits(part: Part, places: Places) -> Bytes:
-    """The packed vectors that say the places as they are: at most a single bit each is 1."""
+    """The packed vectors before perturbation: at most one bit each is 1."""
     if part.intervals <= FEW:
         return np.packbits(np.eye(part.intervals + 1, part.intervals, dtype=np.uint8), axis=1)[places]  # -1: the last
     vectors = np.zeros((places.size, part.vector_bytes), dtype=np.uint8)
@@ -148,7 +148,7 @@ def _fair(size: int) -> Bytes:
 
 
 def _numbers(part: Part, places: Places) -> Bytes:
-    """A number for each place, big-endian: of an interval, or K for none."""
+    """A perturbed number for each place, big-endian: that of an interval, or K for none."""
     numbers = np.where(places == NONE, part.intervals, places)
     lies = np.flatnonzero(np.unpackbits(coins(chance_of(part), -(-places.size // 8)))[: places.size])
     others = uniform_below(part.intervals, lies.size)
@@ -159,7 +159,7 @@ def _numbers(part: Part, places: Places) -> Bytes:
 def _summed(vectors: Bytes, planes: int) -> Bytes:
     """Adds up the vectors of each contributor: shape (contributors, c, bytes) to (contributors, planes · bytes).
 
-    An entry's digits lie in as many planes, the ones first.
+    The binary digits of an entry lie in one plane each, the lowest digit first.
     """
     sums = np.zeros((planes, vectors.shape[0], vectors.shape[2]), dtype=np.uint8)
     for carry in np.moveaxis(vectors, 1, 0):

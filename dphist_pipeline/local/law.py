@@ -1,8 +1,9 @@
 """From counts of reports to estimates of values, and the law of their error.
 
-With M vectors, p the probability of a 1 where a value lies and q elsewhere, d = p - q, a sum T of the counts of s
-intervals that hold n of the values has the mean n·d + M·s·q. So R = (T - M·s·q) / d is unbiased, for the values that
-were reported; where a report is sent with probability P only, R / P is unbiased for all. Its variance is
+M is the number of vectors, p the probability of a 1 in the interval of a value, q that in any other interval, and
+d = p - q. The counts of s intervals that hold n of the values have a sum T with mean n·d + M·s·q. So
+R = (T - M·s·q) / d is an unbiased estimate of n for the values that were reported; if a report is sent only with
+probability P, R / P is unbiased for all values. Its variance is
 
     V(s, n) = alpha·s - beta·s² + (gamma + delta·s)·n
 
@@ -28,10 +29,10 @@ from dphist_pipeline.local.tally import Tally
 
 @dataclass(frozen=True)
 class Odds:
-    """How often a vector says yes.
+    """The probabilities of a 1 in a vector.
 
     Attributes:
-        elsewhere: q, where the value does not lie.
+        elsewhere: q, in an interval without the value.
         gap: d = p - q.
     """
 
@@ -40,12 +41,12 @@ class Odds:
 
     @property
     def there(self) -> float:
-        """p, where the value lies."""
+        """p, in the interval of the value."""
         return self.elsewhere + self.gap
 
 
 def odds(part: Part) -> Odds:
-    """The probabilities of a part's encoding, without cancellation where epsilon is small."""
+    """The probabilities of a part's encoding, computed without cancellation for small epsilon."""
     epsilon = float(part.epsilon)
     if part.encoding == "grr":
         others = math.exp(epsilon) + part.intervals
@@ -56,7 +57,7 @@ def odds(part: Part) -> Odds:
 
 
 def law_of(question: Question, part: Part, vectors: int) -> ReportLaw:
-    """The law of estimates from so many vectors of a part."""
+    """The law of estimates from this number of vectors of a part."""
     q, d, p = odds(part).elsewhere, odds(part).gap, odds(part).there
     share = float(question.participation)
     if part.encoding == "grr":
@@ -73,7 +74,7 @@ def law_of(question: Question, part: Part, vectors: int) -> ReportLaw:
 
 
 def estimates(tally: Tally, number: int) -> NDArray[np.float64]:
-    """Unbiased estimates of how many values lie in each interval of a part, float64, shape (intervals,)."""
+    """Unbiased estimates of the number of values in each interval of a part, float64, shape (intervals,)."""
     part = tally.question.parts[number]
     chances = odds(part)
     scale = chances.gap * float(tally.question.participation)
@@ -88,7 +89,7 @@ def projected(values: NDArray[np.float64], total: float) -> NDArray[np.float64]:
 
     Args:
         values: shape (m,).
-        total: what they shall add up to.
+        total: the sum of the result.
     """
     falling = np.sort(values)[::-1]
     lowered = (np.cumsum(falling) - total) / np.arange(1, values.size + 1)

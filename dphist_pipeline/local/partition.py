@@ -11,14 +11,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.local.collection import CollectionSpec
-from dphist_pipeline.local.collection_consumers import Consumer
-from dphist_pipeline.local.collection_fields import Protocol
+from dphist_pipeline.local.collection import CollectionSpec, Protocol
+from dphist_pipeline.local.consumers import Consumer
 from dphist_pipeline.local.law import law_of
 from dphist_pipeline.local.question import Encoding, Part, Question
 
 ENCODINGS: tuple[Encoding, ...] = ("symmetric", "optimized", "grr")  # in order of preference, where they tie
-TIE = 1e-9  # relative; beyond what machines round differently, so that the same spec asks the same question anywhere
+TIE = 1e-9  # relative; larger than what machines round differently, so every machine asks the same question
 
 
 @dataclass(frozen=True)
@@ -27,8 +26,8 @@ class Spans:
 
     Attributes:
         part: number of the part.
-        first: the first merged interval of each of them, from 0.
-        last: the last one, which belongs to it.
+        first: number of the first merged interval of each of them, from 0.
+        last: number of the last merged interval of each, included.
     """
 
     part: int
@@ -37,7 +36,7 @@ class Spans:
 
     @property
     def atoms(self) -> tuple[int, ...]:
-        """Of how many merged intervals each of them is made."""
+        """Number of merged intervals in each of them."""
         return tuple(last - first + 1 for first, last in zip(self.first, self.last, strict=True))
 
 
@@ -47,7 +46,7 @@ def merged(cuts: Iterable[Iterable[Fraction]]) -> tuple[Fraction, ...]:
 
 
 def spans(part: int, boundaries: Sequence[Fraction], edges: Sequence[Fraction]) -> Spans:
-    """Where the intervals between edges lie among boundaries that hold every one of them."""
+    """Where the intervals between `edges` lie among `boundaries`, which hold every edge."""
     places = {boundary: number for number, boundary in enumerate(boundaries)}
     at = [places[edge] for edge in edges]
     return Spans(part, tuple(at[:-1]), tuple(place - 1 for place in at[1:]))
@@ -57,7 +56,8 @@ def spans_of(spec: CollectionSpec, protocol: Protocol | None = None) -> tuple[Sp
     """Where each consumer's intervals lie, in order of the consumers.
 
     Args:
-        protocol: another than the declared one, to compare.
+        spec: of the collection.
+        protocol: instead of the declared one, to compare.
     """
     if (protocol or spec.protocol) == "split_budget":
         return tuple(spans(part, reader.edges, reader.edges) for part, reader in enumerate(spec.consumers))
@@ -70,19 +70,23 @@ def question_of(
 ) -> Question:
     """What every contributor is asked.
 
-    With encoding `auto` each part takes the one of least total variance: of all published intervals that are read from
-    it, with the values spread evenly over the range, so that each interval holds its share of the width. All terms of
-    that sum are proportional to the number of contributors, which therefore does not matter. Ties go to the
-    first of `ENCODINGS`. Summed values are bits added up, so grr is not among the choices.
+    With encoding `auto` each part takes the encoding of least total variance. The total is over all published
+    intervals that are read from the part, with values spread evenly over the range, so that each interval holds its
+    share of the width. Every term is proportional to the number of contributors, which therefore does not matter. Ties
+    go to the first of `ENCODINGS`. Summed values are bits that are added up, which excludes grr.
 
     Args:
-        protocol: another than the declared one, to compare.
-        encoding: likewise.
+        spec: of the collection.
+        protocol: instead of the declared one, to compare.
+        encoding: instead of the declared one, to compare.
     """
     chosen, asked = encoding or spec.encoding, protocol or spec.protocol
+    cuts, each = [merged(reader.edges for reader in spec.consumers)], spec.report_epsilon
+    if asked == "split_budget":
+        cuts, each = [reader.edges for reader in spec.consumers], each / len(spec.consumers)
     question = Question(
         collection=str(spec.collection),
-        parts=_parts(spec, asked),
+        parts=tuple(Part(edges, each, ENCODINGS[0]) for edges in cuts),
         round=spec.round,
         values=spec.values_per_contributor,
         combine=spec.values,
@@ -107,17 +111,10 @@ def choices(question: Question) -> tuple[Encoding, ...]:
     return tuple(known for known in ENCODINGS if known != "grr" or question.combine == "separate")
 
 
-def _parts(spec: CollectionSpec, protocol: Protocol) -> tuple[Part, ...]:
-    if protocol == "split_budget":
-        each = spec.report_epsilon / len(spec.consumers)
-        return tuple(Part(reader.edges, each, ENCODINGS[0]) for reader in spec.consumers)
-    return (Part(merged(reader.edges for reader in spec.consumers), spec.report_epsilon, ENCODINGS[0]),)
-
-
 def _best(question: Question, part: Part, served: list[tuple[Spans, Consumer]]) -> Encoding:
     atoms = np.concatenate([np.array(where.atoms) for where, _ in served])
     share = np.concatenate([shares(reader) for _, reader in served])
-    # Of so many values these are sent on average, both whole numbers.
+    # Of `values` values, `sent` are sent on average; both are whole numbers.
     sent, values = question.participation.numerator, question.participation.denominator
     best, least = ENCODINGS[0], float("inf")
     for encoding in choices(question):

@@ -1,45 +1,53 @@
-"""The curator's side in one function: reports are counted, and every consumer's histogram is published.
+"""The curator's side: counts reports, estimates every consumer's histogram, and hands it to the publisher.
 
-Nothing here is confidential, and nothing is charged: what contributors spent, they spent when they answered, and their
-own records say so. Counting reports again is free, so more reports make a new revision at no price.
+Nothing here is confidential, and nothing is charged: contributors spent their epsilon when they answered, and their own
+records say so. Counting reports again is free, so more reports make a new revision at no price.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dphist_pipeline.answering import building
-from dphist_pipeline.answering.catalogue import holds
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import ReportedCells
 from dphist_pipeline.ledger.limits import refuse_no_reason
 from dphist_pipeline.local.collection import CollectionSpec
-from dphist_pipeline.local.collection_consumers import Consumer
 from dphist_pipeline.local.law import estimates, law_of, projected
-from dphist_pipeline.local.partition import Spans, question_of, spans_of
-from dphist_pipeline.local.reports import tallied
+from dphist_pipeline.local.partition import question_of, spans_of
+from dphist_pipeline.local.reports import files_at, tallied
 from dphist_pipeline.local.tally import Tally
-from dphist_pipeline.publishing.release_files import move_into_place, read_audit, values_digest, write_release
+from dphist_pipeline.publishing.release_files import read_audit, values_digest
+from dphist_pipeline.releasing import publisher
+from dphist_pipeline.releasing.errors import Withdrawn
+from dphist_pipeline.releasing.publisher import Progress
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.binned_axes import BinnedAxisSpec
 
-Progress = Callable[[str], None]
-
 STEP = "reports"
 
 
+class NoReportFiles(DphistError):
+    """A collection without files of reports."""
+
+    def __init__(self, spec: CollectionSpec) -> None:
+        problem = "nothing says where the reports are"
+        if spec.reports is not None:
+            problem = f"no file matches `reports: {spec.reports}`, looked for from the project's folder"
+        super().__init__(
+            f"collection '{spec.collection}': {problem}. Put Parquet files there, name files after the spec, or send "
+            "lines to standard input: … | dphist local publish SPEC -. Nothing was published."
+        )
+
+
 class NoReports(DphistError):
-    """A collection that nobody answered, or not as its question asks."""
+    """A collection without a single valid report."""
 
     def __init__(self, collection: str, refused: dict[str, int]) -> None:
         self.collection, self.refused = collection, refused
@@ -51,7 +59,7 @@ class NoReports(DphistError):
 
 
 class ReportsChanged(DphistError):
-    """What the reports say now is not what was published."""
+    """The reports, or the spec, give other values than were published."""
 
     def __init__(self, key: Key) -> None:
         self.key = key
@@ -62,58 +70,63 @@ class ReportsChanged(DphistError):
         )
 
 
-class ConsumersTakenBack(DphistError):
-    """Publications of a collection that their office has withdrawn; its other consumers have theirs."""
+class ConsumersWithdrawn(DphistError):
+    """Some consumers' releases were withdrawn and not published anew; the others are published."""
 
-    def __init__(self, collection: str, withdrawn: Sequence[Release], made: Sequence[Release]) -> None:
-        self.collection = collection
-        self.withdrawn, self.published = ([str(one.audit["release"]) for one in ones] for ones in (withdrawn, made))
-        marked = "".join(
-            f"release '{one['release']}', period {one['period']}, revision {one['revision']} was withdrawn on "
-            f"{one['withdrawn']['at'][:10]}: {one['withdrawn']['reason']}. "
-            for one in (each.audit for each in withdrawn)
-        )
+    def __init__(self, refused: Sequence[Withdrawn], made: Sequence[Release]) -> None:
+        self.withdrawn = [error.key.release for error in refused]
+        self.published = [str(release.audit["release"]) for release in made]
         super().__init__(
-            f"{marked}Not published anew: {', '.join(self.withdrawn)}; "
-            f"published: {', '.join(self.published) or 'none'}. "
-            f"A new revision of all consumers of '{collection}' costs nothing more: "
-            "dphist local publish SPEC --revise --reason TEXT, with a TEXT that was not given before"
-        )
-
-
-class TakenByARelease(DphistError):
-    """A name that another collection, or a release of the central model, has already."""
-
-    def __init__(self, release: str) -> None:
-        self.release = release
-        super().__init__(
-            f"'{release}' is a release of this store already, and not of this collection. Nothing was published; "
-            "rename the consumer or the collection."
+            f"{' '.join(map(str, refused))} Not published anew: {', '.join(self.withdrawn)}; published: "
+            f"{', '.join(self.published) or 'none'}."
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """The reports to a collection's question, counted.
+    """The counted reports to a collection's question.
 
     Attributes:
-        tally: what was accepted.
-        refused: how many were not, by reason.
+        tally: of the accepted reports.
+        refused: number of refused reports, by reason.
     """
 
     tally: Tally
     refused: dict[str, int]
 
 
+@dataclass(frozen=True, order=True)
+class _Published:
+    """What an audit says of a revision; see `publisher.Revision`."""
+
+    number: int
+    reason: str
+    digest: str
+
+
+def report_files(spec: CollectionSpec) -> list[Path]:
+    """The files of reports that the spec names.
+
+    Raises:
+        NoReportFiles: it names none, or none is there.
+    """
+    found = [] if spec.reports_pattern is None else files_at(spec.reports_pattern)
+    if not found:
+        raise NoReportFiles(spec)
+    return found
+
+
 def count_reports(spec: CollectionSpec, files: Sequence[Path], left_out: Mapping[str, int] = {}) -> Counted:
     """Counts the reports in Parquet files.
 
     Args:
-        left_out: how many more came that no file could hold, by reason.
+        spec: of the collection.
+        files: of reports.
+        left_out: number of refused reports that are in no file, by reason.
 
     Raises:
-        NoReports: no report could be counted.
-        ReportsUnreadable: a file is not Parquet with reports to this question.
+        NoReports: no report is valid.
+        ReportsUnreadable: a file is damaged, or no file of reports.
     """
     tally, refused = tallied(question_of(spec), files)
     refused = {reason: number + left_out.get(reason, 0) for reason, number in refused.items()}
@@ -123,17 +136,14 @@ def count_reports(spec: CollectionSpec, files: Sequence[Path], left_out: Mapping
 
 
 def estimate_of(spec: CollectionSpec, counted: Counted, number: int) -> Estimate:
-    """The estimated histogram of a consumer, by its number: unbiased, and projected where the spec says so."""
-    tally, where, consumer = counted.tally, spans_of(spec)[number], spec.consumers[number]
-    part = tally.question.parts[where.part]
-    unbiased = _sums(estimates(tally, where.part), where)
-    law = law_of(tally.question, part, tally.vectors)
-    values = unbiased
-    if spec.nonnegative:
-        values = projected(unbiased, max(0.0, float(unbiased.sum())))
+    """The estimated histogram of a consumer, by its number: unbiased, or made non-negative if the spec says so."""
+    tally, where = counted.tally, spans_of(spec)[number]
+    running = np.concatenate([[0.0], np.cumsum(estimates(tally, where.part))])
+    unbiased = running[np.array(where.last) + 1] - running[np.array(where.first)]
+    law = law_of(tally.question, tally.question.parts[where.part], tally.vectors)
     return Estimate(
-        domain=spec.domain_of(consumer),
-        values=values,
+        domain=spec.domain_of(spec.consumers[number]),
+        values=projected(unbiased, max(0.0, float(unbiased.sum()))) if spec.nonnegative else unbiased,
         charges=((STEP, tally.question.epsilon),),
         unbiased=ReportedCells(unbiased, np.array(where.atoms, dtype=np.int64), law),
     )
@@ -155,96 +165,64 @@ def publish_collection(
         store: where to publish; made by `dphist init`.
         counted: its reports.
         reason: makes a new revision of all consumers; the same reason again gives that revision back.
-        only: one consumer's name, for an orchestrator that publishes them one by one.
+        only: name of the one consumer to publish, for an orchestrator that publishes them one by one.
         progress: told the name of each step as it begins.
 
     Raises:
-        ReportsChanged: something else is published, and no reason for a revision is given.
-        TakenByARelease: a name is taken; nothing was published.
-        ConsumersTakenBack: what is meant was withdrawn, of some consumers; the others are published.
+        ReportsChanged: other values are published, and no reason for a revision is given.
+        NameTaken: the name of a release is taken; nothing was published.
+        ConsumersWithdrawn: releases of some consumers were withdrawn; the others are published.
     """
     if reason:
         refuse_no_reason(f"collection '{spec.collection}': a revision", reason)
     store = store if isinstance(store, Store) else Store.open(Path(store))
     store.sweep()
-    made: list[Release] = []
-    withdrawn: list[Release] = []
     for consumer in spec.consumers:
-        _refuse_taken(spec, store, spec.release_of(consumer))
+        publisher.refuse_taken_name(store, spec.release_of(consumer), str(spec.collection))
+    made: list[Release] = []
+    withdrawn: list[Withdrawn] = []
     for number, consumer in enumerate(spec.consumers):
         if only in (None, consumer.name):
             progress(f"publishing {spec.release_of(consumer)}")
-            release = _publish(spec, store, counted, number, reason)
-            (withdrawn if "withdrawn" in release.audit else made).append(release)
-    if not _catalogued(store, made):
-        progress("updating the catalogue")
+            try:
+                made.append(_publish(spec, store, counted, number, reason))
+            except Withdrawn as error:
+                withdrawn.append(error)
+    if made:
         key = Key(spec.release_of(spec.consumers[0]), spec.round, 1)
-        with store.run(key) as scratch, store.building():
-            if not _catalogued(store, made):  # whoever built just now may have had them
-                building.build_apart(store.public, scratch)
+        publisher.refresh_catalogue(store, key, [release.path for release in made], progress)
     if withdrawn:
-        raise ConsumersTakenBack(str(spec.collection), withdrawn, made)
+        raise ConsumersWithdrawn(withdrawn, made)
     return made
 
 
-def _catalogued(store: Store, made: Sequence[Release]) -> bool:
-    return all(holds(store.public, release.path) for release in made)
-
-
-def _refuse_taken(spec: CollectionSpec, store: Store, release: str) -> None:
-    """Refuses a name that anything else was published under, in any period, or that was charged and drawn for."""
-    taken = (store.confidential / "journal" / release).exists()
-    for audit in store.public.glob(f"{release}/period=*/revision=*/audit.json"):
-        with suppress(OSError, ValueError, TypeError, AttributeError):  # a damaged one tells nothing
-            taken |= json.loads(audit.read_bytes()).get("collection") != spec.collection
-    if taken:
-        raise TakenByARelease(release)
-
-
 def _publish(spec: CollectionSpec, store: Store, counted: Counted, number: int, reason: str) -> Release:
-    consumer = spec.consumers[number]
     estimate = estimate_of(spec, counted, number)
-    key = _key(spec, store, consumer, reason)
-    path = store.published(key)
-    replayed = path.exists()
-    if not replayed:
-        with store.run(key) as scratch:
-            staging = scratch / "published"
-            staging.mkdir()
-            write_release(estimate, {}, _facts(spec, consumer, counted, key, reason), staging)
-            replayed = not move_into_place(staging, path)
-    audit = read_audit(path)
-    if reason and audit["reason"] != reason:  # somebody else made that revision a moment ago
-        return _publish(spec, store, counted, number, reason)
-    same = (audit["values_digest"], audit["spec_digest"]) == (values_digest(estimate), spec.digest)
-    if not same and "withdrawn" not in audit:
-        raise ReportsChanged(key)
-    return Release(path, audit, replayed)
+    with store.building():  # of two calls that revise at once, each makes a revision of its own
+        key = _key(spec, store, number, reason)
+        expected = {"values_digest": values_digest(estimate), "spec_digest": spec.digest}
+        made = publisher.published(store, key, expected, ReportsChanged(key))
+        if made is None:
+            facts = _facts(spec, counted, number, key, reason)
+            made = publisher.publish(store, key, estimate, {}, facts, ReportsChanged(key))
+    return made
 
 
-def _key(spec: CollectionSpec, store: Store, consumer: Consumer, reason: str) -> Key:
-    """Which revision is meant: the latest, or that of the reason, or the next."""
-    first = Key(spec.release_of(consumer), spec.round, 1)
-    made = {}
-    for folder in store.published(first).parent.glob("revision=*"):
-        if folder.name.removeprefix("revision=").isdecimal():
-            audit = read_audit(folder)
-            made[audit["revision"]] = audit["reason"]
-    same = [revision for revision, why in made.items() if why == reason]
-    if not reason:
-        return Key(first.release, first.period, max(made, default=1))
-    return Key(first.release, first.period, same[0] if same else max(made, default=0) + 1)
+def _key(spec: CollectionSpec, store: Store, number: int, reason: str) -> Key:
+    """The revision to publish or give back: the latest, or that of the reason, or the next."""
+    first = Key(spec.release_of(spec.consumers[number]), spec.round, 1)
+    folders = store.published(first).parent.glob("revision=*")
+    audits = [read_audit(folder) for folder in folders if folder.name.removeprefix("revision=").isdecimal()]
+    made = sorted(_Published(audit["revision"], audit["reason"], audit["spec_digest"]) for audit in audits)
+    meant = publisher.revisions_meant(made, reason, spec.digest)
+    following = made[-1].number + 1 if made else 1
+    return Key(first.release, first.period, meant[-1].number if meant else following)
 
 
-def _sums(atoms: Any, where: Spans) -> Any:
-    running = np.concatenate([[0.0], np.cumsum(atoms)])
-    return running[np.array(where.last) + 1] - running[np.array(where.first)]
-
-
-def _facts(spec: CollectionSpec, consumer: Consumer, counted: Counted, key: Key, reason: str) -> dict[str, Any]:
-    """What the audit says beside the estimates: from the spec, and from what was sent."""
-    question = counted.tally.question
-    part = question.parts[spans_of(spec)[spec.consumers.index(consumer)].part]
+def _facts(spec: CollectionSpec, counted: Counted, number: int, key: Key, reason: str) -> dict[str, Any]:
+    """What the audit says besides the estimates."""
+    question, consumer = counted.tally.question, spec.consumers[number]
+    part = question.parts[spans_of(spec)[number].part]
     sampled = {"participation": str(question.participation)} if question.participation < 1 else {}
     return {
         "format": 1,
@@ -267,7 +245,7 @@ def _facts(spec: CollectionSpec, consumer: Consumer, counted: Counted, key: Key,
         "settings": {
             "encoding": part.encoding,
             "values": question.combine,
-            "report_epsilon": str(sum((each.epsilon for each in question.parts), Fraction(0))),
+            "report_epsilon": str(question.report_epsilon),
             "part_epsilon": str(part.epsilon),
             "intervals": part.intervals,
             **sampled,
@@ -277,10 +255,6 @@ def _facts(spec: CollectionSpec, consumer: Consumer, counted: Counted, key: Key,
         "axes": [BinnedAxisSpec.model_validate({"column": str(spec.value), "edges": consumer.edges}).normalised()],
         "spec_digest": spec.digest,
         "question_digest": question.digest,
-        "reports": {
-            "accepted": counted.tally.reports,
-            "values": counted.tally.vectors,
-            "refused": counted.refused,
-        },
+        "reports": {"accepted": counted.tally.reports, "values": counted.tally.vectors, "refused": counted.refused},
         "ledger": None,
     }

@@ -1,7 +1,7 @@
 """What a collection asks of every contributor: intervals, epsilon, encoding. Public, and a text of JSON.
 
-A contributor's program needs nothing else of the collection, and trusts nothing in it: whatever it says, its epsilon is
-what the contributor's own record adds up.
+A contributor's program needs nothing else of the collection, and does not trust it: the contributor's own record adds
+up the epsilon of every question.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,60}(/[1-9]\d{0,59})?", re.ASCII)
 
 
-class QuestionRefused(DphistError):
-    """A question that no contributor's program answers."""
+class QuestionInvalid(DphistError):
+    """A text that is not a valid question of a collection."""
 
     def __init__(self, problem: str) -> None:
         self.problem = problem
@@ -46,9 +46,9 @@ class Part:
     """One vector of a report: which interval a value lies in.
 
     Attributes:
-        edges: exact and rising; intervals are half-open, [a, b), and the last is closed.
-        epsilon: what one report of this part spends.
-        encoding: how the interval is said; see `encoding`.
+        edges: of its intervals, exact and rising; intervals are half-open, [a, b), and the last is closed.
+        epsilon: that one report of this part spends.
+        encoding: of the interval; see `encoding`.
     """
 
     edges: tuple[Fraction, ...]
@@ -57,31 +57,35 @@ class Part:
 
     def __post_init__(self) -> None:
         if not 2 <= len(self.edges) <= MOST_INTERVALS + 1:
-            raise QuestionRefused(f"a part needs between 1 and {MOST_INTERVALS:,} intervals")
+            raise QuestionInvalid(f"a part needs between 1 and {MOST_INTERVALS:,} intervals")
         if any(abs(edge) > 10**15 for edge in self.edges):
-            raise QuestionRefused("an edge lies beyond 10^15")
+            raise QuestionInvalid("an edge lies beyond 10^15")
         if any(low >= high for low, high in pairwise(self.doubles)):
-            raise QuestionRefused("the edges of a part must rise, by more than doubles can tell apart")
+            raise QuestionInvalid("the edges of a part must rise, by more than doubles can tell apart")
         if not LEAST_EPSILON <= self.epsilon <= MOST_EPSILON:
-            raise QuestionRefused("the epsilon of a part must lie between 10^-6 and 50")
+            raise QuestionInvalid("the epsilon of a part must lie between 10^-6 and 50")
         if self.encoding not in get_args(Encoding):
-            raise QuestionRefused(f"an encoding is one of {', '.join(get_args(Encoding))}")
+            raise QuestionInvalid(f"an encoding is one of {', '.join(get_args(Encoding))}")
 
     @property
     def intervals(self) -> int:
-        """How many there are."""
+        """Number of intervals."""
         return len(self.edges) - 1
 
     @cached_property
     def doubles(self) -> tuple[float, ...]:
-        """The doubles nearest to the edges, which values are compared with."""
+        """The doubles nearest to the edges; values are compared with them."""
         return tuple(map(float, self.edges))
 
     @property
+    def bits(self) -> int:
+        """Bits of one vector: one for each interval, or the digits of a number from 0 to their number."""
+        return self.intervals.bit_length() if self.encoding == "grr" else self.intervals
+
+    @property
     def vector_bytes(self) -> int:
-        """Bytes of one vector: a bit for each interval, or the number of one, or of none, of them."""
-        bits = self.intervals.bit_length() if self.encoding == "grr" else self.intervals
-        return -(-bits // 8)
+        """Bytes of one vector."""
+        return -(-self.bits // 8)
 
 
 @dataclass(frozen=True)
@@ -90,11 +94,11 @@ class Question:
 
     Attributes:
         collection: its name.
-        round: its first day, for what is asked again and again; `all` for what is asked once.
+        round: its first day, if the collection is asked repeatedly; else `all`.
         parts: a report has a vector for each.
-        values: how many values a contributor reports, always exactly; missing ones are reported as none.
-        combine: whether they are reports of their own, or added up entry by entry in one.
-        participation: with what probability each report is sent; it lowers no epsilon.
+        values: number of values that a contributor reports; missing ones are reported as none.
+        combine: `separate` reports, or their vectors `summed` in one report.
+        participation: probability that each report is sent; it lowers no epsilon.
     """
 
     collection: str
@@ -106,36 +110,51 @@ class Question:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.collection):
-            raise QuestionRefused("the name of a collection is letters, digits and underscores")
+            raise QuestionInvalid("the name of a collection is letters, digits and underscores")
         if self.round != EVERY_ROUND and not _is_day(self.round):
-            raise QuestionRefused("a round is a day as 2026-03-02, or `all`")
+            raise QuestionInvalid("a round is a day as 2026-03-02, or `all`")
         if not 1 <= len(self.parts) <= MOST_PARTS:
-            raise QuestionRefused(f"it needs between 1 and {MOST_PARTS:,} parts")
+            raise QuestionInvalid(f"it needs between 1 and {MOST_PARTS:,} parts")
         if not 1 <= self.values <= MOST_VALUES:
-            raise QuestionRefused(f"a contributor reports between 1 and {MOST_VALUES} values")
+            raise QuestionInvalid(f"a contributor reports between 1 and {MOST_VALUES} values")
         if self.combine not in get_args(Combine):
-            raise QuestionRefused("values are `separate` or `summed`")
+            raise QuestionInvalid("values are `separate` or `summed`")
         if not 0 < self.participation <= 1 or self.participation.denominator > 10**9:
-            raise QuestionRefused("participation lies above 0 and is at most 1, with a denominator of up to 10^9")
+            raise QuestionInvalid("participation lies above 0 and is at most 1, with a denominator of up to 10^9")
         if self.combine == "summed" and self.participation < 1:
-            raise QuestionRefused("summed values cannot be sampled: how many were sent would be unknown")
+            raise QuestionInvalid("summed values cannot be sampled: how many were sent would be unknown")
         if self.combine == "summed" and any(part.encoding == "grr" for part in self.parts):
-            raise QuestionRefused("summed values need an encoding with a bit for each interval")
+            raise QuestionInvalid("summed values need an encoding with a bit for each interval")
 
     @property
     def epsilon(self) -> Fraction:
         """What a contributor spends by answering: all parts of all reports, sent or not."""
-        return self.values * sum((part.epsilon for part in self.parts), Fraction(0))
+        return self.values * self.report_epsilon
+
+    @property
+    def report_epsilon(self) -> Fraction:
+        """What all parts of one report spend."""
+        return sum((part.epsilon for part in self.parts), Fraction(0))
 
     @property
     def planes(self) -> int:
-        """How many bits an entry of a report has: more than one where values are summed."""
+        """Bits of an entry of a report: more than one if values are summed."""
         return self.values.bit_length() if self.combine == "summed" else 1
 
     @property
     def reports(self) -> int:
-        """How many reports a contributor has: one for each value, or one for their sum."""
+        """Number of reports of a contributor: one for each value, or one for their sum."""
         return 1 if self.combine == "summed" else self.values
+
+    @property
+    def contributor_bits(self) -> int:
+        """Bits of all that a contributor sends, if every report is sent."""
+        return self.reports * self.planes * sum(part.bits for part in self.parts)
+
+    @property
+    def contributor_bytes(self) -> int:
+        """Bytes of the same, as they are packed."""
+        return self.reports * self.report_bytes
 
     @property
     def part_bytes(self) -> tuple[int, ...]:
@@ -149,7 +168,7 @@ class Question:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON, in hex: another question has another digest, and costs anew."""
+        """SHA-256 of the canonical JSON, in hex; another digest is another question, whose epsilon is spent anew."""
         return sha256(self._facts())
 
     def to_json(self) -> str:
@@ -165,11 +184,7 @@ class Question:
             "combine": self.combine,
             "participation": str(self.participation),
             "parts": [
-                {
-                    "edges": [str(edge) for edge in part.edges],
-                    "epsilon": str(part.epsilon),
-                    "encoding": part.encoding,
-                }
+                {"edges": [str(edge) for edge in part.edges], "epsilon": str(part.epsilon), "encoding": part.encoding}
                 for part in self.parts
             ],
         }
@@ -179,36 +194,42 @@ class Question:
         """The question in a text.
 
         Raises:
-            QuestionRefused: for anything that `to_json` would not write, but for spaces and the order of names.
+            QuestionInvalid: `to_json` would not write it, apart from spaces and the order of names.
         """
         facts = _object(_parsed(text), _FIELDS)
-        if _whole(facts, "format") != FORMAT:
-            raise QuestionRefused(f"its format is not {FORMAT}; use the version of dphist that wrote it")
-        parts = facts["parts"]
-        if not isinstance(parts, list):
-            raise QuestionRefused("`parts` must be a list")
+        if facts["format"] != FORMAT:
+            raise QuestionInvalid(f"its format is not {FORMAT}; use the version of dphist that wrote it")
+        parts = [_object(part, _PART_FIELDS) for part in facts["parts"][: MOST_PARTS + 1]]
+        if any(len(part["edges"]) > MOST_INTERVALS + 1 for part in parts):
+            raise QuestionInvalid(f"`edges` must be a list of at most {MOST_INTERVALS + 1:,} numbers")
         return cls(
-            collection=_text(facts, "collection"),
-            round=_text(facts, "round"),
-            values=_whole(facts, "values"),
-            combine=_text(facts, "combine"),  # type: ignore[arg-type]
+            collection=facts["collection"],
+            round=facts["round"],
+            values=facts["values"],
+            combine=facts["combine"],
             participation=_number(facts["participation"]),
-            parts=tuple(_part(_object(part, _PART_FIELDS)) for part in parts[: MOST_PARTS + 1]),
+            parts=tuple(
+                Part(tuple(map(_number, part["edges"])), _number(part["epsilon"]), part["encoding"]) for part in parts
+            ),
         )
 
 
-_FIELDS = {"format", "collection", "round", "values", "combine", "participation", "parts"}
-_PART_FIELDS = {"edges", "epsilon", "encoding"}
+_FIELDS: dict[str, type] = {
+    **{"format": int, "collection": str, "round": str, "values": int},
+    **{"combine": str, "participation": str, "parts": list},
+}
+_PART_FIELDS: dict[str, type] = {"edges": list, "epsilon": str, "encoding": str}
+_KINDS = {int: "a whole number", str: "text", list: "a list"}
 
 
 def _parsed(text: str | bytes) -> object:
     if len(text) > LONGEST_QUESTION:
-        raise QuestionRefused(f"it is longer than {LONGEST_QUESTION // 1_000_000} MB")
+        raise QuestionInvalid(f"it is longer than {LONGEST_QUESTION // 1_000_000} MB")
     try:
         return json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError):  # broken, bad UTF-8, a name twice, endless nesting or digits
         problem = "it is not valid JSON with each name once"
-    raise QuestionRefused(problem)
+    raise QuestionInvalid(problem)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -218,36 +239,20 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return facts
 
 
-def _object(value: object, fields: set[str]) -> dict[str, Any]:
-    if not isinstance(value, dict) or set(value) != fields:
-        raise QuestionRefused(f"it must have exactly the names {', '.join(sorted(fields))}")
-    return value
-
-
-def _text(facts: dict[str, Any], name: str) -> str:
-    if not isinstance(facts[name], str):
-        raise QuestionRefused(f"`{name}` must be text")
-    return str(facts[name])
-
-
-def _whole(facts: dict[str, Any], name: str) -> int:
-    value = facts[name]
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise QuestionRefused(f"`{name}` must be a whole number")
+def _object(value: object, kinds: dict[str, type]) -> dict[str, Any]:
+    """A mapping with exactly these names and kinds of values."""
+    if not isinstance(value, dict) or set(value) != set(kinds):
+        raise QuestionInvalid(f"it must have exactly the names {', '.join(sorted(kinds))}")
+    for name, kind in kinds.items():
+        if type(value[name]) is not kind:  # True is no whole number
+            raise QuestionInvalid(f"`{name}` must be {_KINDS[kind]}")
     return value
 
 
 def _number(value: object) -> Fraction:
     if isinstance(value, str) and _NUMBER.fullmatch(value) and str(number := Fraction(value)) == value:
         return number
-    raise QuestionRefused('numbers are text of digits in lowest terms, as "3" or "1/3"')
-
-
-def _part(facts: dict[str, Any]) -> Part:
-    edges = facts["edges"]
-    if not isinstance(edges, list) or len(edges) > MOST_INTERVALS + 1:
-        raise QuestionRefused(f"`edges` must be a list of at most {MOST_INTERVALS + 1:,} numbers")
-    return Part(tuple(map(_number, edges)), _number(facts["epsilon"]), facts["encoding"])
+    raise QuestionInvalid('numbers are text of digits in lowest terms, as "3" or "1/3"')
 
 
 def _is_day(text: str) -> bool:

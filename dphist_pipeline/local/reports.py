@@ -1,7 +1,8 @@
 """Reports as they reach the curator: Parquet files, or lines of text, read in batches of bounded memory.
 
-A report names the question it answers, has a random id of 16 bytes and a body. Whatever cannot be one is refused and
-counted, never raised: how many were refused, and why, tells of reports only, and may be shown.
+A report names the question it answers, has a random id of 16 bytes and a body. Rows that are no valid report are
+refused and counted; their content never raises an error. The numbers of refused reports, by reason, may be shown,
+because contributors perturbed everything in a report before they sent it.
 
     Parquet   columns `question` (text), `report_id` and `report` (binary)
     text      a line for each report: question, id and body in hex, with a space between
@@ -10,13 +11,16 @@ counted, never raised: how many were refused, and why, tells of reports only, an
 from __future__ import annotations
 
 import glob
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from tempfile import TemporaryDirectory, gettempdir
+from typing import Any, BinaryIO
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,16 +29,22 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.local.question import Question
-from dphist_pipeline.local.repeated import Repeated
 from dphist_pipeline.local.tally import Tally
+from dphist_pipeline.random_words import random_words
+from dphist_pipeline.sql_files import statement
 
 Bytes = NDArray[np.uint8]
-Made = TypeVar("Made")
 
-BATCH = 1 << 18  # reports at once, or fewer
-BATCH_BYTES = 1 << 24  # where they are long
-FEWEST = 64  # where a file only says so
-STREAMED = 1 << 20
+BATCH = 1 << 18  # most reports in a batch
+BATCH_BYTES = 1 << 24  # most bytes of a batch, where reports are long
+FEWEST = 64  # least reports in a batch, where a file's footer claims that its rows are very long
+STREAMED = 1 << 20  # bytes of the buffer that a file is read through
+CHUNK = 1 << 22  # bytes of text that are read at once
+MEMORY: dict[str, str | int | float | list[str]] = {
+    "memory_limit": "64MB",
+    "threads": 1,
+    "enable_progress_bar": False,  # it goes to standard output, where scripts read JSON
+}  # of DuckDB, while it looks for repeated ids
 ID_BYTES = 16
 NAMED = 16  # characters of a question's digest, by which a report names it
 COLUMNS = ("question", "report_id", "report")
@@ -43,13 +53,25 @@ UNREADABLE, OTHER_QUESTION, WRONG_LENGTH = "unreadable", "other question", "wron
 MALFORMED, DUPLICATE = "malformed", "duplicate"
 REFUSALS = (UNREADABLE, OTHER_QUESTION, WRONG_LENGTH, MALFORMED, DUPLICATE)
 
+_ANY_REPORT = re.compile(rb"[0-9a-f]{%d} [0-9A-Fa-f]{%d} [0-9A-Fa-f]+" % (NAMED, 2 * ID_BYTES))
+
 
 class ReportsUnreadable(DphistError):
-    """A file that holds no reports."""
+    """A file from which reports cannot be read."""
 
     def __init__(self, path: Path | str, problem: str) -> None:
         self.path, self.problem = path, problem
         super().__init__(f"the reports at {path} {problem}")
+
+
+class NoRoomForIds(DphistError):
+    """The temporary folder is too small to look for repeated ids in."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(
+            f"repeated ids of reports cannot be found with the temporary folder {gettempdir()} ({problem}), which "
+            "needs about 50 bytes for each report. Free space there, or set TMPDIR to a larger folder."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,46 +90,76 @@ class Batch:
 
 
 def files_at(pattern: str) -> list[Path]:
-    """The files that an absolute glob finds, in order of their names; folders are passed over."""
+    """The files that match an absolute glob, sorted by name; folders are left out."""
     found = map(Path, glob.glob(pattern, recursive=True))  # noqa: PTH207 - absolute patterns
     return sorted(path for path in found if not path.is_dir())
 
 
 def tallied(question: Question, files: Sequence[Path]) -> tuple[Tally, dict[str, int]]:
-    """Counts the reports in Parquet files: each id once, the first report that has it.
+    """Counts the reports in Parquet files; of several reports with one id, only the first counts.
 
-    Reads ids once for every 16 million reports, to know which come twice, then everything once. Some hundred megabytes
-    of memory, whatever the number of reports; 25 bytes more for each id that comes twice.
+    Reads all files twice: first for the ids that are repeated, then for the reports.
 
     Args:
-        question: which they answer.
-        files: read in order.
+        question: that the reports must answer.
+        files: read in this order.
 
     Returns:
-        The tally of what is accepted; how many were refused, by reason, zeros included.
+        The tally of accepted reports, and the number of refused ones for every reason in `REFUSALS`.
 
     Raises:
-        ReportsUnreadable: a file is no Parquet file with the columns of reports.
+        ReportsUnreadable: a file is no Parquet file with the columns of reports, or changed meanwhile.
     """
     files = list(files)
-    seen = [_state(file) for file in files]
-    # Counted, not read off footers: those say what their writers want.
-    repeated = Repeated.of(lambda: ids_of(files), sum(len(ids) for ids in ids_of(files)))
-    tally, refused = Tally(question), Counter[str]()
+    states = [_state(file) for file in files]
+    repeated = repeated_reports(batch.ids for batch in batches(question, files))
+    tally, refused, start = Tally(question), Counter[str](), 0
     for batch in batches(question, files):
         refused += batch.refused
-        again = repeated.again(batch.ids)
-        refused[DUPLICATE] += int(np.count_nonzero(again))
-        tally.add(batch.bodies[~again] if again.any() else batch.bodies)
-    for file, state in zip(files, seen, strict=True):
+        first, last = np.searchsorted(repeated, [start, start + len(batch.ids)])
+        tally.add(np.delete(batch.bodies, repeated[first:last] - start, axis=0) if first < last else batch.bodies)
+        start += len(batch.ids)
+    for file, state in zip(files, states, strict=True):
         if _state(file) != state:
             raise ReportsUnreadable(file, "changed while they were counted; count them again")
-    refused[MALFORMED] = tally.malformed
+    refused[MALFORMED], refused[DUPLICATE] = tally.malformed, repeated.size
     return tally, {reason: refused[reason] for reason in REFUSALS}
 
 
+def repeated_reports(ids: Iterable[Bytes]) -> NDArray[np.int64]:
+    """The reports whose id an earlier report has, by their numbers from 0, rising; shape (repeated reports,).
+
+    DuckDB groups the ids within `MEMORY` and spills the rest to a temporary folder. Ids are combined with a random key
+    first, so that nobody can choose ids that collide in DuckDB's hash tables.
+
+    Args:
+        ids: of all reports in order, uint8, shapes (any, 16).
+
+    Raises:
+        NoRoomForIds: DuckDB has too little memory or disk.
+    """
+    try:
+        return _repeated(ids)
+    except duckdb.Error as error:
+        problem = type(error).__name__
+    raise NoRoomForIds(problem)
+
+
+def _repeated(ids: Iterable[Bytes]) -> NDArray[np.int64]:
+    key, number = random_words(2), 0
+    with TemporaryDirectory() as spill, duckdb.connect(config={**MEMORY, "temp_directory": spill}) as connection:
+        connection.execute("CREATE TABLE ids (number BIGINT, upper UBIGINT, lower UBIGINT)")
+        for batch in ids:
+            upper, lower = (np.ascontiguousarray(batch).view(np.uint64) ^ key).T
+            numbers = np.arange(number, number := number + len(batch))
+            connection.register("batch", pa.table({"number": numbers, "upper": upper, "lower": lower}))
+            connection.execute("INSERT INTO ids FROM batch")
+        found: NDArray[np.int64] = connection.execute(statement("local/repeated_reports")).fetchnumpy()["number"]
+        return found
+
+
 def _state(file: Path) -> tuple[int, int, int] | None:
-    """What changes with a file; None where there is none."""
+    """Inode, size and time of change of a file; None if there is none."""
     try:
         found = file.stat()
     except OSError:
@@ -116,29 +168,13 @@ def _state(file: Path) -> tuple[int, int, int] | None:
 
 
 def batches(question: Question, files: Sequence[Path]) -> Iterator[Batch]:
-    """Everything in Parquet files that may be a report to a question."""
-    yield from _read(files, COLUMNS, question.report_bytes, lambda rows: _batch(question, rows))
-
-
-def ids_of(files: Sequence[Path]) -> Iterator[Bytes]:
-    """All ids in Parquet files, uint8, shapes (any, 16), those of refused reports included."""
-    yield from _read(files, ("report_id",), ID_BYTES, _ids)
-
-
-def _ids(rows: Any) -> Bytes:
-    ids = _plain(rows.column("report_id"), ID_BYTES)
-    fits = _of_length(ids, ID_BYTES)
-    return _matrix(ids if pc.all(fits).as_py() in (True, None) else ids.filter(fits), ID_BYTES)
-
-
-def _read(files: Sequence[Path], columns: Sequence[str], width: int, made: Callable[[Any], Made]) -> Iterator[Made]:
-    """What is made of rows of files, so many at once that neither reports of that width nor theirs fill the memory."""
+    """The rows of Parquet files that may be reports to a question, in batches that fit into memory."""
     for file in files:
-        problem = None
-        opened = _opened(file)
-        rows = max(1, min(BATCH, BATCH_BYTES // width, max(FEWEST, BATCH_BYTES // max(1, _longest(opened.metadata)))))
+        problem, opened = None, _opened(file)
+        fitting = BATCH_BYTES // question.report_bytes, max(FEWEST, BATCH_BYTES // _longest_row(opened.metadata))
         try:
-            yield from map(made, opened.iter_batches(rows, columns=list(columns), use_threads=False))
+            for rows in opened.iter_batches(max(1, min(BATCH, *fitting)), columns=list(COLUMNS), use_threads=False):
+                yield _batch(question, rows)
         except (pa.ArrowException, OSError) as error:
             problem = f"cannot be read to their end ({type(error).__name__}); send the file again"
         if problem:
@@ -147,7 +183,7 @@ def _read(files: Sequence[Path], columns: Sequence[str], width: int, made: Calla
 
 @contextmanager
 def report_file(question: Question, path: Path) -> Iterator[Callable[[Bytes, Bytes], None]]:
-    """A new Parquet file of reports; called with ids and bodies, it adds them, shapes as in `Batch`."""
+    """A new Parquet file of reports; gives a function that adds ids and bodies, shapes as in `Batch`."""
     kinds = [pa.string(), pa.binary(ID_BYTES), pa.binary(question.report_bytes)]
     schema = pa.schema(list(zip(COLUMNS, kinds, strict=True)))
     name = pa.array([question.digest[:NAMED]], pa.string())
@@ -162,9 +198,51 @@ def report_file(question: Question, path: Path) -> Iterator[Callable[[Bytes, Byt
         yield add
 
 
+def keep_lines(question: Question, lines: BinaryIO, path: Path) -> Counter[str]:
+    """Copies reports from lines of text into a new Parquet file, in batches of bounded memory.
+
+    Args:
+        question: that the reports must answer.
+        lines: open in bytes; read to its end. Empty lines do not count.
+        path: of the new file.
+
+    Returns:
+        The number of lines that are no report to this question, by reason.
+    """
+    digits = 2 * ID_BYTES, 2 * question.report_bytes
+    wanted = re.compile(rb"%b ([0-9A-Fa-f]{%d}) ([0-9A-Fa-f]{%d})" % (question.digest[:NAMED].encode(), *digits))
+    refused = Counter[str]()
+    with report_file(question, path) as add:
+        for chunk in _chunks(lines, NAMED + sum(digits) + len(b"  \r")):
+            found = [line for line in chunk.replace(b"\r\n", b"\n").removesuffix(b"\r").split(b"\n") if line]
+            reports = [report for report in map(wanted.fullmatch, found) if report]
+            others = sum(
+                not line.startswith(wanted.pattern[:NAMED]) and bool(_ANY_REPORT.fullmatch(line)) for line in found
+            )
+            add(*(_from_hex([report[part] for report in reports], digits[part - 1] // 2) for part in (1, 2)))
+            refused += Counter({UNREADABLE: len(found) - len(reports) - others, OTHER_QUESTION: others})
+    return refused
+
+
+def _chunks(lines: BinaryIO, longest: int) -> Iterator[bytes]:
+    """Whole lines, some megabytes at a time; a line that is longer than any report is cut to one character."""
+    rest = b""
+    while chunk := lines.read(CHUNK):
+        whole, newline, rest = (rest + chunk).rpartition(b"\n")
+        if newline:
+            yield whole
+        rest = rest if len(rest) <= max(CHUNK, longest) else b"?"
+    if rest:
+        yield rest
+
+
+def _from_hex(texts: list[bytes], width: int) -> Bytes:
+    return np.frombuffer(bytes.fromhex(b"".join(texts).decode("ascii")), dtype=np.uint8).reshape(-1, width)
+
+
 def _opened(file: Path) -> Any:
     try:
-        # Or whole files, and whole columns, would lie in memory.
+        # Without these settings pyarrow holds whole files, or whole columns, in memory.
         opened = pq.ParquetFile(file, pre_buffer=False, buffer_size=STREAMED)
         found = [(field.name, field.type) for field in opened.schema_arrow]
     except FileNotFoundError:
@@ -184,25 +262,23 @@ def _opened(file: Path) -> Any:
     raise ReportsUnreadable(file, problem)
 
 
-def _longest(metadata: Any) -> int:
-    """Bytes of a row of a file, at most: on average over a row group, as its footer says."""
+def _longest_row(metadata: Any) -> int:
+    """The largest average length of a row in a row group, in bytes, as the file's footer claims."""
     groups = map(metadata.row_group, range(metadata.num_row_groups))
-    return max((group.total_byte_size // max(1, group.num_rows) for group in groups), default=1)
+    return max((group.total_byte_size // max(1, group.num_rows) for group in groups), default=1) or 1
 
 
 def _fits(kinds: list[Any], name: str) -> bool:
     if len(kinds) != 1:
         return False
-    kind = kinds[0]
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
+    kind = kinds[0].value_type if pa.types.is_dictionary(kinds[0]) else kinds[0]
     if name == "question":
-        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
+        return kind in (pa.string(), pa.large_string())
+    return kind in (pa.binary(), pa.large_binary()) or bool(pa.types.is_fixed_size_binary(kind))
 
 
 def _batch(question: Question, rows: Any) -> Batch:
-    """The reports of some rows; of those that are none, the first reason counts."""
+    """Splits rows into reports and refused rows; a row is refused for the first reason that applies."""
     widths = (NAMED, ID_BYTES, question.report_bytes)
     names, ids, bodies = (_plain(rows.column(name), width) for name, width in zip(COLUMNS, widths, strict=True))
     conditions = {
@@ -215,36 +291,34 @@ def _batch(question: Question, rows: Any) -> Batch:
         fine = kept & holds.to_numpy(zero_copy_only=False)
         refused[reason] = int(np.count_nonzero(kept) - np.count_nonzero(fine))
         kept = fine
-    if not kept.all():
-        ids, bodies = ids.filter(pa.array(kept)), bodies.filter(pa.array(kept))
-    return Batch(_matrix(ids, ID_BYTES), _matrix(bodies, question.report_bytes), refused)
+    chosen = pa.array(kept)
+    return Batch(
+        as_matrix(ids.filter(chosen), ID_BYTES), as_matrix(bodies.filter(chosen), question.report_bytes), refused
+    )
 
 
 def _plain(column: Any, width: int) -> Any:
-    """A column of text or bytes, whatever wrote its file; in a dictionary, values of other lengths become empty."""
-    if pa.types.is_dictionary(column.type):
-        # A file of some kilobytes can point at one huge value a million times.
-        words = column.dictionary
-        words = pc.if_else(_of_length(words, width), words, pa.scalar(b"").cast(words.type))
-        column = pa.DictionaryArray.from_arrays(column.indices, words).dictionary_decode()
-    if pa.types.is_large_binary(column.type):
-        return column.cast(pa.binary())
-    return column
+    """A column without a dictionary; words of the dictionary that have another length become empty.
+
+    Else a file of some kilobytes could point at one huge word a million times, and fill the memory.
+    """
+    if not pa.types.is_dictionary(column.type):
+        return column
+    words = column.dictionary
+    words = pc.if_else(_of_length(words, width), words, pa.scalar(b"").cast(words.type))
+    return pa.DictionaryArray.from_arrays(column.indices, words).dictionary_decode()
 
 
 def _of_length(column: Any, length: int) -> Any:
     return pc.fill_null(pc.equal(pc.binary_length(column), length), False)
 
 
-def _matrix(column: Any, width: int) -> Bytes:
-    """Values that all have the same length, as rows of bytes."""
+def as_matrix(column: Any, width: int) -> Bytes:
+    """Binary values of one length as rows of bytes, shape (values, width)."""
     if len(column) == 0:
         return np.empty((0, width), dtype=np.uint8)
-    buffers = column.buffers()
-    first = column.offset * width
-    if pa.types.is_binary(column.type):
-        first = int(np.frombuffer(buffers[1], dtype=np.int32)[column.offset])
-    return np.frombuffer(buffers[-1], dtype=np.uint8)[first : first + len(column) * width].reshape(-1, width)
+    fixed = column.cast(pa.binary(width))
+    return np.frombuffer(fixed.buffers()[1], np.uint8)[fixed.offset * width :][: len(fixed) * width].reshape(-1, width)
 
 
 def _fixed(rows: Bytes) -> Any:

@@ -1,4 +1,4 @@
-"""The curator's count of reports: how many have a 1 in each interval. Nothing here needs a value, or epsilon."""
+"""The curator's count of reports: the number of them with a 1 in each interval. It needs no value and no epsilon."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np
 
 @dataclass(eq=False)
 class Tally:
-    """What was counted of the reports to one question.
+    """The counted reports to one question.
 
     Attributes:
-        question: which they answer.
-        reports: how many were well-formed.
-        malformed: how many were not, and were left out.
-        ones: for each part, how many of the vectors have a 1 in each interval, or say its number.
+        question: that they answer.
+        reports: number of well-formed reports.
+        malformed: number of other reports, which were left out.
+        ones: for each part, the number of vectors with a 1 in each interval, or with its number.
     """
 
     question: Question
@@ -39,7 +39,7 @@ class Tally:
 
     @property
     def vectors(self) -> int:
-        """How many values were reported, as an interval or as none."""
+        """Number of reported values, in an interval or in none."""
         return self.reports * (self.question.values // self.question.reports)
 
     def add(self, bodies: Bytes) -> None:
@@ -62,7 +62,7 @@ class Tally:
 
 
 def _are_sound(question: Question, part: Part, vectors: Bytes) -> NDArray[np.bool_]:
-    """Whether an encoder can make each vector: no interval that is not there, no sum above what is asked."""
+    """Whether an encoder can make each vector: no interval beyond the last, no sum above the number of values asked."""
     if part.encoding == "grr":
         return _numbers(vectors) <= part.intervals
     planes = vectors.reshape(len(vectors), question.planes, part.vector_bytes)

@@ -17,10 +17,11 @@ from dphist_pipeline.answering.published import NotPublished
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import make_folder, sync_folder, write_durably
 from dphist_pipeline.ledger.errors import Rejected
-from dphist_pipeline.ledger.ledger import Charge, Ledger, Note
+from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.ledger.limits import refuse_no_reason
 from dphist_pipeline.ledger.opened import utc_now
 from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, is_marked, mark_withdrawn, read_audit
+from dphist_pipeline.releasing.errors import Withdrawn
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.model import ReleaseSpec
 
@@ -58,18 +59,6 @@ class NothingToDecide(DphistError):
         super().__init__(f"release '{key.release}', period {key.period}: {problem}. Nothing was changed.")
 
 
-class Withdrawn(DphistError):
-    """A publication that was taken back."""
-
-    def __init__(self, key: Key, note: Note) -> None:
-        self.key, self.note = key, note
-        super().__init__(
-            f"release '{key.release}', period {key.period}, revision {key.revision} was withdrawn on "
-            f"{note.made_at[:10]}: {note.text}. What it spent stays spent. To publish that period anew, at its price: "
-            "dphist release with --revise --reason TEXT."
-        )
-
-
 class WithdrawnOtherwise(DphistError):
     """A publication of the local model that was taken back already, in other words."""
 
@@ -85,7 +74,7 @@ def refuse_withdrawn(ledger: Ledger, charge: Charge, key: Key) -> None:
     """Raises Withdrawn where the ledger says so."""
     note = ledger.notes(charge).get("withdrawn")
     if note is not None:
-        raise Withdrawn(key, note)
+        raise Withdrawn(key, note.made_at, note.text)
 
 
 def refuse_rejected(store: Store, ledger: Ledger, charge: Charge) -> None:
@@ -232,11 +221,6 @@ def is_local(folder: Path) -> bool:
         with suppress(OSError, ValueError, TypeError, AttributeError):
             return bool(json.loads((folder / "audit.json").read_bytes()).get("model") == "local")
     return False
-
-
-def holds_local(store: Store, release: str) -> bool:
-    """Whether any period of a release is of the local model."""
-    return any(map(is_local, store.public.glob(f"{release}/period=*/revision=*")))
 
 
 def finish_withdrawals(store: Store, ledger: Ledger) -> None:

@@ -17,14 +17,33 @@ class NothingToRevise(DphistError):
         super().__init__(f"release '{release}', period {period}: nothing to revise yet. Leave out --revise.")
 
 
-class TakenByACollection(DphistError):
-    """A release whose name has a histogram of a collection, from the local model."""
+class NameTaken(DphistError):
+    """A name that belongs to another release of the store: of another collection, or of the other model."""
 
-    def __init__(self, key: Key) -> None:
-        self.key = key
+    def __init__(self, release: str) -> None:
+        self.release = release
         super().__init__(
-            f"'{key.release}' is published in this store already, by a collection of the local model. This call spent "
-            "nothing; rename the release."
+            f"'{release}' belongs to something else in this store already: to a release of the central model, or to a "
+            "consumer of a collection of the local model. This call published and spent nothing; rename the release, "
+            "the consumer or the collection."
+        )
+
+
+class Withdrawn(DphistError):
+    """A publication that was taken back."""
+
+    def __init__(self, key: Key, at: str, reason: str, local: bool = False) -> None:
+        self.key, self.at, self.reason = key, at, reason
+        again = (
+            "To publish that period anew costs nothing more: dphist local publish SPEC --revise --reason TEXT, with a "
+            "TEXT that was not given before."
+            if local
+            else "What it spent stays spent. To publish that period anew, at its price: dphist release with --revise "
+            "--reason TEXT."
+        )
+        super().__init__(
+            f"release '{key.release}', period {key.period}, revision {key.revision} was withdrawn on {at[:10]}: "
+            f"{reason}. {again}"
         )
 
 

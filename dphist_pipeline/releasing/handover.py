@@ -1,15 +1,10 @@
-"""A release in steps that may run in different processes, as an orchestrator runs them.
+"""A release of the central model in steps that may run in different processes, as an orchestrator runs them.
 
-What a step leaves for the next lies in the store: the cube in a private folder of this run, kept until the doors have
-answered (or for a day, after a crash), then only the journal. Each step starts from what it finds, so a step that is
-repeated changes nothing.
+Each step leaves files in the store for the next one: the cube in a private folder of this run, kept until the doors
+have answered (or for a day, after a crash), then only the journal. A step that is repeated changes nothing.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 from dphist_pipeline.publishing.release_files import values_digest
 from dphist_pipeline.releasing import stages
@@ -60,7 +55,7 @@ def sanitize_cube(attempt: Attempt, run: str) -> str:
 
 
 def what_it_waits_for(attempt: Attempt) -> str | None:
-    """What a person must do before it is published, if anything."""
+    """What a person must do before the release is published; None if nothing."""
     if attempt.charge is not None and stages.replayed(attempt) is None:
         try:
             approval(attempt.spec, attempt.ledger, attempt.charge, attempt.key)
@@ -70,14 +65,14 @@ def what_it_waits_for(attempt: Attempt) -> str | None:
 
 
 def releasable(attempt: Attempt, digest: str) -> dict[str, bool]:
-    """What must hold before anything is published."""
+    """The conditions for publishing, by name."""
     cells = attempt.spec.domain.cells
     published = stages.replayed(attempt)
     if published is not None:
         complete, found = published.audit["cells"] == cells, published.audit["values_digest"]
     else:
-        with _journaled(attempt) as (paid, _):
-            complete, found = paid.estimate.values.size == cells, values_digest(paid.estimate)
+        paid = _from_journal(attempt)
+        complete, found = paid.estimate.values.size == cells, values_digest(paid.estimate)
     return {"cells complete": complete, "charged": attempt.charge is not None, "digest matches": found == digest}
 
 
@@ -85,16 +80,14 @@ def publish_answers(attempt: Attempt) -> Release:
     """Publishes what the journal holds, or gives back what was published."""
     made = stages.replayed(attempt)
     if made is None:
-        with _journaled(attempt) as (paid, scratch):
-            made = stages.publish(attempt, paid, scratch)
+        made = stages.publish(attempt, _from_journal(attempt))
     stages.refresh_catalogue(attempt)
     return made
 
 
-@contextmanager
-def _journaled(attempt: Attempt) -> Iterator[tuple[Paid, Path]]:
+def _from_journal(attempt: Attempt) -> Paid:
     with attempt.store.run(attempt.key) as scratch:
         found = stages.answered(attempt, scratch)
-        if found is None:
-            raise CubeMissing(attempt.key)
-        yield found, scratch
+    if found is None:
+        raise CubeMissing(attempt.key)
+    return found

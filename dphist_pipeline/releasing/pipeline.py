@@ -19,7 +19,7 @@ from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.releasing import approvals, handover, stages
+from dphist_pipeline.releasing import approvals, handover, publisher, stages
 from dphist_pipeline.releasing.approvals import NothingToDecide
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
@@ -34,7 +34,7 @@ def release(
     *,
     reason: str = "",
     now: datetime | None = None,
-    progress: stages.Progress = lambda step: None,
+    progress: publisher.Progress = lambda step: None,
 ) -> Release:
     """Publishes one period of a release, or gives back what was published.
 
@@ -55,7 +55,7 @@ def release(
     if made is None:
         with store.run(attempt.key) as folder:
             paid = stages.estimate(attempt, lambda: stages.read_cube(stages.write_cube(attempt, folder)), folder)
-            made = stages.publish(attempt, paid, folder)
+            made = stages.publish(attempt, paid)
     stages.refresh_catalogue(attempt)
     return made
 
@@ -68,7 +68,7 @@ def publish(
     *,
     revision: int | None = None,
     now: datetime | None = None,
-    progress: stages.Progress = lambda step: None,
+    progress: publisher.Progress = lambda step: None,
 ) -> Release:
     """Publishes what a release of `publish: manual` holds back; the ledger and the audit say who approved it.
 
@@ -105,12 +105,9 @@ def publish(
 
 def withdraw(store: Store | Path | str, name: str, period: str, reason: str) -> list[Path]:
     """Takes back all publications of a release's period: see `approvals.withdraw`; the catalogue no longer has them."""
-    from dphist_pipeline.answering.building import build_apart
-
     store = store if isinstance(store, Store) else Store.open(Path(store))
     folders = approvals.withdraw(store, name, period, reason)
-    with store.run(Key(name, period, 1)) as scratch, store.building():
-        build_apart(store.public, scratch)
+    publisher.refresh_catalogue(store, Key(name, period, 1))
     return folders
 
 

@@ -7,7 +7,7 @@ store: the cube in the attempt's private folder, the doors' answers in the journ
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 from functools import cache
@@ -28,12 +28,12 @@ from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
 from dphist_pipeline.ledger.opened import utc_now
 from dphist_pipeline.ledger.witness import Witness, place_of
 from dphist_pipeline.mechanisms import Mechanism
-from dphist_pipeline.publishing.release_files import move_into_place, read_audit, values_digest, write_release
+from dphist_pipeline.publishing.release_files import values_digest
+from dphist_pipeline.releasing import publisher
 from dphist_pipeline.releasing.approvals import (
     approval,
     finish_rejections,
     finish_withdrawals,
-    holds_local,
     note_if_out,
     refuse_rejected,
     refuse_withdrawn,
@@ -44,10 +44,10 @@ from dphist_pipeline.releasing.errors import (
     MechanismMisspent,
     NothingToRevise,
     RevisedMeanwhile,
-    TakenByACollection,
     ValuesDiffer,
 )
 from dphist_pipeline.releasing.plans import plan_of, reading_of
+from dphist_pipeline.releasing.publisher import Progress
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.model import ReleaseSpec
@@ -55,7 +55,6 @@ from dphist_pipeline.spec.periods import Period
 
 Counts = NDArray[np.int64]
 Load = Callable[[], Counts]
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -112,8 +111,7 @@ def begin(
     if charge is not None:
         refuse_rejected(store, ledger, charge)
     key = Key(spec.release, period.key, request.revision)
-    if holds_local(store, spec.release):
-        raise TakenByACollection(key)
+    publisher.refuse_taken_name(store, spec.release)
     return Attempt(spec, store, ledger, period, key, charge, request, progress)
 
 
@@ -122,13 +120,11 @@ def replayed(attempt: Attempt) -> Release | None:
     if attempt.charge is None:
         return None
     refuse_withdrawn(attempt.ledger, attempt.charge, attempt.key)
-    if not attempt.path.exists():
-        return None
-    audit = read_audit(attempt.path)
-    if note_if_out(attempt.store, attempt.ledger, attempt.charge) != audit["values_digest"]:
-        raise ValuesDiffer(attempt.key)
-    attempt.store.forget_kept_runs(attempt.key)  # of a run that counted while another one published
-    return Release(attempt.path, audit, replayed=True)
+    recorded = {"values_digest": note_if_out(attempt.store, attempt.ledger, attempt.charge)}
+    made = publisher.published(attempt.store, attempt.key, recorded, ValuesDiffer(attempt.key))
+    if made is not None:
+        attempt.store.forget_kept_runs(attempt.key)  # of a run that counted while another one published
+    return made
 
 
 def write_cube(attempt: Attempt, folder: Path) -> Path:
@@ -207,38 +203,34 @@ def estimate(attempt: Attempt, load: Load, scratch: Path) -> Paid:
     return Paid(charge, made, counts.scales, published is not None)
 
 
-def publish(attempt: Attempt, paid: Paid, scratch: Path) -> Release:
-    """Writes all files and moves them into place; who finds them there already gives back those.
+def publish(attempt: Attempt, paid: Paid) -> Release:
+    """Publishes what the doors answered; see `publisher.publish`.
 
     Raises:
         AwaitsApproval: `publish: manual`, and nobody approved yet.
     """
     approved = approval(attempt.spec, attempt.ledger, paid.charge, attempt.key)
     attempt.progress("publishing")
-    staging = scratch / "published"
-    staging.mkdir()
     facts = _facts(attempt.spec, attempt.ledger, attempt.period, attempt.key, paid.charge) | approved
-    write_release(paid.estimate, paid.scales, facts, staging)
-    # Recorded before anybody can read it: whatever gets lost after that, what was read is never drawn again.
-    attempt.ledger.record_published(paid.charge, values_digest(paid.estimate))
-    move_into_place(staging, attempt.path)
+    made = publisher.publish(
+        attempt.store,
+        attempt.key,
+        paid.estimate,
+        paid.scales,
+        facts,
+        ValuesDiffer(attempt.key),
+        # Whatever gets lost after that, what somebody may have read is never drawn again.
+        record=lambda: attempt.ledger.record_published(paid.charge, values_digest(paid.estimate)),
+    )
     # Whoever withdrew it before it was in place found nothing to mark.
     finish_withdrawals(attempt.store, attempt.ledger)
     refuse_withdrawn(attempt.ledger, paid.charge, attempt.key)
-    return Release(attempt.path, read_audit(attempt.path), replayed=paid.published)
+    return replace(made, replayed=paid.published)
 
 
 def refresh_catalogue(attempt: Attempt) -> None:
-    """Builds the catalogue anew unless it holds this release; one builder at a time."""
-    from dphist_pipeline.answering.building import build_apart
-    from dphist_pipeline.answering.catalogue import holds
-
-    if holds(attempt.store.public, attempt.path):
-        return
-    attempt.progress("updating the catalogue")
-    with attempt.store.run(attempt.key) as scratch, attempt.store.building():
-        if not holds(attempt.store.public, attempt.path):  # whoever built just now may have had it
-            build_apart(attempt.store.public, scratch)
+    """Builds the catalogue anew unless it holds this release."""
+    publisher.refresh_catalogue(attempt.store, attempt.key, [attempt.path], attempt.progress)
 
 
 def answered(attempt: Attempt, scratch: Path) -> Paid | None:
@@ -282,10 +274,7 @@ def _charge_or_request(
     if reason and not made:
         raise NothingToRevise(spec.release, period.key)
     meant = [
-        charge
-        for charge in made
-        if (not reason or (charge.reason, charge.digest) == (reason, spec.digest))
-        and revision in (None, charge.revision)
+        charge for charge in publisher.revisions_meant(made, reason, spec.digest) if revision in (None, charge.revision)
     ]
     # What was rejected stands in nobody's way, but where nothing else was made.
     standing = [charge for charge in meant if "rejected" not in ledger.notes(charge)]

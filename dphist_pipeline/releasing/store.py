@@ -25,7 +25,7 @@ from pathlib import Path
 from sqlalchemy import URL
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.files import make_folder, sync_folder, write_durably
+from dphist_pipeline.files import locked_folder, make_folder, sync_folder, write_durably
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness
@@ -266,13 +266,9 @@ class Store:
 
     @contextmanager
     def building(self) -> Iterator[None]:
-        """One builder of the catalogue at a time."""
-        handle = os.open(self.public, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        """One process at a time that changes what is public beyond a single release, such as the catalogue."""
+        with locked_folder(self.public):
             yield
-        finally:
-            os.close(handle)
 
     def sweep(self) -> None:
         """Deletes the folders of attempts whose process is gone."""

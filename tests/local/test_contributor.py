@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dphist_pipeline import files
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.local import contributor as module
 from dphist_pipeline.local.contributor import Contributor, LimitReached, RecordUnusable, Report
@@ -227,7 +228,7 @@ def test_a_disk_that_fails_gives_no_report_away(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched, pytest.raises(RecordUnusable, match="No space left on device"):
-        patched.setattr(module, fails, full)
+        patched.setattr(files, fails, full)
         person.answer(ASKED, VALUES)
     # Either nothing was kept, or what was kept is what is answered from now on.
     kept = content(person)["answered"].get(ASKED.digest)

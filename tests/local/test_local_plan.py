@@ -14,9 +14,8 @@ from collection_scenario import CITY, SCHOOLS, STATE, VALID, collected
 from office import Office, Ran
 
 from dphist_pipeline.local.collection import CollectionSpec
-from dphist_pipeline.local.collection_remarks import remarks
+from dphist_pipeline.local.costs import QuestionExists, Way, planned, remarks, write_question
 from dphist_pipeline.local.partition import spans_of
-from dphist_pipeline.local.plan import QuestionExists, Way, planned, write_question
 from dphist_pipeline.local.question import Question
 
 # A standard error within 15 % of the truth; a sample of RUNS variances misses that once in 10^10.
@@ -126,7 +125,10 @@ def test_several_values_a_contributor_are_as_many_values() -> None:
 
 def test_bits_and_bytes_are_those_of_packed_reports() -> None:
     def sizes(**change: object) -> dict[tuple[str, str], tuple[int, int]]:
-        return {(way.protocol, way.encodings): (way.bits, way.bytes) for way in planned(collected(**change), 100).ways}
+        return {
+            (way.protocol, way.encodings): (way.question.contributor_bits, way.question.contributor_bytes)
+            for way in planned(collected(**change), 100).ways
+        }
 
     # 20 intervals of city and 4 of state share all boundaries but 6 and 18 of schools: 22 in all.
     assert sizes(encoding="symmetric") == {

@@ -121,7 +121,7 @@ def test_merging_sends_fewer_bits():
     assert [baseline(folds).bits for folds in (ONE, THREE, FIVE)] == [10, 15, 40]
 
 
-def test_consumers_of_merged_intervals_err_by_how_many_intervals_they_add_up():
+def test_errors_grow_with_merged_intervals_and_not_under_a_split_budget():
     split = [baseline().variances(number).mean() for number in range(3)]
     assert max(split) < 1.01 * min(split)
     merged = [chp(epsilon=3).variances(number).mean() for number in range(3)]

@@ -7,6 +7,7 @@ import os
 import signal
 from fractions import Fraction
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -18,22 +19,20 @@ from office import Office
 from dphist_pipeline.answering import building
 from dphist_pipeline.answering.published import TakenBack, read_cells
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.local import publication
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import (
-    ConsumersTakenBack,
+    ConsumersWithdrawn,
     NoReports,
     ReportsChanged,
-    TakenByARelease,
     count_reports,
     estimate_of,
     publish_collection,
 )
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.publishing.release_files import is_marked
-from dphist_pipeline.releasing import approvals, pipeline
+from dphist_pipeline.releasing import approvals, pipeline, publisher
 from dphist_pipeline.releasing.approvals import WithdrawnOtherwise
-from dphist_pipeline.releasing.errors import TakenByACollection
+from dphist_pipeline.releasing.errors import NameTaken
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key
 from dphist_pipeline.spec.loading import load_spec
@@ -169,23 +168,24 @@ def test_the_same_reports_give_the_same_bytes_and_more_need_a_reason(local: Loca
     assert [release.audit["revision"] for release in publish(local, first, reason="and back")] == [3, 3]
 
 
-def test_who_revises_at_the_same_time_for_another_reason_makes_the_next_revision(
-    local: LocalOffice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_revisions_at_the_same_time_are_two_revisions(local: LocalOffice, monkeypatch: pytest.MonkeyPatch) -> None:
     file = local.answered(AGES)
     publish(local, file)
-    real = publication.move_into_place
+    real = publisher.move_into_place
+    theirs = Thread(target=publish, args=(local, file), kwargs={"reason": "theirs"})
 
-    def outrun(staging: Path, path: Path) -> bool:
-        monkeypatch.setattr(publication, "move_into_place", real)
-        publish(local, file, reason="theirs")
+    def meanwhile(staging: Path, path: Path) -> bool:
+        monkeypatch.setattr(publisher, "move_into_place", real)
+        theirs.start()
+        theirs.join(1)
         return real(staging, path)
 
-    monkeypatch.setattr(publication, "move_into_place", outrun)
+    monkeypatch.setattr(publisher, "move_into_place", meanwhile)
     made = publish(local, file, reason="ours")
-    told = [(release.audit["revision"], release.audit["reason"], release.replayed) for release in made]
-    assert told == [(3, "ours", False)] * 2
-    assert local.audit("ages_city", revision=2)["reason"] == "theirs"
+    theirs.join()
+    assert [(release.audit["reason"], release.replayed) for release in made] == [("ours", False)] * 2
+    assert [local.audit("ages_city", revision=number)["reason"] for number in (1, 2, 3)] == ["", "ours", "theirs"]
+    assert {local.audit("ages_state", revision=number)["reason"] for number in (2, 3)} == {"ours", "theirs"}
 
 
 def test_the_order_of_files_and_a_title_change_nothing(local: LocalOffice) -> None:
@@ -210,7 +210,7 @@ def test_who_is_killed_between_two_consumers_is_finished_by_the_same_command(loc
         file = local.answered(AGES, "round.parquet", **changes)
     child = os.fork()
     if child == 0:
-        real = publication.write_release
+        real = publisher.write_release
         left = [1]
 
         def killed(*words: Any) -> None:
@@ -219,7 +219,7 @@ def test_who_is_killed_between_two_consumers_is_finished_by_the_same_command(loc
             left.pop()
             real(*words)
 
-        publication.write_release = killed
+        publisher.write_release = killed
         publish(local, file, reason=reason, **changes)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
@@ -249,7 +249,7 @@ def test_a_withdrawn_collection_is_marked_and_published_only_by_a_revision(local
     with pytest.raises(WithdrawnOtherwise, match=r"'a wrong question'\. It stands once"):
         pipeline.withdraw(local.store, "ages_city", "all", "another reason")
     for reason in ("", "once more"):
-        with pytest.raises(ConsumersTakenBack, match="a wrong question") as refused:
+        with pytest.raises(ConsumersWithdrawn, match="a wrong question") as refused:
             publish(local, file, reason=reason)
         assert (refused.value.withdrawn, refused.value.published) == (["ages_city"], ["ages_state"])
     assert local.files() == before
@@ -270,12 +270,12 @@ def test_of_a_withdrawn_consumer_the_others_are_published_and_told_apart(local: 
     file = local.answered(AGES)
     publish(local, file, only="city")
     pipeline.withdraw(local.store, "ages_city", "all", "wrong edges")
-    with pytest.raises(ConsumersTakenBack, match="Not published anew: ages_city; published: ages_state") as refused:
+    with pytest.raises(ConsumersWithdrawn, match="Not published anew: ages_city; published: ages_state") as refused:
         publish(local, file)
     assert "dphist local publish SPEC --revise --reason TEXT" in str(refused.value)
     (state,) = publish(local, file, only="state")
     assert state.replayed
-    with pytest.raises(ConsumersTakenBack, match="published: none"):
+    with pytest.raises(ConsumersWithdrawn, match="published: none"):
         publish(local, file, only="city")
 
 
@@ -312,7 +312,7 @@ def test_a_collection_takes_no_name_of_a_release(local: LocalOffice, round_: str
     local.funded().write_spec(release="ages_state")
     local.office.released()
     before = local.files()
-    with pytest.raises(TakenByARelease, match="'ages_state' is a release of this store already"):
+    with pytest.raises(NameTaken, match="'ages_state' belongs to something else"):
         publish(local, local.answered(AGES, round=round_), round=round_)
     assert local.files() == before
     assert local.office.released().code == 0
@@ -321,7 +321,7 @@ def test_a_collection_takes_no_name_of_a_release(local: LocalOffice, round_: str
 def test_a_collection_takes_no_name_of_a_release_that_waits(local: LocalOffice) -> None:
     local.funded().write_spec(release="ages_state", publish="manual")
     local.office.release()
-    with pytest.raises(TakenByARelease):
+    with pytest.raises(NameTaken):
         publish(local, local.answered(AGES))
 
 
@@ -330,7 +330,7 @@ def test_a_release_takes_no_name_of_a_collection_and_spends_nothing(local: Local
     publish(local, local.answered(AGES, round=round_), round=round_)
     local.funded().write_spec(release="ages_state")
     before = local.files(), local.office.entries()
-    with pytest.raises(TakenByACollection, match="This call spent nothing"):
+    with pytest.raises(NameTaken, match="This call published and spent nothing"):
         pipeline.release(load_spec(local.folder / "spec.yaml"), local.store)
     assert (local.files(), local.office.entries()) == before
 
@@ -342,7 +342,7 @@ def test_two_collections_may_not_meet_in_one_name(local: LocalOffice) -> None:
         consumers=[{"name": "old_city", "epsilon": 2, "width": 50}],
     )
     changes = {"collection": "ages_old", "consumers": [{"name": "city", "epsilon": 2, "width": 50}]}
-    with pytest.raises(TakenByARelease, match="'ages_old_city'"):
+    with pytest.raises(NameTaken, match="'ages_old_city'"):
         publish(local, local.answered(AGES, **changes), **changes)
 
 

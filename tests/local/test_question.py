@@ -25,7 +25,7 @@ from dphist_pipeline.local.question import (
     Encoding,
     Part,
     Question,
-    QuestionRefused,
+    QuestionInvalid,
 )
 
 HOURS = Part((Fraction(0), Fraction(7, 2), Fraction(24)), Fraction(1, 2), "symmetric")
@@ -42,7 +42,7 @@ def text_of_part(**facts: Any) -> str:
 
 
 def refused(text: str | bytes) -> str:
-    with pytest.raises(QuestionRefused) as seen:
+    with pytest.raises(QuestionInvalid) as seen:
         Question.from_json(text)
     assert isinstance(seen.value, DphistError)
     # The text may hold anything, and is not to be read back by whoever sees the message or the traceback.
@@ -194,7 +194,7 @@ def test_what_is_no_json_of_a_question_is_refused(text: str | bytes) -> None:
         ({"participation": "-1/2"}, "participation"),
         ({"participation": "3/2"}, "participation"),
         ({"participation": "1/1000000001"}, "participation"),
-        ({"participation": 1}, "numbers are text"),
+        ({"participation": 1}, "`participation` must be text"),
         ({"participation": "1/0"}, "numbers are text"),
         ({"participation": "2/2"}, "lowest terms"),
         ({"participation": "0.5"}, "numbers are text"),
@@ -246,11 +246,11 @@ def test_a_question_without_one_of_its_facts_is_refused(name: str) -> None:
         ({"epsilon": "-1"}, "epsilon"),
         ({"epsilon": "1/1000001"}, "epsilon"),
         ({"epsilon": "51"}, "epsilon"),
-        ({"epsilon": 1}, "numbers are text"),
+        ({"epsilon": 1}, "`epsilon` must be text"),
         ({"encoding": "none"}, "an encoding is one of"),
-        ({"encoding": None}, "an encoding is one of"),
-        ({"encoding": ["grr"]}, "an encoding is one of"),
-        ({"encoding": {}}, "an encoding is one of"),
+        ({"encoding": None}, "`encoding` must be text"),
+        ({"encoding": ["grr"]}, "`encoding` must be text"),
+        ({"encoding": {}}, "`encoding` must be text"),
         ({"also": 1}, "exactly the names"),
     ],
 )
@@ -302,7 +302,7 @@ def test_any_fact_replaced_by_anything_is_refused_or_is_a_question(name: str, va
     text = text_with(**{name: value}) if name in FACTS else text_of_part(**{name: value})
     try:
         found = Question.from_json(text)
-    except QuestionRefused:
+    except QuestionInvalid:
         return
     assert json.loads(found.to_json()) == json.loads(text)
 
@@ -314,7 +314,7 @@ def test_any_bytes_replaced_are_refused_or_are_a_question(place: int, by: bytes,
     text = text[:place] + by + text[place + dropped :]
     try:
         found = Question.from_json(text)
-    except QuestionRefused:
+    except QuestionInvalid:
         return
     assert json.loads(found.to_json()) == json.loads(text)
 

@@ -1,35 +1,25 @@
-"""Ids that come twice: the first counts, whatever their number and order, and different ids are never taken for one."""
+"""Ids that come twice: only the first report counts, for any number, order and batches of ids."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reports_scenario import random_ids
 
-from dphist_pipeline.local import repeated
-from dphist_pipeline.local.repeated import Repeated
+from dphist_pipeline.local import reports
+from dphist_pipeline.local.reports import NoRoomForIds, repeated_reports
 
 Ids = np.ndarray[Any, np.dtype[np.uint8]]
 
 
-def asked(batches: list[Ids]) -> list[bool]:
-    """Whether each id came before, asked batch by batch."""
-    found = Repeated.of(lambda: batches, sum(map(len, batches)))
-    return [bool(again) for batch in batches for again in found.again(batch)]
-
-
-def by_hand(batches: list[Ids]) -> list[bool]:
-    seen: Counter[bytes] = Counter()
-    told = []
-    for row in (row.tobytes() for batch in batches for row in batch):
-        told.append(seen[row] > 0)
-        seen[row] += 1
-    return told
+def by_hand(batches: list[Ids]) -> list[int]:
+    """The numbers of ids that came before."""
+    ids = [row.tobytes() for batch in batches for row in batch]
+    return [number for number, name in enumerate(ids) if ids.index(name) < number]
 
 
 def rows(names: list[int]) -> Ids:
@@ -40,41 +30,26 @@ def rows(names: list[int]) -> Ids:
 NAMES = st.sampled_from([0, 1, 1 << 63, 1 << 64, 1 << 127, 1 << 127 | 1 << 63, (1 << 128) - 1, 5, 5 << 64])
 
 
-@pytest.mark.parametrize("at_once", [1, 3, 1 << 24])
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.lists(NAMES, max_size=6), max_size=6))
-def test_whoever_came_before_is_known_in_any_shares_and_batches(at_once: int, batches: list[list[int]]) -> None:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(repeated, "AT_ONCE", at_once)
-        made = [rows(names) for names in batches]
-        assert asked(made) == by_hand(made)
+def test_repeated_ids_are_found_in_any_order_and_batches(batches: list[list[int]]) -> None:
+    made = [rows(names) for names in batches]
+    assert repeated_reports(made).tolist() == by_hand(made)
 
 
-@pytest.mark.parametrize("print_bits", [0, 1, 4])
-@given(st.lists(st.lists(NAMES, max_size=6), max_size=6))
-def test_ids_of_the_same_fingerprint_are_still_told_apart(print_bits: int, batches: list[list[int]]) -> None:
-    real = repeated._prints
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(repeated, "_prints", lambda ids, key: real(ids, key) & np.uint64((1 << print_bits) - 1))
-        made = [rows(names) for names in batches]
-        assert asked(made) == by_hand(made)
-
-
-def test_ids_that_come_a_hundred_thousand_times_count_once() -> None:
+def test_an_id_that_comes_a_hundred_thousand_times_counts_once() -> None:
     same, one = np.zeros((100_000, 16), dtype=np.uint8), random_ids(1)
-    assert sum(asked([same, one, same, one])) == 2 * 100_000 + 2 - 2
+    assert repeated_reports([same, one, same, one]).tolist() == [*range(1, 100_000), *range(100_001, 200_002)]
 
 
-def test_all_reports_twice_are_half_of_them_again_across_shares(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repeated, "AT_ONCE", 20_000)
-    ids = random_ids(60_000)
-    told = asked([ids[:50_000], ids[50_000:], ids[::-1]])
-    assert told == [False] * 60_000 + [True] * 60_000
+def test_repeated_ids_are_found_when_duckdb_spills_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(reports.MEMORY, "memory_limit", "32MB")
+    ids = random_ids(1_500_000)  # 36 MB in DuckDB's table, and as many again in its groups
+    assert np.array_equal(repeated_reports([*np.split(ids, 15), ids[:999][::-1]]), np.arange(1_500_000, 1_500_999))
 
 
-def test_who_chooses_ids_can_make_no_two_of_them_look_alike() -> None:
-    # Halves that are equal, swapped, add up to the same, or differ in their highest bits only.
-    low = np.arange(1, 20_001, dtype=np.uint64)
-    high = np.uint64(1 << 63)
-    pairs = [(low, low), (low, low[::-1]), (low ^ high, low ^ high), (low << np.uint64(40), -low << np.uint64(40))]
-    ids = np.vstack([np.column_stack(halves).view(np.uint8) for halves in pairs])
-    assert Repeated.of(lambda: [ids], len(ids)).prints.size == 0  # by chance otherwise once in 10^9 runs
+def test_too_little_memory_and_disk_is_one_clear_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reports, "MEMORY", {**reports.MEMORY, "memory_limit": "8MB", "max_temp_directory_size": "1MB"})
+    with pytest.raises(NoRoomForIds, match="Free space there, or set TMPDIR to a larger folder") as refused:
+        repeated_reports([random_ids(500_000)])
+    assert refused.value.__context__ is None

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 from reports_scenario import ALL_FINE, FIRST_BIT, NAME, NO_BIT, OTHER, QUESTION, name_of
 
-from dphist_pipeline.local import report_lines
+from dphist_pipeline.local import reports
 from dphist_pipeline.local.contributor import Contributor, Report
 from dphist_pipeline.local.question import Part, Question
-from dphist_pipeline.local.report_lines import keep_lines
-from dphist_pipeline.local.reports import tallied
+from dphist_pipeline.local.reports import keep_lines, tallied
 
 
 def line(number: int, body: bytes = FIRST_BIT, question: Question = QUESTION) -> bytes:
@@ -69,14 +68,14 @@ STRANGE: dict[str, tuple[bytes, tuple[int, int] | tuple[int, int, int]]] = {
 def test_every_line_is_a_report_or_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str, chunk: int
 ) -> None:
-    monkeypatch.setattr(report_lines, "CHUNK", chunk)
+    monkeypatch.setattr(reports, "CHUNK", chunk)
     content, expected = STRANGE[case]
     assert kept(tmp_path, content) == (*expected, 0)[:3]
 
 
 @pytest.mark.parametrize("chunk", [1, 10, 64, 100, 333])
 def test_pieces_may_be_cut_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
-    monkeypatch.setattr(report_lines, "CHUNK", chunk)
+    monkeypatch.setattr(reports, "CHUNK", chunk)
     ends = [b"\n", b"\r\n", b"\n\n"]
     content = b"".join(line(number) + ends[number % 3] + (b"x" * (number + 1) + b"\n") for number in range(40))
     assert kept(tmp_path, content) == (40, 40, 0)
@@ -93,7 +92,7 @@ def test_a_line_that_never_ends_takes_no_memory(tmp_path: Path) -> None:
 
 
 def test_reports_longer_than_a_piece_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report_lines, "CHUNK", 1000)
+    monkeypatch.setattr(reports, "CHUNK", 1000)
     wide = Question("ages", (Part(tuple(map(Fraction, range(9001))), Fraction(1), "symmetric"),))
     body = np.zeros(wide.report_bytes, dtype=np.uint8).tobytes()
     assert len(body) > 1000

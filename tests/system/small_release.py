@@ -59,7 +59,7 @@ SPEC: dict[str, Any] = {
     "period": "week",
     "period_column": "admitted_on",
 }
-_WARM = ["pipeline", "confidential.cube", "confidential.reading.ingest", "spec.loading", "store"]
+_WARM = ["releasing.pipeline", "confidential.cube", "confidential.reading.ingest", "spec.loading", "releasing.store"]
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _CHANGES = {"os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.chmod"}
 

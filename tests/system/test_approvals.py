@@ -160,16 +160,16 @@ def test_a_withdrawal_that_was_killed_before_the_card_is_finished_too(office, mo
 
 
 def test_what_is_withdrawn_while_it_is_published_never_answers(office, monkeypatch):
-    from dphist_pipeline.releasing import stages
+    from dphist_pipeline.releasing import publisher
 
-    move = stages.move_into_place
+    move = publisher.move_into_place
 
     def withdrawn_first(staging, published):
         ran = office.run("withdraw", "wards", "all", "--reason", "wrong ward codes", "--store", office.store)
         assert ran.code == 0, ran.err
         return move(staging, published)
 
-    monkeypatch.setattr(stages, "move_into_place", withdrawn_first)
+    monkeypatch.setattr(publisher, "move_into_place", withdrawn_first)
     refused = office.run("release", office.folder / "spec.yaml", "--store", office.store)
     assert (refused.code, "was withdrawn" in refused.err) == (1, True)
     assert office.run("answer", "wards", "--store", office.store).code == 1

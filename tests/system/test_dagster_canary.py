@@ -23,6 +23,7 @@ from system.orchestrated import charges, events, key, said
 
 from dphist_pipeline.confidential import cube, noise
 from dphist_pipeline.integrations import dagster as integration
+from dphist_pipeline.integrations import dagster_base
 from dphist_pipeline.mechanisms.geometric import Geometric
 from dphist_pipeline.spec.loading import load_spec
 
@@ -159,12 +160,12 @@ def as_context_manager(step: str) -> Iterator[None]:
         raise dg.Failure(f"{step} failed (message withheld)", allow_retries=False)
 
 
-def raised_later(step: str, work: Callable[[], Any]) -> Any:
+def raised_later(step: str, work: Callable[[], Any], held: str) -> Any:
     with as_context_manager(step):
         return work()
 
 
-def raised_inside(step: str, work: Callable[[], Any]) -> Any:
+def raised_inside(step: str, work: Callable[[], Any], held: str) -> Any:
     try:
         return work()
     except Exception:
@@ -173,9 +174,9 @@ def raised_inside(step: str, work: Callable[[], Any]) -> Any:
 
 @pytest.mark.parametrize("mutant", [raised_later, pytest.param(raised_inside, marks=pytest.mark.soak)])
 def test_the_canary_notices_an_exception_that_carries_another(
-    watched: Watched, monkeypatch: Patch, mutant: Callable[[str, Callable[[], Any]], Any]
+    watched: Watched, monkeypatch: Patch, mutant: Callable[[str, Callable[[], Any], str], Any]
 ) -> None:
-    monkeypatch.setattr(integration, "_withheld", mutant)
+    monkeypatch.setattr(dagster_base, "withheld", mutant)
     counting_fails(watched.office, monkeypatch)
     assert not watched.run().success
     assert any("dagster_home" in place for place in watched.leaks())

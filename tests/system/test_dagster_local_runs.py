@@ -16,7 +16,7 @@ from office import Office
 from system.collected import ASSETS, CONSUMERS, Collecting, materialized, shown
 from system.orchestrated import said
 
-from dphist_pipeline.local import handover
+from dphist_pipeline.local import rounds
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.question import Question
 
@@ -196,14 +196,14 @@ def test_reports_to_another_question_than_the_one_that_was_asked_are_not_publish
 def test_an_interval_without_an_estimate_is_not_published(
     collecting: Collecting, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = handover.estimate_of
+    real = rounds.estimate_of
 
     def lacking(spec: Any, counted: Any, number: int) -> Any:
         estimate = real(spec, counted, number)
         estimate.values[0] = float("nan")
         return estimate
 
-    monkeypatch.setattr(handover, "estimate_of", lacking)
+    monkeypatch.setattr(rounds, "estimate_of", lacking)
     run = materialized(collecting.defined(), instance)
     assert not run.success and collecting.releases() == {}
     assert checks(run) == {"intervals complete": False, "question was asked": True}
@@ -261,7 +261,7 @@ def test_dagster_is_told_no_id_and_no_report_and_no_engines_message(
     def fails(*_: Any) -> Any:
         raise ValueError(f"bad report {rows[0]['report_id'].hex()}")
 
-    monkeypatch.setattr(handover, "count_reports", fails)
+    monkeypatch.setattr(rounds, "count_reports", fails)
     run = materialized(collecting.defined(), instance, "reports")
     assert "failed with ValueError (message withheld: it may hold parts of reports)" in said(run)
     told = "\n".join(str(entry) for entry in instance.all_logs(run.run_id))

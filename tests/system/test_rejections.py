@@ -8,7 +8,7 @@ import pytest
 from office import Office, Ran
 
 from dphist_pipeline.confidential.doors import PrivateCounts
-from dphist_pipeline.releasing import approvals, stages
+from dphist_pipeline.releasing import approvals, publisher
 from dphist_pipeline.releasing.store import Key, Store
 
 REJECT = ("reject", "wards", "all", "--reason", "wrong ward codes")
@@ -141,13 +141,13 @@ def test_what_a_killed_approval_staged_goes_with_the_rest(office):
 
 
 def test_what_is_rejected_while_it_is_published_is_not_published(office, monkeypatch):
-    write = stages.write_release
+    write = publisher.write_release
 
     def rejected_first(*given):
         run(office, *REJECT)
         return write(*given)
 
-    monkeypatch.setattr(stages, "write_release", rejected_first)
+    monkeypatch.setattr(publisher, "write_release", rejected_first)
     assert "was rejected on" in refusal(office, *approve(office))
     assert not drawn(office) and not office.published().exists()
     run(office, "ledger", "verify")

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dphist_pipeline.local import contributors as module
+from dphist_pipeline import files
 from dphist_pipeline.local.contributor import RecordUnusable
-from dphist_pipeline.local.contributors import DRAFT, LIMIT, AllReachedTheirLimit, Answers, Contributors
 from dphist_pipeline.local.question import Part, Question
+from dphist_pipeline.local.record_folder import DRAFT, LIMIT, AllReachedTheirLimit, Answers, RecordFolder
 
 PART = Part(tuple(map(Fraction, range(41))), Fraction(1), "symmetric")
 ASKED = Question("ages", (PART,))
@@ -31,8 +31,8 @@ PEOPLE = ["ann", "bob", "cid"]
 SPAWN = multiprocessing.get_context("spawn")
 
 
-def opened(folder: Path, limit: int | None = 5) -> Contributors:
-    return Contributors.open(folder / "records", None if limit is None else Fraction(limit))
+def opened(folder: Path, limit: int | None = 5) -> RecordFolder:
+    return RecordFolder.open(folder / "records", None if limit is None else Fraction(limit))
 
 
 def answered(folder: Path, names: list[str], question: Question = ASKED, limit: int | None = 5) -> Answers:
@@ -225,7 +225,7 @@ def _killed(folder: Path, at: str, names: list[str]) -> None:
     contributors = opened(folder)
     child = os.fork()
     if child == 0:
-        setattr(module.os if at == "fsync" else Path, at, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+        setattr(os if at == "fsync" else Path, at, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
         contributors.answer(ASKED, names, np.zeros(len(names)))
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
@@ -252,7 +252,7 @@ def test_who_is_killed_before_the_limit_is_there_binds_nobody(tmp_path: Path, at
 def test_the_limit_is_on_the_disk_before_the_first_answer(tmp_path: Path) -> None:
     child = os.fork()
     if child == 0:
-        module.sync_folder = lambda folder: os.kill(os.getpid(), signal.SIGKILL)
+        files.sync_folder = lambda folder: os.kill(os.getpid(), signal.SIGKILL) if (folder / LIMIT).exists() else None
         answered(tmp_path, PEOPLE)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
@@ -262,7 +262,7 @@ def test_the_limit_is_on_the_disk_before_the_first_answer(tmp_path: Path) -> Non
 def test_who_is_killed_after_the_record_is_there_gives_the_same_again(tmp_path: Path) -> None:
     child = os.fork()
     if child == 0:
-        module.sync_folder = lambda folder: os.kill(os.getpid(), signal.SIGKILL) if any(folder.glob("*.p*")) else None
+        files.sync_folder = lambda folder: os.kill(os.getpid(), signal.SIGKILL) if any(folder.glob("*.p*")) else None
         answered(tmp_path, PEOPLE)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
@@ -354,7 +354,7 @@ def test_a_record_that_cannot_be_written_gives_nothing_away(tmp_path: Path, monk
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(RecordUnusable, match="No space left on device"):
         contributors.answer(ASKED, PEOPLE, np.zeros(3))
     monkeypatch.undo()

@@ -1,14 +1,13 @@
-"""What a collection costs its contributors and how far its answers will lie off, before anybody is asked.
+"""What a collection costs its contributors and how large its errors will be, before anybody is asked.
 
-Nothing is read but the spec. Errors are standard deviations of the published, unbiased estimates, by the law of the
-reports (`law.law_of`): of an interval that holds its share of the width, as if values were spread evenly over the
-range, and of one that holds as many values as make the error largest, none or all of them.
+Only the spec is read. Errors are standard deviations of the published, unbiased estimates, by the law of the reports
+(`law.law_of`), for two kinds of intervals: one that holds its share of the width, as if values were spread evenly over
+the range; and one that holds as many values as make its error largest, which is none or all of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,17 +15,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.local.collection import CollectionSpec
-from dphist_pipeline.local.collection_consumers import Consumer
-from dphist_pipeline.local.collection_fields import Protocol
-from dphist_pipeline.local.collection_remarks import NOT_COVERED, remarks
+from dphist_pipeline.ledger.entries import as_text
+from dphist_pipeline.local.collection import CollectionSpec, Protocol
+from dphist_pipeline.local.consumers import Consumer
 from dphist_pipeline.local.law import law_of
 from dphist_pipeline.local.partition import Spans, choices, question_of, shares, spans_of
-from dphist_pipeline.local.question import LEAST_EPSILON, Encoding, Question
+from dphist_pipeline.local.question import EVERY_ROUND, LEAST_EPSILON, Encoding, Question
+
+DECLARED = (
+    *("collection", "value", "start", "stop", "round", "protocol", "participation"),
+    *("values_per_contributor", "values"),
+)
+NOT_COVERED = (
+    "Errors are of the perturbation alone, one standard deviation. Contributors who do not answer, or not truly, are "
+    "not covered.",
+    "A count of less than about two standard errors cannot be told from 0.",
+)
 
 
 class QuestionExists(DphistError):
-    """A file that would be overwritten, and holds something else."""
+    """A question cannot be written to a file, which holds something else."""
 
     def __init__(self, path: Path, problem: str) -> None:
         self.path = path
@@ -48,7 +56,7 @@ class Errors:
 
 @dataclass(frozen=True)
 class Way:
-    """One way to ask: a protocol and an encoding of each of its parts.
+    """One way to ask: a protocol, and a question with an encoding for each of its parts.
 
     Attributes:
         errors: one for each consumer, in order.
@@ -63,28 +71,19 @@ class Way:
         """The encodings of its parts, each named once."""
         return ", ".join(dict.fromkeys(part.encoding for part in self.question.parts))
 
-    @property
-    def bits(self) -> int:
-        """Bits of all that a contributor sends, if every report is sent."""
-        of_parts = (
-            part.intervals.bit_length() if part.encoding == "grr" else part.intervals for part in self.question.parts
-        )
-        return self.question.reports * self.question.planes * sum(of_parts)
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of the same, as they are packed."""
-        return self.question.reports * self.question.report_bytes
-
     def facts(self) -> dict[str, Any]:
-        """JSON values, errors apart."""
-        return {
-            "protocol": self.protocol,
-            "encodings": [part.encoding for part in self.question.parts],
-            "epsilon": str(self.question.epsilon),
-            "bits": self.bits,
-            "bytes": self.bytes,
+        """Its costs as JSON values."""
+        encodings = [part.encoding for part in self.question.parts]
+        spent = str(self.question.epsilon)
+        return {"protocol": self.protocol, "encodings": encodings, "epsilon": spent} | {
+            "bits": self.question.contributor_bits,
+            "bytes": self.question.contributor_bytes,
         }
+
+    def errors_of(self, number: int) -> dict[str, Any]:
+        """The errors of a consumer's intervals as JSON values."""
+        errors = {kind: numbers.tolist() for kind, numbers in vars(self.errors[number]).items()}
+        return {"protocol": self.protocol, "encoding": self.encodings, **errors}
 
 
 @dataclass(frozen=True)
@@ -119,16 +118,8 @@ class Plan:
             "errors": [
                 {
                     "consumer": consumer.name,
-                    "edges": [float(edge) for edge in consumer.edges],
-                    "ways": [
-                        {
-                            "protocol": way.protocol,
-                            "encoding": way.encodings,
-                            "even": way.errors[number].even.tolist(),
-                            "worst": way.errors[number].worst.tolist(),
-                        }
-                        for way in self.ways
-                    ],
+                    "edges": list(map(float, consumer.edges)),
+                    "ways": [way.errors_of(number) for way in self.ways],
                 }
                 for number, consumer in enumerate(self.spec.consumers)
             ],
@@ -137,7 +128,7 @@ class Plan:
 
 
 def planned(spec: CollectionSpec, contributors: int) -> Plan:
-    """What to expect of a collection with so many contributors."""
+    """Costs and errors of a collection with this number of contributors."""
     asked = _way(spec, contributors)
     by_encoding = tuple(_way(spec, contributors, spec.protocol, encoding) for encoding in choices(asked.question))
     instead = tuple(_way(spec, contributors, other) for other in _others(spec))
@@ -146,12 +137,8 @@ def planned(spec: CollectionSpec, contributors: int) -> Plan:
 
 def described(spec: CollectionSpec, question: Question) -> dict[str, Any]:
     """What a spec asks, of whom and at what price, as JSON values."""
-    return {
-        "collection": spec.collection,
-        "value": spec.value,
-        "start": str(spec.start),
-        "stop": str(spec.stop),
-        "round": spec.round,
+    declared = spec.normalised()
+    return {name: declared[name] for name in DECLARED} | {
         "consumers": [
             {
                 "name": consumer.name,
@@ -161,16 +148,58 @@ def described(spec: CollectionSpec, question: Question) -> dict[str, Any]:
             }
             for consumer in spec.consumers
         ],
-        "protocol": spec.protocol,
         "encodings": [part.encoding for part in question.parts],
         "intervals_asked": [part.intervals for part in question.parts],
-        "participation": str(spec.participation),
-        "values_per_contributor": spec.values_per_contributor,
-        "values": spec.values,
         "epsilon": str(question.epsilon),
         "digest": spec.digest,
         "question": question.digest,
     }
+
+
+def spending(spec: CollectionSpec) -> str:
+    """What a contributor spends, in words."""
+    each, total = as_text(spec.report_epsilon), as_text(spec.epsilon)
+    if spec.values_per_contributor == 1:
+        return f"epsilon {total}"
+    return f"epsilon {total}: {spec.values_per_contributor} values, each {each}"
+
+
+def remarks(spec: CollectionSpec) -> list[str]:
+    """What the people of an office should know before they ask, a sentence or two each."""
+    each = as_text(spec.report_epsilon)
+    found = []
+    others = [reader for reader in spec.consumers if reader.epsilon != spec.report_epsilon]
+    if others:
+        named = ", ".join(f"{reader.name} ({as_text(reader.epsilon)})" for reader in others[:5])
+        more = f" and {len(others) - 5} more" if len(others) > 5 else ""
+        found.append(f"A report spends epsilon {each}, the least of all consumers; so {named}{more} get no more of it.")
+    if spec.protocol == "sampled":
+        found.append(
+            f"That a report is sent with probability {as_text(spec.participation)} only does not lower epsilon: "
+            f"whoever sees a report knows that it was sent. It saves sending, and makes errors larger."
+        )
+    if spec.protocol == "split_budget" and len(spec.consumers) > 1:
+        found.append(
+            f"Each of {len(spec.consumers)} consumers gets a vector of its own at epsilon "
+            f"{as_text(spec.report_epsilon / len(spec.consumers))}; together they spend {each}."
+        )
+    if spec.values_per_contributor > 1:
+        found.append(
+            f"Every contributor reports exactly {spec.values_per_contributor} values: missing ones as `none`, and of "
+            "more, so many chosen at random. The tables count values, not people."
+        )
+    found.append(
+        "Values below `start`, above `stop` or missing are reported as `none`: they cost the same, and are in no "
+        "interval."
+    )
+    again = "Another round asks" if spec.round != EVERY_ROUND else "To ask again, declare a `round`: it asks"
+    found.append(f"{again} anew and costs every contributor epsilon {as_text(spec.epsilon)} more.")
+    if spec.nonnegative:
+        found.append(
+            "`nonnegative` raises estimates below 0 and lowers the others as much: what is published is biased, and "
+            "errors are those of the estimates before."
+        )
+    return found
 
 
 def write_question(question: Question, path: Path) -> bool:
@@ -221,16 +250,9 @@ def _way(
 
 def _errors(question: Question, where: Spans, consumer: Consumer, contributors: int) -> Errors:
     values = contributors * question.values
-    law = law_of(question, question.parts[where.part], _sent(question.participation, values))
+    sent = round(question.participation * values)  # as many are expected to be sent
+    law = law_of(question, question.parts[where.part], sent)
     atoms = np.array(where.atoms)
-    even = law.variance(atoms, values * shares(consumer))
-    # The variance is linear in how many values the interval holds: largest at none or at all.
-    worst = np.maximum(
-        law.variance(atoms, np.zeros(atoms.size)), law.variance(atoms, np.full(atoms.size, float(values)))
-    )
-    return Errors(np.sqrt(even), np.sqrt(worst))
-
-
-def _sent(participation: Fraction, values: int) -> int:
-    """How many of the values are expected to be sent."""
-    return round(participation * values)
+    # The variance is linear in the number of values that an interval holds: it is largest at none or at all.
+    worst = np.maximum(*(law.variance(atoms, np.full(atoms.size, held)) for held in (0.0, float(values))))
+    return Errors(np.sqrt(law.variance(atoms, values * shares(consumer))), np.sqrt(worst))

@@ -14,8 +14,10 @@ from reports_scenario import FIRST_BIT, NO_BIT, columns, written
 
 from dphist_pipeline.answering import building
 from dphist_pipeline.answering.catalogue import build_catalogue
-from dphist_pipeline.local import handover
+from dphist_pipeline.local import rounds
+from dphist_pipeline.local.collection import CollectionSpec
 from dphist_pipeline.local.partition import question_of
+from dphist_pipeline.local.publication import NoReportFiles, publish_collection
 from dphist_pipeline.releasing.store import Store
 
 
@@ -30,24 +32,29 @@ def reports(local: LocalOffice, name: str, bodies: list[bytes]) -> Path:
     return written(local.folder / "reports" / name, columns(bodies, names=[question] * len(bodies)))
 
 
+def publish(spec: CollectionSpec, store: Store, consumer: str) -> None:
+    """Publishes one consumer's histogram from the tally, as an orchestrator does."""
+    publish_collection(spec, store, rounds.read_tally(spec, store), only=consumer)
+
+
 def test_the_digest_of_a_tally_never_changes_between_versions(local: LocalOffice) -> None:
     reports(local, "a.parquet", [FIRST_BIT[:1], NO_BIT[:1], b"\xff"])
     spec = local.declared(reports="reports/**/*.parquet")
-    counted, digest = handover.count(spec, local.store)
+    counted, digest = rounds.count(spec, local.store)
     assert (counted.tally.reports, counted.refused["malformed"]) == (2, 1)
     assert digest == "c052b3d03b52cddcc610f3b8a25c5bc13e04e9e7d47faba12db849426e20fb3a"
-    kept = json.loads((handover.folder_of(spec, local.store) / handover.TALLY).read_bytes())
-    assert kept["digest"] == digest and handover.tallied(spec, local.store).refused == counted.refused
+    kept = json.loads((rounds.file_of(spec, local.store, rounds.TALLY)).read_bytes())
+    assert kept["digest"] == digest and rounds.read_tally(spec, local.store).refused == counted.refused
 
 
 def test_a_folder_that_is_called_like_reports_is_passed_over(local: LocalOffice) -> None:
     reports(local, "a.parquet", [FIRST_BIT[:1]])
     (local.folder / "reports" / "folder.parquet").mkdir()
     spec = local.declared(reports="reports/**/*.parquet")
-    assert handover.count(spec, local.store)[0].tally.reports == 1
+    assert rounds.count(spec, local.store)[0].tally.reports == 1
     (local.folder / "reports" / "a.parquet").unlink()
-    with pytest.raises(handover.NothingSent):
-        handover.count(spec, local.store)
+    with pytest.raises(NoReportFiles):
+        rounds.count(spec, local.store)
 
 
 @pytest.fixture
@@ -68,9 +75,9 @@ def test_the_catalogue_is_built_for_a_consumer_alone_and_not_again_for_what_it_h
 ) -> None:
     reports(local, "a.parquet", [FIRST_BIT[:1]])
     spec = local.declared(reports="reports/**/*.parquet")
-    handover.count(spec, local.store)
+    rounds.count(spec, local.store)
     for consumer, times in (("city", 1), ("city", 1), ("state", 2), ("city", 2), ("state", 2)):
-        handover.publish(spec, local.store, consumer)
+        publish(spec, local.store, consumer)
         assert len(built) == times
 
 
@@ -86,7 +93,7 @@ def test_a_catalogue_that_somebody_built_in_the_meantime_is_not_built_again(
             build_catalogue(store.public, tmp_path)
             yield
 
-    handover.count(spec, local.store)
+    rounds.count(spec, local.store)
     monkeypatch.setattr(Store, "building", after_another)
-    handover.publish(spec, local.store, "city")
+    publish(spec, local.store, "city")
     assert built == []

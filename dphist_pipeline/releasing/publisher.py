@@ -1,0 +1,146 @@
+"""The one way to publish, for releases of the central and of the local model.
+
+All files of a release appear by one rename. Whoever finds them there gives them back, after checking that nobody
+withdrew them and that they say what this call would publish. The catalogue is built afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.publishing.release_files import move_into_place, read_audit, values_digest, write_release
+from dphist_pipeline.releasing.errors import NameTaken, Withdrawn
+from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.releasing.store import Key, Store
+
+Progress = Callable[[str], None]
+
+
+class Revision(Protocol):
+    """A revision that was made before: a charge in the ledger, or what an audit says."""
+
+    @property
+    def reason(self) -> str:
+        """Why it was made; empty for the first."""
+
+    @property
+    def digest(self) -> str:
+        """Of its spec."""
+
+
+Made = TypeVar("Made", bound=Revision)
+
+
+def revisions_meant(made: Sequence[Made], reason: str, digest: str) -> list[Made]:
+    """The revisions that a call may give back: all, or those that were made for the same reason by the same spec."""
+    return [revision for revision in made if not reason or (revision.reason, revision.digest) == (reason, digest)]
+
+
+def published(store: Store, key: Key, expected: Mapping[str, object], differs: DphistError) -> Release | None:
+    """A release as it was published, None where it is not there.
+
+    Args:
+        store: that holds it.
+        key: of the release.
+        expected: facts that its audit must state, such as the digest of its values.
+        differs: what to raise where the audit states something else.
+
+    Raises:
+        Withdrawn: it was taken back.
+        PublishedFilesDamaged: a file is missing or altered.
+    """
+    return _confirmed(store, key, expected, differs) if store.published(key).exists() else None
+
+
+def publish(
+    store: Store,
+    key: Key,
+    estimate: Estimate,
+    scales: Mapping[str, Fraction],
+    facts: dict[str, Any],
+    differs: DphistError,
+    record: Callable[[], None] = lambda: None,
+) -> Release:
+    """Writes all files of a release and moves them into place, or gives back those of whoever was first.
+
+    Args:
+        store: where to publish.
+        key: of the release.
+        estimate: its values.
+        scales: of the noise that each step bought.
+        facts: the audit's facts; see `write_release`.
+        differs: what to raise where somebody else published other values.
+        record: called once the files are written, before anybody can read them.
+
+    Raises:
+        Withdrawn: somebody else published it meanwhile, and it was taken back.
+    """
+    with store.run(key) as scratch:
+        staging = scratch / "published"
+        staging.mkdir()
+        write_release(estimate, scales, facts, staging)
+        record()
+        first = move_into_place(staging, store.published(key))
+    expected = {"values_digest": values_digest(estimate), "spec_digest": facts["spec_digest"]}
+    return replace(_confirmed(store, key, expected, differs), replayed=not first)
+
+
+def _confirmed(store: Store, key: Key, expected: Mapping[str, object], differs: DphistError) -> Release:
+    audit = read_audit(store.published(key))
+    if "withdrawn" in audit:
+        raise Withdrawn(key, audit["withdrawn"]["at"], audit["withdrawn"]["reason"], audit.get("model") == "local")
+    if any(audit[name] != fact for name, fact in expected.items()):
+        raise differs
+    return Release(store.published(key), audit, replayed=True)
+
+
+def refuse_taken_name(store: Store, release: str, collection: str | None = None) -> None:
+    """Refuses a name that belongs to something else in the store, in any period.
+
+    Args:
+        store: where to publish.
+        release: the name.
+        collection: that wants the name; None for a release of the central model.
+
+    Raises:
+        NameTaken: anything else was published under it, or charged and drawn for.
+    """
+    taken = collection is not None and (store.confidential / "journal" / release).exists()
+    for audit in store.public.glob(f"{release}/period=*/revision=*/audit.json"):
+        with suppress(OSError, ValueError, TypeError, AttributeError):  # a damaged audit names no owner
+            taken |= json.loads(audit.read_bytes()).get("collection") != collection
+    if taken:
+        raise NameTaken(release)
+
+
+def refresh_catalogue(
+    store: Store, key: Key, folders: Sequence[Path] = (), progress: Progress = lambda step: None
+) -> None:
+    """Builds the catalogue, one process at a time, unless it holds all of these published folders.
+
+    Args:
+        store: whose catalogue it is.
+        key: of a release that changed.
+        folders: of releases that it must hold; with none it is always built.
+        progress: told the name of the step.
+    """
+    from dphist_pipeline.answering import building
+    from dphist_pipeline.answering.catalogue import holds
+
+    def is_fresh() -> bool:
+        return bool(folders) and all(holds(store.public, folder) for folder in folders)
+
+    if is_fresh():
+        return
+    progress("updating the catalogue")
+    with store.run(key) as scratch, store.building():
+        if not is_fresh():  # somebody else may just have built it
+            building.build_apart(store.public, scratch)

@@ -43,7 +43,6 @@ CHUNK = 1 << 22  # bytes of text that are read at once
 MEMORY: dict[str, str | int | float | list[str]] = {
     "memory_limit": "64MB",
     "threads": 1,
-    "enable_progress_bar": False,  # it goes to standard output, where scripts read JSON
 }  # of DuckDB, while it looks for repeated ids
 ID_BYTES = 16
 NAMED = 16  # characters of a question's digest, by which a report names it
@@ -148,6 +147,7 @@ def repeated_reports(ids: Iterable[Bytes]) -> NDArray[np.int64]:
 def _repeated(ids: Iterable[Bytes]) -> NDArray[np.int64]:
     key, number = random_words(2), 0
     with TemporaryDirectory() as spill, duckdb.connect(config={**MEMORY, "temp_directory": spill}) as connection:
+        connection.execute("SET enable_progress_bar = false")  # it goes to standard output, where scripts read JSON
         connection.execute("CREATE TABLE ids (number BIGINT, upper UBIGINT, lower UBIGINT)")
         for batch in ids:
             upper, lower = (np.ascontiguousarray(batch).view(np.uint64) ^ key).T

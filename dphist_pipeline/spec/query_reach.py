@@ -18,7 +18,7 @@ from dphist_pipeline.spec.row_nodes import Node, NotAccepted
 
 SOURCE = "source"
 ALLOWED = listed_words("query_functions") | ROW_BY_ROW
-TABLE_FUNCTIONS = ("generate_series", "range", "unnest")
+TABLE_FUNCTIONS = frozenset(("generate_series", "range", "unnest"))
 MOST_LEVELS = 420  # of the parse, three of which are about one of the query
 
 _QUERIES = ("SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE")

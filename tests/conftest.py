@@ -15,6 +15,7 @@ from office import Office
 
 from dphist_pipeline.answering import building
 from dphist_pipeline.answering.catalogue import build_catalogue
+from dphist_pipeline.publishing import pages
 
 # Before anything starts a process: no test sees the developer's own operator key or witness, or leaves anything there.
 HOME = Path(tempfile.mkdtemp(prefix="dphist_tests_"))
@@ -26,6 +27,14 @@ atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 def catalogue_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spares a new process for every publication; `answering/test_building_apart.py` tests the real way."""
     monkeypatch.setattr(building, "build_apart", build_catalogue)
+
+
+@pytest.fixture(autouse=True)
+def cards_without_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spares publications their pictures, a tenth of a second each; tests of `publishing` and `docs` draw them."""
+    if request.path.parent.name not in ("publishing", "docs"):
+        monkeypatch.setattr(pages, "draw", lambda picture: "")
+        monkeypatch.setattr(pages, "svg_in_page", lambda drawn: ("0 0 1 1", drawn))
 
 
 @pytest.fixture

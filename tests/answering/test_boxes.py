@@ -13,7 +13,7 @@ import by_hand
 import numpy as np
 import pytest
 from by_hand import AGE, HEIGHT, SCALE, WARD
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -24,6 +24,7 @@ from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.publishing.release_files import PublishedFilesDamaged
+from examples import examples
 
 AXES = [AGE, WARD, HEIGHT]
 MADE = by_hand.estimate(AXES)
@@ -74,7 +75,7 @@ def questions(draw: st.DrawFn) -> tuple[Domain, dict[str, Wanted]]:
     return domain, box
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(questions(), st.integers(-50, 50))
 def test_a_box_is_the_sum_over_its_mask(question: tuple[Domain, dict[str, Wanted]], first: int) -> None:
     domain, box = question

@@ -5,11 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.answering.boxes import Wanted
 from dphist_pipeline.answering.grammar import LONGEST, WhereRefused, parse_where
+from examples import examples
 
 MEANINGS: dict[str, dict[str, Wanted]] = {
     "age in [60, 80)": {"age": (60.0, 80.0)},
@@ -129,7 +130,7 @@ def test_nothing_that_is_short_enough_takes_long_to_read() -> None:
             parse_where(hostile)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.text(max_size=60))
 def test_any_text_gives_a_box_or_a_refusal(where: str) -> None:
     with suppress(WhereRefused):
@@ -160,14 +161,14 @@ PIECES = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map(" ".join))
 def test_any_mixture_of_its_words_gives_a_box_or_a_refusal(where: str) -> None:
     with suppress(WhereRefused):
         assert set(parse_where(where)) <= {"age", "ward", "in", "is", "and", "other"}
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.text(max_size=40))
 def test_any_category_can_be_asked_for_in_quotes(category: str) -> None:
     doubled = category.replace("'", "''")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dphist_pipeline.answering.whole_counts import whole_counts
+from examples import examples
 
 ESTIMATES = st.lists(st.integers(-9_000, 9_000).map(lambda number: number / 64), min_size=1, max_size=30)
 
@@ -20,7 +21,7 @@ def total(values: NDArray[np.float64]) -> int:
 
 
 @given(ESTIMATES)
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_they_are_whole_numbers_from_0_that_add_up_and_keep_the_order(estimates: list[float]) -> None:
     values = np.array(estimates)
     counts = whole_counts(values)

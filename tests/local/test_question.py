@@ -27,6 +27,7 @@ from dphist_pipeline.local.question import (
     Question,
     QuestionInvalid,
 )
+from examples import examples
 
 HOURS = Part((Fraction(0), Fraction(7, 2), Fraction(24)), Fraction(1, 2), "symmetric")
 ASKED = Question("hours", (HOURS,))
@@ -296,7 +297,7 @@ junk = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(st.sampled_from([*FACTS, "edges", "epsilon", "encoding"]), junk)
 def test_any_fact_replaced_by_anything_is_refused_or_is_a_question(name: str, value: Any) -> None:
     text = text_with(**{name: value}) if name in FACTS else text_of_part(**{name: value})
@@ -307,7 +308,7 @@ def test_any_fact_replaced_by_anything_is_refused_or_is_a_question(name: str, va
     assert json.loads(found.to_json()) == json.loads(text)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(st.integers(0, len(ASKED.to_json()) - 1), st.binary(max_size=3), st.integers(0, 3))
 def test_any_bytes_replaced_are_refused_or_are_a_question(place: int, by: bytes, dropped: int) -> None:
     text = ASKED.to_json().encode()

@@ -66,6 +66,8 @@ def test_a_package_brings_a_mechanism_which_audit_and_card_name_as_foreign(packa
     path = Path(office.released("--json").json["path"])
     audit = json.loads((path / "audit.json").read_text())
     assert audit["mechanism_package"] == {"name": "office-halves", "version": "1.5"}
+    assert "The package office-halves\n1.5 brings this mechanism" in (path / "card.html").read_text()
+    assert "Mechanism halves of office-halves 1.5" in (path / "deployment.yaml").read_text()
 
 
 def test_our_own_mechanisms_are_not_called_foreign(office: Office) -> None:

@@ -26,6 +26,7 @@ from dphist_pipeline.confidential.scores import (
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
 from dphist_pipeline.mechanisms import build
+from examples import examples
 
 HUGE = 1 << 52
 CENTRES = st.sampled_from(["median", "mean"])
@@ -98,7 +99,7 @@ def moves(draw, size):
 
 
 @pytest.mark.parametrize("kind", SCORES, ids=NAMES)
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(data=st.data())
 def test_no_score_moves_by_more_than_its_constant_times_the_distance(kind, data):
     score, size = data.draw(DRAWN[kind])

@@ -7,10 +7,11 @@ from math import floor
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.solvers.absolute_deviation import deviations, deviations_of_cuts, imbalances
+from examples import examples
 
 CONSTANTS = {"median": 1, "mean": 2}
 LINES = st.lists(st.integers(0, 3), min_size=1, max_size=9) | st.lists(st.integers(-99, 99), min_size=1, max_size=9)
@@ -26,7 +27,7 @@ def deviation_from_mean(part):
     return floor(sum(abs(value - Fraction(sum(part), len(part))) for value in part)) if part else 0
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(LINES | st.lists(st.integers(0, 50), min_size=20, max_size=40))
 def test_deviations_are_those_of_every_stretch_of_cells(line):
     table = deviations(np.array(line))
@@ -35,14 +36,14 @@ def test_deviations_are_those_of_every_stretch_of_cells(line):
             assert table[start, last] == (deviation(line[start : last + 1]) if last >= start else 0)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(st.tuples(st.integers(-20, 20), st.integers(-3, 3)), min_size=1, max_size=30))
 def test_no_deviation_moves_further_than_the_counts_do_together(pairs):
     line, moved = np.array(pairs).T
     assert np.abs(deviations(line + moved) - deviations(line)).max() <= np.abs(moved).sum()
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(LINES | st.lists(st.integers(0, 50), min_size=20, max_size=40), st.sampled_from(["median", "mean"]))
 def test_a_cut_costs_what_its_two_sides_deviate(line, centre):
     cost = {"median": deviation, "mean": deviation_from_mean}[centre]
@@ -50,7 +51,7 @@ def test_a_cut_costs_what_its_two_sides_deviate(line, centre):
     assert deviations_of_cuts(np.array(line), centre).tolist() == expected
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(
     st.lists(st.tuples(st.integers(-20, 20), st.integers(-3, 3)), min_size=1, max_size=30),
     st.sampled_from(["median", "mean"]),
@@ -93,7 +94,7 @@ def test_the_largest_counts_do_not_wrap_around(centre):
     assert costs.min() > 0
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(st.integers(-20, 20), min_size=1, max_size=20))
 def test_gives_the_difference_of_both_sides_for_every_cut(line):
     assert imbalances(np.array(line)).tolist() == [
@@ -101,7 +102,7 @@ def test_gives_the_difference_of_both_sides_for_every_cut(line):
     ]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(st.tuples(st.integers(-20, 20), st.integers(-3, 3)), min_size=2, max_size=30))
 def test_no_imbalance_moves_further_than_the_counts_do_together(pairs):
     line, moved = np.array(pairs).T

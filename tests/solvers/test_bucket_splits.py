@@ -8,11 +8,12 @@ from math import ceil
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.solvers.absolute_deviation import deviations
 from dphist_pipeline.solvers.bucket_splits import LARGEST_CEILING, MOST_CELLS, costs_of_last_starts, squared_errors
+from examples import examples
 
 LINES = st.lists(st.integers(0, 3), min_size=2, max_size=9) | st.lists(st.integers(-99, 99), min_size=2, max_size=9)
 MOVED = st.lists(st.tuples(st.integers(-4, 20), st.integers(-3, 3)), min_size=2, max_size=30)
@@ -29,7 +30,7 @@ def plain_costs(table, buckets):
     return [found[start] for start in range(buckets - 1, cells)]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(LINES, st.data())
 def test_finds_the_cheapest_split_for_every_last_start(line, data):
     buckets = data.draw(st.integers(2, len(line)))
@@ -37,7 +38,7 @@ def test_finds_the_cheapest_split_for_every_last_start(line, data):
         assert costs_of_last_starts(table, buckets).tolist() == plain_costs(table, buckets)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(MOVED, st.data())
 def test_no_cost_moves_further_than_its_constant_times_the_counts(pairs, data):
     line, moved = np.array(pairs).T
@@ -70,7 +71,7 @@ def squared_error(part):
     return sum((value - mean) ** 2 for value in part)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(st.integers(-3, 12), min_size=1, max_size=12), st.integers(1, 9))
 def test_entries_are_the_squared_errors_of_every_stretch_rounded_up(line, ceiling):
     table = squared_errors(np.array(line), ceiling)
@@ -85,7 +86,7 @@ def test_a_line_worked_by_hand():
     assert squared_errors(np.array([1, 2, 9]), 5).tolist() == [[0, 1, 9], [0, 0, 5], [0, 0, 0]]
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(
     st.integers(1, 7).flatmap(lambda f: st.tuples(st.just(f), st.lists(st.integers(-1, f + 1), min_size=1))), st.data()
 )

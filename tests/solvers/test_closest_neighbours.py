@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dphist_pipeline.solvers.closest_neighbours import closest_neighbours
+from examples import examples
 
 
 def squared_error(part):
@@ -42,7 +43,7 @@ LINES = st.lists(st.integers(0, 2), min_size=1, max_size=14) | st.lists(st.integ
 VARIANCES = st.sampled_from([Fraction(part, 10_007) for part in (0, 150, 5_785, 50_036, 640_500)])
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(LINES, VARIANCES, st.sampled_from([0, 10**9]))
 def test_merges_what_a_plain_greedy_merges(line, variance, offset):
     whole = [value + offset for value in line]

@@ -8,10 +8,11 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.solvers.kd_boxes import kd_boxes, prefix_sums
+from examples import examples
 
 
 def squared_error(part):
@@ -68,7 +69,7 @@ def plain_boxes(cells, cell_variance, box_variance, threshold, max_depth):
 SHAPES = st.lists(st.integers(1, 5), min_size=1, max_size=4).map(tuple)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(SHAPES, st.integers(0, 10**6), st.sampled_from([math.nan, 0.0, 3.0, 1e9]), st.sampled_from([0, 1, 3, 40]))
 def test_finds_the_boxes_that_a_plain_recursion_finds(shape, seed, threshold, max_depth):
     # Odd fractions keep two cuts from being equally good but for rounding.
@@ -81,7 +82,7 @@ def test_finds_the_boxes_that_a_plain_recursion_finds(shape, seed, threshold, ma
 MORE_SHAPES = st.lists(st.sampled_from([1, 1, 2, 2, 3, 4, 6]), min_size=1, max_size=6).map(tuple)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(
     MORE_SHAPES.filter(lambda shape: math.prod(shape) <= 300),
     st.integers(0, 10**6),

@@ -6,10 +6,11 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.solvers.line_groups import cheapest_line_groups
+from examples import examples
 
 
 def cost_of(line, starts, price, price_per_group):
@@ -17,7 +18,7 @@ def cost_of(line, starts, price, price_per_group):
     return sum(((part - part.mean()) ** 2).sum() + price / part.size + price_per_group for part in parts)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     st.lists(st.integers(-9, 9), min_size=1, max_size=8),
     st.sampled_from([0.0, 3.0, 60.0]),

@@ -6,10 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.solvers.relative_groups import relative_groups
+from examples import examples
 
 
 def mean_relative_error(part, scale):
@@ -32,7 +33,7 @@ LINES = st.one_of(SMALL, TIED, HUGE).map(sorted)
 SCALES = st.sampled_from([Fraction(1, 4), Fraction(1), Fraction(20), Fraction(1000), Fraction(10**7)])
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(LINES, SCALES, st.sampled_from([0, 50, 10**9, -(10**9)]))
 def test_every_step_keeps_the_rule(line, scale, offset):
     line = [value + offset for value in line]

@@ -8,6 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dphist_pipeline.solvers.segmentation import bucket_means, v_optimal
+from examples import examples
 
 
 def squared_error(part):
@@ -30,7 +31,7 @@ LINES = st.lists(st.integers(-5, 12), min_size=1, max_size=24)
 PRICES = st.sampled_from([0.0, 0.25, 1.0, 7.5, 60.0, 1e6])
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(LINES, PRICES, st.sampled_from([1.0, 1e4]), st.sampled_from([0.0, 1e9]))
 @example([3], 1.0, 1.0, 0.0)
 @example([3, 3], 1.0, 1.0, 0.0)

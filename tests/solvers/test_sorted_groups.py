@@ -6,11 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.solvers.optimal_groups import optimal_groups
 from dphist_pipeline.solvers.sorted_groups import greedy_groups
+from examples import examples
 
 
 def mean(part):
@@ -57,7 +58,7 @@ def check_numbering(groups, size):
     assert set(np.diff(groups)) <= {0, 1}
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(LINES, PRICES, OFFSETS)
 def test_finds_a_grouping_of_least_cost(line, price, offset):
     groups = optimal_groups(np.array(line, dtype=float) + offset, float(price))
@@ -102,7 +103,7 @@ def test_finds_the_least_cost_on_longer_lines(kind, price):
     assert cost_in_floats(line, groups, price) == pytest.approx(cheapest_cost(line, price), rel=1e-9)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     st.lists(st.tuples(st.integers(-20, 20), st.integers(1, 30)), min_size=1, max_size=8),
     st.floats(0.3, 3000.0),
@@ -127,7 +128,7 @@ def test_a_run_of_equal_values_is_cut_where_that_pays(times, ends):
     assert cost_in_floats(line, groups, 10_000.0) == pytest.approx(cheapest_cost(line, 10_000.0), rel=1e-12)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(LINES, PRICES, OFFSETS)
 def test_every_greedy_step_keeps_the_rule(line, price, offset):
     groups = greedy_groups(np.array(line, dtype=float) + offset, float(price))

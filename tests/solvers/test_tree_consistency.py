@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.solvers.tree_consistency import consistent
+from examples import examples
 
 
 def random_tree(source, levels, most_children):
@@ -30,7 +31,7 @@ def spans(parents, leaves):
     return rows
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.integers(0, 10**6), st.integers(1, 5), st.integers(1, 4), st.booleans())
 def test_gives_the_weighted_least_squares_estimate_of_every_node(seed, levels, most_children, weighted):
     source = np.random.default_rng(seed)

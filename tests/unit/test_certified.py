@@ -10,13 +10,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.estimates import certified
 from dphist_pipeline.estimates.certified import Interval, Law, exp_interval
+from examples import examples
 
 SCALES = [
     *(Fraction(1, part) for part in (50, 49, 7, 3, 2)),
@@ -120,7 +121,7 @@ def test_precision_is_doubled_until_both_ends_agree(monkeypatch: pytest.MonkeyPa
     assert {192, 384, 768, 1536} == set(precisions)
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(st.fractions(0, 2000, max_denominator=10**8), st.integers(1, 700))
 def test_an_enclosure_of_exp_encloses_it_and_is_narrow(exponent: Fraction, precision: int) -> None:
     low, high = exp_interval(exponent, precision)
@@ -130,7 +131,7 @@ def test_an_enclosure_of_exp_encloses_it_and_is_narrow(exponent: Fraction, preci
         assert high - low <= 3
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(st.fractions(0, Fraction(1, 2), max_denominator=10**8), st.integers(1, 400))
 def test_an_enclosure_of_the_series_encloses_it(exponent: Fraction, precision: int) -> None:
     low, high = certified._series(exponent, precision)
@@ -139,7 +140,7 @@ def test_an_enclosure_of_the_series_encloses_it(exponent: Fraction, precision: i
         assert low <= value <= high
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(st.sampled_from(SCALES), st.integers(0, 3), st.data())
 def test_any_threshold_is_the_exact_floor(scale: Fraction, number: int, data: st.DataObject) -> None:
     law = laws(scale)[number]
@@ -148,7 +149,7 @@ def test_any_threshold_is_the_exact_floor(scale: Fraction, number: int, data: st
     assert law.threshold(k, bits) == exact_floor(law, k, bits)
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(st.sampled_from(SCALES), st.integers(0, 3), st.data())
 def test_at_most_compares_without_rounding(scale: Fraction, number: int, data: st.DataObject) -> None:
     law = laws(scale)[number]
@@ -246,7 +247,7 @@ def test_a_word_on_a_threshold_is_refined_both_ways(monkeypatch: pytest.MonkeyPa
             assert table.refine(threshold, 0) == magnitude(law, [threshold, exact, deeper + beside])
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(LAWS), st.data())
 def test_draws_agree_with_exact_comparisons(monkeypatch: pytest.MonkeyPatch, law: Law, data: st.DataObject) -> None:
     table = noise._table(law)

@@ -12,7 +12,7 @@ import pytest
 from office import OPEN_HEALTH, RECORDS, Office
 
 from dphist_pipeline import mechanisms
-from dphist_pipeline.releasing import stages
+from dphist_pipeline.releasing import publisher
 
 COMMANDS = [
     [],
@@ -196,7 +196,7 @@ def raises(error: BaseException) -> Any:
 
 
 def test_an_interrupt_is_calm_and_exits_130(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stages, "write_release", raises(KeyboardInterrupt()))
+    monkeypatch.setattr(publisher, "write_release", raises(KeyboardInterrupt()))
     ran = office.opened().release()
     assert ran.code == 130
     assert ran.err.splitlines()[-1].startswith("error: interrupted. Nothing is lost: the same command goes on")
@@ -208,11 +208,11 @@ def test_an_interrupt_is_calm_and_exits_130(office: Office, monkeypatch: pytest.
 def test_an_unexpected_failure_shows_its_kind_and_not_its_words(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stages, "write_release", raises(ZeroDivisionError("patient 4711")))
+    monkeypatch.setattr(publisher, "write_release", raises(ZeroDivisionError("patient 4711")))
     ran = office.opened().release()
     assert ran.code == 1 and "4711" not in ran.out + ran.err
     assert "something unexpected failed (ZeroDivisionError; its message is withheld" in ran.err
-    monkeypatch.setattr(stages, "write_release", raises(OSError(28, "patient 4711", "4711")))
+    monkeypatch.setattr(publisher, "write_release", raises(OSError(28, "patient 4711", "4711")))
     ran = office.release()
     assert ran.code == 1 and "4711" not in ran.out + ran.err
     assert "(OSError, No space left on device; its message is withheld" in ran.err
@@ -221,7 +221,7 @@ def test_an_unexpected_failure_shows_its_kind_and_not_its_words(
 def test_where_records_may_be_seen_the_whole_failure_can_be_too(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stages, "write_release", raises(ZeroDivisionError("patient 4711")))
+    monkeypatch.setattr(publisher, "write_release", raises(ZeroDivisionError("patient 4711")))
     monkeypatch.setenv("DPHIST_DEBUG", "1")
     with pytest.raises(ZeroDivisionError, match="patient 4711"):
         office.opened().release()

@@ -22,6 +22,7 @@ from dphist_pipeline.confidential.reading.csv_files import LONGEST_HEADER
 from dphist_pipeline.confidential.reading.ingest import CATEGORIES, TIMES, UNITS, opened_source
 from dphist_pipeline.confidential.reading.source import NUMBERS, ColumnRefused, Source, SourceRefused
 from dphist_pipeline.confidential.reading.source_files import find_files, open_files
+from examples import examples
 
 SECRET = "Zacharias"
 PEOPLE = pa.table({"person": [SECRET, SECRET], "age": [61.5, 62.5]})
@@ -324,7 +325,7 @@ def plain_rows(content: bytes) -> list[tuple[str | None, ...]]:
     return sorted(found, key=str)
 
 
-@settings(deadline=None, max_examples=120)
+@examples(120)
 @given(content=st.lists(pieces, max_size=30).map(b"".join))
 def test_any_bytes_of_csv_are_read_line_by_line(content: bytes, tmp_path_factory: pytest.TempPathFactory):
     path = csv(tmp_path_factory.getbasetemp() / "any.csv", HEADER + content)

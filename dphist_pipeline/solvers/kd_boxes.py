@@ -62,7 +62,7 @@ def prefix_sums(line: Reals) -> Reals:
 
 
 @compiled
-def _split_all(sums: Reals, shape: Numbers, rule: tuple[float, float, float, int]) -> Numbers:
+def _split_all(sums: Reals, shape: Numbers, rule: tuple[float, float, float, int]) -> Numbers:  # noqa: C901
     """Box number of every cell, shape (cells,).
 
     Args:
@@ -79,8 +79,7 @@ def _split_all(sums: Reals, shape: Numbers, rule: tuple[float, float, float, int
     stack[0, :AXES] = shape
     waiting, found = 1, 0
     numbers, rows = np.empty(sums.size - 1, dtype=np.int64), np.empty(sums.size - 1, dtype=np.int64)
-    sides = np.empty(AXES, dtype=np.int64)
-    lefts = np.zeros(shape.max() + 1)
+    sides, lefts = np.empty(AXES, dtype=np.int64), np.zeros(shape.max() + 1)
     while waiting > 0:
         waiting -= 1
         cells = 1.0
@@ -101,9 +100,10 @@ def _split_all(sums: Reals, shape: Numbers, rule: tuple[float, float, float, int
             _sum_slabs(sums, sides, steps, start, axis, rows, lefts)
             cut, score = _best_cut(lefts, length)
             if np.isnan(threshold):
-                left, luck = cells / length * cut, 2.0 * cell_variance * np.log(max(2.0, tried))
+                left = cells / length * cut
                 noise = box_variance * (cells * cells / (left * (cells - left)) - 1.0)
-                cut = cut if score - cells * luck > noise else 0
+                if score <= noise or score - cells * (2.0 * cell_variance * np.log(max(2.0, tried))) <= noise:
+                    cut = 0
         if cut == 0:
             for row in range(_rows_of(sides, steps, start, LAST, rows)):
                 for cell in range(rows[row], rows[row] + sides[LAST]):

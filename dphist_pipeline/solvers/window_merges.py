@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.solvers.compiled import compiled
 
-FEW = 64  # buckets of a window that is merged by looking at every pair
+# Buckets of a window that is merged by looking at every pair. With a tournament for all windows, 10^6 cells take 1.5
+# times as long, and a release by `cnfg` more than 1.5 times as long as with two threads.
+FEW = 64
 Reals = NDArray[np.float64]
 Places = NDArray[np.int32]
 

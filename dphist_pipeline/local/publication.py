@@ -225,7 +225,7 @@ def _facts(spec: CollectionSpec, counted: Counted, number: int, key: Key, reason
     part = question.parts[spans_of(spec)[number].part]
     sampled = {"participation": str(question.participation)} if question.participation < 1 else {}
     return {
-        "format": 1,
+        "schema_version": 2,
         "model": "local",
         "release": key.release,
         **({"title": str(spec.title)} if spec.title else {}),

@@ -342,7 +342,7 @@ def _refusing(error: DphistError) -> Load:
 def _facts(spec: ReleaseSpec, ledger: Ledger, period: Period, key: Key, charge: Charge) -> dict[str, Any]:
     """What the audit says of a release beside its charges: from the spec and the ledger, never from records."""
     return {
-        "format": 1,
+        "schema_version": 2,
         "release": spec.release,
         **({"title": str(spec.title)} if spec.title else {}),
         "period": key.period,

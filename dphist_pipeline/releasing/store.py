@@ -30,7 +30,7 @@ from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness
 
-FORMAT = 1
+SCHEMA_VERSION = 1
 LOCK, KEPT = ".lock", ".kept"
 KEPT_SECONDS = 24 * 3600
 
@@ -124,7 +124,7 @@ class Store:
                 root.rmdir()
             raise
         store = cls(root, store_id, ledger.id)
-        content = {"format": FORMAT, "id": store.id, "ledger_id": ledger.id}
+        content = {"schema_version": SCHEMA_VERSION, "id": store.id, "ledger_id": ledger.id}
         write_durably(root / "store.json", json.dumps(content, indent=2).encode() + b"\n")
         sync_folder(root)
         return store
@@ -142,7 +142,8 @@ class Store:
             raise StoreMissing(root)
         try:
             content = json.loads(described.read_bytes())
-            usable = content["format"] == FORMAT
+            # Stores of version 0.1 call it `format`.
+            usable = content.get("schema_version", content.get("format")) == SCHEMA_VERSION
             store = cls(root, str(content["id"]), str(content["ledger_id"]))
         except (ValueError, KeyError, TypeError, OSError):
             usable = False

@@ -50,7 +50,7 @@ AUDIT = {
     "ledger_hash": "string",
 }
 AUDIT_KEYS = [
-    *["format", "release", "period", "period_start", "period_end", "revision", "reason", "account"],
+    *["schema_version", "release", "period", "period_start", "period_end", "revision", "reason", "account"],
     *["privacy_unit", "max_rows_per_unit", "neighbours", "sensitivity"],
     *["unit_columns", "unit_normalise", "allowed", "mechanism", "settings", "cells", "axes"],
     *["spec_digest", "ledger", "epsilon", "epsilon_double", "unbiased_noise_scale", "unbiased_covariance"],
@@ -58,7 +58,7 @@ AUDIT_KEYS = [
     *["values_digest", "files", "versions", "audit_digest"],
 ]
 FIXED: dict[str, Any] = {
-    "format": 1,
+    "schema_version": 2,
     "release": "wards",
     "period": "all",
     "period_start": None,

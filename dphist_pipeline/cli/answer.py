@@ -1,19 +1,22 @@
-"""The command `dphist answer`: a count, or a table of counts, from what was published."""
+"""The command `dphist answer`: a count, or a table of counts, from a publication."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json, print_table
 from dphist_pipeline.releasing.store import Store, store_folder
 
 if TYPE_CHECKING:
-    from dphist_pipeline.answering.boxes import Answer, Wanted
+    from dphist_pipeline.answering.boxes import Answer
+    from dphist_pipeline.answering.chosen_cells import Condition
 
 
 def answer(
@@ -31,10 +34,10 @@ def answer(
     period: Annotated[
         str | None, typer.Option(metavar="DAY", help="Its first day, or 2026-W10. Default: the latest.")
     ] = None,
-    store: Annotated[Path | None, typer.Option("--store", metavar="DIR", help="As for the other commands.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Estimates a count from what was published, with its error bar. Spends nothing."""
+    """Estimates a count from a publication, with its 95 % interval. Spends nothing."""
     from dphist_pipeline.answering.grammar import parse_where
     from dphist_pipeline.answering.published import answer_published, latest_revision
     from dphist_pipeline.publishing.release_files import read_audit
@@ -65,20 +68,22 @@ def answer(
 
 
 def _words(audit: Mapping[str, Any]) -> tuple[str, str]:
-    """What is estimated, and what its interval holds; only rows are bounded."""
+    """The unit of the estimate, and of the number that the interval holds; only rows are bounded."""
     if audit.get("model") != "local":
         return "records", "true (bounded) count"
     return "contributors" if audit["max_rows_per_unit"] == 1 else "values of contributors", "true number"
 
 
 def _as_json(found: Answer) -> dict[str, Any]:
-    bars = {"lower": found.lower, "upper": found.upper, "noise_error": found.noise_error}
-    shown = {name: None if math.isnan(value) else value for name, value in bars.items()}
-    rest = {"basis": found.basis, "cells": found.cells, "note": found.note or None}
-    return {"estimate": found.estimate, **shown, **rest}
+    """An answer as JSON values: null for nan and for an empty note."""
+    facts = asdict(found) | {"note": found.note or None}
+    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in facts.items()}
 
 
-def _show_table(folder: Path, by: list[str], box: Mapping[str, Wanted], facts: dict[str, Any], as_json: bool) -> None:
+def _show_table(
+    folder: Path, by: list[str], box: Mapping[str, Condition], facts: dict[str, Any], as_json: bool
+) -> None:
+    """Prints the estimated counts by some axes."""
     from dphist_pipeline.answering.tables import marginal_table
 
     rows = marginal_table(folder, by, box).to_pylist()
@@ -96,6 +101,7 @@ def _show_table(folder: Path, by: list[str], box: Mapping[str, Wanted], facts: d
 
 
 def _shown(row: Mapping[str, Any], column: str, notes: list[str]) -> str:
+    """The text of a column in a row; notes are shown as their numbers in the list of notes."""
     value = row[column]
     if column == "note":
         return f"({notes.index(value) + 1})" if value else ""
@@ -107,7 +113,7 @@ def _shown(row: Mapping[str, Any], column: str, notes: list[str]) -> str:
 
 
 def _without_value(row: Mapping[str, Any], column: str) -> str:
-    """What a table shows of a name that is null: `other`, once for an axis; nothing at open ends, nor for a label."""
+    """The text of a column that is null: `other`, once for an axis; empty for open ends and labels."""
     stem, _, part = column.rpartition("_")
     open_end = part == "lower" and row.get(f"{stem}_upper") is not None
     second = (part == "upper" and f"{stem}_lower" in row) or (part == "label" and stem in row)

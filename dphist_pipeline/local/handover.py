@@ -157,7 +157,7 @@ def publish(spec: CollectionSpec, store: Store, consumer: str) -> Release:
     """Publishes a consumer's histogram from the tally, or gives back what was published.
 
     Raises:
-        TallyUnusable, ReportsChanged, TakenByARelease, TakenBack.
+        TallyUnusable, ReportsChanged, TakenByARelease, PublicationWithdrawn.
     """
     (made,) = publish_collection(spec, store, tallied(spec, store), only=consumer)
     return made

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dphist_pipeline.answering import building
-from dphist_pipeline.answering.catalogue import holds
+from dphist_pipeline.answering.catalogue import is_up_to_date
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import ReportedCells
@@ -187,7 +187,7 @@ def publish_collection(
 
 
 def _catalogued(store: Store, made: Sequence[Release]) -> bool:
-    return all(holds(store.public, release.path) for release in made)
+    return all(is_up_to_date(store.public, release.path) for release in made)
 
 
 def _refuse_taken(spec: CollectionSpec, store: Store, release: str) -> None:

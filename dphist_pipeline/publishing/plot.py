@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from dphist_pipeline.answering.chosen_cells import Wanted, chosen_cells
-from dphist_pipeline.answering.published import TakenBack
+from dphist_pipeline.answering.chosen_cells import Condition, chosen_cells
+from dphist_pipeline.answering.published import PublicationWithdrawn
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.publishing.plots import main_picture
 from dphist_pipeline.publishing.plots_drawing import alone
@@ -49,7 +49,7 @@ def release_svg(folder: Path) -> str:
     return alone(main_picture(shown.grid).drawing, shown.title)
 
 
-def write_picture(folder: Path, box: Mapping[str, Wanted], where: str, file: Path) -> Path:
+def write_picture(folder: Path, box: Mapping[str, Condition], where: str, file: Path) -> Path:
     """Draws a publication, or a box of it, as SVG, PNG or a page with the numbers beside the picture.
 
     Args:
@@ -60,12 +60,12 @@ def write_picture(folder: Path, box: Mapping[str, Wanted], where: str, file: Pat
 
     Raises:
         PictureRefused: another ending, or PNG without the library that it needs.
-        TakenBack, PublishedFilesDamaged, QuestionRefused: see `answer_published`.
+        PublicationWithdrawn, PublishedFilesDamaged, QuestionRefused: see `answer_published`.
     """
     check_format(file)
     audit = read_audit(folder)
     if "withdrawn" in audit:
-        raise TakenBack(audit)
+        raise PublicationWithdrawn(audit)
     shown = pictured(folder, audit, box, where)
     picture = main_picture(shown.grid)
     if file.suffix.lower() == ".html":
@@ -93,7 +93,7 @@ def check_format(file: Path) -> None:
         raise PictureRefused(file, "PNG needs one more library: pip install 'dphist-pipeline[plots]', or use .svg")
 
 
-def pictured(folder: Path, audit: Mapping[str, Any], box: Mapping[str, Wanted], where: str = "") -> Pictured:
+def pictured(folder: Path, audit: Mapping[str, Any], box: Mapping[str, Condition], where: str = "") -> Pictured:
     """The cells of a publication that a box holds; all of them for an empty one."""
     domain = domain_of(audit["axes"])
     rows = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])

@@ -231,13 +231,13 @@ def publish(attempt: Attempt, paid: Paid, scratch: Path) -> Release:
 def refresh_catalogue(attempt: Attempt) -> None:
     """Builds the catalogue anew unless it holds this release; one builder at a time."""
     from dphist_pipeline.answering.building import build_apart
-    from dphist_pipeline.answering.catalogue import holds
+    from dphist_pipeline.answering.catalogue import is_up_to_date
 
-    if holds(attempt.store.public, attempt.path):
+    if is_up_to_date(attempt.store.public, attempt.path):
         return
     attempt.progress("updating the catalogue")
     with attempt.store.run(attempt.key) as scratch, attempt.store.building():
-        if not holds(attempt.store.public, attempt.path):  # whoever built just now may have had it
+        if not is_up_to_date(attempt.store.public, attempt.path):  # whoever built just now may have had it
             build_apart(attempt.store.public, scratch)
 
 

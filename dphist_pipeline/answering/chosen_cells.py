@@ -68,17 +68,17 @@ def check_axes(domain: Domain, names: Iterable[str]) -> None:
 
 def _positions(axis: Axis, box: Mapping[str, Condition]) -> NDArray[np.int64]:
     if not isinstance(axis, CategoricalAxis):
-        return _of_ends(axis, box[axis.name]) if axis.name in box else np.arange(axis.size)
+        return _positions_of_condition(axis, box[axis.name]) if axis.name in box else np.arange(axis.size)
     inside = np.arange(axis.size)
     for name, groups in {axis.name: axis.values, **axis.levels}.items():
         if name in box:
-            inside = np.intersect1d(inside, _of_groups(axis, name, groups, box[name]))
+            inside = np.intersect1d(inside, _positions_of_groups(axis, name, groups, box[name]))
     if inside.size == 0:
         raise QuestionRefused(axis.name, "has no cells that meet all conditions on it and its levels")
     return inside
 
 
-def _of_ends(axis: BinnedAxis, wanted: Condition) -> NDArray[np.int64]:
+def _positions_of_condition(axis: BinnedAxis, wanted: Condition) -> NDArray[np.int64]:
     if not isinstance(wanted, tuple) or len(wanted) != 2:
         units = "as dates" if isinstance(axis, CalendarAxis) else "in axis units"
         problem = f"takes a range (low, high) {units}, half-open, None for an open end"
@@ -87,7 +87,7 @@ def _of_ends(axis: BinnedAxis, wanted: Condition) -> NDArray[np.int64]:
             problem += f"; `=` is for categories, so ask for a bin by its ends: `{asked}`"
         raise QuestionRefused(axis.name, problem)
     low, high = wanted
-    return _of_range(axis, end_of(axis, low, -math.inf), end_of(axis, high, math.inf))
+    return _positions_of_range(axis, end_of(axis, low, -math.inf), end_of(axis, high, math.inf))
 
 
 def _cell_that_holds(axis: BinnedAxis, text: str) -> int:
@@ -136,7 +136,9 @@ def end_of(axis: BinnedAxis, end: object, open_end: float) -> float:
     raise QuestionRefused(axis.name, f"takes numbers as ends, not {end!r:.60}")
 
 
-def _of_groups(axis: CategoricalAxis, name: str, groups: tuple[str, ...], wanted: Condition) -> NDArray[np.int64]:
+def _positions_of_groups(
+    axis: CategoricalAxis, name: str, groups: tuple[str, ...], wanted: Condition
+) -> NDArray[np.int64]:
     """Positions of the categories in the selected groups of a level; the axis itself counts as the finest level."""
     listed: list[object] = list(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
     if not listed:
@@ -155,7 +157,7 @@ def _of_groups(axis: CategoricalAxis, name: str, groups: tuple[str, ...], wanted
     return np.array(sorted(set(positions)), dtype=np.int64)
 
 
-def _of_range(axis: BinnedAxis, low: float, high: float) -> NDArray[np.int64]:
+def _positions_of_range(axis: BinnedAxis, low: float, high: float) -> NDArray[np.int64]:
     """The cells within [low, high); refuses an end within a bin, since the position of rows in a bin is not known."""
     if not low < high:
         raise QuestionRefused(

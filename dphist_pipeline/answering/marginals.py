@@ -91,23 +91,27 @@ def marginal_sums(cells: Cells, by: Sequence[str], box: Mapping[str, Condition])
         raise QuestionRefused(by, f"give a list of axes, as in [{by!r}]")
     check_axes(domain, by)
     wanted = chosen_cells(domain, box)
-    alongs = [_grouped(axis, positions, by) for axis, positions in zip(domain.axes, wanted, strict=True)]
+    alongs = [_group_positions(axis, positions, by) for axis, positions in zip(domain.axes, wanted, strict=True)]
     strides = [along.firsts * stride for along, stride in zip(alongs, domain.strides, strict=True)]
-    number = _outer(np.multiply, [along.sizes for along in alongs])
-    estimate = _summed(cells.values, alongs)
+    number = _combinations(np.multiply, [along.sizes for along in alongs])
+    estimate = _group_sums(cells.values, alongs)
     nothing = np.full(estimate.shape, math.nan)
-    unbiased = nothing if cells.unbiased is None else _summed(cells.unbiased.values, alongs)
+    unbiased = nothing if cells.unbiased is None else _group_sums(cells.unbiased.values, alongs)
     variance, reach = (
-        (nothing, nothing) if cells.unbiased is None else _spread(cells.unbiased, alongs, number, unbiased)
+        (nothing, nothing)
+        if cells.unbiased is None
+        else _variances_and_reaches(cells.unbiased, alongs, number, unbiased)
     )
     error = np.sqrt(variance)
-    return Sums(_outer(np.add, strides), number, estimate, unbiased, reach, error, basis_of(cells.unbiased))
+    return Sums(_combinations(np.add, strides), number, estimate, unbiased, reach, error, basis_of(cells.unbiased))
 
 
-def _spread(unbiased: Unbiased, alongs: Sequence[_Along], cells: Integers, sums: Reals) -> tuple[Reals, Reals]:
+def _variances_and_reaches(
+    unbiased: Unbiased, alongs: Sequence[_Along], cells: Integers, sums: Reals
+) -> tuple[Reals, Reals]:
     """The variance of every sum, and half the width of its 95 % interval."""
     if isinstance(unbiased, ReportedCells):
-        atoms, law = _summed(unbiased.atoms, alongs), unbiased.law
+        atoms, law = _group_sums(unbiased.atoms, alongs), unbiased.law
         variance = law.variance(atoms, sums)
         return variance, report_reach(normal_factor(LEVEL), variance, law.slope(atoms), law.step)
     variance = _variances(unbiased, alongs, cells)
@@ -132,7 +136,7 @@ def axis_columns(domain: Domain, by: Sequence[str]) -> list[str]:
     return columns
 
 
-def _grouped(axis: Axis, positions: Integers, by: Sequence[str]) -> _Along:
+def _group_positions(axis: Axis, positions: Integers, by: Sequence[str]) -> _Along:
     if axis.name in by:
         return _Along(positions, np.arange(positions.size))
     levels = [axis.levels[name] for name in axis.levels if name in by] if isinstance(axis, CategoricalAxis) else []
@@ -146,7 +150,7 @@ def _grouped(axis: Axis, positions: Integers, by: Sequence[str]) -> _Along:
     return _Along(positions[order], np.flatnonzero(np.diff(np.array(groups)[order], prepend=-1)))
 
 
-def _summed(values: NDArray[Number], alongs: Sequence[_Along]) -> NDArray[Number]:
+def _group_sums(values: NDArray[Number], alongs: Sequence[_Along]) -> NDArray[Number]:
     """The sum of the cells in each combination of groups, shape (combinations,)."""
     inside = values
     for number, along in enumerate(alongs):
@@ -165,7 +169,7 @@ def _variances(unbiased: NoisyCells | NestedCells, alongs: Sequence[_Along], cel
     total = np.zeros(cells.shape)
     for part in unbiased.shared:
         squares = [along.squares(width) for along, width in zip(alongs, part.widths, strict=True)]
-        total += part.coefficient * _outer(np.multiply, squares)
+        total += part.coefficient * _combinations(np.multiply, squares)
     return total
 
 
@@ -177,6 +181,6 @@ def _reaches(unbiased: NoisyCells | NestedCells, cells: Integers, variance: Real
     return np.array([half_width_of_linear(unbiased.scale, float(one)) for one in variances])[kind]
 
 
-def _outer(combine: Callable[..., NDArray[np.generic]], alongs: Sequence[NDArray[np.generic]]) -> NDArray:  # type: ignore[type-arg]
+def _combinations(combine: Callable[..., NDArray[np.generic]], alongs: Sequence[NDArray[np.generic]]) -> NDArray:  # type: ignore[type-arg]
     """Combines numbers along axes into all their combinations, shape (combinations,)."""
     return reduce(lambda one, two: combine(one[:, np.newaxis], two[np.newaxis, :]).ravel(), alongs)

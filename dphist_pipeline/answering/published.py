@@ -57,7 +57,7 @@ def read_cells(folder: Path) -> Cells:
     """
     audit = read_audit(folder)
     if "withdrawn" in audit:
-        raise PublicationWithdrawn(audit, _standing(folder.resolve().parents[1]))
+        raise PublicationWithdrawn(audit, _periods_not_withdrawn(folder.resolve().parents[1]))
     domain = domain_of(audit["axes"])
     rows = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
     values, unbiased = (column.to_numpy().reshape(domain.shape) for column in rows.columns)
@@ -106,9 +106,13 @@ def _latest(release: Path, period: str) -> Path:
     return folder / f"revision={max(_revisions(folder))}"
 
 
-def _standing(release: Path) -> list[str]:
+def _periods_not_withdrawn(release: Path) -> list[str]:
     """The periods whose latest revision is not withdrawn."""
-    return [period for period in _periods(release) if "withdrawn" not in _facts(release, period, {"withdrawn": {}})]
+    return [
+        period
+        for period in _periods(release)
+        if "withdrawn" not in _read_audit_unchecked(release, period, {"withdrawn": {}})
+    ]
 
 
 def _first_day_of_week(release: Path, named: str) -> str:
@@ -116,13 +120,13 @@ def _first_day_of_week(release: Path, named: str) -> str:
     with suppress(PeriodError, ValueError, TypeError, KeyError):
         day = PeriodRule("week", "sunday" if "-EW" in named else "monday", "UTC", 0).named(named).key
         if day in _periods(release):
-            facts = _facts(release, day, {})
+            facts = _read_audit_unchecked(release, day, {})
             start, end = (datetime.fromisoformat(facts[name]).date() for name in ("period_start", "period_end"))
             return day if (end - start).days == 7 else named
     return named
 
 
-def _facts(release: Path, period: str, otherwise: Mapping[str, Any]) -> Mapping[str, Any]:
+def _read_audit_unchecked(release: Path, period: str, otherwise: Mapping[str, Any]) -> Mapping[str, Any]:
     """The audit of a period's latest revision, read without checks; `otherwise` if it cannot be read."""
     with suppress(OSError, ValueError):
         found: Mapping[str, Any] = json.loads((_latest(release, period) / "audit.json").read_bytes())

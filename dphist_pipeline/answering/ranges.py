@@ -64,7 +64,7 @@ def answer_range(cells: Cells, axis: str, ends: tuple[End, End], box: Mapping[st
     """
     binned_axis(cells.domain, axis)
     shares = _shares(cells.domain, {axis: ends})
-    return _summed(cells, *_inner_and_outer(chosen_cells(cells.domain, box), shares))
+    return _answer_inner_and_outer(cells, *_inner_and_outer(chosen_cells(cells.domain, box), shares))
 
 
 def answer_any_box(cells: Cells, box: Mapping[str, Condition]) -> Answer:
@@ -89,7 +89,7 @@ def answer_any_box(cells: Cells, box: Mapping[str, Condition]) -> Answer:
     positions = chosen_cells(cells.domain, {name: wanted for name, wanted in box.items() if name not in cut})
     shares = _shares(cells.domain, cut)  # type: ignore[arg-type]  # two ends: see `_cuts`
     inner, outer = _inner_and_outer(positions, shares)
-    found, spread = _summed(cells, inner, outer), _spread(cells, outer, shares)
+    found, spread = _answer_inner_and_outer(cells, inner, outer), _weighted_sum(cells, outer, shares)
     return replace(found.outer, estimate=spread, lower=found.lower, note=CUT.format(axes=", ".join(cut)))
 
 
@@ -151,11 +151,11 @@ def _inner_and_outer(positions: Positions, shares: Sequence[Reals]) -> tuple[Pos
     return [along[share[along] == 1] for along, share in both], [along[share[along] != 0] for along, share in both]
 
 
-def _summed(cells: Cells, inner: Positions, outer: Positions) -> RangeAnswer:
+def _answer_inner_and_outer(cells: Cells, inner: Positions, outer: Positions) -> RangeAnswer:
     return RangeAnswer(*(answer_positions(cells.values, cells.unbiased, chosen) for chosen in (inner, outer)))
 
 
-def _spread(cells: Cells, positions: Positions, shares: Sequence[Reals]) -> float:
+def _weighted_sum(cells: Cells, positions: Positions, shares: Sequence[Reals]) -> float:
     """The sum of the cells at all combinations of positions, weighted by `shares`."""
     found = cells.values[np.ix_(*positions)]
     for along, share in reversed(list(zip(positions, shares, strict=True))):

@@ -55,7 +55,7 @@ def answer(
         print_json({**facts, **_as_json(found)})
         return
     audit = read_audit(folder)
-    counted, true = _words(audit)
+    counted, true = _unit_in_words(audit)
     cells = "1 cell" if found.cells == 1 else f"{found.cells:,} cells"
     which = f"{release}, period {period}, revision {revision}"
     out.print(f"[bold]{found.estimate:,.0f}[/] {counted}, estimated over {cells}: {which}")
@@ -67,7 +67,7 @@ def answer(
         out.print(f"  Estimated from {audit['reports']['accepted']:,} reports; an estimate may exceed their number.")
 
 
-def _words(audit: Mapping[str, Any]) -> tuple[str, str]:
+def _unit_in_words(audit: Mapping[str, Any]) -> tuple[str, str]:
     """The unit of the estimate, and of the number that the interval holds; only rows are bounded."""
     if audit.get("model") != "local":
         return "records", "true (bounded) count"
@@ -95,12 +95,12 @@ def _show_table(
     notes = list(dict.fromkeys(row["note"] for row in rows if row["note"]))
     hidden = {"noise_error", "basis", *(() if notes else ("note",))}
     header = [name for name in (rows[0] if rows else {}) if name not in hidden]
-    print_table(header, [tuple(_shown(row, name, notes) for name in header) for row in rows])
+    print_table(header, [tuple(_cell_text(row, name, notes) for name in header) for row in rows])
     for number, note in enumerate(notes, 1):
         out.print(f"({number}) {note}")
 
 
-def _shown(row: Mapping[str, Any], column: str, notes: list[str]) -> str:
+def _cell_text(row: Mapping[str, Any], column: str, notes: list[str]) -> str:
     """The text of a column in a row; notes are shown as their numbers in the list of notes."""
     value = row[column]
     if column == "note":
@@ -108,11 +108,11 @@ def _shown(row: Mapping[str, Any], column: str, notes: list[str]) -> str:
     if column in ("estimate", "ci_lower", "ci_upper", "cells"):
         return "" if value is None else f"{round(value):,}"
     if value is None:
-        return _without_value(row, column)
+        return _text_of_null(row, column)
     return f"{value:,}".removesuffix(".0") if isinstance(value, float) else str(value)
 
 
-def _without_value(row: Mapping[str, Any], column: str) -> str:
+def _text_of_null(row: Mapping[str, Any], column: str) -> str:
     """The text of a column that is null: `other`, once for an axis; empty for open ends and labels."""
     stem, _, part = column.rpartition("_")
     open_end = part == "lower" and row.get(f"{stem}_upper") is not None

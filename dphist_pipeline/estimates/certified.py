@@ -129,7 +129,12 @@ class Law:
                 return
 
     def at_most(self, k: int, probability: Fraction) -> bool:
-        """Whether P(M >= k) <= probability, decided without rounding errors."""
+        """Whether P(M >= k) <= probability, decided without rounding errors.
+
+        Args:
+            k: at least 1.
+            probability: exact.
+        """
         for bits in count(64, 64):
             threshold = self.threshold(k, bits)
             bound = probability * (1 << bits)

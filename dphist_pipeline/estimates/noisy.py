@@ -73,11 +73,15 @@ class NestedCells:
         return math.fsum(part.coefficient for part in self.shared)
 
     def variance_of_sum(self, chosen: Sequence[NDArray[np.int64]]) -> float:
-        """Variance of the noise in a sum of cells, in records squared; see `NoisyCells.variance_of_sum`."""
-        return math.fsum(part.coefficient * _squares(chosen, part.widths) for part in self.shared)
+        """Variance of the noise in a sum of cells, in records squared.
+
+        Args:
+            chosen: see `NoisyCells.variance_of_sum`.
+        """
+        return math.fsum(part.coefficient * _sum_of_squares(chosen, part.widths) for part in self.shared)
 
 
-def _squares(chosen: Sequence[NDArray[np.int64]], widths: Sequence[int]) -> int:
+def _sum_of_squares(chosen: Sequence[NDArray[np.int64]], widths: Sequence[int]) -> int:
     """Sum over the boxes of (number of chosen cells in the box)²."""
     counts = [np.bincount(positions // width) for positions, width in zip(chosen, widths, strict=True)]
     return math.prod(int(along @ along) for along in counts)

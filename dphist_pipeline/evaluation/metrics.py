@@ -1,7 +1,4 @@
-"""Errors of estimates against exact counts, which are public or synthetic.
-
-In all functions, `exact` holds exact counts and `estimate` estimated counts, in records, of the same shape.
-"""
+"""Errors of estimates against exact counts, which are public or synthetic. All counts are in records."""
 
 from __future__ import annotations
 
@@ -18,17 +15,32 @@ SMOOTHING = 0.5
 
 
 def sum_squared_error(exact: Wholes, estimate: Reals) -> float:
-    """Sum of (estimate - exact)², in records squared."""
+    """Sum of (estimate - exact)², in records squared.
+
+    Args:
+        exact: exact counts, any shape.
+        estimate: estimated counts, same shape.
+    """
     return float(((estimate - exact) ** 2).sum())
 
 
 def mean_squared_error(exact: Wholes, estimate: Reals) -> float:
-    """Mean of (estimate - exact)², in records squared."""
+    """Mean of (estimate - exact)², in records squared.
+
+    Args:
+        exact: exact counts, any shape.
+        estimate: estimated counts, same shape.
+    """
     return float(((estimate - exact) ** 2).mean())
 
 
 def mean_absolute_error(exact: Wholes, estimate: Reals) -> float:
-    """Mean of |estimate - exact|, in records."""
+    """Mean of |estimate - exact|, in records.
+
+    Args:
+        exact: exact counts, any shape.
+        estimate: estimated counts, same shape.
+    """
     return float(np.abs(estimate - exact).mean())
 
 

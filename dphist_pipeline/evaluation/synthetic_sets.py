@@ -82,8 +82,8 @@ def synthetic_counts(name: str) -> Numbers:
     body = values[1:-1]  # sorted, without the extremes, which do not change
     _add_records(body, wanted.total - int(values.sum()), wanted)
     squares = round(wanted.cells * wanted.variance + wanted.total**2 / wanted.cells)
-    _spread(body, squares - int((values**2).sum()), wanted)
-    return values[_order(wanted)]
+    _match_squares(body, squares - int((values**2).sum()), wanted)
+    return values[_ranks_of_cells(wanted)]
 
 
 def _skewed_values(wanted: PrintedFigures) -> Numbers:
@@ -109,7 +109,7 @@ def _add_records(body: Numbers, missing: int, wanted: PrintedFigures) -> None:
     body.sort()
 
 
-def _spread(body: Numbers, missing: int, wanted: PrintedFigures) -> None:
+def _match_squares(body: Numbers, missing: int, wanted: PrintedFigures) -> None:
     """Moves single records between values in place until the sum of squares has grown by `missing`, to within 1.
 
     A move from a value to one that is larger by d adds 2·d + 2 to the sum of squares; the reverse move removes 2·d - 2.
@@ -129,7 +129,7 @@ def _spread(body: Numbers, missing: int, wanted: PrintedFigures) -> None:
         body.sort()
 
 
-def _order(wanted: PrintedFigures) -> Numbers:
+def _ranks_of_cells(wanted: PrintedFigures) -> Numbers:
     """The rank of each cell's value: the rank of random numbers that are averaged over `alike` neighbours."""
     draws = np.random.Generator(np.random.PCG64(SEED)).random(wanted.cells + wanted.alike - 1)
     level = np.convolve(draws, np.ones(wanted.alike), mode="valid")

@@ -100,7 +100,7 @@ def _runway(spec: ReleaseSpec, statement: Statement, now: datetime) -> AccountRu
     again = f"; then used up until 1 January {used_up + 1}" if yearly else ""
     if not paid:
         return AccountRunway(spec.account, f"{left}: not enough for one release{again}", left=left, releases=0)
-    last, until = paid[-1].key, _ready(spec, paid[-1]).isoformat()
+    last, until = paid[-1].key, _due_day(spec, paid[-1]).isoformat()
     says = f"{left}: {_more_releases(len(paid))}, the last of the {spec.period} {last}, due on {until}{again}{others}"
     return AccountRunway(spec.account, says, left=left, releases=len(paid), last=last, until=until)
 
@@ -128,14 +128,14 @@ def _paid_periods(spec: ReleaseSpec, statement: Statement, now: datetime) -> tup
     paid: list[Period] = []
     period = _next_period(spec, statement, now)
     while period is not None and len(paid) < MOST_PERIODS:
-        year = max(_ready(spec, period), today).year if yearly else statement.year
+        year = max(_due_day(spec, period), today).year if yearly else statement.year
         if year > today.year + YEARS_AHEAD:
             break
         left[year] = left.get(year, statement.total) - spec.epsilon
         if left[year] < 0:
             return paid, year
         paid.append(period)
-        period = _following(spec, period)
+        period = _period_after(spec, period)
     return paid, None
 
 
@@ -144,7 +144,7 @@ def _next_period(spec: ReleaseSpec, statement: Statement, now: datetime) -> Peri
     charged = [charge.period for charge in statement.charges if charge.release == spec.release]
     try:
         if charged:
-            return _following(spec, spec.period_named(max(charged)))
+            return _period_after(spec, spec.period_named(max(charged)))
         if spec.first_period:
             return spec.period_named(spec.first_period)
     except PeriodError:  # the spec has changed since, and its periods are different
@@ -152,7 +152,7 @@ def _next_period(spec: ReleaseSpec, statement: Statement, now: datetime) -> Peri
     return spec.latest_period(now)
 
 
-def _following(spec: ReleaseSpec, period: Period) -> Period | None:
+def _period_after(spec: ReleaseSpec, period: Period) -> Period | None:
     """The period that starts when this one ends; None at the end of the calendar."""
     if period.end is None:
         return None
@@ -162,7 +162,7 @@ def _following(spec: ReleaseSpec, period: Period) -> Period | None:
         return None
 
 
-def _ready(spec: ReleaseSpec, period: Period) -> date:
+def _due_day(spec: ReleaseSpec, period: Period) -> date:
     """The first day on which a period may be released."""
     if period.end is None:
         raise TypeError("a table without periods is always ready")

@@ -60,9 +60,9 @@ def draft(release: str, output: Path, named: str | None, layout: Layout | None) 
         f"  release: {release}",
         _field("title", '""', "for people; may change at any time"),
         *_source(output, named, layout),
-        *_promise(ids),
+        *_privacy_fields(ids),
         *_axes(others, dates, layout),
-        *_left_out(odd),
+        *_unused_columns(odd),
         *_period(dates),
     ]
     text = "\n".join(lines) + "\n"
@@ -112,7 +112,9 @@ def write_draft(text: str, output: Path) -> None:
 
 def _opening(layout: Layout | None) -> list[str]:
     origin = (
-        "" if layout is None else f" from the column names and types of {_safe(layout.file.name)}; no value was read"
+        ""
+        if layout is None
+        else f" from the column names and types of {_comment_text(layout.file.name)}; no value was read"
     )
     lines = [
         f"# A draft{origin}.",
@@ -135,7 +137,7 @@ def _field(name: str, value: str, comment: str) -> str:
 def _source(output: Path, named: str | None, layout: Layout | None) -> list[str]:
     if named is None or layout is None:
         return [_field("source", OPEN, "files, as in data/*.parquet; relative to the project's folder")]
-    written = _relative(named, output)
+    written = _source_path(named, output)
     try:
         sources.source(written)
         if _TEMPLATE.search(written):
@@ -143,22 +145,22 @@ def _source(output: Path, named: str | None, layout: Layout | None) -> list[str]
     except ValueError as error:
         problem = str(error)
     else:
-        lines = [f"  source: {_quoted(written)}"]
+        lines = [f"  source: {_yaml_text(written)}"]
         if layout.delimiter:
-            lines.append(_field("csv_delimiter", _quoted(layout.delimiter), "as in the header line"))
-            lines.append(_field("csv_quote", _quoted(layout.quote), "'\"' where fields are quoted"))
+            lines.append(_field("csv_delimiter", _yaml_text(layout.delimiter), "as in the header line"))
+            lines.append(_field("csv_quote", _yaml_text(layout.quote), "'\"' where fields are quoted"))
         return lines
     raise DraftRefused(named, f"cannot be a source: {problem}")
 
 
-def _relative(named: str, output: Path) -> str:
+def _source_path(named: str, output: Path) -> str:
     """The path of the source, as a spec at `output` must write it."""
     base = str(Path.cwd() if project_folder(output) == Path.cwd() else project_folder(output))
     whole = os.path.normpath(Path.cwd() / named)
     return os.path.relpath(whole, base) if whole.startswith(f"{base}{os.sep}") else whole
 
 
-def _promise(ids: list[Column]) -> list[str]:
+def _privacy_fields(ids: list[Column]) -> list[str]:
     hint = f"; perhaps {_listed(ids)}" if ids else ""
     return [
         "",
@@ -195,7 +197,7 @@ def _axes(others: list[Column], dates: list[Column], layout: Layout | None) -> l
 
 
 def _axis(column: Column, calendar: bool = False) -> str:
-    fields = [f"column: {_quoted(column.name)}", *_name(column.name)]
+    fields = [f"column: {_yaml_text(column.name)}", *_name_field(column.name)]
     if calendar:
         fields += ["calendar: month", f"start: {OPEN}", f"stop: {OPEN}", "other: true"]
     elif column.kind == "number":
@@ -208,7 +210,7 @@ def _axis(column: Column, calendar: bool = False) -> str:
     return f"{{{', '.join(fields)}}}"
 
 
-def _name(column: str) -> list[str]:
+def _name_field(column: str) -> list[str]:
     """The field `name` of an axis, if the column's own name cannot be published."""
     for name in (column, words.suggestion(column)):
         try:
@@ -226,12 +228,12 @@ def _period(dates: list[Column]) -> list[str]:
     return [
         "",
         _field("period", OPEN, "week, month, quarter or year; none (without period_column) for a single table"),
-        _field("period_column", _quoted(dates[0].name), f"the time of a row{more}"),
+        _field("period_column", _yaml_text(dates[0].name), f"the time of a row{more}"),
         _field("time_zone", "UTC", "of the periods, as Europe/Brussels"),
     ]
 
 
-def _left_out(odd: list[str]) -> list[str]:
+def _unused_columns(odd: list[str]) -> list[str]:
     return ["", "  # Left out:", *(f"  #   {reason}" for reason in odd)] if odd else []
 
 
@@ -239,7 +241,7 @@ def _split_columns(columns: Iterable[Column]) -> tuple[list[Column], list[str]]:
     """The columns that a spec can use, and the reasons why it cannot use the others."""
     usable, odd, seen = list[Column](), list[str](), set[str]()
     for number, column in enumerate(columns):
-        name = _safe(column.name)
+        name = _comment_text(column.name)
         if number >= MOST_COLUMNS:
             odd.append(f"columns after the first {MOST_COLUMNS}")
             break
@@ -254,7 +256,7 @@ def _split_columns(columns: Iterable[Column]) -> tuple[list[Column], list[str]]:
             odd.append(f"column {name}, because another column has that name")
         elif column.kind == "useless":
             mend = "; write micro- or nanoseconds" if column.type.startswith("timestamp") else ""
-            odd.append(f"column {name}, whose type {_safe(column.type)} serves no axis and no period{mend}")
+            odd.append(f"column {name}, whose type {_comment_text(column.type)} serves no axis and no period{mend}")
         else:
             usable.append(column)
         seen.add(column.name.lower())
@@ -268,15 +270,15 @@ def _is_date(column: Column, layout: Layout | None) -> bool:
 
 
 def _listed(columns: Iterable[Column]) -> str:
-    return ", ".join(_safe(column.name) for column in columns)
+    return ", ".join(_comment_text(column.name) for column in columns)
 
 
-def _safe(text: str) -> str:
+def _comment_text(text: str) -> str:
     """Text that is safe in a comment: one short line with visible characters only."""
     return shown(text[:LONGEST_NAME_SHOWN]) if not _PLAIN.fullmatch(text) else text[:LONGEST_NAME_SHOWN]
 
 
-def _quoted(text: str) -> str:
+def _yaml_text(text: str) -> str:
     """Text as a YAML scalar that reads back unchanged."""
     if _PLAIN.fullmatch(text) and text.lower() not in _YAML_WORDS:
         return text

@@ -87,7 +87,7 @@ def rehearse(
         DphistError: the release would be refused for the same reason.
     """
     chosen = spec.latest_period(datetime.now(UTC)) if period is None else spec.period_named(period)
-    with _folder(keep) as folder, _apart_from_the_office(folder):
+    with _folder(keep) as folder, _separate_environment(folder):
         return _rehearsed(spec, rows, chosen, folder, keep, progress)
 
 
@@ -152,7 +152,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 
 
 @contextmanager
-def _apart_from_the_office(folder: Path) -> Iterator[None]:
+def _separate_environment(folder: Path) -> Iterator[None]:
     """Replaces the ledger, the operator's key and the witness that the environment may name."""
     before = dict(os.environ)
     os.environ.pop(OWN_LEDGER, None)

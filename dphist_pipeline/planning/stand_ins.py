@@ -52,7 +52,7 @@ def declared_shapes(shape: tuple[int, ...], records: int) -> dict[str, Numbers]:
     places = np.random.Generator(np.random.PCG64(SEED)).permutation(cells)[:filled]
     scattered[places] = 1 / np.arange(1, filled + 1)
     shapes = {"flat": np.ones(cells), "skewed": falling.ravel(), "sparse": scattered}
-    return {name: _whole(weights, records).reshape(shape) for name, weights in shapes.items()}
+    return {name: _rounded_to_total(weights, records).reshape(shape) for name, weights in shapes.items()}
 
 
 def read_stand_in(named: str, spec: ReleaseSpec, public: Path | None) -> tuple[str, Numbers]:
@@ -73,11 +73,11 @@ def read_stand_in(named: str, spec: ReleaseSpec, public: Path | None) -> tuple[s
     shape = spec.domain.shape
     if named.startswith(SYNTHETIC) or ending_of(named) is not None:
         _refuse_source(named, spec)
-        return f"public counts of {named}", _public(named, shape)
-    return _published(named, shape, public)
+        return f"public counts of {named}", _read_public_counts(named, shape)
+    return _read_publication(named, shape, public)
 
 
-def _whole(weights: NDArray[np.float64], records: int) -> Numbers:
+def _rounded_to_total(weights: NDArray[np.float64], records: int) -> Numbers:
     """Whole numbers in proportion to the weights that sum to `records`; the largest remainders are rounded up."""
     wanted = weights * (records / weights.sum())
     whole: Numbers = np.floor(wanted).astype(np.int64)
@@ -93,7 +93,7 @@ def _refuse_source(named: str, spec: ReleaseSpec) -> None:
         raise StandInRefused(named, "is the source of the release itself; name counts that are public")
 
 
-def _public(named: str, shape: tuple[int, ...]) -> Numbers:
+def _read_public_counts(named: str, shape: tuple[int, ...]) -> Numbers:
     """Public counts; cells beyond the end of the file are empty."""
     found = read_counts(named)
     if named.startswith(SYNTHETIC):
@@ -113,7 +113,7 @@ def _refuse_other_grid(named: str, found: tuple[int, ...], shape: tuple[int, ...
         raise StandInRefused(named, f"has a grid of {sides} cells, and the spec one of {wanted}")
 
 
-def _published(named: str, shape: tuple[int, ...], public: Path | None) -> tuple[str, Numbers]:
+def _read_publication(named: str, shape: tuple[int, ...], public: Path | None) -> tuple[str, Numbers]:
     """The estimates of a release's latest publication, rounded, and at least 0."""
     from dphist_pipeline.answering.published import latest_revision
 

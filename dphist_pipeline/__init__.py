@@ -1,6 +1,6 @@
-"""Publish differentially private histograms on a schedule.
+"""Publishes differentially private histograms on a schedule.
 
-The public names are spelled out here and loaded when first used, so that importing the package stays cheap.
+The public names are listed here and loaded on first use, so that the import of the package is fast.
 """
 
 from __future__ import annotations

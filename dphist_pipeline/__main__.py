@@ -1,4 +1,4 @@
-"""`python -m dphist_pipeline` is `dphist`."""
+"""Runs the command line: `python -m dphist_pipeline` is the same as `dphist`."""
 
 from dphist_pipeline.cli.app import main
 

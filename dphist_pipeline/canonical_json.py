@@ -1,4 +1,4 @@
-"""JSON with one spelling, and the digest of it: the same facts are the same text, in every version."""
+"""Canonical JSON and its digest: equal values have equal texts, in every version of the package."""
 
 from __future__ import annotations
 
@@ -9,14 +9,21 @@ _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=T
 
 
 def canonical_json(facts: object) -> str:
-    """Sorted names, no spaces, ASCII.
+    """The canonical JSON text of a value: sorted names, no spaces, ASCII.
+
+    Args:
+        facts: JSON values.
 
     Raises:
-        ValueError: for nan and infinities, which JSON has not.
+        ValueError: a number is nan or infinite, which JSON cannot express.
     """
     return _encode(facts)
 
 
 def sha256(facts: object) -> str:
-    """Of the canonical JSON, in hex."""
+    """The SHA-256 digest of the canonical JSON text, in hex.
+
+    Args:
+        facts: JSON values.
+    """
     return hashlib.sha256(canonical_json(facts).encode("ascii")).hexdigest()

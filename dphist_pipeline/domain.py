@@ -1,7 +1,7 @@
-"""The declared grid: which cells exist, in which order, whatever the records hold.
+"""The declared grid: the cells of a release and their order. It follows from the spec alone, not from the records.
 
-A domain is made from a spec alone. Cells are numbered in C order: the last axis runs fastest.
-Along an axis the declared order is: below, the bins (or categories), above, other.
+Cells are numbered in C order: the last axis runs fastest. The order along an axis is: below, the bins (or categories),
+above, other.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class BinnedAxis:
-    """Half-open bins of a number.
+    """An axis of half-open bins of a number.
 
     Attributes:
-        name: the axis in the published table; its columns are `<name>_lower` and `<name>_upper`.
-        column: the column of the source.
+        name: of the axis; its published columns are `<name>_lower` and `<name>_upper`.
+        column: of the source.
         edges: bin edges in axis units, rising, at least two; the doubles nearest to the declared decimals.
-        closed: which end of a bin belongs to it.
-        below: whether a cell below the first edge exists.
-        above: whether a cell above the last edge exists.
-        other: whether a cell for null, unparsable and undeclared values exists.
+        closed: the end of a bin that belongs to the bin.
+        below: True if there is a cell below the first edge.
+        above: True if there is a cell above the last edge.
+        other: True if there is a cell for null, unparsable and undeclared values.
     """
 
     name: str
@@ -71,12 +71,12 @@ class BinnedAxis:
 
 @dataclass(frozen=True)
 class CalendarAxis(BinnedAxis):
-    """Days, weeks, months or years as half-open bins of local days.
+    """An axis of days, weeks, months or years, as half-open bins of local days.
 
-    Its edges are numbers of days since 1970-01-01, and `first_days` says them as dates.
+    The edges are numbers of days since 1970-01-01; `first_days` gives them as dates.
 
     Attributes:
-        format: how dates are written in a source that holds them as text; None for ISO dates.
+        format: of dates in a source that holds them as text; None for ISO dates.
     """
 
     format: str | None = None
@@ -91,26 +91,34 @@ EPOCH = date(1970, 1, 1)
 
 
 def day_of(number: float) -> date:
-    """The date that lies so many days after 1970-01-01."""
+    """The date of a number of days since 1970-01-01.
+
+    Args:
+        number: of days; a fraction is cut off.
+    """
     return EPOCH + timedelta(days=int(number))
 
 
 def number_of_day(day: date) -> int:
-    """Days since 1970-01-01."""
+    """The number of days since 1970-01-01.
+
+    Args:
+        day: a date.
+    """
     return (day - EPOCH).days
 
 
 @dataclass(frozen=True)
 class CategoricalAxis:
-    """Named categories, compared as text.
+    """An axis of named categories, which are compared as text.
 
     Attributes:
-        name: the axis and its column in the published table.
-        column: the column of the source.
+        name: of the axis, and of its published column.
+        column: of the source.
         values: the declared categories, in order.
-        other: whether a cell for null, unparsable and undeclared values exists.
-        levels: coarser groupings by name, from the finest: what each category belongs to, in order of `values`.
-        labels: what people call each category, in order of `values`, or nothing.
+        other: True if there is a cell for null, unparsable and undeclared values.
+        levels: coarser groupings by name, the finest first: the group of each category, in the order of `values`.
+        labels: display name of each category, in the order of `values`; may be empty.
     """
 
     name: str
@@ -136,19 +144,23 @@ Axis = BinnedAxis | CategoricalAxis
 
 @dataclass(frozen=True)
 class Domain:
-    """The axes of a cube, and with them every cell that will be counted and published."""
+    """The axes of a cube, which define every cell that is counted and published.
+
+    Attributes:
+        axes: in declared order.
+    """
 
     axes: tuple[Axis, ...]
 
     @classmethod
     def from_shape(cls, shape: tuple[int, ...]) -> Domain:
-        """The domain of a bare array: unit bins numbered from 0 on axes `axis_0`, `axis_1`, …"""
-        return cls(
-            tuple(
-                BinnedAxis(f"axis_{number}", f"axis_{number}", tuple(map(float, range(size + 1))))
-                for number, size in enumerate(shape)
-            )
-        )
+        """The domain of an array: bins of width 1, numbered from 0, on the axes `axis_0`, `axis_1`, …
+
+        Args:
+            shape: cells along each axis.
+        """
+        named = [(f"axis_{number}", tuple(map(float, range(size + 1)))) for number, size in enumerate(shape)]
+        return cls(tuple(BinnedAxis(name, name, edges) for name, edges in named))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -162,5 +174,5 @@ class Domain:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """What one step along each axis adds to the cell number (mixed radix)."""
+        """Difference of cell numbers for one step along each axis (mixed radix)."""
         return tuple(math.prod(self.shape[number + 1 :]) for number in range(len(self.axes)))

@@ -1,7 +1,7 @@
-"""What can go wrong, said once: each error keeps its culprit as data and writes one message.
+"""The base class of all errors of this package, and hints for misspelt names.
 
-A message says what, where and how to mend it. Before noise it names columns, rules and declared bins,
-never a value, a sample or a number of rows.
+An error keeps its facts as attributes and has one message: the problem, its place, and how to correct it. Before noise
+is added, a message names columns, rules and declared bins, and never a value, a sample or a number of rows.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 
 
 class DphistError(Exception):
-    """Anything that this package refuses or fails at on purpose: exit code 1, one message."""
+    """The package refuses something or fails in a known way; the command line prints the message and exits with 1."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _revived, (type(self), self.args, vars(self))
 
 
 def _revived(kind: type[DphistError], args: tuple[Any, ...], facts: dict[str, Any]) -> DphistError:
-    """An error sent from another process: unpickling alone would call `__init__` with the message only, and fail."""
+    """Restores an error from another process; plain unpickling calls `__init__` with the message alone, and fails."""
     error = kind.__new__(kind, *args)
     vars(error).update(facts)
     return error
@@ -29,7 +29,15 @@ MOST_NAMED = 20
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:
-    """A sentence that names the nearest known words, or all of them (the first twenty) when none is near."""
+    """A sentence that suggests known words: the nearest ones, else the first twenty.
+
+    Args:
+        word: the unknown word.
+        known: the known words.
+
+    Returns:
+        Empty if there are no known words.
+    """
     choices = sorted(known)
     near = get_close_matches(str(word), choices, n=2, cutoff=0.6)
     if near:

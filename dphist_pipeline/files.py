@@ -1,4 +1,4 @@
-"""Files and folders that survive a crash: written, named, and known to be on the disk."""
+"""Writes files and folders durably, so that they survive a crash."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from pathlib import Path
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Writes a new private file and waits until it is on the disk."""
+    """Writes a new private file (mode 0600) and waits until it is on the disk.
+
+    Args:
+        path: of the new file.
+        content: of the file.
+    """
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(content)
@@ -44,11 +49,16 @@ def locked_folder(folder: Path) -> Iterator[None]:
 
 
 def make_folder(folder: Path, mode: int = 0o700) -> None:
-    """Makes a folder and its missing parents, each entry durable, even while others make some of them."""
+    """Makes a folder and its missing parents durably; other processes may make them at the same time.
+
+    Args:
+        folder: to make.
+        mode: permissions of new folders.
+    """
     missing = [folder, *folder.parents]
     there = next(place for place, path in enumerate(missing) if path.is_dir())
-    # The deepest that is there may be new, by somebody who was killed before its entry was durable.
-    with suppress(PermissionError):  # then it is not one of ours
+    # A process that was killed may have made the deepest existing folder without making its entry durable.
+    with suppress(PermissionError):  # then this package did not make it
         sync_folder(missing[there].parent)
     for path in reversed(missing[:there]):
         path.mkdir(mode=mode, exist_ok=True)
@@ -56,7 +66,11 @@ def make_folder(folder: Path, mode: int = 0o700) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Waits until the names in a folder are on the disk."""
+    """Waits until the entries of a folder are on the disk.
+
+    Args:
+        folder: that exists.
+    """
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

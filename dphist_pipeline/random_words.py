@@ -1,6 +1,6 @@
-"""Uniform random words: ChaCha20 under a fresh key from the operating system for every call.
+"""Uniform random words from ChaCha20, with a new key of the operating system for every call.
 
-No state is kept, so nothing can be seeded, replayed or copied across a fork.
+The module keeps no state, so random words cannot be seeded, replayed or copied by a fork.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CHACHA20_OF_ZEROS = "76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b7
 
 
 class NoiseSelfTestFailed(DphistError):
-    """The sampler, as installed on this machine, does not draw what it should; nothing was drawn for a release."""
+    """The noise sampler of this machine failed its self-test; nothing was drawn for a release."""
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -30,18 +30,29 @@ class NoiseSelfTestFailed(DphistError):
 
 
 def random_words(size: int) -> NDArray[np.uint64]:
-    """Uniform 64-bit words from ChaCha20, keyed anew by the operating system; shape (size,)."""
+    """Uniform 64-bit words from ChaCha20 with a new key of the operating system.
+
+    Args:
+        size: number of words.
+
+    Returns:
+        uint64, shape (size,).
+    """
     return _keystream(os.urandom(32), os.urandom(8), size)
 
 
 def _keystream(key: bytes, nonce: bytes, size: int) -> NDArray[np.uint64]:
-    # OpenSSL's ChaCha20 takes the block counter as the first half of its 16-byte nonce.
+    # In OpenSSL's ChaCha20, the first half of the 16-byte nonce is the block counter.
     stream = Cipher(ChaCha20(key, bytes(8) + nonce), mode=None).encryptor()
     return np.frombuffer(stream.update(bytes(8 * size)), dtype=np.uint64)
 
 
 def check_random_words() -> None:
-    """Refuses to draw where the cipher is another one, or the operating system repeats itself."""
+    """Checks the cipher with its test vector, and that the operating system does not repeat its random numbers.
+
+    Raises:
+        NoiseSelfTestFailed: with the check that failed.
+    """
     block = _keystream(bytes(32), bytes(8), 4).tobytes().hex()
     if block != CHACHA20_OF_ZEROS:
         raise NoiseSelfTestFailed("ChaCha20 gives another key stream than its standard")

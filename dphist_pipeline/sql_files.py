@@ -1,4 +1,4 @@
-"""Loads the SQL that this package ships: one statement a file, under `sql/`."""
+"""Loads the SQL statements of this package: one statement per file, in the folder `sql/`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 _PACKAGE = Path(__file__).parent
-# In a checkout the folder lies beside the package, in a wheel inside it.
+# The folder is beside the package in a checkout, and inside the package in a wheel.
 _FOLDER = next(folder for folder in (_PACKAGE / "sql", _PACKAGE.parent / "sql") if folder.is_dir())
 
 
@@ -20,18 +20,26 @@ def statement(name: str, **parts: str) -> str:
     """The statement `sql/<name>.sql` with its `{parts}` filled in.
 
     Args:
-        name: folder and file, without the ending.
-        parts: SQL text; names from outside must have gone through `identifier` or `literal`.
+        name: folder and file, without the suffix.
+        parts: SQL text by name of part; names from users must be quoted by `identifier` or `literal`.
     """
-    # In one pass: what is filled in is not searched for further parts, whatever a column is called.
+    # One pass, so that a part whose text contains braces is not searched again.
     return re.sub(r"\{(\w+)\}", lambda found: parts[found[1]], _text(name))
 
 
 def identifier(name: str) -> str:
-    """A name as a quoted SQL identifier."""
+    """A name as a quoted SQL identifier.
+
+    Args:
+        name: any text.
+    """
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """A text as an SQL string, for the few places that take no parameter."""
+    """A text as a quoted SQL string, for statements that take no parameters.
+
+    Args:
+        text: any text.
+    """
     return "'" + text.replace("'", "''") + "'"

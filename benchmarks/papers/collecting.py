@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from public_data import DATA, PROJECT
 
-from dphist_pipeline.evaluation.measuring import Score, summed_up
+from dphist_pipeline.evaluation.measuring import Score, aggregate_scores
 from dphist_pipeline.local.collection import CollectionSpec, Protocol
 from dphist_pipeline.local.encoding import encode, places_of, sent
 from dphist_pipeline.local.law import estimates, law_of
@@ -90,7 +90,7 @@ def collect(name: str, city: City, way: Way, epsilons: Sequence[str], repeat: in
                 for at, truth in zip(places, truths, strict=True)
             ]
             runs.append({**_measures("mse", way, errors), **_measures("law_mse", way, by_law)})
-        found += summed_up(name, Fraction(epsilon), runs)
+        found += aggregate_scores(name, Fraction(epsilon), runs)
     return found
 
 

@@ -10,7 +10,7 @@ import printed
 from measuring import SEED, Board, as_printed, private, scores, smaller
 from report import Claim, Section, Verdict, shown
 
-from dphist_pipeline.evaluation.measuring import Score, summed_up
+from dphist_pipeline.evaluation.measuring import Score, aggregate_scores
 from dphist_pipeline.evaluation.synthetic_sets import synthetic_counts
 from dphist_pipeline.evaluation.workloads import parse_workloads
 
@@ -83,7 +83,7 @@ def _example(repeat: int) -> list[Score]:
     random = np.random.default_rng(SEED)
     found = scores("example", EXAMPLE, CONTESTANTS, ("1",), repeat)
     runs = [{("sse", ""): float(((printed.dphr_example(EXAMPLE, random) - EXAMPLE) ** 2).sum())} for _ in range(repeat)]
-    return found + summed_up("as in its example", Fraction(1), runs)
+    return found + aggregate_scores("as in its example", Fraction(1), runs)
 
 
 def _printed_squares() -> float:

@@ -16,7 +16,7 @@ from dphist_pipeline import sanitize
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.evaluation.measuring import Score, measure, summed_up
+from dphist_pipeline.evaluation.measuring import Score, aggregate_scores, measure
 from dphist_pipeline.evaluation.workloads import Workload
 
 Contestant = Callable[[np.ndarray, Fraction, np.random.Generator], Estimate]
@@ -69,7 +69,7 @@ def scores(
                     runs[-1]["spent", ""] = spent
         except DphistError as error:
             absent[who] = str(error)
-        found += summed_up(who, epsilon, runs)
+        found += aggregate_scores(who, epsilon, runs)
     for who, why in absent.items():
         print(f"  {name}: {who} takes no part: {why}")
     return found

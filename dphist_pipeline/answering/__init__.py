@@ -1,1 +1,1 @@
-"""Questions to published tables: boxes of cells, their error bars, and the DuckDB catalogue. Public files only."""
+"""Answers questions from published tables, with 95 % intervals, and builds the DuckDB catalogue. Public files only."""

@@ -1,12 +1,14 @@
-"""Bands that hold many counts at once: exact for independent cells, by Chernoff's inequality for linear estimates, by
-Bernstein's for estimates from reports.
+"""Simultaneous confidence bands: all intervals of a band hold together with the stated probability.
 
-Chernoff: P(|S| > c) <= 2·E[exp(t·S)]·exp(-t·c) for every t > 0. For S a sum of draws with weights of at most 1 and the
-variance V, log E[exp(t·S)] <= V/σ² · log M(t) with σ² and M of one draw, because log M(√v·t) is convex in v and 0 at 0
-(log M(t) = -log(1 - 2σ²·sinh²(t/2)) is a series of t² without negative terms). So every t gives
+Bands are exact for independent cells. They use Chernoff's inequality for linear estimates, and Bernstein's inequality
+for estimates from reports.
+
+Chernoff: P(|S| > c) <= 2·E[exp(t·S)]·exp(-t·c) for every t > 0. Let S be a sum of draws with weights of at most 1 and
+with variance V. Then log E[exp(t·S)] <= V/σ² · log M(t), where σ² and M belong to one draw: log M(√v·t) is convex in v
+and 0 at 0, because log M(t) = -log(1 - 2σ²·sinh²(t/2)) is a series of t² without negative terms. So every t gives
     c = (log(2/missed) + V/σ²·log M(t)) / t,
-and the least of some is taken: the same in SQL. It is 11 to 39 % above what a normal law asks for, for single draws up
-to twice the exact quantile, and needs no table.
+and the smallest c over a fixed list of t is used, here and in SQL. The result is 11 to 39 % larger than a normal law
+would give, and up to twice the exact quantile for a single draw; it needs no table.
 """
 
 from __future__ import annotations
@@ -21,17 +23,17 @@ from dphist_pipeline.answering.report_intervals import bernstein_factor, half_wi
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, ReportedCells, Unbiased
 
-# Shares of 1/scale, beyond which M is infinite; close together near 0 for many draws, near 1 for one.
+# Values of t as fractions of 1/scale, where M becomes infinite. Dense near 0 for many draws, and near 1 for one draw.
 TRIALS = np.concatenate([0.9 ** np.arange(1, 151), 1 - 0.8 ** np.arange(1, 41)])
 
 
 def chernoff_reach(scale: Fraction, variance: NDArray[np.float64], missed: float) -> NDArray[np.float64]:
-    """How far sums of weighted draws reach, none with a weight above 1, but for a probability of at most `missed` each.
+    """Half widths by Chernoff's inequality for sums of weighted draws, in records, shape (sums,).
 
     Args:
-        scale: of the discrete Laplace noise in each draw.
+        scale: of the discrete Laplace noise in each draw; no draw may have a weight above 1.
         variance: of the sums, in records squared, shape (sums,).
-        missed: above 0, at most 1.
+        missed: probability that a sum lies farther away, for each sum; above 0, at most 1.
     """
     decay, one = float(1 / scale), noise_law.variance(scale)
     log_m = -np.log(1 - 2 * one * np.sinh(TRIALS * decay / 2) ** 2)
@@ -42,22 +44,24 @@ def chernoff_reach(scale: Fraction, variance: NDArray[np.float64], missed: float
 
 
 def band_half_widths(unbiased: Unbiased, cells: int, level: float) -> NDArray[np.float64]:
-    """Half the width, in each cell, of a band that holds so many cells at once with the probability `level`.
+    """Half widths of a band that holds `cells` cells at once with the probability `level`, in records.
 
-    Independent cells: each holds with level^(1/cells). Others: each misses with (1 - level) / cells at most.
+    An interval of an independent cell holds with level^(1/cells). For other cells, an interval misses with a
+    probability of at most (1 - level) / cells.
+
+    Args:
+        unbiased: the cells.
+        cells: number of cells in the band.
+        level: between 0 and 1.
 
     Returns:
-        Shape of the cells of reports; of others, whose cells are alike, one number without a side.
+        Shape (cells of the domain,) for estimates from reports; shape () for others, whose cells have equal widths.
     """
     if isinstance(unbiased, ReportedCells):
         return half_widths_of_cells(unbiased, bernstein_factor((1 - level) / cells))
     if isinstance(unbiased, NestedCells):
         return chernoff_reach(unbiased.scale, np.asarray(unbiased.variance), (1 - level) / cells)
-    missed, decay = _missed(level, cells), float(1 / unbiased.scale)
-    # P(|draw| > c) = 2·q^(c+1) / (1+q), q = exp(-decay); rounded towards the wider band.
+    # 1 - level^(1/cells), written so that small values keep their digits.
+    missed, decay = -math.expm1(math.log(level) / cells), float(1 / unbiased.scale)
+    # P(|draw| > c) = 2·q^(c+1) / (1+q), q = exp(-decay); rounded up.
     return np.asarray(max(0.0, math.ceil(math.log(2 / (missed * (1 + math.exp(-decay)))) / decay - 1 + 1e-9)))
-
-
-def _missed(level: float, cells: int) -> float:
-    """1 - level^(1/cells), with all its digits where it is small."""
-    return -math.expm1(math.log(level) / cells)

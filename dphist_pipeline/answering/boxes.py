@@ -1,4 +1,4 @@
-"""Boxes of cells: the answer to a question about one, with its error bar."""
+"""The estimated count in a box of cells, with its 95 % interval."""
 
 from __future__ import annotations
 
@@ -10,33 +10,46 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.chosen_cells import QuestionRefused, Wanted, chosen_cells
+from dphist_pipeline.answering.chosen_cells import Condition, chosen_cells
 from dphist_pipeline.answering.intervals import half_width_of_box
 from dphist_pipeline.answering.notes import NO_INTERVAL, note_of
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.noisy import NoisyCells, Unbiased
 
-__all__ = ["Answer", "Basis", "QuestionRefused", "Wanted", "answer_box"]
-
 Basis = Literal["unbiased", "linear", "noise_only"]
+Positions = Sequence[NDArray[np.int64]]
 Reals = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The published cells of a release.
+
+    Attributes:
+        domain: the declared grid.
+        values: estimates, shape of the domain.
+        unbiased: unbiased estimates of the cells with the law of their noise; None if the mechanism paid for none.
+    """
+
+    domain: Domain
+    values: Reals
+    unbiased: Unbiased | None
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An estimated count with its error bar.
+    """An estimated count with its 95 % interval.
 
     Attributes:
-        estimate: sum of the published estimates, records.
-        lower: of the interval that holds the true (bounded) count with at least 95 % probability, cut off at 0; for a
-            box chosen before looking. nan where no noisy cells were paid for.
-        upper: likewise.
-        basis: `unbiased`: the interval comes from noisy cells by the exact law of their noise; `linear`: from linear
-            estimates by the exact variance of the box, times a calibrated factor; or from reports, by the variance at
-            the estimate; `noise_only`: there is none.
-        cells: how many cells were summed.
-        noise_error: standard deviation of the noise alone, records; nan where no noisy cells were paid for.
-        note: why the estimate lies outside of its interval, or has none; empty where there is nothing to say.
+        estimate: sum of the published estimates, in records.
+        lower: lower end of the interval, at least 0. The interval holds the true (bounded) count with a probability of
+            at least 95 %, if the box was chosen without looking at the estimates. nan if there is no interval.
+        upper: upper end of the interval; nan if there is no interval.
+        basis: `unbiased` if the interval follows from the exact law of independent noise; `linear` if it follows from
+            the variance of linear estimates or of reports, times a calibrated factor; `noise_only` if there is none.
+        cells: number of cells in the sum.
+        noise_error: standard deviation of the noise in records; nan if it is not known.
+        note: why there is no interval, or why the estimate lies outside it; else empty.
     """
 
     estimate: float
@@ -48,49 +61,66 @@ class Answer:
     note: str = ""
 
 
-def answer_box(domain: Domain, values: Reals, unbiased: Unbiased | None, box: Mapping[str, Wanted]) -> Answer:
-    """Sums a box of cells.
+def answer_box(domain: Domain, values: Reals, unbiased: Unbiased | None, box: Mapping[str, Condition]) -> Answer:
+    """Estimates the count in a box of cells.
 
     Args:
         domain: the declared grid.
         values: estimates, shape of the domain.
-        unbiased: noisy cells or linear estimates of them, where they were paid for.
-        box: per axis what is wanted; an axis that is left out is summed over. A binned axis takes (low, high),
-            half-open, in axis units (days as dates or ISO text), None for an open end; a categorical one, and a level
-            of its hierarchy, a category, None for `other`, or a list.
+        unbiased: unbiased estimates of the cells; None if there are none.
+        box: condition by name of axis; an axis without a condition is summed over. A binned axis takes (low, high),
+            half-open, in axis units (days as dates or ISO text), None for an open end. A categorical axis, or a level
+            of its hierarchy, takes a category, None for `other`, or a list of categories.
 
     Raises:
-        QuestionRefused: an unknown axis or category, an end that cuts a bin, or a box without cells.
+        QuestionRefused: an axis or category is unknown, an end lies within a bin, or the box holds no cells.
     """
     return answer_positions(values, unbiased, chosen_cells(domain, box))
 
 
-def answer_positions(values: Reals, unbiased: Unbiased | None, positions: Sequence[NDArray[np.int64]]) -> Answer:
-    """Sums the cells at all combinations of positions; see `answer_box`. There may be none."""
+def answer_positions(values: Reals, unbiased: Unbiased | None, positions: Positions) -> Answer:
+    """Estimates the count in the cells at all combinations of positions.
+
+    Args:
+        values: estimates, shape of the domain.
+        unbiased: see `answer_box`.
+        positions: along each axis, shape (positions,) each; may be empty.
+    """
     inside = sum_of(values, positions)
     cells = math.prod(len(along) for along in positions)
     if unbiased is None:
         return Answer(inside, math.nan, math.nan, "noise_only", cells, note=NO_INTERVAL)
     centre, reach = sum_of(unbiased.values, positions), half_width_of_box(unbiased, positions)
-    error = math.sqrt(variance_of(unbiased, positions))
-    note = note_of(inside, centre, reach)
-    return Answer(inside, max(0.0, centre - reach), max(0.0, centre + reach), basis_of(unbiased), cells, error, note)
+    error, note = math.sqrt(unbiased.variance_of_sum(positions)), note_of(inside, centre, reach)
+    return Answer(inside, *non_negative(centre, reach), basis_of(unbiased), cells, error, note)
 
 
-def sum_of(values: Reals, positions: Sequence[NDArray[np.int64]]) -> float:
-    """The sum of the cells at all combinations of positions."""
+def non_negative(centre: float, reach: float) -> tuple[float, float]:
+    """The ends of an interval of counts, each at least 0, in records.
+
+    Args:
+        centre: middle of the interval, in records.
+        reach: half its width, in records.
+    """
+    return max(0.0, centre - reach), max(0.0, centre + reach)
+
+
+def sum_of(values: Reals, positions: Positions) -> float:
+    """The sum of the cells at all combinations of positions.
+
+    Args:
+        values: one number per cell, shape of the domain.
+        positions: along each axis, shape (positions,) each; may be empty.
+    """
     return float(values[np.ix_(*positions)].sum())
 
 
-def variance_of(unbiased: Unbiased, positions: Sequence[NDArray[np.int64]]) -> float:
-    """Variance of the noise in that sum, in records squared."""
-    if isinstance(unbiased, NoisyCells):
-        return math.prod(len(along) for along in positions) * unbiased.variance
-    return unbiased.variance_of_sum(positions) if all(len(along) for along in positions) else 0.0
-
-
 def basis_of(unbiased: Unbiased | None) -> Basis:
-    """What an interval comes from."""
+    """The source of an interval, as in `Answer.basis`.
+
+    Args:
+        unbiased: the unbiased estimates that the interval is computed from.
+    """
     if unbiased is None:
         return "noise_only"
     return "unbiased" if isinstance(unbiased, NoisyCells) else "linear"

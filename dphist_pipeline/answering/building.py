@@ -1,7 +1,7 @@
-"""Builds the catalogue in a process of its own.
+"""Builds the catalogue in a separate process.
 
-A DuckDB file has some bytes of padding, which hold whatever lay in memory before. In a process that has read records
-that may be a piece of one; so the file is written by a process that has seen nothing but the public folder.
+A DuckDB file has padding bytes that contain old memory of its process. A process that has read records could leak parts
+of them there, so a process that reads only the public folder writes the file.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.errors import DphistError
@@ -18,41 +19,38 @@ REFUSED = 3
 
 
 class CatalogueNotBuilt(DphistError):
-    """The catalogue could not be built; what was published stays published."""
+    """The catalogue could not be built; the published files stay published."""
 
     def __init__(self, problem: str) -> None:
         self.problem = problem
         super().__init__(
-            f"the catalogue for SQL could not be built: {problem} What was published stands; the same command builds "
-            "the catalogue again and spends nothing."
+            f"the catalogue for SQL could not be built: {problem} The release stays published; run the same "
+            "command again to build the catalogue, which spends nothing."
         )
 
 
 def build_apart(public: Path, scratch: Path) -> None:
-    """Writes `catalog.duckdb`; see `build_catalogue`.
+    """Writes `catalog.duckdb` in a separate process; see `build_catalogue`.
+
+    Args:
+        public: the store's public folder.
+        scratch: a private folder on the same file system, for the draft.
 
     Raises:
-        CatalogueNotBuilt: with what the other process said.
+        CatalogueNotBuilt: with the message of the other process.
     """
     command = [sys.executable, "-m", "dphist_pipeline.answering.building", str(public), str(scratch)]
-    # Its environment lies in its memory, too: no credentials.
+    # The environment is also part of the process's memory, so it gets no credentials.
     environment = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(
-        command,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-    )
+    pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "encoding": "utf-8"}
+    done = subprocess.run(command, env=environment, check=False, **pipes)
     if done.returncode:
         said = done.stdout.strip() if done.returncode == REFUSED else f"its process ended with {done.returncode}."
         raise CatalogueNotBuilt(said)
 
 
 def main() -> None:
-    """The other process."""
+    """Runs in the separate process: builds the catalogue, and prints why it cannot."""
     try:
         build_catalogue(Path(sys.argv[1]), Path(sys.argv[2]))
     except DphistError as error:

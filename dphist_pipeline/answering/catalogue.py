@@ -1,27 +1,28 @@
-"""The catalogue: one DuckDB file with every published table and the macros that ask them.
+"""Builds the catalogue: one DuckDB file with every published table and the macros that answer questions.
 
-It is built anew from the public files and renamed into place, so it can be read while a period is published, copied
-anywhere, and attached read-only in plain DuckDB. Beside a table for each release (all periods and revisions, with the
-number of each cell) it holds
-    dph_releases       a row a publication: what was promised, and the scale and variance of a draw of its noise; of
-                       releases of the local model the law of estimates from reports instead
-    dph_bins           a row a position along an axis of a grid: its bin or category; levels of a hierarchy stand beside
-                       the axis that they are levels of; `atoms`: how many intervals of a report lie in it
-    dph_half_widths    per noise scale, how far the noise in a sum of so many cells reaches (95 %; `_of_two`: 97.5 %, so
-                       that two such intervals hold together)
-    dph_covariance     of linear estimates: two cells have as their covariance the sum of the coefficients of the levels
-                       on which they share a node, which is `width` cells wide along each axis
-    dph_version        one row: which macros and tables these are
-    dph_linear_widths  per noise scale, how many standard deviations a linear estimate reaches (95 %), by how many draws
-                       have its variance together
+The file is built from the public files and renamed into place. So it can be read during a publication, copied anywhere,
+and attached read-only in plain DuckDB. It holds one table for each release (all periods and revisions, with the number
+of each cell), and
+    dph_releases       one row per publication: its privacy promise, and the scale and variance of a draw of its noise;
+                       for a release of the local model, the error law of estimates from reports instead
+    dph_bins           one row per position along an axis of a grid: its bin or category; each level of a hierarchy has
+                       rows of its own; `atoms` is the number of report intervals in the bin
+    dph_half_widths    for each noise scale, the half width of a 95 % interval by number of cells in the sum (`_of_two`:
+                       97.5 %, so that two such intervals hold together)
+    dph_covariance     for linear estimates: the covariance of two cells is the sum of the coefficients of the levels on
+                       which both lie in the same node; a node is `width` cells wide along each axis
+    dph_version        one row: the version of the macros and tables
+    dph_linear_widths  for each noise scale, the half width of a 95 % interval of a linear estimate in standard
+                       deviations, by the number of draws with the same variance
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +41,12 @@ from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.sql_files import identifier, literal
 
 NAME = "catalog.duckdb"
-OLDEST_DUCKDB = "v1.4.0"  # that can read the file
+Publication = tuple[Path, dict[str, Any]]  # its folder, and its audit
+OLDEST_DUCKDB = "v1.4.0"  # the oldest version that can read the file
 
 
 def build_catalogue(public: Path, scratch: Path) -> Path:
-    """Writes `catalog.duckdb` beside the releases; whoever reads the old one goes on reading it.
+    """Writes `catalog.duckdb` beside the releases; programs that have the old file open keep reading it.
 
     Args:
         public: the store's public folder.
@@ -57,38 +59,47 @@ def build_catalogue(public: Path, scratch: Path) -> Path:
     with duckdb.connect() as connection:
         connection.execute(f"ATTACH {literal(str(draft))} AS catalogue (STORAGE_VERSION '{OLDEST_DUCKDB}')")
         connection.execute("USE catalogue")
-        fill(connection, published(public))
+        create_tables(connection, list_publications(public))
     draft.chmod(0o644)
-    # Left by somebody who opened the old catalogue to write, and was killed: with it, DuckDB would refuse the new one.
+    # A program that opened the old catalogue to write and was killed leaves this file, and DuckDB refuses a new
+    # catalogue beside it.
     catalogue.with_name(f"{NAME}.wal").unlink(missing_ok=True)
     return draft.replace(catalogue)
 
 
-def holds(public: Path, folder: Path) -> bool:
-    """Whether the catalogue can be read, has today's macros, and has what a folder of the public store holds now."""
+def is_up_to_date(public: Path, folder: Path) -> bool:
+    """Whether the catalogue can be read, has the current macros, and contains a publication as it is now.
+
+    Args:
+        public: the store's public folder.
+        folder: of the publication.
+    """
     digest = json.loads((folder / "audit.json").read_bytes())["audit_digest"]
     try:
-        # Attached, not opened: whoever has an older file of that name open in this process would share it.
+        # Attach the file instead of opening it: an open one shares an older file of that name in this process.
         with duckdb.connect() as connection:
             connection.execute(f"ATTACH {literal(str(public / NAME))} AS catalogue (READ_ONLY)")
             known = connection.execute("SELECT audit_digest FROM catalogue.dph_releases").fetchall()
             made_by = connection.execute("SELECT version FROM catalogue.dph_version").fetchall()
-    except duckdb.Error:  # there is none, it is damaged, or another version made it
+    except duckdb.Error:  # the file is missing or damaged, or another version made it
         return False
     return (digest,) in known and made_by == [(_version(),)]
 
 
 def _version() -> str:
-    """Changes whenever tables or macros do, so that a catalogue that an older version made is built anew."""
+    """A digest of tables and macros, so that a catalogue of an older version is rebuilt."""
     tables = [str(schema) for schema in (_RELEASES, _BINS, _HALF_WIDTHS, _COVARIANCE, _LINEAR_WIDTHS)]
     macros = [macro(name) for name in MACROS]
     return hashlib.sha256("\n".join([*tables, *macros]).encode()).hexdigest()[:16]
 
 
-def published(public: Path) -> list[tuple[Path, dict[str, Any]]]:
-    """Every publication with its audit, by release, period and revision.
+def list_publications(public: Path) -> list[Publication]:
+    """Every publication, ordered by release, period and revision.
 
-    Folders that were moved away do not count, and publications that were withdrawn do not, either.
+    Ignores folders that were renamed, and publications that were withdrawn.
+
+    Args:
+        public: the store's public folder.
     """
     folders = [path.parent for path in public.glob("*/period=*/revision=*/audit.json")]
     found = []
@@ -101,17 +112,20 @@ def published(public: Path) -> list[tuple[Path, dict[str, Any]]]:
     return sorted(found, key=lambda publication: [publication[1][name] for name in ("release", "period", "revision")])
 
 
-def fill(
-    connection: duckdb.DuckDBPyConnection, found: list[tuple[Path, dict[str, Any]]], schema: str | None = None
+def create_tables(
+    connection: duckdb.DuckDBPyConnection, publications: list[Publication], schema: str | None = None
 ) -> None:
-    """Makes all tables and macros, in a schema that is there and empty or where the connection is."""
+    """Creates all tables and macros of the catalogue.
+
+    Args:
+        connection: to DuckDB.
+        publications: as `list_publications` returns them.
+        schema: an existing, empty schema; None for the current schema of the connection.
+    """
     within = "" if schema is None else f"{identifier(schema)}."
-    by_release: dict[str, list[tuple[Path, dict[str, Any]]]] = {}
-    for folder, audit in found:
-        by_release.setdefault(audit["release"], []).append((folder, audit))
-    for release, publications in by_release.items():
-        _table(connection, f"{within}{identifier(release)}", publications)
-    for name, rows in _described(found).items():
+    for release, made in groupby(publications, key=lambda publication: str(publication[1]["release"])):
+        _table(connection, f"{within}{identifier(release)}", list(made))
+    for name, rows in _described(publications).items():
         connection.register("dph_rows", rows)  # a name that no release can have
         connection.execute(f"CREATE TABLE {within}{name} AS SELECT * FROM dph_rows")
         connection.unregister("dph_rows")
@@ -120,8 +134,8 @@ def fill(
         connection.execute(macro(name, schema))
 
 
-def _table(connection: duckdb.DuckDBPyConnection, table: str, publications: list[tuple[Path, dict[str, Any]]]) -> None:
-    """One table of all periods and revisions of a release; `cell_number` counts from 0 in declared order."""
+def _table(connection: duckdb.DuckDBPyConnection, table: str, publications: list[Publication]) -> None:
+    """Creates the table of a release, with all periods and revisions; `cell_number` counts from 0 in declared order."""
     columns = {"period": pa.string(), "revision": pa.int64(), "cell_number": pa.int64()}
     for folder, _ in publications:  # a revision may have other axes
         for field in pq.read_schema(folder / "histogram.parquet"):
@@ -131,7 +145,7 @@ def _table(connection: duckdb.DuckDBPyConnection, table: str, publications: list
     connection.register("dph_rows", empty)
     connection.execute(f"CREATE TABLE {table} AS SELECT * FROM dph_rows")
     for folder, audit in publications:
-        # The file by itself: the folders' names would be read as columns.
+        # ParquetFile, because `read_table` would read the names of the folders as columns.
         rows = pq.ParquetFile(folder / "histogram.parquet").read()
         rows = rows.append_column("cell_number", pa.array(np.arange(rows.num_rows)))
         connection.register("dph_rows", rows)
@@ -141,13 +155,13 @@ def _table(connection: duckdb.DuckDBPyConnection, table: str, publications: list
     connection.unregister("dph_rows")
 
 
-def _described(found: list[tuple[Path, dict[str, Any]]]) -> dict[str, Any]:
+def _described(publications: list[Publication]) -> dict[str, Any]:
     releases: list[dict[str, Any]] = []
     covariance: list[dict[str, Any]] = []
     grids: dict[str, Domain] = {}
     atoms: dict[str, list[int] | None] = {}
-    most_cells: dict[bool, dict[str, int]] = {False: {}, True: {}}  # by scale, of noisy cells and of linear estimates
-    for _, audit in found:
+    most_cells: dict[bool, dict[str, int]] = {False: {}, True: {}}  # by linear and scale
+    for _, audit in publications:
         grid = _grid(audit)
         atoms[grid] = audit.get("atoms")
         domain = grids.setdefault(grid, domain_of(audit["axes"]))
@@ -157,8 +171,11 @@ def _described(found: list[tuple[Path, dict[str, Any]]]) -> dict[str, Any]:
             most[scale] = max(most.get(scale, 1), audit["cells"])
         releases.append(_release_row(audit, grid, scale))
         covariance += _covariance_rows(audit, domain)
-    widths = [row for scale, most in most_cells[False].items() for row in _half_width_rows(scale, most)]
-    linear_widths = [row for scale, most in most_cells[True].items() for row in _linear_width_rows(scale, most)]
+    widths, linear_widths = list[dict[str, Any]](), list[dict[str, Any]]()
+    for noise_scale, cells in most_cells[False].items():  # up to the cells of two periods together
+        widths += _width_rows(half_width_grid, _HALF_WIDTHS, noise_scale, 2 * cells)
+    for noise_scale, draws in most_cells[True].items():
+        linear_widths += _width_rows(linear_reach_grid, _LINEAR_WIDTHS, noise_scale, draws)
     bins = [
         rows
         for grid, domain in grids.items()
@@ -175,31 +192,22 @@ def _described(found: list[tuple[Path, dict[str, Any]]]) -> dict[str, Any]:
 
 
 def _grid(audit: dict[str, Any]) -> str:
-    """Names a grid by its axes and, where cells come from reports, how many of their intervals lie in each."""
+    """A digest of the axes of a grid and, for estimates from reports, of the number of atoms in each cell."""
     told = audit["axes"] if audit.get("atoms") is None else {"axes": audit["axes"], "atoms": audit["atoms"]}
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _half_width_rows(scale: str, most: int) -> list[dict[str, Any]]:
-    """The rows of `dph_half_widths` for a scale, up to the cells of two periods together."""
-    once, twice = (half_width_grid(Fraction(scale), 2 * most, level) for level in (LEVEL, LEVEL_OF_TWO))
-    return [
-        {"noise_scale": scale, "cells": cells, "half_width": width, "half_width_of_two": width_of_two}
-        for (cells, width), (_, width_of_two) in zip(once, twice, strict=True)
-    ]
-
-
-def _linear_width_rows(scale: str, most: int) -> list[dict[str, Any]]:
-    """The rows of `dph_linear_widths` for a scale, up to the variance of so many draws."""
-    once, twice = (linear_reach_grid(Fraction(scale), most, level) for level in (LEVEL, LEVEL_OF_TWO))
-    return [
-        {"noise_scale": scale, "draws": draws, "deviations": reach, "deviations_of_two": reach_of_two}
-        for (draws, reach), (_, reach_of_two) in zip(once, twice, strict=True)
-    ]
+def _width_rows(
+    grid: Callable[[Fraction, int, Fraction], Sequence[tuple[int, float]]], schema: pa.Schema, scale: str, most: int
+) -> Iterator[dict[str, Any]]:
+    """The rows of `dph_half_widths` or `dph_linear_widths` for a scale, up to `most` cells or draws."""
+    once, twice = (grid(Fraction(scale), most, level) for level in (LEVEL, LEVEL_OF_TWO))
+    for (number, width), (_, width_of_two) in zip(once, twice, strict=True):
+        yield dict(zip(schema.names, (scale, number, width, width_of_two), strict=True))
 
 
 def _covariance_rows(audit: dict[str, Any], domain: Domain) -> list[dict[str, Any]]:
-    """The rows of `dph_covariance` for one publication: levels from the top, a row for each axis of a level."""
+    """The rows of `dph_covariance` for one publication: one for each level from the root, and each axis."""
     key = {name: audit[name] for name in ("release", "period", "revision")}
     return [
         {**key, "level": level, "axis": axis.name, "width": width, "coefficient": part["coefficient"]}
@@ -217,7 +225,7 @@ def _release_row(audit: dict[str, Any], grid: str, scale: str | None) -> dict[st
 
 
 def _bin_rows(grid: str, axis: Axis, stride: int, atoms: list[int] | None) -> Iterator[Any]:
-    """The rows of `dph_bins` for an axis and each of its levels; null bounds and a null category for `other`."""
+    """The rows of `dph_bins` for an axis and each of its levels; bounds and category of the cell `other` are null."""
     fixed = {"grid": grid, "axis": axis.name, "level_of": axis.name, "stride": stride, "size": axis.size}
     fixed |= {"binned": isinstance(axis, BinnedAxis), "calendar": isinstance(axis, CalendarAxis)}
     if isinstance(axis, BinnedAxis):
@@ -229,7 +237,7 @@ def _bin_rows(grid: str, axis: Axis, stride: int, atoms: list[int] | None) -> It
 
 
 def _rows(positions: int, columns: Mapping[str, Any]) -> Any:
-    """Rows of `dph_bins`: columns as given, a plain value in all rows, null where there is none."""
+    """Rows of `dph_bins`: a single value is repeated in all rows, and a missing column is null."""
     filled = {"position": np.arange(positions), **columns}
     arrays = []
     for field in _BINS:
@@ -239,45 +247,34 @@ def _rows(positions: int, columns: Mapping[str, Any]) -> Any:
     return pa.table(arrays, schema=_BINS)
 
 
-_RELEASES = pa.schema(
-    [
-        *[(name, pa.string()) for name in ("release", "period")],
-        ("revision", pa.int64()),
-        *[(name, pa.string()) for name in ("mechanism", "privacy_unit", "neighbours")],
-        ("max_rows_per_unit", pa.int64()),
-        ("epsilon", pa.string()),
-        ("cells", pa.int64()),
-        *[(name, pa.string()) for name in ("account", "charged_at", "audit_digest", "grid", "noise_scale")],
-        ("noise_variance", pa.float64()),
-        ("model", pa.string()),
-        *[(name, pa.float64()) for name in REPORT_LAW],
-    ]
+def _schema(*columns: tuple[pa.DataType, str]) -> pa.Schema:
+    """A schema from types, each with the names of its columns separated by spaces."""
+    return pa.schema([(name, kind) for kind, names in columns for name in names.split()])
+
+
+_TEXT, _WHOLE, _REAL = pa.string(), pa.int64(), pa.float64()
+_RELEASES = _schema(
+    (_TEXT, "release period"),
+    (_WHOLE, "revision"),
+    (_TEXT, "mechanism privacy_unit neighbours"),
+    (_WHOLE, "max_rows_per_unit"),
+    (_TEXT, "epsilon"),
+    (_WHOLE, "cells"),
+    (_TEXT, "account charged_at audit_digest grid noise_scale"),
+    (_REAL, "noise_variance"),
+    (_TEXT, "model"),
+    (_REAL, " ".join(REPORT_LAW)),
 )
-_BINS = pa.schema(
-    [
-        *[(name, pa.string()) for name in ("grid", "axis", "level_of")],
-        *[(name, pa.int64()) for name in ("stride", "size", "position")],
-        *[(name, pa.bool_()) for name in ("binned", "calendar")],
-        *[(name, pa.float64()) for name in ("bin_lower", "bin_upper")],
-        ("category", pa.string()),
-        ("atoms", pa.int64()),
-    ]
+_BINS = _schema(
+    (_TEXT, "grid axis level_of"),
+    (_WHOLE, "stride size position"),
+    (pa.bool_(), "binned calendar"),
+    (_REAL, "bin_lower bin_upper"),
+    (_TEXT, "category"),
+    (_WHOLE, "atoms"),
 )
-_HALF_WIDTHS = pa.schema(
-    [("noise_scale", pa.string()), *[(name, pa.int64()) for name in ("cells", "half_width", "half_width_of_two")]]
+_HALF_WIDTHS = _schema((_TEXT, "noise_scale"), (_WHOLE, "cells half_width half_width_of_two"))
+_COVARIANCE = _schema(
+    (_TEXT, "release period"), (_WHOLE, "revision level"), (_TEXT, "axis"), (_WHOLE, "width"), (_REAL, "coefficient")
 )
-_COVARIANCE = pa.schema(
-    [
-        *[(name, pa.string()) for name in ("release", "period")],
-        *[(name, pa.int64()) for name in ("revision", "level")],
-        ("axis", pa.string()),
-        ("width", pa.int64()),
-        ("coefficient", pa.float64()),
-    ]
-)
-_LINEAR_WIDTHS = pa.schema(
-    [
-        *[("noise_scale", pa.string()), ("draws", pa.int64())],
-        *[(name, pa.float64()) for name in ("deviations", "deviations_of_two")],
-    ]
-)
+_LINEAR_WIDTHS = _schema((_TEXT, "noise_scale"), (_WHOLE, "draws"), (_REAL, "deviations deviations_of_two"))

@@ -1,9 +1,9 @@
-"""Which cells a question means: ranges, days, categories, and levels of their hierarchy."""
+"""Selects the cells of a box: by ranges, days, categories, and levels of a hierarchy."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
 from numbers import Real
@@ -15,8 +15,7 @@ from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAx
 from dphist_pipeline.errors import DphistError, did_you_mean
 
 End = float | date | str | None
-Wanted = tuple[End, End] | str | None | Sequence[str | None]
-
+Condition = tuple[End, End] | str | None | Sequence[str | None]
 
 OTHER = "other"
 ANY_END = ", or ask `Release.answer`, `Release.range` or `dphist answer`, which take any end"
@@ -30,37 +29,56 @@ class QuestionRefused(DphistError):
         super().__init__(f"axis '{axis}': {problem}")
 
 
-def chosen_cells(domain: Domain, box: Mapping[str, Wanted]) -> list[NDArray[np.int64]]:
-    """The positions along each axis that a box holds, in order; an axis and its levels together hold what all do.
+def chosen_cells(domain: Domain, box: Mapping[str, Condition]) -> list[NDArray[np.int64]]:
+    """The positions along each axis that a box selects.
+
+    Args:
+        domain: the declared grid.
+        box: condition by name of axis or level; conditions on an axis and on its levels must all hold.
+
+    Returns:
+        For each axis rising positions, shape (selected positions,).
 
     Raises:
-        QuestionRefused: an unknown axis, level or category, an end that cuts a bin, or a box without cells.
+        QuestionRefused: an axis, level or category is unknown, an end lies within a bin, or the box holds no cells.
     """
-    names = [name for axis in domain.axes for name in (axis.name, *_levels(axis))]
-    for name in box:
-        if name not in names:
-            raise QuestionRefused(name, f"there is no such axis. {did_you_mean(name, names)}")
+    check_axes(domain, box)
     return [_positions(axis, box) for axis in domain.axes]
 
 
-def _levels(axis: Axis) -> Mapping[str, tuple[str, ...]]:
-    return axis.levels if isinstance(axis, CategoricalAxis) else {}
+def check_axes(domain: Domain, names: Iterable[str]) -> None:
+    """Refuses names that are neither an axis nor a level of one.
+
+    Args:
+        domain: the declared grid.
+        names: of axes and levels.
+
+    Raises:
+        QuestionRefused: with the nearest known names.
+    """
+    known = [
+        name
+        for axis in domain.axes
+        for name in (axis.name, *(axis.levels if isinstance(axis, CategoricalAxis) else ()))
+    ]
+    for name in names:
+        if name not in known:
+            raise QuestionRefused(str(name), f"there is no such axis. {did_you_mean(name, known)}")
 
 
-def _positions(axis: Axis, box: Mapping[str, Wanted]) -> NDArray[np.int64]:
-    """Positions along one axis."""
+def _positions(axis: Axis, box: Mapping[str, Condition]) -> NDArray[np.int64]:
     if not isinstance(axis, CategoricalAxis):
-        return _of_ends(axis, box[axis.name]) if axis.name in box else np.arange(axis.size)
+        return _positions_of_condition(axis, box[axis.name]) if axis.name in box else np.arange(axis.size)
     inside = np.arange(axis.size)
     for name, groups in {axis.name: axis.values, **axis.levels}.items():
         if name in box:
-            inside = np.intersect1d(inside, _of_groups(axis, name, groups, box[name]))
+            inside = np.intersect1d(inside, _positions_of_groups(axis, name, groups, box[name]))
     if inside.size == 0:
         raise QuestionRefused(axis.name, "has no cells that meet all conditions on it and its levels")
     return inside
 
 
-def _of_ends(axis: BinnedAxis, wanted: Wanted) -> NDArray[np.int64]:
+def _positions_of_condition(axis: BinnedAxis, wanted: Condition) -> NDArray[np.int64]:
     if not isinstance(wanted, tuple) or len(wanted) != 2:
         units = "as dates" if isinstance(axis, CalendarAxis) else "in axis units"
         problem = f"takes a range (low, high) {units}, half-open, None for an open end"
@@ -69,11 +87,11 @@ def _of_ends(axis: BinnedAxis, wanted: Wanted) -> NDArray[np.int64]:
             problem += f"; `=` is for categories, so ask for a bin by its ends: `{asked}`"
         raise QuestionRefused(axis.name, problem)
     low, high = wanted
-    return _of_range(axis, end_of(axis, low, -math.inf), end_of(axis, high, math.inf))
+    return _positions_of_range(axis, end_of(axis, low, -math.inf), end_of(axis, high, math.inf))
 
 
 def _cell_that_holds(axis: BinnedAxis, text: str) -> int:
-    """The cell with a number or day in it; the first bin where the text is neither, or no cell has it."""
+    """The cell that holds a number or day; the first bin if the text is neither, or if no cell holds it."""
     with suppress(ValueError, QuestionRefused):
         end = end_of(axis, text if isinstance(axis, CalendarAxis) else float(text), math.nan)
         lower, upper = axis.bounds
@@ -85,7 +103,7 @@ def _cell_that_holds(axis: BinnedAxis, text: str) -> int:
 
 
 def _condition_of(axis: BinnedAxis, cell: int) -> str:
-    """A cell as a condition of `--where`."""
+    """The `--where` condition that selects a cell."""
     low, high = (float(ends[cell]) for ends in axis.bounds)
     if math.isinf(low):
         return f"{axis.name} < {written_end(axis, high)}"
@@ -95,10 +113,15 @@ def _condition_of(axis: BinnedAxis, cell: int) -> str:
 
 
 def end_of(axis: BinnedAxis, end: object, open_end: float) -> float:
-    """One end of a range in axis units, or in days since 1970-01-01; `open_end` for None.
+    """One end of a range as a number in axis units; on a calendar axis, days since 1970-01-01.
+
+    Args:
+        axis: of the range.
+        end: a number or a day; None for an open end.
+        open_end: the result for an open end.
 
     Raises:
-        QuestionRefused: not a number, or not a day.
+        QuestionRefused: the end is neither a number nor, on a calendar axis, a day.
     """
     if end is None:
         return open_end
@@ -113,8 +136,10 @@ def end_of(axis: BinnedAxis, end: object, open_end: float) -> float:
     raise QuestionRefused(axis.name, f"takes numbers as ends, not {end!r:.60}")
 
 
-def _of_groups(axis: CategoricalAxis, name: str, groups: tuple[str, ...], wanted: Wanted) -> NDArray[np.int64]:
-    """Positions of the categories that lie in the wanted groups of a level; the axis itself is its finest level."""
+def _positions_of_groups(
+    axis: CategoricalAxis, name: str, groups: tuple[str, ...], wanted: Condition
+) -> NDArray[np.int64]:
+    """Positions of the categories in the selected groups of a level; the axis itself counts as the finest level."""
     listed: list[object] = list(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
     if not listed:
         raise QuestionRefused(name, "takes a category or a list of them, not an empty list")
@@ -132,8 +157,8 @@ def _of_groups(axis: CategoricalAxis, name: str, groups: tuple[str, ...], wanted
     return np.array(sorted(set(positions)), dtype=np.int64)
 
 
-def _of_range(axis: BinnedAxis, low: float, high: float) -> NDArray[np.int64]:
-    """The cells within [low, high); refuses an end that cuts a bin, because nobody knows how a bin's rows lie in it."""
+def _positions_of_range(axis: BinnedAxis, low: float, high: float) -> NDArray[np.int64]:
+    """The cells within [low, high); refuses an end within a bin, since the position of rows in a bin is not known."""
     if not low < high:
         raise QuestionRefused(
             axis.name, f"the range {_written_range(axis, low, high)} is empty; put the lower end first"
@@ -150,7 +175,7 @@ def _of_range(axis: BinnedAxis, low: float, high: float) -> NDArray[np.int64]:
 
 
 def _cut_cell(axis: BinnedAxis, end: float) -> str:
-    """The cell that an end falls into, and the edges around it."""
+    """The cell that contains an end, in words, and the edges around it."""
     place = int(np.searchsorted(axis.edges, end))
     if place == 0:
         return f"the cells below the first edge; use {written_end(axis, axis.edges[0])}, or leave that end open"
@@ -165,10 +190,19 @@ def _written_range(axis: BinnedAxis, low: float, high: float) -> str:
 
 
 def written_end(axis: BinnedAxis, end: float) -> str:
-    """An end of a bin as people write it: a date on a calendar axis, else as `written`."""
+    """The text of an end of a bin: a date on a calendar axis, else a number.
+
+    Args:
+        axis: of the bin.
+        end: in axis units, or days since 1970-01-01; may be infinite.
+    """
     return day_of(end).isoformat() if isinstance(axis, CalendarAxis) and math.isfinite(end) else written(end)
 
 
 def written(number: float) -> str:
-    """All digits that tell a number from its neighbours, without a `.0`."""
+    """The shortest text of a number that reads back as the same double, without a final `.0`.
+
+    Args:
+        number: any double.
+    """
     return repr(number).removesuffix(".0")

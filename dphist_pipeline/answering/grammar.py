@@ -1,11 +1,11 @@
-"""The small grammar of `dphist answer --where`: conditions on axes, joined by `and`.
+"""The grammar of `dphist answer --where`: conditions on axes, joined by `and`.
 
 age in [60, 80)            a half-open range, in axis units
-age >= 60    age < 80      one end of it; the others, > and <=, are refused with the end to ask for
+age >= 60    age < 80      one end of a range; > and <= are refused, and the message names the end to use
 day >= 2026-03-02          days on a calendar axis
-ward = 'surgery'           a category, also with ==; quotes may be left out of plain words
+ward = 'surgery'           a category, also with ==; a plain word needs no quotes
 ward in ('surgery', 'medicine')
-ward is other              the cell for null and undeclared values; also `ward = other`, if nothing is called that
+ward is other              the cell for null and undeclared values; also `ward = other`, unless a category has that name
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import date, timedelta
 
-from dphist_pipeline.answering.boxes import Wanted
+from dphist_pipeline.answering.chosen_cells import Condition
 from dphist_pipeline.errors import DphistError
 
 LONGEST = 2_000
@@ -26,7 +26,7 @@ _TOKEN = re.compile(
 
 
 class WhereRefused(DphistError):
-    """A condition that the grammar does not know."""
+    """The text of `--where` does not follow the grammar."""
 
     def __init__(self, where: str, problem: str) -> None:
         self.where, self.problem = where, problem
@@ -36,11 +36,14 @@ class WhereRefused(DphistError):
         )
 
 
-def parse_where(where: str) -> dict[str, Wanted]:
-    """The box that a text of conditions means.
+def parse_where(where: str) -> dict[str, Condition]:
+    """The box that a `--where` text describes: condition by name of axis.
+
+    Args:
+        where: conditions joined by `and`; not empty.
 
     Raises:
-        WhereRefused: with the place that was not understood.
+        WhereRefused: the text does not follow the grammar; the message names the place.
     """
     if len(where) > LONGEST:
         raise WhereRefused(where, f"is longer than {LONGEST} characters")
@@ -52,9 +55,9 @@ class _Parser:
         self._where = where
         self._tokens = list(self._read())
         self._next = 0
-        self._box: dict[str, Wanted] = {}
+        self._box: dict[str, Condition] = {}
 
-    def box(self) -> dict[str, Wanted]:
+    def box(self) -> dict[str, Condition]:
         while True:
             self._condition()
             if self._peek() == ("end", ""):
@@ -104,13 +107,13 @@ class _Parser:
         self._add(axis, listed)
 
     def _end(self, axis: str, side: int, value: float | str) -> None:
-        """One end of a range; the other end may come in another condition."""
+        """Adds one end of a range; another condition may add the other end."""
         ends = self._box.get(axis, (None, None))
         if not isinstance(ends, tuple) or ends[side] is not None:
             raise WhereRefused(self._where, f"'{axis}' has two conditions that do not go together")
         self._box[axis] = (value, ends[1]) if side == 0 else (ends[0], value)
 
-    def _add(self, axis: str, wanted: Wanted) -> None:
+    def _add(self, axis: str, wanted: Condition) -> None:
         if axis in self._box:
             raise WhereRefused(self._where, f"'{axis}' has two conditions; join them into one")
         self._box[axis] = wanted
@@ -159,7 +162,7 @@ class _Parser:
 
 
 def _next(kind: str, text: str) -> str:
-    """The whole number, or day, that follows the one of a token."""
+    """The next whole number or day after that of a token."""
     with suppress(ValueError, OverflowError):
         if kind == "day":
             return (date.fromisoformat(text) + timedelta(days=1)).isoformat()

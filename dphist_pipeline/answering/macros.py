@@ -1,6 +1,6 @@
-"""The SQL macros, put together from the pieces that they share.
+"""Assembles the SQL macros of the catalogue from shared pieces.
 
-A macro of an attached catalogue cannot call another one of it.
+The pieces are inserted as text, because a macro of an attached catalogue cannot call another of its macros.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MACROS = (
     "dph_band",
     "dph_counts",
 )
-_ROW_FOR_ROW = ("dph_marginal", "dph_band", "dph_counts")  # give cells, or sums of them, under the table's column names
+_ROW_FOR_ROW = ("dph_marginal", "dph_band", "dph_counts")  # return cells or sums of cells with the table's column names
 _NUMBERS = "t.period, t.revision, t.cell_number, t.estimate, t.unbiased_estimate"
 _ONE_BOX = {"dph_total": "JSON '{}'", "dph_box": "CAST(box AS JSON)"}
 _ONE_PERIOD = "CASE WHEN period IS NOT NULL THEN [CAST(period AS VARCHAR)] END"
@@ -37,7 +37,12 @@ _APART = {"dph_marginal": _ROLLED_APART, "dph_quantile": _SPAN_APART}
 
 @cache
 def macro(name: str, schema: str | None = None) -> str:
-    """The statement that makes a macro, in a schema or where the connection is."""
+    """The CREATE statement of a macro.
+
+    Args:
+        name: one of `MACROS`.
+        schema: where the macro is created; None for the current schema of the connection.
+    """
     inside, trials = _piece("inside"), _piece("trials")
     parts = {
         "schema": "" if schema is None else f"{identifier(schema)}.",
@@ -67,32 +72,24 @@ def macro(name: str, schema: str | None = None) -> str:
 
 
 def _reach(level: Fraction, which: str) -> str:
-    """How far a sum reaches that `summed` has, with a level and the columns that belong to it."""
+    """SQL for half the width of the interval of a row of `summed`, at one of the two levels."""
     by_reports = _piece("report_reach", row="summed", factor=repr(normal_factor(level)), variance="linear_variance")
     widths = {"half_width": f"half_width{which}", "deviations": f"deviations{which}"}
     return _piece("reach", report_reach=by_reports, **widths)
 
 
 def _report_parts(name: str) -> dict[str, str]:
-    """Variances of counts from reports, by the names that the tables of a macro have for law, atoms and counts."""
+    """SQL for variances of counts from reports, with the column names that the macro's tables use."""
     if name == "dph_marginal":
         return {"report_variance": _variance("l")}
     if name == "dph_band":
         return {"report_variance": _variance("r", "bins.atoms", "i.unbiased_estimate")}
     if name == "dph_share":
-        shares = {"weight": "(1 - sound)", "other_weight": "(-sound)"}
-        counts = {"atoms": "b.atoms", "count": "b.unbiased"}
-        others = {"other_atoms": "b.other_atoms", "other_count": "b.other_unbiased"}
-        contrast = _piece("report_contrast", law="b", **shares, **counts, **others)
-        return {
-            "report_variance": _variance("r", "r.other_atoms", "r.other_unbiased"),
-            "report_contrast": contrast,
-        }
+        contrast = _contrast("b", "sound", ("b.atoms", "b.unbiased"), ("b.other_atoms", "b.other_unbiased"))
+        return {"report_variance": _variance("r", "r.other_atoms", "r.other_unbiased"), "report_contrast": contrast}
     if name == "dph_quantile":
-        shares = {"weight": "(1 - e.q)", "other_weight": "(-e.q)"}
-        counts = {"atoms": "e.atoms_below", "count": "e.unbiased_below"}
-        others = {"other_atoms": "e.atoms_above", "other_count": "e.unbiased_above"}
-        return {"report_contrast": _piece("report_contrast", law="c", **shares, **counts, **others)}
+        below, above = ("e.atoms_below", "e.unbiased_below"), ("e.atoms_above", "e.unbiased_above")
+        return {"report_contrast": _contrast("c", "e.q", below, above)}
     return {}
 
 
@@ -100,8 +97,14 @@ def _variance(law: str, atoms: str = "", count: str = "") -> str:
     return _piece("report_variance", law=law, atoms=atoms or f"{law}.atoms", count=count or f"{law}.unbiased")
 
 
+def _contrast(law: str, share: str, one: tuple[str, str], other: tuple[str, str]) -> str:
+    """SQL for the variance of (1 - share) · count of one set - share · count of another; sets as (atoms, count)."""
+    parts = {"atoms": one[0], "count": one[1], "other_atoms": other[0], "other_count": other[1]}
+    return _piece("report_contrast", law=law, weight=f"(1 - {share})", other_weight=f"(-{share})", **parts)
+
+
 def _piece(name: str, **parts: str) -> str:
-    """A piece without the comment that opens it, as it stands within a statement."""
+    """The SQL of a piece, without its opening comment."""
     lines = statement(f"answering/pieces/{name}", **parts).splitlines()
     while lines[0].startswith("--"):
         del lines[0]

@@ -1,4 +1,4 @@
-"""Marginals: sums over all axes but some, or along the levels of their hierarchies, each with its error bar."""
+"""Marginals: estimated counts by some axes or levels, summed over the others, each with its 95 % interval."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.boxes import Basis, basis_of
-from dphist_pipeline.answering.cells import Cells
-from dphist_pipeline.answering.chosen_cells import QuestionRefused, Wanted, chosen_cells
+from dphist_pipeline.answering.boxes import Basis, Cells, basis_of
+from dphist_pipeline.answering.chosen_cells import Condition, QuestionRefused, check_axes, chosen_cells
 from dphist_pipeline.answering.intervals import LEVEL, half_width_of_linear, half_width_of_sum
 from dphist_pipeline.answering.report_intervals import normal_factor, report_reach
 from dphist_pipeline.domain import Axis, CategoricalAxis, Domain
-from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, Unbiased
 
 Reals = NDArray[np.float64]
@@ -27,16 +25,16 @@ Number = TypeVar("Number", np.float64, np.int64)
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Sums of cells, one an entry, in declared order.
+    """Sums of cells in declared order. All arrays have the shape (sums,).
 
     Attributes:
-        first_cells: the number of the first cell of each.
-        cells: how many cells each sums.
-        estimate: sums of the published estimates, records.
-        unbiased: the middles of the intervals; nan where no noisy cells were paid for.
-        reach: half the widths of the intervals, each of which holds with 95 % by itself; likewise.
-        noise_error: standard deviations of the noise alone; likewise.
-        basis: what the intervals come from.
+        first_cells: number of the first cell in each sum.
+        cells: number of cells in each sum.
+        estimate: sums of the published estimates, in records.
+        unbiased: middles of the intervals, in records; nan if there are none.
+        reach: half the widths of the intervals, in records; each interval holds with 95 % by itself; nan if none.
+        noise_error: standard deviations of the noise, in records; nan if they are not known.
+        basis: source of the intervals; see `boxes.Answer`.
     """
 
     first_cells: Integers
@@ -50,11 +48,11 @@ class Sums:
 
 @dataclass(frozen=True, eq=False)
 class _Along:
-    """The wanted positions of an axis, in groups.
+    """The selected positions of an axis, in groups.
 
     Attributes:
-        positions: in the order of their groups.
-        starts: where in `positions` each group starts.
+        positions: ordered by group, shape (positions,).
+        starts: index in `positions` of the first position of each group, shape (groups,).
     """
 
     positions: Integers
@@ -69,7 +67,7 @@ class _Along:
         return self.positions[self.starts]
 
     def squares(self, width: int) -> Reals:
-        """Per group, the sum over the nodes of (positions of the group in the node)²."""
+        """For each group, the sum over the nodes of (number of the group's positions in the node)²."""
         group = np.repeat(np.arange(self.starts.size), self.sizes)
         nodes = self.positions // width
         _, index, counts = np.unique(group * (nodes.max() + 1) + nodes, return_index=True, return_counts=True)
@@ -77,55 +75,56 @@ class _Along:
         return np.asarray(summed, dtype=np.float64)
 
 
-def marginal_sums(cells: Cells, by: Sequence[str], box: Mapping[str, Wanted]) -> Sums:
-    """Sums a box by some axes, or levels of them.
+def marginal_sums(cells: Cells, by: Sequence[str], box: Mapping[str, Condition]) -> Sums:
+    """The estimated counts in a box by some axes or levels. O(cells of the box) time and memory.
 
-    O(cells of the box) time and memory.
+    Args:
+        cells: of a publication.
+        by: axes or levels; the others are summed over.
+        box: see `boxes.answer_box`.
 
     Raises:
-        QuestionRefused: an unknown axis or level, or as `chosen_cells` does.
+        QuestionRefused: an axis or level is unknown, or see `chosen_cells`.
     """
     domain = cells.domain
-    _check(domain, by)
+    if isinstance(by, str):
+        raise QuestionRefused(by, f"give a list of axes, as in [{by!r}]")
+    check_axes(domain, by)
     wanted = chosen_cells(domain, box)
-    alongs = [_grouped(axis, positions, by) for axis, positions in zip(domain.axes, wanted, strict=True)]
+    alongs = [_group_positions(axis, positions, by) for axis, positions in zip(domain.axes, wanted, strict=True)]
     strides = [along.firsts * stride for along, stride in zip(alongs, domain.strides, strict=True)]
-    number = _outer(np.multiply, [along.sizes for along in alongs])
-    estimate = _summed(cells.values, alongs)
+    number = _combinations(np.multiply, [along.sizes for along in alongs])
+    estimate = _group_sums(cells.values, alongs)
     nothing = np.full(estimate.shape, math.nan)
-    unbiased = nothing if cells.unbiased is None else _summed(cells.unbiased.values, alongs)
+    unbiased = nothing if cells.unbiased is None else _group_sums(cells.unbiased.values, alongs)
     variance, reach = (
-        (nothing, nothing) if cells.unbiased is None else _spread(cells.unbiased, alongs, number, unbiased)
+        (nothing, nothing)
+        if cells.unbiased is None
+        else _variances_and_reaches(cells.unbiased, alongs, number, unbiased)
     )
     error = np.sqrt(variance)
-    return Sums(_outer(np.add, strides), number, estimate, unbiased, reach, error, basis_of(cells.unbiased))
+    return Sums(_combinations(np.add, strides), number, estimate, unbiased, reach, error, basis_of(cells.unbiased))
 
 
-def _spread(unbiased: Unbiased, alongs: Sequence[_Along], cells: Integers, sums: Reals) -> tuple[Reals, Reals]:
-    """The variance of every sum, and how far it reaches (95 %)."""
+def _variances_and_reaches(
+    unbiased: Unbiased, alongs: Sequence[_Along], cells: Integers, sums: Reals
+) -> tuple[Reals, Reals]:
+    """The variance of every sum, and half the width of its 95 % interval."""
     if isinstance(unbiased, ReportedCells):
-        atoms, law = _summed(unbiased.atoms, alongs), unbiased.law
+        atoms, law = _group_sums(unbiased.atoms, alongs), unbiased.law
         variance = law.variance(atoms, sums)
         return variance, report_reach(normal_factor(LEVEL), variance, law.slope(atoms), law.step)
     variance = _variances(unbiased, alongs, cells)
     return variance, _reaches(unbiased, cells, variance)
 
 
-def _check(domain: Domain, by: Sequence[str]) -> None:
-    if isinstance(by, str):
-        raise QuestionRefused(by, f"give a list of axes, as in [{by!r}]")
-    names = [name for axis in domain.axes for name in _names(axis)]
-    for name in by:
-        if name not in names:
-            raise QuestionRefused(str(name), f"there is no such axis. {did_you_mean(name, names)}")
-
-
-def _names(axis: Axis) -> tuple[str, ...]:
-    return (axis.name, *(axis.levels if isinstance(axis, CategoricalAxis) else ()))
-
-
 def axis_columns(domain: Domain, by: Sequence[str]) -> list[str]:
-    """The columns of the published table that tell the groups apart."""
+    """The columns of the published table that name the groups of a marginal.
+
+    Args:
+        domain: the declared grid.
+        by: axes or levels.
+    """
     columns: list[str] = []
     for axis in domain.axes:
         if not isinstance(axis, CategoricalAxis):
@@ -137,10 +136,10 @@ def axis_columns(domain: Domain, by: Sequence[str]) -> list[str]:
     return columns
 
 
-def _grouped(axis: Axis, positions: Integers, by: Sequence[str]) -> _Along:
+def _group_positions(axis: Axis, positions: Integers, by: Sequence[str]) -> _Along:
     if axis.name in by:
         return _Along(positions, np.arange(positions.size))
-    levels = [axis.levels[name] for name in _names(axis)[1:] if name in by] if isinstance(axis, CategoricalAxis) else []
+    levels = [axis.levels[name] for name in axis.levels if name in by] if isinstance(axis, CategoricalAxis) else []
     if not levels:
         return _Along(positions, np.zeros(1, dtype=np.int64))
     seen: dict[tuple[str, ...], int] = {}
@@ -151,8 +150,8 @@ def _grouped(axis: Axis, positions: Integers, by: Sequence[str]) -> _Along:
     return _Along(positions[order], np.flatnonzero(np.diff(np.array(groups)[order], prepend=-1)))
 
 
-def _summed(values: NDArray[Number], alongs: Sequence[_Along]) -> NDArray[Number]:
-    """Sums within all combinations of groups, flat."""
+def _group_sums(values: NDArray[Number], alongs: Sequence[_Along]) -> NDArray[Number]:
+    """The sum of the cells in each combination of groups, shape (combinations,)."""
     inside = values
     for number, along in enumerate(alongs):
         if not np.array_equal(along.positions, np.arange(values.shape[number])):
@@ -170,7 +169,7 @@ def _variances(unbiased: NoisyCells | NestedCells, alongs: Sequence[_Along], cel
     total = np.zeros(cells.shape)
     for part in unbiased.shared:
         squares = [along.squares(width) for along, width in zip(alongs, part.widths, strict=True)]
-        total += part.coefficient * _outer(np.multiply, squares)
+        total += part.coefficient * _combinations(np.multiply, squares)
     return total
 
 
@@ -182,6 +181,6 @@ def _reaches(unbiased: NoisyCells | NestedCells, cells: Integers, variance: Real
     return np.array([half_width_of_linear(unbiased.scale, float(one)) for one in variances])[kind]
 
 
-def _outer(combine: Callable[..., NDArray[np.generic]], alongs: Sequence[NDArray[np.generic]]) -> NDArray:  # type: ignore[type-arg]
-    """All combinations of numbers along axes, flat."""
+def _combinations(combine: Callable[..., NDArray[np.generic]], alongs: Sequence[NDArray[np.generic]]) -> NDArray:  # type: ignore[type-arg]
+    """Combines numbers along axes into all their combinations, shape (combinations,)."""
     return reduce(lambda one, two: combine(one[:, np.newaxis], two[np.newaxis, :]).ravel(), alongs)

@@ -1,12 +1,14 @@
-"""What an answer says of itself where its numbers alone would surprise: the same words in SQL and in Python."""
+"""Notes that explain unexpected answers. SQL and Python use the same texts."""
 
 from __future__ import annotations
 
-import math
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 NO_INTERVAL = "no interval: the mechanism paid for no noisy cells"
 SMOOTHED = "the interval is that of the noisy cells alone; the mechanism smooths them, so its estimate lies outside"
 BELOW = "the estimate is below 0 by its noise; the interval is cut off at 0"
+NOTES_OF_COUNTS = ("", NO_INTERVAL, SMOOTHED, BELOW)
 NO_WHOLE = "no share: the whole is estimated at 0 or below"
 NO_SHARE = "the estimate is no share, by the noise of a small whole or part; the interval is cut off at 0 and 1"
 CUT = "ends cut bins of {axes}: the estimate spreads their rows evenly, the interval holds however they lie"
@@ -15,16 +17,25 @@ OPEN_BIN = "the bin is open, so nothing is known of where in it the quantile lie
 ROUNDING = 1e-6
 
 
-def note_of(estimate: float, unbiased: float, reach: float) -> str:
-    """Why an estimate lies outside of its interval, or has none; empty where there is nothing to say.
+def numbers_of_notes(estimate: ArrayLike, unbiased: ArrayLike, reach: ArrayLike) -> NDArray[np.int64]:
+    """The note of each estimated count, as its number in `NOTES_OF_COUNTS`.
 
     Args:
-        estimate: the mechanism's, records.
-        unbiased: the middle of the interval, before it is cut off at 0.
-        reach: half the width of the interval; nan where there is none.
+        estimate: estimates of the mechanism in records, any shape.
+        unbiased: middles of the intervals, before they are cut off at 0, same shape.
+        reach: half the widths of the intervals, same shape; nan if there is none.
     """
-    if math.isnan(reach):
-        return NO_INTERVAL
-    if abs(estimate - unbiased) > reach + ROUNDING:
-        return SMOOTHED
-    return BELOW if estimate < 0 else ""
+    estimate, reach = np.asarray(estimate), np.asarray(reach)
+    outside = np.abs(estimate - unbiased) > reach + ROUNDING
+    return np.select([np.isnan(reach), outside, estimate < 0], [1, 2, 3], 0)
+
+
+def note_of(estimate: float, unbiased: float, reach: float) -> str:
+    """Why there is no interval, or why an estimate lies outside it; else empty.
+
+    Args:
+        estimate: see `numbers_of_notes`, as are the others.
+        unbiased: middle of the interval.
+        reach: half the width of the interval.
+    """
+    return NOTES_OF_COUNTS[int(numbers_of_notes(estimate, unbiased, reach))]

@@ -1,4 +1,4 @@
-"""Answers from the files of a published release: what `dphist answer` and `Release.answer` read."""
+"""Reads published releases, for `dphist answer` and `Release.answer`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from dphist_pipeline.answering.boxes import Answer, Wanted
-from dphist_pipeline.answering.cells import Cells
+from dphist_pipeline.answering.boxes import Answer, Cells
+from dphist_pipeline.answering.chosen_cells import Condition
 from dphist_pipeline.answering.ranges import answer_any_box
 from dphist_pipeline.errors import DphistError, did_you_mean
 from dphist_pipeline.publishing.release_files import published_unbiased, read_audit
@@ -24,7 +24,7 @@ MOST_LISTED = 20
 
 
 class NotPublished(DphistError):
-    """A release or period that the store does not hold."""
+    """The store holds no such release or period."""
 
     def __init__(self, what: str, name: str, known: list[str]) -> None:
         self.name, self.known = name, known
@@ -32,15 +32,15 @@ class NotPublished(DphistError):
         super().__init__(f"no {what} {name[:60]!r} is published in this store. {hint}")
 
 
-class TakenBack(DphistError):
-    """A publication that its office has withdrawn; `standing` are the periods that can be asked instead."""
+class PublicationWithdrawn(DphistError):
+    """The publication was withdrawn; `standing` lists the periods of its release that were not."""
 
     def __init__(self, audit: Mapping[str, Any], standing: Sequence[str] = ()) -> None:
         self.reason, self.standing = str(audit["withdrawn"]["reason"]), tuple(standing)
         others = f" (these stand: {', '.join(self.standing[-MOST_LISTED:])})" if standing else ""
         super().__init__(
             f"release '{audit['release']}', period {audit['period']}, revision {audit['revision']} was withdrawn on "
-            f"{audit['withdrawn']['at'][:10]}: {self.reason}. Nothing answers from it; name another period{others}, "
+            f"{audit['withdrawn']['at'][:10]}: {self.reason}. It answers no question; name another period{others}, "
             "or publish a new revision."
         )
 
@@ -48,21 +48,28 @@ class TakenBack(DphistError):
 def read_cells(folder: Path) -> Cells:
     """The cells of a published folder, with the law of their noise.
 
+    Args:
+        folder: of one publication.
+
     Raises:
         PublishedFilesDamaged: a published file is missing or altered.
-        TakenBack: it was withdrawn.
+        PublicationWithdrawn: the publication was withdrawn.
     """
     audit = read_audit(folder)
     if "withdrawn" in audit:
-        raise TakenBack(audit, _standing(folder.resolve().parents[1]))
+        raise PublicationWithdrawn(audit, _periods_not_withdrawn(folder.resolve().parents[1]))
     domain = domain_of(audit["axes"])
     rows = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
     values, unbiased = (column.to_numpy().reshape(domain.shape) for column in rows.columns)
     return Cells(domain, values, published_unbiased(audit, unbiased))
 
 
-def answer_published(folder: Path, box: Mapping[str, Wanted]) -> Answer:
-    """Answers from one published folder; see `ranges.answer_any_box`.
+def answer_published(folder: Path, box: Mapping[str, Condition]) -> Answer:
+    """The estimated count in a box, from one published folder; see `ranges.answer_any_box`.
+
+    Args:
+        folder: of one publication.
+        box: see `boxes.answer_box`.
 
     Raises:
         PublishedFilesDamaged: a published file is missing or altered.
@@ -71,19 +78,21 @@ def answer_published(folder: Path, box: Mapping[str, Wanted]) -> Answer:
 
 
 def latest_revision(public: Path, release: str, period: str | None) -> Path:
-    """The folder of a release's latest revision, of a period or of its latest period.
+    """The folder of the latest revision of a period.
 
     Args:
-        period: its first day, or its week as 2026-W10, if weeks are released.
+        public: the store's public folder.
+        release: name of the release.
+        period: its first day, or its week as 2026-W10 if the release is weekly; None for the latest period.
 
     Raises:
-        NotPublished: naming what is there.
+        NotPublished: with the releases or periods that are published.
     """
     releases = [name for name in _names(public, "") if _periods(public / name)]
     if release not in releases:
         raise NotPublished("release", release, releases)
     periods = _periods(public / release)
-    # What was asked once comes before all rounds that have a day.
+    # The period `all` (a release without periods) sorts before all periods that have a day.
     chosen = period if period is not None else max(periods, key=lambda name: (name != "all", name))
     if chosen not in periods:
         chosen = _first_day_of_week(public / release, chosen)
@@ -97,24 +106,28 @@ def _latest(release: Path, period: str) -> Path:
     return folder / f"revision={max(_revisions(folder))}"
 
 
-def _standing(release: Path) -> list[str]:
+def _periods_not_withdrawn(release: Path) -> list[str]:
     """The periods whose latest revision is not withdrawn."""
-    return [period for period in _periods(release) if "withdrawn" not in _facts(release, period, {"withdrawn": {}})]
+    return [
+        period
+        for period in _periods(release)
+        if "withdrawn" not in _read_audit_unchecked(release, period, {"withdrawn": {}})
+    ]
 
 
 def _first_day_of_week(release: Path, named: str) -> str:
-    """The published week with that number, by its first day, else the name itself; only the audit knows of a length."""
+    """The first day of the published week with that number; the name itself if no such week is published."""
     with suppress(PeriodError, ValueError, TypeError, KeyError):
         day = PeriodRule("week", "sunday" if "-EW" in named else "monday", "UTC", 0).named(named).key
         if day in _periods(release):
-            facts = _facts(release, day, {})
+            facts = _read_audit_unchecked(release, day, {})
             start, end = (datetime.fromisoformat(facts[name]).date() for name in ("period_start", "period_end"))
             return day if (end - start).days == 7 else named
     return named
 
 
-def _facts(release: Path, period: str, otherwise: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The audit of a period's latest revision as it lies there, unchecked."""
+def _read_audit_unchecked(release: Path, period: str, otherwise: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The audit of a period's latest revision, read without checks; `otherwise` if it cannot be read."""
     with suppress(OSError, ValueError):
         found: Mapping[str, Any] = json.loads((_latest(release, period) / "audit.json").read_bytes())
         return found
@@ -122,12 +135,12 @@ def _facts(release: Path, period: str, otherwise: Mapping[str, Any]) -> Mapping[
 
 
 def _periods(release: Path) -> list[str]:
-    """Those with a revision: whoever publishes makes the folder of a period first, and may be killed right then."""
+    """The periods that have a revision; a run that is killed may leave the folder of a period empty."""
     return [name for name in _names(release, "period=") if _revisions(release / f"period={name}")]
 
 
 def _revisions(period: Path) -> list[int]:
-    """Without folders that somebody moved away under another name."""
+    """The numbers of the revisions; ignores folders that were renamed."""
     return [int(name) for name in _names(period, "revision=") if name.isdecimal()]
 
 

@@ -1,4 +1,4 @@
-"""Quantiles of a binned axis: in which bin, and which bins a band over all its edges leaves open."""
+"""Quantiles of a binned axis: the bin that contains a quantile, and an interval of bins from a band over all edges."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.answering.bands import chernoff_reach
-from dphist_pipeline.answering.boxes import Basis, basis_of
-from dphist_pipeline.answering.cells import Cells
-from dphist_pipeline.answering.chosen_cells import QuestionRefused, Wanted, chosen_cells
+from dphist_pipeline.answering.boxes import Basis, Cells, basis_of
+from dphist_pipeline.answering.chosen_cells import Condition, QuestionRefused, chosen_cells
 from dphist_pipeline.answering.notes import NO_INTERVAL, NO_WHOLE, OPEN_BIN, SMOOTHED
 from dphist_pipeline.answering.ranges import binned_axis
 from dphist_pipeline.answering.report_intervals import balance_reach, bernstein_factor
@@ -24,17 +23,17 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Quantile:
-    """Where a quantile lies, in axis units (days since 1970-01-01 on a calendar axis).
+    """An estimated quantile with its 95 % interval, in axis units (days since 1970-01-01 on a calendar axis).
 
     Attributes:
-        estimate: within its bin, if that held its rows evenly; nan where the bin is open, or nothing is known.
-        lower: of the interval: the quantile's bin lies in it with at least 95 %, those of all other quantiles of the
-            same box at once. Without any guess of how rows lie in a bin.
-        upper: likewise.
-        bin: the ends of the first bin up to whose upper end the wanted share of the rows lies.
-        basis: as an `Answer` says it.
-        cells: how many cells were summed.
-        note: as an `Answer` has it.
+        estimate: assumes that the rows of the quantile's bin are spread evenly; nan if the bin is open or not known.
+        lower: lower end of the interval. The interval holds the quantile's bin with at least 95 %, for all quantiles of
+            a box at once, and assumes nothing about the position of rows in a bin. nan if there is no interval.
+        upper: upper end of the interval; nan if there is no interval.
+        bin: (lower, upper) end of the first bin at whose upper end the share q of the rows is reached.
+        basis: see `boxes.Answer`.
+        cells: number of cells in the box.
+        note: see `boxes.Answer`.
     """
 
     estimate: float
@@ -46,14 +45,20 @@ class Quantile:
     note: str = ""
 
 
-def quantile_of_axis(cells: Cells, axis: str, q: float, box: Mapping[str, Wanted]) -> Quantile:
-    """The quantile q of a binned axis within a box; rows in `other` do not count.
+def quantile_of_axis(cells: Cells, axis: str, q: float, box: Mapping[str, Condition]) -> Quantile:
+    """The quantile q of a binned axis within a box; rows in the cell `other` do not count.
 
-    At an edge with A below and R above, the quantile lies below where (1-q)·A - q·R is at least 0. Its noise is bounded
-    at all edges at once, and the bins that no edge rules out are the interval.
+    Let A and R be the counts below and above an edge. The quantile lies below the edge if (1-q)·A - q·R is at least 0.
+    A band bounds the noise of this number at all edges at once; the interval is the bins that no edge excludes.
+
+    Args:
+        cells: of a publication.
+        axis: name of a binned axis.
+        q: between 0 and 1.
+        box: see `boxes.answer_box`.
 
     Raises:
-        QuestionRefused: no such binned axis, or q that is not between 0 and 1.
+        QuestionRefused: the axis is not a binned axis, q is not between 0 and 1, or see `chosen_cells`.
     """
     place, found = binned_axis(cells.domain, axis)
     if not 0 < q < 1:
@@ -76,13 +81,7 @@ def quantile_of_axis(cells: Cells, axis: str, q: float, box: Mapping[str, Wanted
     return Quantile(estimate, *ends, bin_ends, basis_of(cells.unbiased), number, note)
 
 
-def _note(
-    unbiased: Unbiased | None,
-    bin_ends: tuple[float, float],
-    ends: tuple[float, float],
-    *,
-    is_open: bool,
-) -> str:
+def _note(unbiased: Unbiased | None, bin_ends: tuple[float, float], ends: tuple[float, float], *, is_open: bool) -> str:
     if unbiased is None:
         return NO_INTERVAL
     if not (bin_ends[0] >= ends[0] and bin_ends[1] <= ends[1]):
@@ -91,14 +90,14 @@ def _note(
 
 
 def _along(values: Reals, positions: list[NDArray[np.int64]], place: int) -> Reals:
-    """Sums over the other axes, one for each wanted bin."""
+    """The sum over the other axes for each selected bin, shape (bins,)."""
     inside = values[np.ix_(*positions)]
     summed: Reals = inside.sum(axis=tuple(number for number in range(values.ndim) if number != place))
     return summed
 
 
 def _open_bins(unbiased: Unbiased | None, positions: list[NDArray[np.int64]], place: int, q: float) -> tuple[int, int]:
-    """The first and the last bin, counted along the wanted ones, in which the quantile may lie."""
+    """The first and the last of the selected bins in which the quantile may lie, by index."""
     bins = len(positions[place])
     if unbiased is None or bins == 1:
         return 0, bins - 1
@@ -112,7 +111,7 @@ def _open_bins(unbiased: Unbiased | None, positions: list[NDArray[np.int64]], pl
 
 
 def _balance_reach(unbiased: Unbiased, positions: list[NDArray[np.int64]], place: int, q: float) -> Reals:
-    """How far (1-q)·A - q·R reaches at every edge but the last, at all of them at once."""
+    """Half widths of a band for (1-q)·A - q·R at every inner edge, shape (bins - 1,)."""
     missed = (1 - LEVEL) / (len(positions[place]) - 1)
     if isinstance(unbiased, ReportedCells):
         return balance_reach(unbiased, positions[place], q, bernstein_factor(missed))
@@ -122,7 +121,7 @@ def _balance_reach(unbiased: Unbiased, positions: list[NDArray[np.int64]], place
 def _balance_variance(
     unbiased: NoisyCells | NestedCells, positions: list[NDArray[np.int64]], place: int, q: float
 ) -> Reals:
-    """Variance of (1-q)·A - q·R at every edge but the last, in records squared."""
+    """Variance of (1-q)·A - q·R at every inner edge, in records squared, shape (bins - 1,)."""
     first, final = int(positions[place][0]), int(positions[place][-1])
     edges = np.arange(first, final)
     if isinstance(unbiased, NoisyCells):
@@ -138,13 +137,13 @@ def _balance_variance(
         width = part.widths[place]
         low, high = _span_squares(first, edges, width), _span_squares(edges + 1, final, width)
         whole = _span_squares(first, np.array([final]), width)
-        # What two neighbouring spans have in common is what is missing from both together.
+        # The covariance of the two spans follows from their variances and from the variance of their union.
         variance += weight * ((1 - q) * low + q * high - q * (1 - q) * whole)
     return variance
 
 
 def _span_squares(first: NDArray[np.int64] | int, final: NDArray[np.int64] | int, width: int) -> Reals:
-    """The sum over the nodes of (positions from first to final in the node)²."""
+    """The sum over the nodes of (number of positions from `first` to `final` in the node)²."""
     first, final = np.asarray(first, dtype=np.float64), np.asarray(final, dtype=np.float64)
     head, tail = width - first % width, final % width + 1
     between = final // width - first // width

@@ -1,4 +1,4 @@
-"""Ranges whose ends may cut bins: what is known of them from the bins inside and from those around."""
+"""Counts in ranges whose ends may lie within bins: bounds from the bins inside the range and from those around it."""
 
 from __future__ import annotations
 
@@ -7,30 +7,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dphist_pipeline.answering.boxes import Answer, answer_box, answer_positions
-from dphist_pipeline.answering.cells import Cells
-from dphist_pipeline.answering.chosen_cells import End, QuestionRefused, Wanted, chosen_cells, end_of, written_end
+from dphist_pipeline.answering.boxes import Answer, Cells, Positions, Reals, answer_box, answer_positions
+from dphist_pipeline.answering.chosen_cells import Condition, End, QuestionRefused, chosen_cells, end_of, written_end
 from dphist_pipeline.answering.notes import CUT
-from dphist_pipeline.domain import Axis, BinnedAxis, Domain
+from dphist_pipeline.domain import BinnedAxis, Domain
 from dphist_pipeline.errors import did_you_mean
-
-Positions = Sequence[NDArray[np.int64]]
-Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class RangeAnswer:
-    """A count in a range.
+    """The estimated count in a range.
+
+    The ends `lower` and `upper` hold the true (bounded) count with at least 95 %, wherever the rows lie within a bin;
+    see `answer_range` for estimates from reports.
 
     Attributes:
-        inner: of the bins within the range.
-        outer: of the bins that hold it; the same where both ends are edges.
-        covers: `exactly` where both ends are edges, else `partly`: nobody knows how rows lie in a bin that is cut.
-        lower: of the interval that holds the true (bounded) count of the range with at least 95 %, whatever that is;
-            see `answer_range` for estimates from reports.
-        upper: likewise.
+        inner: count in the bins within the range.
+        outer: count in the bins that overlap the range; equals `inner` if both ends are edges.
     """
 
     inner: Answer
@@ -38,45 +32,55 @@ class RangeAnswer:
 
     @property
     def covers(self) -> str:
-        """Whether the range is made of whole bins."""
+        """`exactly` if both ends are edges of bins, else `partly`."""
         return "exactly" if self.inner.cells == self.outer.cells else "partly"
 
     @property
     def lower(self) -> float:
-        """What the bins within surely hold."""
+        """Lower end of the interval, in records."""
         return self.inner.lower
 
     @property
     def upper(self) -> float:
-        """What the bins around hold at most."""
+        """Upper end of the interval, in records."""
         return self.outer.upper
 
 
-def answer_range(cells: Cells, axis: str, ends: tuple[End, End], box: Mapping[str, Wanted]) -> RangeAnswer:
-    """Sums the bins within and around a half-open range of an axis, in a box of the others.
+def answer_range(cells: Cells, axis: str, ends: tuple[End, End], box: Mapping[str, Condition]) -> RangeAnswer:
+    """The estimated count in a half-open range of an axis, whether or not its ends are edges of bins.
 
-    The noise of cells is symmetric: either interval misses on one side with at most 2.5 %, so the outermost ends hold
-    together with 95 %. The law of reports of contributors is skewed: there one side is missed with up to 3.1 % (worked
-    out exactly, see tests/statistical/test_report_intervals.py), so ends that cut bins hold together with 93.8 %.
+    The noise of cells is symmetric: each end of an interval misses with at most 2.5 %, so the outermost ends hold
+    together with 95 %. The error law of reports is skewed: one end misses with up to 3.1 % (computed exactly in
+    tests/statistical/test_report_intervals.py), so for ranges that cut bins the ends hold together with 93.8 %.
+
+    Args:
+        cells: of a publication.
+        axis: name of a binned axis.
+        ends: (low, high) in axis units, or as days; None for an open end.
+        box: conditions on the other axes; see `boxes.answer_box`.
 
     Raises:
-        QuestionRefused: not a binned axis, ends in the wrong order, or beyond all bins.
+        QuestionRefused: the axis is not a binned axis, or the ends are in the wrong order or beyond all bins.
     """
     binned_axis(cells.domain, axis)
     shares = _shares(cells.domain, {axis: ends})
-    return _summed(cells, *_inner_and_outer(chosen_cells(cells.domain, box), shares))
+    return _answer_inner_and_outer(cells, *_inner_and_outer(chosen_cells(cells.domain, box), shares))
 
 
-def answer_any_box(cells: Cells, box: Mapping[str, Wanted]) -> Answer:
-    """Sums a box as `answer_box` does; where ends cut bins, it estimates and bounds what lies between them.
+def answer_any_box(cells: Cells, box: Mapping[str, Condition]) -> Answer:
+    """The estimated count in a box, whether or not its ends are edges of bins.
 
-    The estimate spreads the rows of a bin that is cut evenly over it. The interval runs from the lower end of the bins
-    within the box to the upper end of those around it, and so holds the true count with at least 95 % however rows lie
-    in a bin (of estimates from reports with 93.8 %, see `answer_range`); the noise's standard deviation is that of the
-    bins around it.
+    The estimate assumes that the rows of a cut bin are spread evenly. The interval runs from the lower end for the bins
+    within the box to the upper end for the bins that overlap it. So it holds the true count with at least 95 %,
+    wherever the rows lie within a bin (93.8 % for estimates from reports; see `answer_range`). `noise_error` is that of
+    the overlapping bins.
+
+    Args:
+        cells: of a publication.
+        box: see `boxes.answer_box`; ends may lie within bins.
 
     Raises:
-        QuestionRefused: an unknown axis or category, ends beyond the edges, or a box without cells.
+        QuestionRefused: an axis or category is unknown, an end lies beyond the edges, or the box holds no cells.
     """
     axes = [axis for axis in cells.domain.axes if isinstance(axis, BinnedAxis) and _cuts(axis, box)]
     if not axes:
@@ -85,17 +89,22 @@ def answer_any_box(cells: Cells, box: Mapping[str, Wanted]) -> Answer:
     positions = chosen_cells(cells.domain, {name: wanted for name, wanted in box.items() if name not in cut})
     shares = _shares(cells.domain, cut)  # type: ignore[arg-type]  # two ends: see `_cuts`
     inner, outer = _inner_and_outer(positions, shares)
-    found, spread = _summed(cells, inner, outer), _spread(cells, outer, shares)
+    found, spread = _answer_inner_and_outer(cells, inner, outer), _weighted_sum(cells, outer, shares)
     return replace(found.outer, estimate=spread, lower=found.lower, note=CUT.format(axes=", ".join(cut)))
 
 
 def shares_within(axis: BinnedAxis, ends: tuple[End, End]) -> Reals:
-    """What share of each cell lies in [low, high), if its rows are spread evenly; shape (cells along the axis,).
+    """The fraction of each cell that lies in [low, high).
 
-    1 for cells within and 0 for cells outside; nan for an open cell that is cut.
+    Args:
+        axis: a binned axis.
+        ends: (low, high) in axis units, or as days; None for an open end.
+
+    Returns:
+        Shape (cells along the axis,): 1 within the range, 0 outside, nan for an open cell that an end cuts.
 
     Raises:
-        QuestionRefused: ends in the wrong order, or beyond all bins, or no cell between them.
+        QuestionRefused: the ends are in the wrong order or beyond all bins, or no cell lies between them.
     """
     low, high = end_of(axis, ends[0], -math.inf), end_of(axis, ends[1], math.inf)
     if not low < high:
@@ -116,8 +125,8 @@ def shares_within(axis: BinnedAxis, ends: tuple[End, End]) -> Reals:
     return shares
 
 
-def _cuts(axis: BinnedAxis, box: Mapping[str, Wanted]) -> bool:
-    """Whether a box asks for a range of an axis that cuts a bin, and is one that can be answered."""
+def _cuts(axis: BinnedAxis, box: Mapping[str, Condition]) -> bool:
+    """Whether a box has a valid range of this axis with an end within a bin."""
     wanted = box.get(axis.name)
     if not isinstance(wanted, tuple) or len(wanted) != 2:
         return False
@@ -127,7 +136,7 @@ def _cuts(axis: BinnedAxis, box: Mapping[str, Wanted]) -> bool:
 
 
 def _shares(domain: Domain, ranges: Mapping[str, tuple[End, End]]) -> list[Reals]:
-    """Along each axis, what share of each cell lies in its range; 1 where an axis has none."""
+    """For each axis, the fraction of each cell in the axis's range; 1 if the axis has no range."""
     return [
         shares_within(axis, ranges[axis.name])
         if isinstance(axis, BinnedAxis) and axis.name in ranges
@@ -137,17 +146,17 @@ def _shares(domain: Domain, ranges: Mapping[str, tuple[End, End]]) -> list[Reals
 
 
 def _inner_and_outer(positions: Positions, shares: Sequence[Reals]) -> tuple[Positions, Positions]:
-    """Of positions along each axis, those of the bins within ranges, and those of the bins around."""
+    """The positions of bins within the ranges, and those of bins that overlap them, along each axis."""
     both = list(zip(positions, shares, strict=True))
     return [along[share[along] == 1] for along, share in both], [along[share[along] != 0] for along, share in both]
 
 
-def _summed(cells: Cells, inner: Positions, outer: Positions) -> RangeAnswer:
+def _answer_inner_and_outer(cells: Cells, inner: Positions, outer: Positions) -> RangeAnswer:
     return RangeAnswer(*(answer_positions(cells.values, cells.unbiased, chosen) for chosen in (inner, outer)))
 
 
-def _spread(cells: Cells, positions: Positions, shares: Sequence[Reals]) -> float:
-    """The sum of the cells at all combinations of positions, weighted by the shares of their bins."""
+def _weighted_sum(cells: Cells, positions: Positions, shares: Sequence[Reals]) -> float:
+    """The sum of the cells at all combinations of positions, weighted by `shares`."""
     found = cells.values[np.ix_(*positions)]
     for along, share in reversed(list(zip(positions, shares, strict=True))):
         found = found @ share[along]
@@ -155,18 +164,17 @@ def _spread(cells: Cells, positions: Positions, shares: Sequence[Reals]) -> floa
 
 
 def binned_axis(domain: Domain, name: str) -> tuple[int, BinnedAxis]:
-    """A binned axis with its place among the axes.
+    """A binned axis and its index among the axes.
+
+    Args:
+        domain: the declared grid.
+        name: of the axis.
 
     Raises:
-        QuestionRefused: naming the binned axes.
+        QuestionRefused: there is no such binned axis; the message names those that exist.
     """
-    binned: dict[str, tuple[int, Axis]] = {
-        axis.name: (place, axis) for place, axis in enumerate(domain.axes) if isinstance(axis, BinnedAxis)
-    }
+    binned = {axis.name: (place, axis) for place, axis in enumerate(domain.axes) if isinstance(axis, BinnedAxis)}
     if name not in binned:
-        raise QuestionRefused(
-            name, f"there is no such binned axis. {did_you_mean(name, list(binned)) or 'There is none.'}"
-        )
-    place, axis = binned[name]
-    assert isinstance(axis, BinnedAxis)
-    return place, axis
+        hint = did_you_mean(name, list(binned)) or "There is none."
+        raise QuestionRefused(name, f"there is no such binned axis. {hint}")
+    return binned[name]

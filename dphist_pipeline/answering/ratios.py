@@ -1,16 +1,14 @@
-"""Shares and changes: two sums of cells in one answer, with an interval that holds whatever ties their noise."""
+"""Shares and changes: answers from two sums of cells, with intervals that allow for the dependence of their noise."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dphist_pipeline.answering.boxes import Answer, Basis, basis_of, sum_of, variance_of
-from dphist_pipeline.answering.cells import Cells
-from dphist_pipeline.answering.chosen_cells import QuestionRefused, Wanted, chosen_cells
+from dphist_pipeline.answering.boxes import Answer, Basis, Cells, Positions, basis_of, non_negative, sum_of
+from dphist_pipeline.answering.chosen_cells import Condition, QuestionRefused, chosen_cells
 from dphist_pipeline.answering.intervals import (
     LEVEL,
     LEVEL_OF_TWO,
@@ -22,18 +20,21 @@ from dphist_pipeline.answering.notes import NO_INTERVAL, NO_SHARE, NO_WHOLE, ROU
 from dphist_pipeline.answering.report_intervals import normal_factor, report_reach
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, Unbiased
 
-Positions = Sequence[NDArray[np.int64]]
 
+def share_of_box(cells: Cells, part: Mapping[str, Condition], whole: Mapping[str, Condition]) -> Answer:
+    """The share of a box that lies in a part of it, from 0 to 1.
 
-def share_of_box(cells: Cells, part: Mapping[str, Wanted], whole: Mapping[str, Wanted]) -> Answer:
-    """What share of the whole lies in the part of it, from 0 to 1.
+    For independent cells and for estimates from reports, the interval combines the intervals of the part a and of the
+    rest c, which hold together with 95 %: the share a / (a + c) rises with a and falls with c. For linear estimates,
+    whose rest is not a box, it combines the intervals of the part and of the whole.
 
-    Of independent cells the interval joins those of the part a and the rest c, which hold together with 95 %: the share
-    a / (a + c) rises with a and falls with c; of estimates from reports likewise. Of linear estimates, whose rest is no
-    box, those of part and whole.
+    Args:
+        cells: of a publication.
+        part: a box; the part is the cells that lie in both boxes.
+        whole: a box; see `boxes.answer_box`.
 
     Raises:
-        QuestionRefused: as `chosen_cells` does.
+        QuestionRefused: part and whole have no cells in common, or see `chosen_cells`.
     """
     around = chosen_cells(cells.domain, whole)
     inside = [np.intersect1d(*both) for both in zip(around, chosen_cells(cells.domain, part), strict=True)]
@@ -55,18 +56,18 @@ def share_of_box(cells: Cells, part: Mapping[str, Wanted], whole: Mapping[str, W
 
 def _share_interval(unbiased: Unbiased, part: Positions, whole: Positions) -> tuple[float, float]:
     a, reach = sum_of(unbiased.values, part), half_width_of_box(unbiased, part, LEVEL_OF_TWO)
-    least, most = max(0.0, a - reach), max(0.0, a + reach)
+    least, most = non_negative(a, reach)
     if isinstance(unbiased, NestedCells):
-        b, reach = sum_of(unbiased.values, whole), half_width_of_box(unbiased, whole, LEVEL_OF_TWO)
-        all_least, all_most = max(0.0, b - reach), max(0.0, b + reach)
+        reach = half_width_of_box(unbiased, whole, LEVEL_OF_TWO)
+        all_least, all_most = non_negative(sum_of(unbiased.values, whole), reach)
         return _ratio(least, all_most), min(1.0, most / all_least) if all_least > 0 else 1.0
-    c, reach = sum_of(unbiased.values, whole) - a, _reach_of_rest(unbiased, part, whole)
-    rest_least, rest_most = max(0.0, c - reach), max(0.0, c + reach)
+    reach = _reach_of_rest(unbiased, part, whole)
+    rest_least, rest_most = non_negative(sum_of(unbiased.values, whole) - a, reach)
     return _ratio(least, least + rest_most), most / (most + rest_least) if rest_least > 0 else 1.0
 
 
 def _reach_of_rest(unbiased: NoisyCells | ReportedCells, part: Positions, whole: Positions) -> float:
-    """How far the sum of all cells reaches that lie in the whole and not in the part of it."""
+    """Half the width of the interval for the cells that lie in the whole but not in the part."""
     if isinstance(unbiased, ReportedCells):
         outside = [np.setdiff1d(*both) for both in zip(whole, part, strict=True)]  # of the only axis
         return half_width_of_box(unbiased, outside, LEVEL_OF_TWO)
@@ -79,14 +80,14 @@ def _ratio(part: float, whole: float) -> float:
 
 
 def _share_error(unbiased: Unbiased, part: Positions, whole: Positions, share: float) -> float:
-    """To first order: the standard deviation of a - share · (a + c); of linear estimates at most that."""
+    """Standard deviation of a - share · (a + c), to first order; for linear estimates an upper bound of it."""
     if isinstance(unbiased, NestedCells):
-        return math.sqrt(variance_of(unbiased, part)) + share * math.sqrt(variance_of(unbiased, whole))
+        return math.sqrt(unbiased.variance_of_sum(part)) + share * math.sqrt(unbiased.variance_of_sum(whole))
     if isinstance(unbiased, ReportedCells):
         inside, (atoms, count) = unbiased.sum_of(part), unbiased.sum_of(whole)
         parts = [(1 - share, *inside), (-share, atoms - inside[0], count - inside[1])]
         return math.sqrt(unbiased.law.weighted_variance(parts))
-    a, b = variance_of(unbiased, part), variance_of(unbiased, whole)
+    a, b = unbiased.variance_of_sum(part), unbiased.variance_of_sum(whole)
     return math.sqrt((1 - share) ** 2 * a + share**2 * (b - a))
 
 
@@ -98,14 +99,19 @@ def _share_note(share: float, lower: float, upper: float) -> str:
     return "" if lower - 1e-9 <= share <= upper + 1e-9 else SMOOTHED
 
 
-def change(earlier: Cells, later: Cells, box: Mapping[str, Wanted]) -> Answer:
-    """What the count in a box changed by; the interval is not cut off.
+def change(earlier: Cells, later: Cells, box: Mapping[str, Condition]) -> Answer:
+    """The change of the count in a box between two publications; the interval may be negative.
 
-    One sum of draws where all have one law, or of reports, which contributors made anew; else two intervals that hold
-    together with 95 %.
+    If all draws of noise have the same law, or both counts come from independent reports, the interval is that of one
+    sum. Otherwise it combines two intervals that hold together with 95 %.
+
+    Args:
+        earlier: cells of the earlier publication.
+        later: cells of the later publication.
+        box: see `boxes.answer_box`.
 
     Raises:
-        QuestionRefused: as `chosen_cells` does.
+        QuestionRefused: see `chosen_cells`.
     """
     before, after = (chosen_cells(one.domain, box) for one in (earlier, later))
     number = sum(math.prod(map(len, positions)) for positions in (before, after))
@@ -114,7 +120,7 @@ def change(earlier: Cells, later: Cells, box: Mapping[str, Wanted]) -> Answer:
     if one is None or two is None:
         return Answer(estimate, math.nan, math.nan, "noise_only", number, note=NO_INTERVAL)
     centre = sum_of(two.values, after) - sum_of(one.values, before)
-    variance = variance_of(one, before) + variance_of(two, after)
+    variance = one.variance_of_sum(before) + two.variance_of_sum(after)
     basis: Basis = "unbiased" if isinstance(one, NoisyCells) and isinstance(two, NoisyCells) else "linear"
     reach = _reach_of_change((one, before), (two, after), number, variance)
     note = SMOOTHED if abs(estimate - centre) > reach + ROUNDING else ""
@@ -124,7 +130,7 @@ def change(earlier: Cells, later: Cells, box: Mapping[str, Wanted]) -> Answer:
 def _reach_of_change(
     earlier: tuple[Unbiased, Positions], later: tuple[Unbiased, Positions], cells: int, variance: float
 ) -> float:
-    """How far the difference of two sums reaches, of so many cells and with this variance together."""
+    """Half the width of the interval for the difference of two sums with this variance; `cells` counts both sums."""
     one, two = earlier[0], later[0]
     if isinstance(one, ReportedCells) and isinstance(two, ReportedCells):
         laws = ((one.law, one.sum_of(earlier[1])[0]), (two.law, two.sum_of(later[1])[0]))

@@ -1,16 +1,16 @@
-"""How far counts estimated from the reports of contributors lie from the true ones.
+"""Half widths of intervals for counts that are estimated from contributors' randomised reports (local model).
 
-An estimate R of n true values is off by a sum of independent parts, none of which moves it by more than a step b; the
-variance V + v·n is known but for n (see `privacy.noisy.ReportLaw`). With a probability that z stands for,
+The error of an estimate R of n true values is a sum of independent parts. Each part changes R by at most a step b. The
+variance is V + v·n (see `estimates.noisy.ReportLaw`). With a probability that depends on z,
     |R - n| <= z²·b/6 + √((z²·b/6)² + z²·(V + v·n)),
-and that is so only where, with a = z²·(|v| + b/3)/2,
+and with a = z²·(|v| + b/3)/2 this implies
     |R - n| <= a + √(a² + z²·(V + v·max(R, 0))).
 
-Bands and quantiles take z² = 2·log(2/missed): that is Bernstein's inequality, which holds for every law. Single
-intervals take the normal quantile for z. That is calibrated, not proven: what b adds, and a normal law has not, is what
-a few bits need. Worked out exactly for all encodings, from 1 to 10,000 reports and epsilon from 0.1 to 15, every
-interval held with 0.95 (0.975, 0.999) at least. With half a step in its place 0.925 was the least at 0.95, and with
-Chebyshev's factor below a hundred squared steps of variance 0.999 was still missed.
+Bands and quantiles use z² = 2·log(2/missed): this is Bernstein's inequality, which holds for every distribution. Single
+intervals use the normal quantile as z. That is calibrated, not proven; the term with b covers sums of a few bits, which
+are not normal. In an exact computation for all encodings, from 1 to 10,000 reports and epsilon from 0.1 to 15, every
+interval held with a probability of at least its level (0.95, 0.975, 0.999). With b/2 instead of b, the smallest
+probability at level 0.95 was 0.925. With Chebyshev's factor for variances below 100 b², level 0.999 was still missed.
 """
 
 from __future__ import annotations
@@ -31,48 +31,70 @@ Reals = NDArray[np.float64]
 
 @lru_cache
 def normal_factor(level: Fraction) -> float:
-    """The z beyond which a normal number lies, on either side, with 1 - level."""
+    """The z of a normal distribution for a two-sided interval.
+
+    Args:
+        level: of the interval, between 0 and 1.
+    """
     return NormalDist().inv_cdf(float(1 + level) / 2)
 
 
 def bernstein_factor(missed: float) -> float:
-    """The z of Bernstein's inequality: no sum lies farther away, on either side, but for a probability of `missed`."""
+    """The z of Bernstein's inequality for a two-sided interval.
+
+    Args:
+        missed: probability that the interval does not hold, between 0 and 1.
+    """
     return math.sqrt(2 * math.log(2 / missed))
 
 
 def report_reach(factor: float, variance: ArrayLike, slope: ArrayLike, step: float) -> Reals:
-    """How far estimates reach.
+    """Half widths of intervals, in records, shape of `variance`.
 
     Args:
         factor: z, from `normal_factor` or `bernstein_factor`.
-        variance: with estimates in place of true counts, in records squared.
-        slope: by how much the variance changes with a record in the estimate.
-        step: of the law.
+        variance: at the estimated counts, in records squared, any shape.
+        slope: change of the variance per record in the estimate, same shape.
+        step: largest change of an estimate by one report, in records.
     """
     half = factor**2 * (np.abs(slope) + step / 3) / 2
     return np.asarray(half + np.sqrt(half**2 + factor**2 * np.asarray(variance)), dtype=np.float64)
 
 
 def half_width_of_reports(cells: ReportedCells, chosen: Sequence[NDArray[np.int64]], level: Fraction) -> float:
-    """How far a sum of cells reaches; `chosen` holds at least one position."""
+    """Half the width of the interval for a sum of cells, in records.
+
+    Args:
+        cells: estimates from reports.
+        chosen: one array, the positions along the only axis, shape (positions,); at least one position.
+        level: of the interval.
+    """
     atoms, count = cells.sum_of(chosen)
     law = cells.law
     return float(report_reach(normal_factor(level), law.variance(atoms, count), law.slope(atoms), law.step))
 
 
 def half_widths_of_cells(cells: ReportedCells, factor: float) -> Reals:
-    """How far each cell reaches, shape of the cells; see `report_reach`."""
+    """Half the width of each cell's interval, in records, shape (cells,).
+
+    Args:
+        cells: estimates from reports.
+        factor: see `report_reach`.
+    """
     return report_reach(factor, cells.variances, cells.law.slope(cells.atoms), cells.law.step)
 
 
 def balance_reach(cells: ReportedCells, positions: NDArray[np.int64], q: float, factor: float) -> Reals:
-    """How far (1-q)·A - q·R reaches at every edge but the last, A what lies below the edge and R what lies above.
+    """Half widths of (1-q)·A - q·R at every inner edge, where A and R are the counts below and above the edge.
 
     Args:
-        cells: with at least two wanted bins.
-        positions: the wanted bins, rising.
-        q: of the quantile.
+        cells: estimates from reports.
+        positions: the selected bins, rising, shape (bins,), at least two.
+        q: of the quantile, between 0 and 1.
         factor: see `report_reach`.
+
+    Returns:
+        In records, shape (bins - 1,).
     """
     atoms, counts = np.cumsum(cells.atoms[positions]), np.cumsum(cells.values[positions])
     parts = [(1 - q, atoms[:-1], counts[:-1]), (-q, atoms[-1] - atoms[:-1], counts[-1] - counts[:-1])]
@@ -80,7 +102,7 @@ def balance_reach(cells: ReportedCells, positions: NDArray[np.int64], q: float, 
 
 
 def _balance_slope(cells: ReportedCells, atoms: NDArray[np.int64], q: float) -> Reals:
-    """The most by which the variance changes with a record in the balance, on whichever side of the edge that lies."""
+    """The largest change of the variance per record in (1-q)·A - q·R, for a record on either side of the edge."""
     both = cells.law.delta * (atoms[:-1] - q * atoms[-1])
     below, above = np.abs(cells.law.gamma * (1 - q) + both), np.abs(cells.law.gamma * q - both)
     return np.asarray(np.maximum(below, above), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Answers of many rows as Arrow tables, under the column names of the SQL macros."""
+"""Answers with many rows, as Arrow tables with the column names of the SQL macros."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.answering.bands import band_half_widths
 from dphist_pipeline.answering.boxes import basis_of
-from dphist_pipeline.answering.chosen_cells import QuestionRefused, Wanted, chosen_cells
+from dphist_pipeline.answering.chosen_cells import Condition, QuestionRefused, chosen_cells
 from dphist_pipeline.answering.marginals import Sums, axis_columns, marginal_sums
-from dphist_pipeline.answering.notes import BELOW, NO_INTERVAL, ROUNDING, SMOOTHED
+from dphist_pipeline.answering.notes import NOTES_OF_COUNTS, numbers_of_notes
 from dphist_pipeline.answering.published import read_cells
 from dphist_pipeline.answering.whole_counts import whole_counts
 from dphist_pipeline.estimates.noisy import ReportedCells
@@ -23,8 +23,16 @@ from dphist_pipeline.publishing.tables import OUR_COLUMNS
 Reals = NDArray[np.float64]
 
 
-def marginal_table(folder: Path, by: Sequence[str], box: Mapping[str, Wanted]) -> pa.Table:
-    """The marginal of a published folder: the axes' columns, and those of an answer.
+def marginal_table(folder: Path, by: Sequence[str], box: Mapping[str, Condition]) -> pa.Table:
+    """The estimated counts of a published folder by some axes.
+
+    Args:
+        folder: of one publication.
+        by: axes or levels; the others are summed over.
+        box: see `boxes.answer_box`.
+
+    Returns:
+        One row per combination: the columns of the axes, then the columns of an answer.
 
     Raises:
         QuestionRefused: see `marginals.marginal_sums`.
@@ -35,11 +43,19 @@ def marginal_table(folder: Path, by: Sequence[str], box: Mapping[str, Wanted]) -
     return _with_answers(_axis_columns(folder, axis_columns(cells.domain, by), sums.first_cells), sums)
 
 
-def band_table(folder: Path, level: float, box: Mapping[str, Wanted]) -> pa.Table:
-    """Every cell of a box with a band that holds all of them at once with the probability `level`.
+def band_table(folder: Path, level: float, box: Mapping[str, Condition]) -> pa.Table:
+    """The cells of a box with a confidence band: all intervals hold together with the probability `level`.
+
+    Args:
+        folder: of one publication.
+        level: between 0 and 1.
+        box: see `boxes.answer_box`.
+
+    Returns:
+        One row per cell: the columns of the axes, then the columns of an answer.
 
     Raises:
-        QuestionRefused: as `chosen_cells` does, or a level that is not between 0 and 1.
+        QuestionRefused: see `chosen_cells`; also if the level is not between 0 and 1.
         PublishedFilesDamaged: a published file is missing or altered.
     """
     if not 0 < level < 1:
@@ -62,7 +78,13 @@ def band_table(folder: Path, level: float, box: Mapping[str, Wanted]) -> pa.Tabl
 
 
 def counts_table(folder: Path) -> pa.Table:
-    """The axes' columns, `count` and `estimate`; see `whole_counts.whole_counts`.
+    """All cells as whole numbers; see `whole_counts.whole_counts`.
+
+    Args:
+        folder: of one publication.
+
+    Returns:
+        One row per cell: the columns of the axes, `count` and `estimate`.
 
     Raises:
         PublishedFilesDamaged: a published file is missing or altered.
@@ -74,7 +96,7 @@ def counts_table(folder: Path) -> pa.Table:
 
 
 def _axis_columns(folder: Path, columns: list[str] | None, numbers: NDArray[np.int64] | None) -> pa.Table:
-    """Columns of the published table that name cells, all of them when None, of the cells with these numbers."""
+    """Axis columns of the published table (all if None), for the cells with these numbers (all if None)."""
     file = pq.ParquetFile(folder / "histogram.parquet")
     if columns is None:
         columns = [name for name in file.schema_arrow.names if name not in OUR_COLUMNS]
@@ -84,22 +106,15 @@ def _axis_columns(folder: Path, columns: list[str] | None, numbers: NDArray[np.i
 
 
 def _with_answers(rows: pa.Table, sums: Sums) -> pa.Table:
-    note = np.select(
-        [np.isnan(sums.reach), np.abs(sums.estimate - sums.unbiased) > sums.reach + ROUNDING, sums.estimate < 0],
-        [0, 1, 2],
-        -1,
-    )
-    notes = pa.DictionaryArray.from_arrays(
-        pa.array(note, pa.int32(), mask=note < 0), pa.array([NO_INTERVAL, SMOOTHED, BELOW])
-    )
+    note = numbers_of_notes(sums.estimate, sums.unbiased, sums.reach)
     columns = {
         "estimate": pa.array(sums.estimate),
         "noise_error": pa.array(sums.noise_error, from_pandas=True),
         "ci_lower": pa.array(np.maximum(0.0, sums.unbiased - sums.reach), from_pandas=True),
         "ci_upper": pa.array(np.maximum(0.0, sums.unbiased + sums.reach), from_pandas=True),
-        "basis": pa.array([sums.basis]).take(pa.array(np.zeros(sums.estimate.size, dtype=np.int64))),
+        "basis": pa.repeat(sums.basis, sums.estimate.size),
         "cells": pa.array(sums.cells),
-        "note": notes.dictionary_decode(),
+        "note": pa.array([None, *NOTES_OF_COUNTS[1:]]).take(pa.array(note)),
     }
     arrays = [*rows.columns, *columns.values()]
     return pa.Table.from_arrays(arrays, names=[*rows.column_names, *columns])

@@ -1,4 +1,4 @@
-"""Whole numbers from 0 that add up to the published total: for reading, never in place of the estimates."""
+"""Non-negative whole counts that add up to the published total: for readers, not a substitute for the estimates."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ PARTS = 1024
 
 
 def whole_counts(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Non-negative whole numbers near the estimates, whose sum is the sum of all estimates, rounded.
+    """Non-negative whole numbers near the estimates; their sum is the rounded sum of all estimates.
 
-    The nearest numbers from 0 with that sum: all are lowered by the same amount, and those below 0 are 0. Then the last
-    records go to the largest remainders, of equal ones to the first cell. In 1024ths of a record, in whole numbers, so
-    that SQL finds the same. It is post-processing: no error bar belongs to it, and empty cells keep what noise left
-    above 0.
+    Projects the estimates on the non-negative numbers with that sum: lowers all cells by the same amount, and sets
+    negative ones to 0. Then rounds down, and adds the missing records to the cells with the largest remainders, the
+    first cell first. Computes in 1024ths of a record with integers, so that SQL gets the same result. This is
+    post-processing: it has no intervals, and empty cells keep positive noise.
 
     Args:
-        values: estimates, any shape.
+        values: estimates in records, any shape.
+
+    Returns:
+        int64, shape of `values`.
     """
     parts = np.floor(values.ravel() * PARTS + 0.5).astype(np.int64)
     total = max(0, (int(parts.sum()) + PARTS // 2) // PARTS)

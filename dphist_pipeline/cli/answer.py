@@ -1,19 +1,22 @@
-"""The command `dphist answer`: a count, or a table of counts, from what was published."""
+"""The command `dphist answer`: a count, or a table of counts, from a publication."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json, print_table
 from dphist_pipeline.releasing.store import Store, store_folder
 
 if TYPE_CHECKING:
-    from dphist_pipeline.answering.boxes import Answer, Wanted
+    from dphist_pipeline.answering.boxes import Answer
+    from dphist_pipeline.answering.chosen_cells import Condition
 
 
 def answer(
@@ -31,10 +34,10 @@ def answer(
     period: Annotated[
         str | None, typer.Option(metavar="DAY", help="Its first day, or 2026-W10. Default: the latest.")
     ] = None,
-    store: Annotated[Path | None, typer.Option("--store", metavar="DIR", help="As for the other commands.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Estimates a count from what was published, with its error bar. Spends nothing."""
+    """Estimates a count from a publication, with its 95 % interval. Spends nothing."""
     from dphist_pipeline.answering.grammar import parse_where
     from dphist_pipeline.answering.published import answer_published, latest_revision
     from dphist_pipeline.publishing.release_files import read_audit
@@ -52,7 +55,7 @@ def answer(
         print_json({**facts, **_as_json(found)})
         return
     audit = read_audit(folder)
-    counted, true = _words(audit)
+    counted, true = _unit_in_words(audit)
     cells = "1 cell" if found.cells == 1 else f"{found.cells:,} cells"
     which = f"{release}, period {period}, revision {revision}"
     out.print(f"[bold]{found.estimate:,.0f}[/] {counted}, estimated over {cells}: {which}")
@@ -64,21 +67,23 @@ def answer(
         out.print(f"  Estimated from {audit['reports']['accepted']:,} reports; an estimate may exceed their number.")
 
 
-def _words(audit: Mapping[str, Any]) -> tuple[str, str]:
-    """What is estimated, and what its interval holds; only rows are bounded."""
+def _unit_in_words(audit: Mapping[str, Any]) -> tuple[str, str]:
+    """The unit of the estimate, and of the number that the interval holds; only rows are bounded."""
     if audit.get("model") != "local":
         return "records", "true (bounded) count"
     return "contributors" if audit["max_rows_per_unit"] == 1 else "values of contributors", "true number"
 
 
 def _as_json(found: Answer) -> dict[str, Any]:
-    bars = {"lower": found.lower, "upper": found.upper, "noise_error": found.noise_error}
-    shown = {name: None if math.isnan(value) else value for name, value in bars.items()}
-    rest = {"basis": found.basis, "cells": found.cells, "note": found.note or None}
-    return {"estimate": found.estimate, **shown, **rest}
+    """An answer as JSON values: null for nan and for an empty note."""
+    facts = asdict(found) | {"note": found.note or None}
+    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in facts.items()}
 
 
-def _show_table(folder: Path, by: list[str], box: Mapping[str, Wanted], facts: dict[str, Any], as_json: bool) -> None:
+def _show_table(
+    folder: Path, by: list[str], box: Mapping[str, Condition], facts: dict[str, Any], as_json: bool
+) -> None:
+    """Prints the estimated counts by some axes."""
     from dphist_pipeline.answering.tables import marginal_table
 
     rows = marginal_table(folder, by, box).to_pylist()
@@ -90,24 +95,25 @@ def _show_table(folder: Path, by: list[str], box: Mapping[str, Wanted], facts: d
     notes = list(dict.fromkeys(row["note"] for row in rows if row["note"]))
     hidden = {"noise_error", "basis", *(() if notes else ("note",))}
     header = [name for name in (rows[0] if rows else {}) if name not in hidden]
-    print_table(header, [tuple(_shown(row, name, notes) for name in header) for row in rows])
+    print_table(header, [tuple(_cell_text(row, name, notes) for name in header) for row in rows])
     for number, note in enumerate(notes, 1):
         out.print(f"({number}) {note}")
 
 
-def _shown(row: Mapping[str, Any], column: str, notes: list[str]) -> str:
+def _cell_text(row: Mapping[str, Any], column: str, notes: list[str]) -> str:
+    """The text of a column in a row; notes are shown as their numbers in the list of notes."""
     value = row[column]
     if column == "note":
         return f"({notes.index(value) + 1})" if value else ""
     if column in ("estimate", "ci_lower", "ci_upper", "cells"):
         return "" if value is None else f"{round(value):,}"
     if value is None:
-        return _without_value(row, column)
+        return _text_of_null(row, column)
     return f"{value:,}".removesuffix(".0") if isinstance(value, float) else str(value)
 
 
-def _without_value(row: Mapping[str, Any], column: str) -> str:
-    """What a table shows of a name that is null: `other`, once for an axis; nothing at open ends, nor for a label."""
+def _text_of_null(row: Mapping[str, Any], column: str) -> str:
+    """The text of a column that is null: `other`, once for an axis; empty for open ends and labels."""
     stem, _, part = column.rpartition("_")
     open_end = part == "lower" and row.get(f"{stem}_upper") is not None
     second = (part == "upper" and f"{stem}_lower" in row) or (part == "label" and stem in row)

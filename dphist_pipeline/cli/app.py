@@ -1,6 +1,6 @@
-"""The command line: one command a task, one clear message a failure.
+"""The command line `dphist`: one command for each task, and one clear message for each failure.
 
-Exit codes: 0 done, 1 refused or failed, 2 wrong usage. With `--json`, what a script needs goes to standard output.
+Exit codes: 0 done, 1 refused or failed, 2 wrong usage. With `--json`, results go to standard output as JSON.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Callable
 
 import typer
 from rich.markup import escape
@@ -45,23 +46,18 @@ app.add_typer(store_app, name="store")
 app.add_typer(local_app, name="local")
 local_app.command()(encode)
 local_app.command()(publish_reports)
-app.command()(init)
-app.command()(check)
-app.command()(release)
+command: Callable[..., None]
+for command in (init, check, release):
+    app.command()(command)
 app.command(name="mechanisms")(show_mechanisms)
-app.command()(answer)
-app.command()(publish)
-app.command()(reject)
-app.command()(withdraw)
-app.command()(new)
-app.command()(rehearse)
-app.command()(plot)
-app.command(cls=SeveralEpsilons)(forecast)
-app.command(cls=SeveralEpsilons)(compare)
+for command in (answer, publish, reject, withdraw, new, rehearse, plot):
+    app.command()(command)
+for command in (forecast, compare):
+    app.command(cls=SeveralEpsilons)(command)
 
 
 def main() -> None:
-    """Runs the command line; nothing that an engine said reaches the terminal unasked."""
+    """Runs the command line. Prints no message of an engine, because it may hold values from records."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -72,7 +68,7 @@ def main() -> None:
 
 
 def _run() -> tuple[str, int]:
-    """What to say, if anything, and the exit code."""
+    """Runs the command, and returns the error message (empty if there is none) and the exit code."""
     try:
         code = app(prog_name="dphist", standalone_mode=False) or 0
     except DphistError as error:
@@ -84,20 +80,20 @@ def _run() -> tuple[str, int]:
             raise
         kind = type(error).__name__
         if isinstance(error, OSError) and error.errno:
-            # The system's own words for the number hold nothing else.
+            # The operating system's text for an error number holds no values.
             kind += f", {os.strerror(error.errno)}"
     else:
-        interrupted = "interrupted. Nothing is lost: the same command goes on where this one stopped."
+        interrupted = "interrupted. Nothing is lost: run the same command again to continue."
         return interrupted if code == INTERRUPTED else "", code
     return (
         f"something unexpected failed ({kind}; its message is withheld, because it may hold values from records). "
-        "Nothing is spent twice: the same command goes on. Where you may see records, set DPHIST_DEBUG=1 to read it.",
+        "Nothing is spent twice: run the same command again. If you may see records, set DPHIST_DEBUG=1 to read it.",
         1,
     )
 
 
 def _usage(error: typer.TyperException) -> str:
-    """What is wrong with the command as typed, and where to read how it goes; nothing where help was shown."""
+    """The message for a wrong usage, with a hint at the help; empty if help was shown."""
     context = getattr(error, "ctx", None)
     problem = error.format_message()
     if context is None or not problem:

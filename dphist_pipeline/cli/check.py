@@ -1,4 +1,4 @@
-"""The command `dphist check`."""
+"""The command `dphist check`: checks a spec without opening any data."""
 
 from __future__ import annotations
 
@@ -8,13 +8,7 @@ import typer
 from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
-from dphist_pipeline.cli.terminal import (
-    out,
-    per_period,
-    print_facts,
-    print_json,
-    promise,
-)
+from dphist_pipeline.cli.terminal import out, per_period, print_facts, print_json, print_lines, promise
 from dphist_pipeline.ledger.ledger import as_text
 from dphist_pipeline.releasing.allowing import load_spec
 
@@ -23,21 +17,21 @@ def check(
     spec: SpecArgument,
     explain: Annotated[
         bool,
-        typer.Option("--explain", help="Show the declared grid, the published columns and what the account leaves."),
+        typer.Option("--explain", help="Show the declared grid, the published columns and the rest of the account."),
     ] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Checks a spec without opening any data, and says what a release of it would be."""
+    """Checks a spec without opening any data, and describes its release."""
     checked = load_spec(spec, store)
     if explain:
-        from dphist_pipeline.cli.explaining import explained, print_explained
+        from dphist_pipeline.cli.explaining import explain_spec, print_explanation
 
-        told = explained(checked, store)
+        explanation = explain_spec(checked, store)
         if as_json:
-            print_json(told)
+            print_json(explanation)
         else:
-            print_explained(checked, told)
+            print_explanation(checked, explanation)
         return
     facts = {
         "release": checked.release,
@@ -67,5 +61,4 @@ def check(
             "account": checked.account,
         }
     )
-    for remark in checked.remarks:
-        out.print(escape(remark))
+    print_lines(checked.remarks)

@@ -1,4 +1,4 @@
-"""The command `dphist compare`: mechanisms side by side on counts that may be seen."""
+"""The command `dphist compare`: compares mechanisms on public or synthetic counts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.markup import escape
 from typer.core import TyperCommand
 
 from dphist_pipeline.cli.options import MechanismsOption
-from dphist_pipeline.cli.terminal import err, out, print_json, print_table, progress_bar
+from dphist_pipeline.cli.terminal import err, out, print_json, print_lines, print_tables, progress_bar
 from dphist_pipeline.spec.numbers import parse_epsilon
 
 EPSILON = "--epsilon"
@@ -26,12 +26,16 @@ class SeveralEpsilons(TyperCommand):
     """Reads `--epsilon 1 0.1 0.01` as `--epsilon 1 --epsilon 0.1 --epsilon 0.01`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As any command, once each further number has the option's name before it."""
-        return super().parse_args(ctx, spread(args))
+        """Parses the words after `expand_epsilons`."""
+        return super().parse_args(ctx, expand_epsilons(args))
 
 
-def spread(words: list[str]) -> list[str]:
-    """The same words, each number that follows an epsilon with an `--epsilon` of its own."""
+def expand_epsilons(words: list[str]) -> list[str]:
+    """The same words, with `--epsilon` before every further number of a list.
+
+    Args:
+        words: of the command line.
+    """
     named, in_list = list[str](), False
     for word in words:
         given = bool(named) and named[-1] == EPSILON
@@ -48,8 +52,8 @@ def compare(
         str,
         typer.Argument(
             metavar="DATA",
-            help="Public counts as Parquet or CSV: a row a cell, its position along every axis from 0, and `count`; "
-            "or synthetic:NAME with waitakere, search_log, net_trace or social_network.",
+            help="Public counts as Parquet or CSV: a row per cell, with its position along every axis from 0, and "
+            "`count`; or synthetic:NAME with waitakere, search_log, net_trace or social_network.",
         ),
     ],
     epsilon: Annotated[
@@ -57,14 +61,14 @@ def compare(
         typer.Option(EPSILON, metavar="NUMBERS", help="One or several, as in 1 0.1 1/3. Default: 1 0.1 0.01."),
     ] = None,
     mechanism: MechanismsOption = None,
-    repeat: Annotated[int, typer.Option(min=1, max=MOST_REPEATS, help="Releases of each.")] = 20,
+    repeat: Annotated[int, typer.Option(min=1, max=MOST_REPEATS, help="Releases for each mechanism and epsilon.")] = 20,
     workload: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME", help="`ranges` or `ranges:1,50` (one axis), `boxes` or `boxes:1000`. Repeat for both."
         ),
     ] = None,
-    sensitivity: Annotated[int, typer.Option(min=1, help="The most that one privacy unit moves the counts.")] = 1,
+    sensitivity: Annotated[int, typer.Option(min=1, help="Largest change of the counts by one privacy unit.")] = 1,
     shape: Annotated[
         str | None, typer.Option(metavar="SIDES", help="Cells along each axis, as in 256x256. Default: as needed.")
     ] = None,
@@ -74,8 +78,7 @@ def compare(
     """Compares mechanisms on public counts, by many releases of each.
 
     Shows errors over cells and over ranges or boxes, with standard
-    errors. It looks at exact counts: never use it on records that are
-    not public.
+    errors. It reads exact counts, so use it on public records only.
     """
     quiet = json_file == "-"
     sides = _sides(shape)
@@ -95,12 +98,8 @@ def compare(
     if quiet:
         print_json(found.facts())
         return
-    for title, header, rows in found.tables():
-        out.print(f"\n[bold]{title}[/]")
-        print_table(header, rows)
-    out.print(f"\n{escape(found.notes())}")
-    for path in drawn:
-        out.print(f"  drawn: {escape(str(path))}")
+    print_tables(found.tables())
+    print_lines(["", *found.notes(), *(f"  drawn: {path}" for path in drawn)])
 
 
 def _sides(shape: str | None) -> tuple[int, ...] | None:
@@ -112,7 +111,7 @@ def _sides(shape: str | None) -> tuple[int, ...] | None:
 
 
 def _check_places(json_file: str | None, plots: Path | None) -> None:
-    """Refuses, before any work, places that cannot be written."""
+    """Refuses paths that cannot be written, before the comparison starts."""
     if json_file not in (None, "-") and (Path(json_file).is_dir() or not Path(json_file).parent.is_dir()):
         raise typer.BadParameter("must be a file in a folder that exists, or -", param_hint="--json")
     if plots is not None and plots.exists() and not plots.is_dir():

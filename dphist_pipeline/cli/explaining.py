@@ -1,25 +1,27 @@
-"""What a spec declares, told before any data is opened: the grid, the columns, the sensitivity, the account."""
+"""Explains a spec without opening any data: its grid, columns, sensitivity and account."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from rich.markup import escape
-
-from dphist_pipeline.cli.terminal import out, per_period, print_facts, print_table
+from dphist_pipeline.cli.terminal import out, per_period, print_facts, print_lines, print_table
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
-from dphist_pipeline.errors import DphistError
-from dphist_pipeline.ledger.ledger import Statement, UnknownAccount, as_text
+from dphist_pipeline.ledger.ledger import as_text
+from dphist_pipeline.planning.account_runway import account_statement, text_of_rest
 from dphist_pipeline.publishing.tables import OUR_COLUMNS
-from dphist_pipeline.releasing.store import Store, store_folder
 from dphist_pipeline.spec.model import ReleaseSpec
 
 MOST_EXAMPLES = 3
 
 
-def explained(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
-    """Everything that can be said of a release before it is made, as JSON values; `store` as on the command line."""
+def explain_spec(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
+    """The facts of a release before it is made, as JSON values.
+
+    Args:
+        spec: already checked.
+        store: as on the command line.
+    """
     return {
         "release": spec.release,
         "axes": [_axis(axis) for axis in spec.domain.axes],
@@ -27,7 +29,7 @@ def explained(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
         "columns": [*(column for axis in spec.axes for column in axis.columns), *OUR_COLUMNS],
         "privacy_unit": spec.privacy_unit,
         "sensitivity": spec.sensitivity,
-        "sensitivity_because": _because(spec),
+        "sensitivity_because": _reason_of_sensitivity(spec),
         "mechanism": spec.mechanism,
         "settings": spec.normalised()["settings"],
         "epsilon": str(spec.epsilon),
@@ -38,18 +40,19 @@ def explained(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
     }
 
 
-def print_explained(spec: ReleaseSpec, facts: dict[str, Any]) -> None:
-    """The same for people: a table of the axes, then what a release costs and publishes."""
-    rows: list[tuple[str, ...]] = [
-        (str(axis["name"]), str(axis["column"]), f"{axis['cells']:,}", _in_full(axis)) for axis in facts["axes"]
+def print_explanation(spec: ReleaseSpec, facts: dict[str, Any]) -> None:
+    """Prints a table of the axes, and what a release costs and publishes.
+
+    Args:
+        spec: already checked.
+        facts: see `explain_spec`.
+    """
+    rows = [
+        (str(axis["name"]), str(axis["column"]), f"{axis['cells']:,}", _bins_and_levels(axis)) for axis in facts["axes"]
     ]
     print_table(["axis", "column", "cells", "declared"], rows)
     account, each = facts["account"], per_period(spec)
-    left = (
-        f"{account['left_in_words']} left: {account['releases_left']:,} more"
-        if account["known"]
-        else account["because"]
-    )
+    left = f"{account['left_in_words']}: {account['releases_left']:,} more" if account["known"] else account["because"]
     out.print()
     print_facts(
         {
@@ -64,11 +67,10 @@ def print_explained(spec: ReleaseSpec, facts: dict[str, Any]) -> None:
             "digest": facts["digest"],
         }
     )
-    for remark in spec.remarks:
-        out.print(escape(remark))
+    print_lines(spec.remarks)
 
 
-def _in_full(axis: dict[str, Any]) -> str:
+def _bins_and_levels(axis: dict[str, Any]) -> str:
     levels = ", ".join(f"{name} ({groups:,})" for name, groups in axis.get("levels", {}).items())
     return f"{axis['bins']}; levels {levels}" if levels else str(axis["bins"])
 
@@ -81,7 +83,7 @@ def _axis(axis: Axis) -> dict[str, Any]:
 
 
 def _bins(axis: Axis) -> str:
-    """The cells of an axis in words, the first and the last of them spelled out."""
+    """The cells of an axis in words, with the first and the last bin or category."""
     if isinstance(axis, CalendarAxis):
         days = axis.first_days
         named = [f"from {days[0]} up to {days[-1]}"]
@@ -97,9 +99,8 @@ def _bins(axis: Axis) -> str:
     return "; ".join([*named, *(["other: null, unreadable and undeclared values"] if axis.other else [])])
 
 
-def _because(spec: ReleaseSpec) -> str:
-    """How the sensitivity comes about."""
-    unit = "each row is another unit" if spec.privacy_unit == "row" else f"one {spec.privacy_unit}"
+def _reason_of_sensitivity(spec: ReleaseSpec) -> str:
+    unit = "each row is a different unit" if spec.privacy_unit == "row" else f"one {spec.privacy_unit}"
     rows = f"{unit}: 1 row" if spec.max_rows_per_unit == 1 else f"{unit}: at most {spec.max_rows_per_unit} rows"
     per = "" if spec.period == "none" else f" a {spec.period}"
     if spec.neighbours == "add_remove":
@@ -108,23 +109,15 @@ def _because(spec: ReleaseSpec) -> str:
 
 
 def _account(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
-    """What the account holds, where there is a store that has it; asking charges nothing."""
-    try:
-        statement: Statement = Store.open(store_folder(store)).ledger().statement(spec.account)
-    except DphistError as error:
-        told = error.on_terms(spec.privacy_unit, spec.neighbours) if isinstance(error, UnknownAccount) else error
-        return {"name": spec.account, "known": False, "because": str(told)}
-    protected = (statement.account.privacy_unit, statement.account.neighbours)
-    if protected != (spec.privacy_unit, spec.neighbours):
-        because = f"protects {protected[0]} ({protected[1]}), so a release by this spec would be refused"
-        return {"name": spec.account, "known": False, "because": because}
-    releases = int(statement.left / spec.epsilon)
+    """The rest of the spec's account, or why the spec cannot use it. Charges nothing."""
+    statement = account_statement(spec, store)
+    if isinstance(statement, str):
+        return {"name": spec.account, "known": False, "because": statement}
     return {
         "name": spec.account,
         "known": True,
         "total": str(statement.total),
         "left": str(statement.left),
-        "left_in_words": f"{as_text(statement.left)} of {as_text(statement.total)}"
-        + (" this year" if statement.account.renews else ""),
-        "releases_left": releases,
+        "left_in_words": text_of_rest(statement),
+        "releases_left": int(statement.left / spec.epsilon),
     }

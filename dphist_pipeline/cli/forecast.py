@@ -1,20 +1,14 @@
-"""The command `dphist forecast`: errors, and how long the account lasts, from a spec alone."""
+"""The command `dphist forecast`: expected errors, and the remaining releases of the account, from a spec."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from dphist_pipeline.cli.compare import EPSILON
 from dphist_pipeline.cli.options import JsonOption, MechanismsOption, SpecArgument, StoreOption
-from dphist_pipeline.cli.terminal import (
-    out,
-    print_json,
-    print_table,
-    progress_bar,
-)
+from dphist_pipeline.cli.terminal import print_json, print_lines, print_tables, progress_bar
 from dphist_pipeline.releasing.allowing import load_spec
 from dphist_pipeline.spec.numbers import parse_epsilon
 
@@ -38,21 +32,23 @@ def forecast(
     ] = None,
     target_error: Annotated[
         float | None,
-        typer.Option(metavar="RECORDS", help="Also the least epsilon at which a cell's error is at most this."),
+        typer.Option(metavar="RECORDS", help="Also find the smallest epsilon at which a cell's error is at most this."),
     ] = None,
     records: Annotated[
-        int, typer.Option(min=1, max=MOST_RECORDS, help="Without a stand-in: about how many records to expect.")
+        int, typer.Option(min=1, max=MOST_RECORDS, help="Without a stand-in: expected number of records.")
     ] = 100_000,
     repeat: Annotated[
-        int | None, typer.Option(min=1, max=MOST_REPEATS, help="Simulated releases of each. Default: 5; less if large.")
+        int | None,
+        typer.Option(min=1, max=MOST_REPEATS, help="Simulated releases of each. Default: 5; fewer if large."),
     ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Forecasts errors, and how long the account lasts, from the spec alone.
 
-    Errors are root mean squared, in records. Exact where the law of the
-    noise gives them; else simulated on a stand-in, or on declared shapes.
+    Errors are root mean squared errors, in records. They are exact if
+    they follow from the noise law, else simulated on a stand-in or on
+    invented shapes.
     """
     checked = load_spec(spec, store)
     if target_error is not None and not 0 < target_error < float("inf"):
@@ -66,11 +62,6 @@ def forecast(
     if as_json:
         print_json(found.facts())
         return
-    for line in found.opening():
-        out.print(escape(line))
-    for title, header, rows in found.tables():
-        out.print(f"\n[bold]{escape(title)}[/]")
-        print_table(header, rows)
-    out.print()
-    for line in found.notes():
-        out.print(escape(line))
+    print_lines(found.opening())
+    print_tables(found.tables())
+    print_lines(["", *found.notes()])

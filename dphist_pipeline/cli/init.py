@@ -1,4 +1,4 @@
-"""The command `dphist init`."""
+"""The command `dphist init`: makes a store."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from rich.markup import escape
 
 from dphist_pipeline.cli.ledger import allow_code_lists
 from dphist_pipeline.cli.options import JsonOption, StoreOption
-from dphist_pipeline.cli.terminal import (
-    out,
-    print_json,
-)
+from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.ledger.signing import key_path
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.releasing.store import Store, store_folder
@@ -29,8 +26,8 @@ def init(
 ) -> None:
     """Makes a store: a public folder, a confidential one, and a ledger.
 
-    Whoever runs this is the ledger's operator: decisions are signed with a
-    key that is made in the user's configuration, unless it is there.
+    The user who runs this is the ledger's operator. Decisions are signed
+    with a key in the user's configuration, which is made if missing.
     """
     made = Store.create(store_folder(store))
     for folder in code_lists or []:
@@ -41,6 +38,6 @@ def init(
     out.print(f"[green]Made a store[/] at {escape(str(made.root))}")
     out.print(f"  decisions are signed with {escape(str(key_path()))}; keep it from those who write specs")
     out.print(f"  charges are witnessed in {escape(Witness.at().where)}; keep it apart from the store's backups")
-    out.print("Next, open an account, and say which records it is for, for example:")
+    out.print("Next, open an account and name its records, for example:")
     out.print("  dphist ledger open health --privacy-unit patient_id --neighbours add_remove --total 26 \\")
     out.print("    --source 'data/admissions/*.parquet'")

@@ -1,4 +1,4 @@
-"""The command `dphist mechanisms`."""
+"""The command `dphist mechanisms`: lists mechanisms, or prints the card of one."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ import typer
 
 from dphist_pipeline import mechanisms as registry
 from dphist_pipeline.cli.options import JsonOption
-from dphist_pipeline.cli.terminal import (
-    out,
-    print_json,
-    print_table,
-)
+from dphist_pipeline.cli.terminal import out, print_json, print_table
 
 
 def show_mechanisms(
@@ -34,7 +30,7 @@ def show_mechanisms(
 
 
 def _card_or_problem(name: str) -> str:
-    """A mechanism's card; for one that an installed package brings and that does not work, what is wrong with it."""
+    """The card of a mechanism; for an unusable mechanism of another package, the reason."""
     try:
         return registry.card(name)
     except registry.UnusableMechanism as error:

@@ -9,10 +9,7 @@ import typer
 from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption
-from dphist_pipeline.cli.terminal import (
-    out,
-    print_json,
-)
+from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.spec import words
 
 
@@ -31,25 +28,25 @@ def new(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Drafts a spec, with what a person must decide left open.
+    """Drafts a spec, and marks the decisions that a person must make.
 
     Never overwrites a file. `dphist check` refuses the draft until every
     TO_DECIDE is replaced: bounds and categories never come from data.
     """
     name = _release_name(release)
-    from dphist_pipeline.planning.columns import layout_of
-    from dphist_pipeline.planning.drafting import draft, still_open, write_draft
+    from dphist_pipeline.planning.columns import read_layout
+    from dphist_pipeline.planning.drafting import draft, undecided_fields, write_draft
 
     file = output or Path(f"{name}.yaml")
-    layout = layout_of(source) if source is not None else None
+    layout = read_layout(source) if source is not None else None
     text = draft(name, file, source, layout)
-    places = still_open(text, file)
+    places = undecided_fields(text, file)
     write_draft(text, file)
     if as_json:
         print_json({"spec": str(file), "columns": len(layout.columns) if layout else 0, "to_decide": places})
         return
     out.print(f"[green]Wrote a draft[/] to {escape(str(file))}")
-    out.print(f"{len(places)} places are left to a person, each marked TO_DECIDE. See them with:")
+    out.print(f"{len(places)} decisions are left to you, each marked TO_DECIDE. List them with:")
     out.print(f"  dphist check {escape(str(file))}")
 
 

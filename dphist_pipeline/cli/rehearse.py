@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,19 +10,13 @@ import typer
 from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption, SpecArgument
-from dphist_pipeline.cli.terminal import (
-    out,
-    print_facts,
-    print_json,
-    print_table,
-    progress,
-)
+from dphist_pipeline.cli.terminal import out, print_facts, print_json, print_lines, print_table, progress
 from dphist_pipeline.ledger.ledger import as_text
 from dphist_pipeline.releasing.allowing import load_spec
 from dphist_pipeline.spec.model import ReleaseSpec
 
 if TYPE_CHECKING:
-    from dphist_pipeline.planning.rehearsal import Rehearsed
+    from dphist_pipeline.planning.rehearsal import Rehearsal
 
 MOST_ROWS = 2_000_000
 
@@ -42,17 +36,17 @@ def rehearse(
     is invented: your source, store and ledger are not touched.
     """
     checked = load_spec(spec)
-    from dphist_pipeline.planning.rehearsal import rehearse as rehearsed
+    from dphist_pipeline.planning import rehearsal
 
     with progress(as_json) as step:
-        found = rehearsed(checked, rows, period, keep, step)
+        found = rehearsal.rehearse(checked, rows, period, keep, step)
     if as_json:
-        print_json({"release": checked.release, **found.facts()})
+        print_json({"release": checked.release, **asdict(found)})
     else:
-        _print_rehearsed(checked, found)
+        _print_rehearsal(checked, found)
 
 
-def _print_rehearsed(spec: ReleaseSpec, found: Rehearsed) -> None:
+def _print_rehearsal(spec: ReleaseSpec, found: Rehearsal) -> None:
     out.print("[bold yellow]Every number below is invented.[/] Your source was not opened; your store and")
     out.print("your ledger were not touched.\n")
     period = "" if found.period == "all" else f", period {found.period}"
@@ -65,30 +59,24 @@ def _print_rehearsed(spec: ReleaseSpec, found: Rehearsed) -> None:
         }
     )
     out.print("\n[bold]Steps[/]")
-    print_table(["step", "seconds"], [(name, f"{seconds:.2f}") for name, seconds in found.seconds])
+    print_table(["step", "seconds"], [(name, f"{seconds:.2f}") for name, seconds in found.seconds.items()])
     out.print(f"\n[bold]Files that would be published[/] in {escape(found.folder)}/, and the catalogue")
-    print_table(["file", "bytes"], [(Path(name).name, f"{size:,}") for name, size in found.files])
+    print_table(["file", "bytes"], [(Path(name).name, f"{size:,}") for name, size in found.files.items()])
     out.print("\n[bold]histogram.parquet: its columns and first rows[/]")
-    ordinals = ["1st row", "2nd row", "3rd row"]
-    most = max(len(values) for _, _, values in found.columns)
-    print_table(
-        ["column", "type", *ordinals[:most]],
-        [(name, kind, *map(_cell, values)) for name, kind, values in found.columns],
-    )
+    ordinals = ["1st row", "2nd row", "3rd row"][: max(map(len, found.first_rows.values()))]
+    rows = [(name, kind, *map(_cell, found.first_rows[name])) for name, kind in found.columns.items()]
+    print_table(["column", "type", *ordinals], rows)
     out.print("\n[bold]What readers could ask[/]")
-    print_table(
-        ["cells", "estimate", "95 % interval"],
-        [
-            (where, f"{estimate:,.0f}", "none" if low is None or high is None else f"{low:,.0f} to {high:,.0f}")
-            for where, estimate, low, high in found.answers
-        ],
-    )
-    out.print()
-    for remark in found.remarks:
-        out.print(f"{escape(remark)}.")
+    answers = [(str(one["where"]), f"{one['estimate']:,.0f}", _interval(one)) for one in found.answers]
+    print_table(["cells", "estimate", "95 % interval"], answers)
+    print_lines(["", *(f"{remark}." for remark in found.remarks)])
     if found.kept is not None:
-        out.print(f"Kept in {escape(str(found.kept))}: ask it with")
-        out.print(f"  dphist answer {spec.release} --store {escape(str(found.kept / 'store'))}")
+        store = Path(found.kept) / "store"
+        print_lines([f"Kept in {found.kept}: ask it with", f"  dphist answer {spec.release} --store {store}"])
+
+
+def _interval(answer: dict[str, Any]) -> str:
+    return "none" if answer["lower"] is None else f"{answer['lower']:,.0f} to {answer['upper']:,.0f}"
 
 
 def _cell(value: Any) -> str:
@@ -96,4 +84,4 @@ def _cell(value: Any) -> str:
         return "null"
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-    return value.isoformat() if isinstance(value, date | datetime) else str(value)
+    return str(value)

@@ -1,4 +1,4 @@
-"""The command `dphist release`."""
+"""The command `dphist release`: publishes one period of a release."""
 
 from __future__ import annotations
 
@@ -8,12 +8,7 @@ import typer
 
 from dphist_pipeline.cli.decide import print_waiting
 from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
-from dphist_pipeline.cli.terminal import (
-    print_json,
-    print_release,
-    progress,
-    statement_facts,
-)
+from dphist_pipeline.cli.terminal import print_json, print_release, progress, statement_facts
 from dphist_pipeline.releasing.allowing import load_spec
 from dphist_pipeline.releasing.store import Store, store_folder
 
@@ -35,9 +30,9 @@ def release(
 ) -> None:
     """Publishes one period of a release.
 
-    Charges its account once, whatever happens: after a crash, the same
-    command finishes; done again, it gives back what was published, spends
-    nothing and reads no record.
+    Charges its account once. After a crash, run the same command again to
+    finish. For a published period, the command spends nothing, reads no
+    record and shows the publication.
     """
     if revise != bool(reason.strip()):
         raise typer.BadParameter("a revision is charged anew: give --revise and --reason TEXT together")
@@ -55,15 +50,8 @@ def release(
     statement = opened.ledger().statement(checked.account)
     if as_json:
         print_json(
-            {
-                "release": checked.release,
-                "period": made.audit["period"],
-                "revision": made.audit["revision"],
-                "replayed": made.replayed,
-                "path": str(made.path),
-                "epsilon": made.audit["epsilon"],
-                "account": statement_facts(statement),
-            }
+            {name: made.audit[name] for name in ("release", "period", "revision", "epsilon")}
+            | {"replayed": made.replayed, "path": str(made.path), "account": statement_facts(statement)}
         )
         return
     print_release(made.audit, made.replayed, made.path, statement)

@@ -1,11 +1,11 @@
-"""What the command line shows: facts, tables, progress, JSON."""
+"""Prints facts, tables, progress and JSON for the commands."""
 
 from __future__ import annotations
 
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -20,16 +20,26 @@ from dphist_pipeline.ledger.ledger import Note, Statement, as_text
 from dphist_pipeline.releasing.store import store_folder
 from dphist_pipeline.spec.model import ReleaseSpec
 
-# Lines are never cut or wrapped: paths and commands stay whole, to be copied.
+# Lines are never cut or wrapped, so that paths and commands can be copied.
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def per_period(spec: ReleaseSpec) -> str:
+    """The unit of time of a release: its period, or `release` if it has no periods.
+
+    Args:
+        spec: already checked.
+    """
     return "release" if spec.period == "none" else spec.period
 
 
 def promise(spec: ReleaseSpec) -> str:
+    """The privacy unit, bound, neighbours and sensitivity of a spec in words.
+
+    Args:
+        spec: already checked.
+    """
     if spec.privacy_unit == "row":
         return f"each row ({spec.neighbours})"
     rows = "row" if spec.max_rows_per_unit == 1 else f"{spec.max_rows_per_unit} rows"
@@ -39,7 +49,11 @@ def promise(spec: ReleaseSpec) -> str:
 
 @contextmanager
 def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Says each step as it begins, on standard error; a script that reads JSON sees none."""
+    """Prints each step on standard error when it begins.
+
+    Args:
+        quiet: True to print nothing.
+    """
     if quiet:
         yield lambda step: None
         return
@@ -54,7 +68,12 @@ def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def progress_bar(total: int, quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Shows how many of the steps are done and which is under way, on standard error; a script sees none."""
+    """Shows a progress bar on standard error.
+
+    Args:
+        total: number of steps.
+        quiet: True to show nothing.
+    """
     from rich.progress import Progress
 
     with Progress(console=err, transient=True, disable=quiet or not err.is_terminal) as bar:
@@ -72,7 +91,15 @@ def progress_bar(total: int, quiet: bool) -> Iterator[Callable[[str], None]]:
 def print_release(
     audit: dict[str, Any], replayed: bool, path: Path, statement: Statement, charged: bool = True
 ) -> None:
-    """What was published just now, or before, and whether this call charged anything unless it was a replay."""
+    """Prints what was published, what it cost, and how to query it.
+
+    Args:
+        audit: of the publication.
+        replayed: True if it was published before.
+        path: folder of the publication.
+        statement: of the account.
+        charged: True if this command charged the account, unless it was a replay.
+    """
     period = "" if audit["period"] == "all" else f", period {audit['period']}"
     done = "Already published" if replayed else "Published"
     out.print(f"[green]✓[/] {done}: {audit['release']}{period}, revision {audit['revision']}")
@@ -95,12 +122,18 @@ def print_release(
 
 
 def _from_here(path: Path) -> str:
-    """A path as short as it can be typed."""
+    """A path, relative to the working folder if it lies there."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def print_statement(statement: Statement, as_json: bool) -> None:
+    """Prints the statement of an account.
+
+    Args:
+        statement: of the account.
+        as_json: True for JSON.
+    """
     if as_json:
         print_json(statement_facts(statement))
         return
@@ -127,9 +160,7 @@ def print_statement(statement: Statement, as_json: bool) -> None:
                     as_text(charge.epsilon),
                     charge.charged_at[:10],
                     statement.states[charge.number],
-                    "; ".join(
-                        [*filter(None, [charge.reason]), *map(_said, statement.notes[charge.number])],
-                    ),
+                    "; ".join([*filter(None, [charge.reason]), *map(_text_of_note, statement.notes[charge.number])]),
                 )
                 for charge in statement.charges
             ],
@@ -137,7 +168,7 @@ def print_statement(statement: Statement, as_json: bool) -> None:
 
 
 def _read_by(statement: Statement) -> dict[str, str]:
-    """What an account's releases may read, and what shares its people."""
+    """The sources that an account may read, and the accounts that share its people."""
     facts = {}
     for kind, called in (("source", "reads"), ("query", "by query")):
         found = [f"{made.name} (entry {made.number})" for made in statement.decisions if made.kind == kind]
@@ -154,18 +185,27 @@ def _read_by(statement: Statement) -> dict[str, str]:
 
 
 def decision_facts(decision: Decision) -> dict[str, Any]:
-    """A decision as JSON values."""
+    """A decision as JSON values.
+
+    Args:
+        decision: of an operator.
+    """
     facts: dict[str, Any] = {"entry": decision.number, "account": decision.account, "kind": decision.kind}
     facts |= {"name": decision.name, "at": decision.made_at, "by": list(decision.by), "reason": decision.reason}
     facts |= {"source": decision.reading.facts()} if decision.reading is not None else {}
     return facts | ({"also_of": list(decision.also_of)} if decision.also_of else {})
 
 
-def _said(note: Note) -> str:
+def _text_of_note(note: Note) -> str:
     return f"approved by {note.text}" if note.kind == "approved" else f"{note.kind}: {note.text}"
 
 
 def statement_facts(statement: Statement) -> dict[str, Any]:
+    """The statement of an account as JSON values.
+
+    Args:
+        statement: of the account.
+    """
     account = statement.account
     return {
         "account": account.name,
@@ -183,14 +223,10 @@ def statement_facts(statement: Statement) -> dict[str, Any]:
             other.account.name: {"spent": str(other.spent), "total": str(other.total)} for other in statement.shared
         },
         "charges": [
-            {
-                "release": charge.release,
-                "period": charge.period,
-                "revision": charge.revision,
+            {name: getattr(charge, name) for name in ("release", "period", "revision", "charged_at", "reason")}
+            | {
                 "epsilon": str(charge.epsilon),
-                "charged_at": charge.charged_at,
                 "state": statement.states[charge.number],
-                "reason": charge.reason,
                 "notes": [
                     {"kind": note.kind, "text": note.text, "at": note.made_at}
                     for note in statement.notes[charge.number]
@@ -201,14 +237,34 @@ def statement_facts(statement: Statement) -> dict[str, Any]:
     }
 
 
+def print_lines(lines: Iterable[str]) -> None:
+    """Prints plain lines.
+
+    Args:
+        lines: without markup.
+    """
+    for line in lines:
+        out.print(escape(line))
+
+
 def print_facts(facts: dict[str, str]) -> None:
+    """Prints facts, one on each line, with aligned names.
+
+    Args:
+        facts: by name.
+    """
     width = max(map(len, facts))
     for name, fact in facts.items():
         out.print(f"  [dim]{name:<{width}}[/]  {escape(fact)}")
 
 
-def print_table(header: list[str], rows: list[tuple[str, ...]]) -> None:
-    """Aligned columns; a cell that is too long for the terminal goes on in the next line, and is never cut off."""
+def print_table(header: list[str], rows: Iterable[tuple[str, ...]]) -> None:
+    """Prints aligned columns; a cell that is too long for the terminal continues on the next line.
+
+    Args:
+        header: name of each column.
+        rows: text of each cell.
+    """
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in header:
         table.add_column(name, overflow="fold")
@@ -217,5 +273,21 @@ def print_table(header: list[str], rows: list[tuple[str, ...]]) -> None:
     out.print(table)
 
 
+def print_tables(tables: Iterable[tuple[str, list[str], list[tuple[str, ...]]]]) -> None:
+    """Prints tables with their titles.
+
+    Args:
+        tables: (title, header, rows).
+    """
+    for title, header, rows in tables:
+        out.print(f"\n[bold]{escape(title)}[/]")
+        print_table(header, rows)
+
+
 def print_json(content: Any) -> None:
+    """Prints JSON on standard output.
+
+    Args:
+        content: JSON values.
+    """
     sys.stdout.write(json.dumps(content, indent=2) + "\n")

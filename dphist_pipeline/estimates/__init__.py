@@ -1,1 +1,1 @@
-"""Public numbers below both sides of the wall: budgets, noisy answers with their laws, estimates."""
+"""Public numbers that both sides of the privacy wall use: budgets, noisy answers and their noise laws, estimates."""

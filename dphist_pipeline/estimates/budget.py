@@ -1,4 +1,4 @@
-"""Budgets as exact fractions: split into named shares that sum to the whole, each spent once."""
+"""Privacy budgets as exact fractions. A budget is split into named shares that sum to it; each share is spent once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LARGEST_SCALE = Fraction(10_000_000)
 
 
 class BudgetMisuse(DphistError):
-    """A mechanism split or spent a budget in a way that does not add up."""
+    """A mechanism split a budget into wrong shares, or used a budget twice."""
 
     def __init__(self, step: str, problem: str) -> None:
         self.step, self.problem = step, problem
@@ -21,11 +21,11 @@ class BudgetMisuse(DphistError):
 
 
 class Budget:
-    """A share of a release's epsilon: split it, spend it at one door, or forfeit it; only once.
+    """A share of a release's epsilon. It is used once: split, spent at one door (a noisy measurement), or forfeited.
 
     Args:
-        epsilon: the whole budget, within [10^-6, 50].
-        step: its name, the key of the door's answer in the journal.
+        epsilon: size of the budget, from 10^-6 to 50.
+        step: name of the budget; the journal stores the door's answer under this name.
     """
 
     def __init__(self, epsilon: Fraction, step: str = "counts") -> None:
@@ -38,7 +38,17 @@ class Budget:
         self._charges: dict[str, Fraction] = {}
 
     def split(self, **shares: Fraction | str | int) -> tuple[Budget, ...]:
-        """Divides the budget into named shares, given as exact parts of it that sum to 1."""
+        """Divides the budget into named shares.
+
+        Args:
+            shares: fraction of this budget by name of the share; the fractions must sum to exactly 1.
+
+        Returns:
+            One budget for each share, in the given order.
+
+        Raises:
+            BudgetMisuse: the fractions do not sum to 1, or the budget was used before.
+        """
         self._use()
         parts = {name: _in_whole_numbers(Fraction(share)) for name, share in shares.items()}
         if sum(parts.values()) != 1:
@@ -46,31 +56,46 @@ class Budget:
         return tuple(self._child(name, part) for name, part in parts.items())
 
     def split_for_noise(self, sensitivity: int, **shares: Fraction | str | int) -> tuple[Budget, ...]:
-        """As `split`, for shares that all buy noise against a sensitivity; refused where a scale exceeds 10^7."""
+        """Divides the budget as `split` does, and checks that each share can pay for noise.
+
+        Args:
+            sensitivity: largest change of the counts by one privacy unit, in records.
+            shares: see `split`.
+
+        Raises:
+            BudgetMisuse: as in `split`, or the noise scale of a share exceeds 10^7.
+        """
         parts = self.split(**shares)
         for part in parts:
             part.scale(sensitivity)
         return parts
 
     def scale(self, sensitivity: int) -> Fraction:
-        """The scale of the noise that this budget buys against a sensitivity; refused above 10^7."""
+        """The scale of the Laplace noise that this budget pays for, in records.
+
+        Args:
+            sensitivity: largest change of the counts by one privacy unit, in records.
+
+        Raises:
+            BudgetMisuse: the scale exceeds 10^7.
+        """
         scale = sensitivity / self.epsilon
         if scale > LARGEST_SCALE:
             raise BudgetMisuse(self.step, f"would add noise of scale {scale}, and the most is 10^7; raise its epsilon")
         return scale
 
     def spend(self) -> Fraction:
-        """Marks the whole budget as paid at a door, and gives its epsilon."""
+        """Marks the budget as spent at a door, and returns its epsilon."""
         self._charge(self.step)
         return self.epsilon
 
     def forfeit(self) -> None:
-        """Charges the budget without asking anything, under its own name."""
+        """Charges the budget without a measurement."""
         self._charge(f"{self.step} (forfeited)")
 
     @property
     def charges(self) -> tuple[tuple[str, Fraction], ...]:
-        """What was spent or forfeited so far by this budget and all its shares, in order."""
+        """(step, epsilon) of everything that this budget and its shares spent or forfeited so far, in order."""
         return tuple(self._charges.items())
 
     def _child(self, name: str, part: Fraction) -> Budget:
@@ -94,5 +119,5 @@ class Budget:
 
 
 def _in_whole_numbers(exact: Fraction) -> Fraction:
-    """The same fraction without NumPy integers, which a Fraction keeps as they are and which wrap around."""
+    """The same fraction with Python integers: a Fraction keeps NumPy integers, which overflow."""
     return Fraction(int(exact.numerator), int(exact.denominator))

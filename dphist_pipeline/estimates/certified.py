@@ -1,6 +1,6 @@
-"""Integer laws with certified thresholds: rigorous floors of 2^bits · P(M >= k), by interval arithmetic.
+"""Distributions on the integers with certified thresholds: exact floors of 2^bits · P(M >= k), by interval arithmetic.
 
-The three laws that the sampler needs all have the survival function, with q = exp(-rate), rate rational,
+The sampler needs three distributions. With q = exp(-rate) and a rational rate, each has the survival function
 
     S(k) = P(M >= k) = (alpha · q^k - beta) / gamma        for k = 1, 2, …;  S(0) = 1
 
@@ -8,11 +8,10 @@ The three laws that the sampler needs all have the survival function, with q = e
     geometric                       alpha = 1   beta = 0     gamma = 1
     geometric below n               alpha = 1   beta = q^n   gamma = 1 - q^n    (k < n; S(n) = 0)
 
-Every number is held as a pair of integers (low, high) with low <= value · 2^precision <= high; each operation
-rounds low down and high up, so the pair encloses the value whatever the rounding does. A threshold is given
-only when both ends have the same floor; else the precision is doubled. That ends: q is transcendental
-(Lindemann: rate is rational and not 0), so S(k) is never a dyadic rational and some precision separates it from
-every integer.
+Every number is a pair of integers (low, high) with low <= value · 2^precision <= high. Each operation rounds low down
+and high up, so the pair always encloses the value. A threshold is returned only when both ends have the same floor;
+otherwise the precision is doubled. The doubling ends: q is transcendental (Lindemann: the rate is rational and not 0),
+so S(k) is never a dyadic rational, and some precision separates it from every integer.
 """
 
 from __future__ import annotations
@@ -35,10 +34,17 @@ def _ceil_divide(value: int, by: int) -> int:
 
 @lru_cache(maxsize=4096)
 def exp_interval(exponent: Fraction, precision: int) -> Interval:
-    """Encloses exp(-exponent) · 2^precision, for exponent >= 0.
+    """Encloses exp(-exponent) · 2^precision.
 
-    Halves the exponent until it is at most 1/2, sums the alternating series until the next term is below one
-    unit, and squares back.
+    Halves the exponent until it is at most 1/2, sums the alternating series until the next term is below one unit, and
+    squares the result as often as it halved.
+
+    Args:
+        exponent: at least 0.
+        precision: bits after the binary point.
+
+    Returns:
+        (low, high), integers around the value.
     """
     halvings = max(0, int(exponent).bit_length() + 1)
     working = precision + halvings + 16
@@ -53,7 +59,7 @@ def exp_interval(exponent: Fraction, precision: int) -> Interval:
 def _series(exponent: Fraction, precision: int) -> Interval:
     """Encloses exp(-exponent) · 2^precision for 0 <= exponent <= 1/2.
 
-    The terms fall, so what is left out lies between plus and minus the first omitted term.
+    The terms decrease, so the remainder lies between plus and minus the first omitted term.
     """
     low = high = term_low = term_high = 1 << precision
     for order in count(1):
@@ -71,12 +77,12 @@ def _series(exponent: Fraction, precision: int) -> Interval:
 
 @dataclass(frozen=True)
 class Law:
-    """A law on 0, 1, 2, … with a survival function that can be bounded to any precision.
+    """A distribution on 0, 1, 2, … whose survival function can be computed to any precision.
 
     Attributes:
-        kind: which of the three laws of this module.
-        rate: q = exp(-rate).
-        below: the law lives on 0 … below - 1; only for `truncated`.
+        kind: one of the three distributions of this module.
+        rate: q = exp(-rate); above 0.
+        below: for `truncated` only: the values are 0 … below - 1.
     """
 
     kind: Literal["laplace_magnitude", "geometric", "truncated"]
@@ -84,7 +90,12 @@ class Law:
     below: int = 0
 
     def threshold(self, k: int, bits: int) -> int:
-        """The exact floor of 2^bits · P(M >= k), for k >= 1."""
+        """The exact floor of 2^bits · P(M >= k).
+
+        Args:
+            k: at least 1.
+            bits: bits after the binary point.
+        """
         if self._beyond(k):
             return 0
         precision = max(FIRST_PRECISION, bits + 64)
@@ -96,10 +107,13 @@ class Law:
             precision *= 2
 
     def thresholds(self, bits: int) -> Iterator[int]:
-        """The exact floors of 2^bits · P(M >= k) for k = 1, 2, …, up to and with the first that is 0.
+        """The exact floors of 2^bits · P(M >= k) for k = 1, 2, …, up to and including the first 0.
 
-        Powers of q come from repeated multiplication of enclosures; an entry that they leave open is
-        computed on its own.
+        Computes powers of q by repeated multiplication of enclosures. Where an enclosure is too wide to fix the floor,
+        calls `threshold`.
+
+        Args:
+            bits: bits after the binary point.
         """
         precision = FIRST_PRECISION
         step_low, step_high = exp_interval(self.rate, precision)
@@ -115,7 +129,12 @@ class Law:
                 return
 
     def at_most(self, k: int, probability: Fraction) -> bool:
-        """Whether P(M >= k) <= probability, decided without rounding."""
+        """Whether P(M >= k) <= probability, decided without rounding errors.
+
+        Args:
+            k: at least 1.
+            probability: exact.
+        """
         for bits in count(64, 64):
             threshold = self.threshold(k, bits)
             bound = probability * (1 << bits)

@@ -1,4 +1,4 @@
-"""What leaves the private side: an estimate per cell, with everything that says how good it is."""
+"""The result of a mechanism: an estimate for every cell, and the facts from which its errors follow. Public."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.noisy import NoisySums, ReportedCells, Unbiased
 
 if TYPE_CHECKING:
-    from dphist_pipeline.answering.boxes import Answer, Wanted
+    from dphist_pipeline.answering.boxes import Answer
+    from dphist_pipeline.answering.chosen_cells import Condition
 
 
 class BadEstimate(DphistError):
-    """A mechanism returned something that is not an estimate of the declared cells."""
+    """A mechanism returned a result that does not fit the declared cells."""
 
     def __init__(self, problem: str) -> None:
         self.problem = problem
@@ -27,15 +28,15 @@ class BadEstimate(DphistError):
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """All of it public.
+    """Estimated counts of all cells. Every field is public.
 
     Attributes:
         domain: the declared grid.
         values: estimated count of every cell, float64, unclamped, shape of the domain.
-        charges: what each step cost, in order; sums to the epsilon of the release.
-        unbiased: noisy cells, or linear estimates of them, where the mechanism paid for such; or from reports.
-        groups: group number of every cell, shape of the domain, where the mechanism groups cells.
-        sums: noisy sums of the groups, where the mechanism paid for them.
+        charges: (step, epsilon) in order; the epsilons sum to the epsilon of the release.
+        unbiased: unbiased estimates of the cells with the law of their noise; None if the mechanism paid for none.
+        groups: group number of every cell, shape of the domain; None if the mechanism does not group cells.
+        sums: noisy sums of the groups; None if the mechanism paid for none.
     """
 
     domain: Domain
@@ -61,18 +62,27 @@ class Estimate:
 
     @property
     def epsilon(self) -> Fraction:
-        """What all steps cost together."""
+        """Epsilon of all steps together."""
         return sum((epsilon for _, epsilon in self.charges), Fraction(0))
 
-    def box(self, /, **axes: Wanted) -> Answer:
-        """The estimated count in a box, with its error bar; see `answering.ranges.answer_any_box`."""
-        from dphist_pipeline.answering.cells import Cells
+    def box(self, /, **axes: Condition) -> Answer:
+        """The estimated count in a box, with its 95 % interval; see `answering.ranges.answer_any_box`.
+
+        Args:
+            axes: condition on each axis by its name, as (low, high) or categories; an axis without one is summed over.
+        """
+        from dphist_pipeline.answering.boxes import Cells
         from dphist_pipeline.answering.ranges import answer_any_box
 
         return answer_any_box(Cells(self.domain, self.values, self.unbiased), axes)
 
     def range(self, low: float | None, high: float | None) -> Answer:
-        """The estimated count in [low, high) of the only axis, in axis units; None for an open end."""
+        """The estimated count in [low, high) of the only axis, with its 95 % interval.
+
+        Args:
+            low: lower end in axis units; None for an open end.
+            high: upper end in axis units; None for an open end.
+        """
         if len(self.domain.axes) != 1:
             raise TypeError("a range needs an estimate of one axis; use `box(axis=(low, high), …)`")
         return self.box(**{self.domain.axes[0].name: (low, high)})

@@ -1,4 +1,4 @@
-"""The law of discrete Laplace noise, for whoever says how good a number is: its variance and its exact quantiles."""
+"""The variance and the exact quantiles of discrete Laplace noise."""
 
 from __future__ import annotations
 
@@ -9,12 +9,21 @@ from dphist_pipeline.estimates.certified import Law
 
 
 def variance(scale: Fraction) -> float:
-    """Variance of one draw, 1 / (2·sinh²(1 / (2·scale))), in records squared."""
+    """Variance of one draw, 1 / (2·sinh²(1 / (2·scale))), in records squared.
+
+    Args:
+        scale: of the noise, in records.
+    """
     return float(1 / (2 * math.sinh(1 / (2 * scale)) ** 2))
 
 
 def half_width(scale: Fraction, level: Fraction) -> int:
-    """The least c with P(|noise| <= c) >= level, exactly."""
+    """The smallest c with P(|noise| <= c) >= level, exactly, in records.
+
+    Args:
+        scale: of the noise, in records.
+        level: between 0 and 1.
+    """
     law, outside = Law("laplace_magnitude", 1 / scale), 1 - level
     c = max(0, int(scale * math.log(1 / outside)) - 1)
     while c > 0 and law.at_most(c, outside):

@@ -1,4 +1,4 @@
-"""What the doors give out: numbers that were paid for, and how noisy they are. Public."""
+"""Answers of doors (noisy measurements of exact counts), each with the law of its noise. Public."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dphist_pipeline.estimates import noise_law
 
 @dataclass(frozen=True, eq=False)
 class NoisyCells:
-    """Every cell with its own noise: unbiased, and public.
+    """Every cell with independent noise. The values are unbiased and public.
 
     Attributes:
         values: noisy counts, whole numbers as float64, shape of the domain.
@@ -30,14 +30,22 @@ class NoisyCells:
         """Variance of the noise in a cell, in records squared."""
         return noise_law.variance(self.scale)
 
+    def variance_of_sum(self, chosen: Sequence[NDArray[np.int64]]) -> float:
+        """Variance of the noise in a sum of cells, in records squared.
+
+        Args:
+            chosen: positions along each axis, shape (positions,) each; all their combinations are summed.
+        """
+        return math.prod(len(positions) for positions in chosen) * self.variance
+
 
 @dataclass(frozen=True)
 class SharedNoise:
-    """A part of the covariance of two cells: what they have where both lie in one of these boxes.
+    """One term of the covariance of two cells. It applies if both cells lie in the same box of a regular tiling.
 
     Attributes:
-        coefficient: in records squared; below 0 where cells are known better together than apart.
-        widths: of the boxes that start at the first cell, in cells along each axis.
+        coefficient: covariance, in records squared; negative if the box's sum is known better than its cells.
+        widths: of a box, in cells along each axis; the tiling starts at the first cell.
     """
 
     coefficient: float
@@ -46,13 +54,13 @@ class SharedNoise:
 
 @dataclass(frozen=True, eq=False)
 class NestedCells:
-    """Every cell as a linear estimate from noisy sums of nested boxes: unbiased, and public.
+    """Every cell as a linear estimate from noisy sums of nested boxes. The values are unbiased and public.
 
     Attributes:
         values: estimates, float64, shape of the domain.
-        scale: of the discrete Laplace noise in each sum; no draw has a larger weight than 1 in any sum of cells.
-        shared: the covariance of two cells is the sum of the coefficients of the boxes that they share. Where the last
-            boxes reach beyond the domain, the variance of a sum of cells is at most what this gives.
+        scale: of the discrete Laplace noise in each sum; in any sum of cells, no draw has a weight above 1.
+        shared: the covariance of two cells is the sum of the coefficients of the boxes that hold both. If the last
+            boxes reach beyond the domain, this is an upper bound on the variance of a sum of cells.
     """
 
     values: NDArray[np.float64]
@@ -68,20 +76,20 @@ class NestedCells:
         """Variance of the noise in a sum of cells, in records squared.
 
         Args:
-            chosen: the positions along each axis; the cells are all their combinations.
+            chosen: see `NoisyCells.variance_of_sum`.
         """
-        return math.fsum(part.coefficient * _squares(chosen, part.widths) for part in self.shared)
+        return math.fsum(part.coefficient * _sum_of_squares(chosen, part.widths) for part in self.shared)
 
 
-def _squares(chosen: Sequence[NDArray[np.int64]], widths: Sequence[int]) -> int:
-    """The sum over the boxes of (cells of the choice in the box)²."""
+def _sum_of_squares(chosen: Sequence[NDArray[np.int64]], widths: Sequence[int]) -> int:
+    """Sum over the boxes of (number of chosen cells in the box)²."""
     counts = [np.bincount(positions // width) for positions, width in zip(chosen, widths, strict=True)]
     return math.prod(int(along @ along) for along in counts)
 
 
 @dataclass(frozen=True, eq=False)
 class NoisySums:
-    """One noisy sum for each group of a partition: unbiased for the group, and public.
+    """One noisy sum for each group of a partition. The sums are unbiased and public.
 
     Attributes:
         values: noisy sums, whole numbers as float64, shape (groups,).
@@ -99,20 +107,27 @@ class NoisySums:
         return noise_law.variance(self.scale)
 
     def spread(self, groups: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Every cell's even part of the sum of its group, shape of `groups`: the group number of every cell."""
+        """The mean of each cell's group, in records.
+
+        Args:
+            groups: group number of every cell, any shape.
+
+        Returns:
+            float64, shape of `groups`.
+        """
         evenly: NDArray[np.float64] = (self.values / self.sizes)[groups]
         return evenly
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyContrasts:
-    """The noisy total of a line of cells, and how its halves, their halves … differ: unbiased, and public.
+    """The noisy total of a line of cells, and noisy differences of halves in a binary tree. Unbiased and public.
 
     Attributes:
-        total: noisy, a whole number.
-        contrasts: for each level from the top, left half minus right half of each node that holds a cell, whole numbers
-            as float64; the last level halves pairs of cells, and a level has half as many nodes as the one below,
-            rounded up.
+        total: noisy total, a whole number.
+        contrasts: for each level from the root, the left half minus the right half of each node that holds a cell,
+            whole numbers as float64. A node of the last level is a pair of cells; each level has half as many nodes
+            as the level below, rounded up.
         scale: of the discrete Laplace noise in the total and in each contrast.
     """
 
@@ -128,17 +143,18 @@ class NoisyContrasts:
 
 @dataclass(frozen=True)
 class ReportLaw:
-    """How far counts that were estimated from the reports of contributors lie from the true ones.
+    """The error law of counts that are estimated from contributors' randomised reports (local model).
 
-    The variance of the count of a set of values is alpha·s - beta·s² + (gamma + delta·s)·n, with n true values and s
-    atoms (intervals of a report) in the set; the counts of two sets share noise only by beta and delta.
+    An atom is an interval that a report can name. If a set has n true values and s atoms, the variance of its estimated
+    count is alpha·s - beta·s² + (gamma + delta·s)·n. The estimates of two disjoint sets are correlated only by the beta
+    and delta terms.
 
     Attributes:
-        alpha: per atom: the reports of other values.
-        beta: per pair of atoms: a report names one at most; 0 where each atom has a bit of its own.
-        gamma: per true value: its own report, and whether it was sent.
-        delta: per true value and atom; 0 where each atom has a bit of its own.
-        step: what one bit, or one report, moves an estimate.
+        alpha: variance per atom, from reports of other values.
+        beta: variance per pair of atoms, because a report names one atom at most; 0 if each atom has its own bit.
+        gamma: variance per true value, from its own report and from whether it was sent.
+        delta: variance per true value and atom; 0 if each atom has its own bit.
+        step: largest change of an estimate by one bit or one report, in records.
     """
 
     alpha: float
@@ -148,15 +164,19 @@ class ReportLaw:
     step: float
 
     def slope(self, atoms: NDArray[np.int64]) -> NDArray[np.float64]:
-        """By how much each true value adds to the variance of a count, in records squared."""
+        """Variance that each true value adds to an estimated count, in records squared.
+
+        Args:
+            atoms: number of atoms in each set, any shape.
+        """
         return self.gamma + self.delta * np.asarray(atoms, dtype=np.float64)
 
     def variance(self, atoms: NDArray[np.int64], count: NDArray[np.float64]) -> NDArray[np.float64]:
         """Variance of estimated counts, in records squared, shape of both.
 
         Args:
-            atoms: in each set.
-            count: true values in each, or their estimates; taken for 0 where below.
+            atoms: number of atoms in each set, any shape.
+            count: true or estimated number of values in each set, same shape; negative ones count as 0.
         """
         return self.weighted_variance([(1.0, atoms, count)])
 
@@ -164,7 +184,7 @@ class ReportLaw:
         """Variance of sums of weighted counts, in records squared.
 
         Args:
-            parts: of each sum, sets without a value in common: weight, atoms, and count as `variance` takes it.
+            parts: the disjoint sets that are summed: weight, atoms, and count as in `variance`.
         """
         pairs = [
             (weight, np.asarray(atoms, dtype=np.float64), np.maximum(count, 0.0)) for weight, atoms, count in parts
@@ -182,12 +202,12 @@ WeightedCount = tuple[float, NDArray[np.int64], NDArray[np.float64]]
 
 @dataclass(frozen=True, eq=False)
 class ReportedCells:
-    """Every cell as estimated from the reports of contributors, who made their own noise: unbiased, and public.
+    """Every cell as estimated from contributors' randomised reports (local model). The values are unbiased and public.
 
     Attributes:
-        values: estimates, float64, shape (cells,): there is one axis.
-        atoms: how many intervals of a report lie in each cell, shape (cells,).
-        law: how far sums of cells lie from the true counts.
+        values: estimates, float64, shape (cells,); there is one axis.
+        atoms: number of report intervals in each cell, shape (cells,).
+        law: error law of sums of cells.
     """
 
     values: NDArray[np.float64]
@@ -196,19 +216,23 @@ class ReportedCells:
 
     @property
     def variances(self) -> NDArray[np.float64]:
-        """Variance of each cell, in records squared, shape (cells,), with its estimate for the true count."""
+        """Estimated variance of each cell, in records squared, shape (cells,); uses the estimate as the true count."""
         return self.law.variance(self.atoms, self.values)
 
     def variance_of_sum(self, chosen: Sequence[NDArray[np.int64]]) -> float:
-        """Variance of a sum of cells, in records squared, with the estimate, cut off at 0, for the true count.
+        """Estimated variance of a sum of cells, in records squared; uses the estimate, at least 0, as the true count.
 
         Args:
-            chosen: the positions along the axis.
+            chosen: one array, the positions along the only axis, shape (positions,).
         """
         return float(self.law.variance(*self.sum_of(chosen)))
 
     def sum_of(self, chosen: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The atoms and the estimated count of a sum of cells, each without a side."""
+        """Number of atoms and estimated count in a sum of cells, each of shape ().
+
+        Args:
+            chosen: see `variance_of_sum`.
+        """
         (positions,) = chosen
         return np.asarray(self.atoms[positions].sum()), np.asarray(self.values[positions].sum())
 

@@ -1,1 +1,1 @@
-"""Measures mechanisms against exact counts: for public or synthetic data only. Nothing is charged or published."""
+"""Compares mechanisms with exact counts, for public or synthetic data only. Charges and publishes nothing."""

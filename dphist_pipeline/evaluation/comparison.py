@@ -1,4 +1,4 @@
-"""One comparison from what a person asks to what they are shown."""
+"""Prepares and runs a comparison of mechanisms, and shows its results."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.evaluation.contenders import Contender, all_contenders, parse_contender
+from dphist_pipeline.evaluation.contenders import Contender, choose_contenders
 from dphist_pipeline.evaluation.measuring import Score, compare
 from dphist_pipeline.evaluation.plots import draw
 from dphist_pipeline.evaluation.public_counts import read_counts
-from dphist_pipeline.evaluation.score_tables import Table, cells_of, tables
+from dphist_pipeline.evaluation.score_tables import Table, format_grid, tables
 from dphist_pipeline.evaluation.workloads import Workload, parse_workloads
 
 NOTE = "compared with exact counts: for public or synthetic data only; nothing was charged"
 WIDTH = 80
 
 
-class NobodyServes(DphistError):
-    """No mechanism of the registry serves the counts at these epsilons."""
+class NoMechanismServes(DphistError):
+    """No mechanism of the registry serves these counts at these epsilons."""
 
     def __init__(self, reasons: dict[str, str]) -> None:
         self.reasons = reasons
@@ -35,14 +35,18 @@ class NobodyServes(DphistError):
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
-    """What will be compared, checked.
+class ComparisonPlan:
+    """A comparison that is checked but has not run.
 
     Attributes:
-        data: as it was named.
-        exact: its counts.
-        epsilons, contenders, workloads, repeat, sensitivity: see `comparing.compare`.
-        left_out: mechanisms that were not asked for by name and do not serve, and why.
+        data: name of the counts, as the user wrote it.
+        exact: the counts, int64, any shape.
+        epsilons: each release spends one of them.
+        contenders: the mechanisms.
+        workloads: questions about each release.
+        repeat: number of releases for each mechanism and epsilon.
+        sensitivity: largest change of the counts by one privacy unit, in records.
+        left_out: the reason by name of each mechanism that does not serve the counts.
     """
 
     data: str
@@ -56,63 +60,76 @@ class Study:
 
     @property
     def releases(self) -> int:
-        """How many releases it takes."""
+        """Number of releases in the comparison."""
         return len(self.contenders) * len(self.epsilons) * self.repeat
 
     def about(self) -> str:
-        """One line on the data and the work."""
-        cells = cells_of(self.exact.shape)
-        return f"{self.data}: {cells}, {int(self.exact.sum()):,} records; sensitivity {self.sensitivity}"
+        """One line about the data."""
+        grid = format_grid(self.exact.shape)
+        return f"{self.data}: {grid}, {int(self.exact.sum()):,} records; sensitivity {self.sensitivity}"
 
-    def run(self, progress: Callable[[str], None] = lambda step: None) -> Finding:
-        """Releases and measures."""
+    def run(self, progress: Callable[[str], None] = lambda step: None) -> Comparison:
+        """Makes and measures all releases.
+
+        Args:
+            progress: called before each release with its name.
+        """
         scores = compare(
             self.exact, self.contenders, self.epsilons, self.repeat, self.workloads, self.sensitivity, progress
         )
-        return Finding(self, tuple(scores))
+        return Comparison(self, tuple(scores))
 
 
 @dataclass(frozen=True, eq=False)
-class Finding:
-    """The scores of a study, and the ways to show them."""
+class Comparison:
+    """The scores of a comparison.
 
-    study: Study
+    Attributes:
+        plan: the comparison that ran.
+        scores: for each mechanism, epsilon and measure.
+    """
+
+    plan: ComparisonPlan
     scores: tuple[Score, ...]
 
     def facts(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        study = self.study
+        """The comparison as JSON values."""
+        plan = self.plan
         return {
             "note": NOTE,
-            "data": study.data,
-            "shape": list(study.exact.shape),
-            "records": int(study.exact.sum()),
-            "sensitivity": study.sensitivity,
-            "repeats": study.repeat,
+            "data": plan.data,
+            "shape": list(plan.exact.shape),
+            "records": int(plan.exact.sum()),
+            "sensitivity": plan.sensitivity,
+            "repeats": plan.repeat,
             "mechanisms": [
                 {"name": one.written, "mechanism": one.mechanism, "settings": dict(one.settings)}
-                for one in study.contenders
+                for one in plan.contenders
             ],
-            "left_out": study.left_out,
-            "workloads": [workload.about for workload in study.workloads],
+            "left_out": plan.left_out,
+            "workloads": [workload.about for workload in plan.workloads],
             "scores": [score.facts() for score in self.scores],
         }
 
     def tables(self) -> list[Table]:
-        """Tables for a terminal; see `tables.tables`."""
-        return tables(self.scores, self.study.workloads)
+        """Tables for a terminal; see `score_tables.tables`."""
+        return tables(self.scores, self.plan.workloads)
 
-    def notes(self) -> str:
-        """What a reader of the tables must know."""
-        repeats = f"Means of {self.study.repeat} releases ± one standard error, in per cent; * is best."
-        lines = [repeats if self.study.repeat > 1 else "One release each, so no standard errors; * is best."]
+    def notes(self) -> list[str]:
+        """Lines that explain the tables."""
+        repeats = f"Means of {self.plan.repeat} releases ± one standard error, in per cent; * is best."
+        lines = [repeats if self.plan.repeat > 1 else "One release each, so no standard errors; * is best."]
         lines.append("MRE: |error| / max(count, 1). KL: cut off at 0, half a record in every cell.")
-        lines += [fill(f"Left out: {why}", WIDTH, subsequent_indent="  ") for why in self.study.left_out.values()]
-        return "\n".join(lines)
+        lines += [fill(f"Left out: {why}", WIDTH, subsequent_indent="  ") for why in self.plan.left_out.values()]
+        return lines
 
     def draw(self, folder: Path) -> list[Path]:
-        """Pictures of the scores; see `plots.draw`."""
-        return draw(self.scores, self.study.data, folder)
+        """Draws pictures of the scores; see `plots.draw`.
+
+        Args:
+            folder: of the new files.
+        """
+        return draw(self.scores, self.plan.data, folder)
 
 
 def prepare(
@@ -123,25 +140,24 @@ def prepare(
     repeat: int = 20,
     sensitivity: int = 1,
     shape: tuple[int, ...] | None = None,
-) -> Study:
-    """A study of counts, checked whole before the first release.
+) -> ComparisonPlan:
+    """A comparison that is fully checked before its first release.
 
     Args:
-        data: see `public_counts.read_counts`; also `shape`.
-        epsilons: equal ones are taken once.
-        mechanisms: as `contenders.parse_contender` reads them; for none, all that serve the counts.
-        workloads: as `asking.parse_workloads` reads them.
-        repeat: releases of each.
-        sensitivity: the most that one privacy unit moves the counts.
+        data: see `public_counts.read_counts`.
+        epsilons: of the releases; each is taken once.
+        mechanisms: see `contenders.parse_contender`; if empty, all that serve the counts.
+        workloads: see `workloads.parse_workloads`.
+        repeat: number of releases for each mechanism and epsilon.
+        sensitivity: largest change of the counts by one privacy unit, in records.
+        shape: see `public_counts.read_counts`.
+
+    Raises:
+        DphistError: with the first problem.
     """
-    asked = [parse_contender(written) for written in dict.fromkeys(mechanisms)]
-    exact, unique, left_out = read_counts(data, shape), tuple(dict.fromkeys(epsilons)), dict[str, str]()
-    domain = Domain.from_shape(exact.shape)
-    for contender in asked:
-        contender.check(domain, sensitivity, unique)
-    if not asked:
-        asked, left_out = all_contenders(domain, sensitivity, unique)
-    if not asked:
-        raise NobodyServes(left_out)
+    exact, unique = read_counts(data, shape), tuple(dict.fromkeys(epsilons))
+    contenders, left_out = choose_contenders(mechanisms, Domain.from_shape(exact.shape), sensitivity, unique)
+    if not contenders:
+        raise NoMechanismServes(left_out)
     chosen = tuple(parse_workloads(workloads, exact.shape))
-    return Study(data, exact, unique, tuple(asked), chosen, repeat, sensitivity, left_out)
+    return ComparisonPlan(data, exact, unique, contenders, chosen, repeat, sensitivity, left_out)

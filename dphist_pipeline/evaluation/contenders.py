@@ -1,8 +1,8 @@
-"""Who is compared: mechanisms with their settings, as a person writes them."""
+"""Mechanisms with settings, as the user writes them on the command line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,12 +14,12 @@ from dphist_pipeline.estimates.budget import Budget
 
 @dataclass(frozen=True)
 class Contender:
-    """One mechanism with settings.
+    """A mechanism with settings.
 
     Attributes:
-        written: as it was asked for, such as `noise_first:penalty=bic`; its name in every table and plot.
-        mechanism: its name in the registry.
-        settings: as (setting, value), values as text.
+        written: as the user wrote it, such as `noise_first:penalty=bic`; its name in tables and plots.
+        mechanism: name of the mechanism in the registry.
+        settings: (setting, value), both as text.
     """
 
     written: str
@@ -27,7 +27,16 @@ class Contender:
     settings: tuple[tuple[str, str], ...] = ()
 
     def check(self, domain: Domain, sensitivity: int, epsilons: Iterable[Fraction]) -> None:
-        """Refuses a mechanism or a setting that does not exist, and a domain or an epsilon that it cannot serve."""
+        """Refuses unknown mechanisms and settings, and domains and epsilons that the mechanism does not serve.
+
+        Args:
+            domain: the grid.
+            sensitivity: in records.
+            epsilons: of releases.
+
+        Raises:
+            DphistError: with the reason.
+        """
         built = mechanisms.build(self.mechanism, dict(self.settings))
         for epsilon in epsilons:
             Budget(epsilon).scale(sensitivity)
@@ -35,7 +44,7 @@ class Contender:
 
 
 class BadContender(DphistError):
-    """Text that does not name a mechanism with settings."""
+    """The text does not name a mechanism with settings."""
 
     def __init__(self, written: str, problem: str) -> None:
         self.written = written
@@ -43,7 +52,14 @@ class BadContender(DphistError):
 
 
 def parse_contender(written: str) -> Contender:
-    """A contender from `NAME` or `NAME:SETTING=VALUE,SETTING=VALUE`; its mechanism is not looked up yet."""
+    """A mechanism with settings from its text. Does not check that the mechanism exists.
+
+    Args:
+        written: `NAME` or `NAME:SETTING=VALUE,SETTING=VALUE`.
+
+    Raises:
+        BadContender: the text has another form.
+    """
     name, colon, rest = written.partition(":")
     pairs = [pair.partition("=") for pair in rest.split(",")] if colon else []
     settings = tuple((setting.strip(), value.strip()) for setting, _, value in pairs)
@@ -54,17 +70,40 @@ def parse_contender(written: str) -> Contender:
     return Contender(written, name.strip(), settings)
 
 
-def all_contenders(
-    domain: Domain, sensitivity: int, epsilons: Iterable[Fraction]
-) -> tuple[list[Contender], dict[str, str]]:
-    """Every mechanism of the registry that serves a domain as it comes, and why the others do not."""
-    asked, serving, refused = list(epsilons), [], {}
-    for name in mechanisms.names():
+def choose_contenders(
+    written: Sequence[str],
+    domain: Domain,
+    sensitivity: int,
+    epsilons: Sequence[Fraction],
+    first: Contender | None = None,
+) -> tuple[tuple[Contender, ...], dict[str, str]]:
+    """The mechanisms that the user named; without names, all mechanisms that serve the domain with default settings.
+
+    Args:
+        written: see `parse_contender`; each is taken once.
+        domain: the grid.
+        sensitivity: in records.
+        epsilons: of releases.
+        first: a mechanism to put first if none are named; it must serve the domain.
+
+    Returns:
+        The mechanisms, and for each mechanism that does not serve the domain the reason.
+
+    Raises:
+        DphistError: a named mechanism, or `first`, does not serve the domain.
+    """
+    chosen = [parse_contender(text) for text in dict.fromkeys(written)]
+    if first is not None and not written:
+        chosen.append(first)
+    for contender in chosen:
+        contender.check(domain, sensitivity, epsilons)
+    refused: dict[str, str] = {}
+    for name in () if written else mechanisms.names():
         contender = Contender(name, name)
         try:
-            contender.check(domain, sensitivity, asked)
+            contender.check(domain, sensitivity, epsilons)
         except DphistError as error:
             refused[name] = str(error)
         else:
-            serving.append(contender)
-    return serving, refused
+            chosen.append(contender)
+    return tuple(dict.fromkeys(chosen)), refused

@@ -1,4 +1,4 @@
-"""Releases public counts again and again by several mechanisms, and measures every release."""
+"""Releases public counts repeatedly with several mechanisms, and measures the errors of every release."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dphist_pipeline.evaluation.workloads import Workload
 from dphist_pipeline.releasing.pipeline import sanitize
 
 Wholes = NDArray[np.integer[Any]]
-# What was measured and where: ("range_mse", "50"), or ("mse", "") over all cells.
+# (name, part): ("range_mse", "50"), or ("mse", "") over all cells.
 Measure = tuple[str, str]
 
 
@@ -30,13 +30,13 @@ class Score:
     """One measure of one mechanism at one epsilon, over all repeats.
 
     Attributes:
-        mechanism: as it was asked for.
+        mechanism: with its settings, as the user wrote it.
         epsilon: of each release.
-        measure: its name; see `measure`.
-        at: the length of ranges, or the class of counts, that it is about; empty where it is about all.
+        measure: name of the measure; see `measure`.
+        at: the length of the ranges, or the class of counts; empty if the measure is over all of them.
         mean: over the repeats.
-        standard_error: of the mean; None with fewer than two repeats.
-        repeats: releases that it was measured in.
+        standard_error: of the mean; None for fewer than two repeats.
+        repeats: number of releases with this measure.
     """
 
     mechanism: str
@@ -48,7 +48,7 @@ class Score:
     repeats: int
 
     def facts(self) -> dict[str, Any]:
-        """As plain JSON values."""
+        """The score as JSON values."""
         return {**vars(self), "epsilon": float(self.epsilon), "epsilon_exact": str(self.epsilon)}
 
 
@@ -61,16 +61,16 @@ def compare(
     sensitivity: int = 1,
     progress: Callable[[str], None] = lambda step: None,
 ) -> list[Score]:
-    """Scores of every contender at every epsilon.
+    """The scores of every mechanism at every epsilon.
 
     Args:
         exact: public or synthetic counts, any shape.
-        contenders: checked against the shape and the epsilons.
-        epsilons: one release spends one of them.
-        repeat: releases for each contender and epsilon, with fresh noise each.
-        workloads: questions that every release is asked.
-        sensitivity: the most that one privacy unit moves the counts.
-        progress: told who is next, once for every release.
+        contenders: mechanisms, already checked against the shape and the epsilons.
+        epsilons: each release spends one of them.
+        repeat: number of releases for each mechanism and epsilon, with fresh noise.
+        workloads: questions about every release.
+        sensitivity: largest change of the counts by one privacy unit, in records.
+        progress: called before each release with its name.
     """
     scores: list[Score] = []
     truths = [workload.answers(exact) for workload in workloads]
@@ -81,15 +81,22 @@ def compare(
             for _ in range(repeat):
                 progress(f"{contender.written}, epsilon {float(epsilon):g}")
                 start = time.perf_counter()
-                made = released(exact, contender, epsilon, sensitivity)
+                made = sanitize_with(exact, contender, epsilon, sensitivity)
                 seconds = time.perf_counter() - start
                 runs.append({("seconds", ""): seconds, **measure(exact, made, workloads, truths)})
-            scores += summed_up(contender.written, epsilon, runs)
+            scores += aggregate_scores(contender.written, epsilon, runs)
     return scores
 
 
-def released(exact: Wholes, contender: Contender, epsilon: Fraction, sensitivity: int = 1) -> Estimate:
-    """One release of public counts, which no ledger records."""
+def sanitize_with(exact: Wholes, contender: Contender, epsilon: Fraction, sensitivity: int = 1) -> Estimate:
+    """One release of public counts by a mechanism with settings; no ledger records it.
+
+    Args:
+        exact: public or synthetic counts, any shape.
+        contender: the mechanism with its settings.
+        epsilon: of the release.
+        sensitivity: in records.
+    """
     settings: dict[str, Any] = dict(contender.settings)
     return sanitize(exact, mechanism=contender.mechanism, epsilon=epsilon, sensitivity=sensitivity, **settings)
 
@@ -97,11 +104,17 @@ def released(exact: Wholes, contender: Contender, epsilon: Fraction, sensitivity
 def measure(
     exact: Wholes, made: Estimate, workloads: Sequence[Workload], truths: Sequence[Sequence[Wholes]]
 ) -> dict[Measure, float]:
-    """Every measure of one release.
+    """All measures of one release.
 
-    Over all cells: `mse`, `sse`, `mae`, `mre`, `kl`; `mre` at each class of counts; `weighted_variance` and
-    `reconstruction_sse` (by cells) of groups, where there are groups; and for every workload, at each of its parts and
-    over all of them alike, `<workload>_mse`, `<workload>_mre`, `<workload>_mae`.
+    Over all cells: `mse`, `sse`, `mae`, `mre`, `kl`. For each class of counts: `mre`. If the mechanism groups cells:
+    `weighted_variance` and `reconstruction_sse`. For each workload, for each of its parts and as the mean over the
+    parts: `<workload>_mse`, `<workload>_mre`, `<workload>_mae`.
+
+    Args:
+        exact: public or synthetic counts, any shape.
+        made: the release.
+        workloads: questions about the release.
+        truths: the exact answers of each workload; see `Workload.answers`.
     """
     values = made.values
     found: dict[Measure, float] = {
@@ -120,8 +133,14 @@ def measure(
     return found
 
 
-def summed_up(written: str, epsilon: Fraction, runs: Iterable[dict[Measure, float]]) -> list[Score]:
-    """Mean and standard error of every measure over the runs that have it."""
+def aggregate_scores(written: str, epsilon: Fraction, runs: Iterable[dict[Measure, float]]) -> list[Score]:
+    """The mean and standard error of every measure over the runs that have it.
+
+    Args:
+        written: name of the mechanism.
+        epsilon: of each release.
+        runs: measures of each release.
+    """
     gathered: dict[Measure, list[float]] = {}
     for run in runs:
         for key, value in run.items():
@@ -135,6 +154,6 @@ def _mean(values: list[float]) -> tuple[float, float | None]:
 
 
 def _warm_up(contender: Contender, axes: int, sensitivity: int) -> None:
-    """Compiles what a mechanism compiles on first use, so that no release is timed with it."""
+    """Makes a small release, so that no timed release includes the compilation of a mechanism."""
     with suppress(DphistError):
-        released(np.ones((4,) * min(axes, 6), dtype=np.int64), contender, Fraction(1), sensitivity)
+        sanitize_with(np.ones((4,) * min(axes, 6), dtype=np.int64), contender, Fraction(1), sensitivity)

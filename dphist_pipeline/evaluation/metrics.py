@@ -1,4 +1,4 @@
-"""How far estimates are from exact counts: pure functions of the two. Exact counts are public or synthetic here."""
+"""Errors of estimates against exact counts, which are public or synthetic. All counts are in records."""
 
 from __future__ import annotations
 
@@ -15,27 +15,52 @@ SMOOTHING = 0.5
 
 
 def sum_squared_error(exact: Wholes, estimate: Reals) -> float:
-    """Sum of (estimate - exact)², in records squared."""
+    """Sum of (estimate - exact)², in records squared.
+
+    Args:
+        exact: exact counts, any shape.
+        estimate: estimated counts, same shape.
+    """
     return float(((estimate - exact) ** 2).sum())
 
 
 def mean_squared_error(exact: Wholes, estimate: Reals) -> float:
-    """Mean of (estimate - exact)², in records squared."""
+    """Mean of (estimate - exact)², in records squared.
+
+    Args:
+        exact: exact counts, any shape.
+        estimate: estimated counts, same shape.
+    """
     return float(((estimate - exact) ** 2).mean())
 
 
 def mean_absolute_error(exact: Wholes, estimate: Reals) -> float:
-    """Mean of |estimate - exact|, in records."""
+    """Mean of |estimate - exact|, in records.
+
+    Args:
+        exact: exact counts, any shape.
+        estimate: estimated counts, same shape.
+    """
     return float(np.abs(estimate - exact).mean())
 
 
 def mean_relative_error(exact: Wholes, estimate: Reals, least: float = SMALLEST_DENOMINATOR) -> float:
-    """Mean of |estimate - exact| / max(exact, least); `least` is the δ of Chen et al. 2024."""
+    """Mean of |estimate - exact| / max(exact, least).
+
+    Args:
+        exact: exact counts, any shape.
+        estimate: estimated counts, same shape.
+        least: smallest denominator in records; the δ of Chen et al. 2024.
+    """
     return float((np.abs(estimate - exact) / np.maximum(exact, least)).mean())
 
 
 def size_classes(largest: int) -> Iterator[tuple[int, int]]:
-    """Classes of counts, as (lowest, highest): 0, 1, 2 to 5, 6 to 10, 11 to 20, 21 to 50, …, up to `largest`."""
+    """Classes of counts as (lowest, highest): 0, 1, 2 to 5, 6 to 10, 11 to 20, 21 to 50, …
+
+    Args:
+        largest: the largest count.
+    """
     yield 0, 0
     lowest, tens = 1, 1
     while lowest <= largest:
@@ -49,7 +74,15 @@ def size_classes(largest: int) -> Iterator[tuple[int, int]]:
 
 
 def relative_error_by_size(exact: Wholes, estimate: Reals) -> dict[str, float]:
-    """Mean relative error over the cells whose exact count lies in each class, for every class that has a cell."""
+    """Mean relative error by class of the exact count, for every class that has a cell.
+
+    Args:
+        exact: exact counts, any shape.
+        estimate: estimated counts, same shape.
+
+    Returns:
+        Error by name of class; see `class_name`.
+    """
     errors = (np.abs(estimate - exact) / np.maximum(exact, SMALLEST_DENOMINATOR)).ravel()
     classes = list(size_classes(int(exact.max())))
     numbers = np.searchsorted([lowest for lowest, _ in classes], exact.ravel(), side="right") - 1
@@ -59,7 +92,12 @@ def relative_error_by_size(exact: Wholes, estimate: Reals) -> dict[str, float]:
 
 
 def class_name(lowest: int, highest: int) -> str:
-    """How a class of counts is written: 0, or 2-5."""
+    """The name of a class of counts: 0, or 2-5.
+
+    Args:
+        lowest: count in the class.
+        highest: count in the class.
+    """
     return str(lowest) if lowest == highest else f"{lowest}-{highest}"
 
 
@@ -67,23 +105,28 @@ def kl_divergence(exact: Wholes, estimate: Reals, smoothing: float = SMOOTHING) 
     """Kullback-Leibler divergence of the estimated distribution over cells from the exact one, in nats.
 
     The sum of p·ln(p/q) with p = (exact + smoothing) / its sum and q = (max(estimate, 0) + smoothing) / its sum. The
-    papers' sum has no value where an estimate is 0 or below; half a record in every cell of both makes it finite for
-    all estimates, and 0 only where the distributions are the same. It never looks at their totals.
+    papers' sum is undefined if an estimate is 0 or negative; half a record in every cell of both makes it finite, and 0
+    only if the distributions are equal. It does not depend on the totals.
+
+    Args:
+        exact: exact counts, any shape.
+        estimate: estimated counts, same shape.
+        smoothing: records that are added to every cell.
     """
     p, q = exact + smoothing, np.maximum(estimate, 0.0) + smoothing
     p, q = p / p.sum(), q / q.sum()
-    # Rounding may leave a sum just below 0, which no divergence is.
+    # Rounding errors may make the sum slightly negative.
     return max(0.0, float((p * np.log(p / q)).sum()))
 
 
 def weighted_variance(exact: Wholes, groups: Wholes, by: str = "records") -> float:
-    """How unlike the cells within a group are: the sum over groups of weight · variance of the exact counts in it.
+    """The weighted sum over groups of the variance of exact counts within a group.
 
     Args:
         exact: exact counts, any shape.
         groups: group number of every cell, the same shape.
-        by: the weight of a group: its `records`, as Xiao et al. 2012 write (section 6.2, figure 14: "the number of data
-            points in the partition"), or its `cells`, which makes it the squared error of the group means.
+        by: weight of a group: its `records`, as in Xiao et al. 2012 (section 6.2, figure 14: "the number of data points
+            in the partition"), or its `cells`, for which the result is the squared error of the group means.
     """
     numbers, counts = groups.ravel(), exact.ravel().astype(np.float64)
     cells = np.bincount(numbers)

@@ -1,4 +1,4 @@
-"""Public counts from a file, or synthetic ones by name."""
+"""Reads public counts from a file, or makes synthetic ones by name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_RECORDS = 1 << 52
 
 
 class CountsRefused(DphistError):
-    """A file that does not hold a table of counts."""
+    """The file does not hold a table of counts."""
 
     def __init__(self, source: str, problem: str) -> None:
         self.source, self.problem = source, problem
@@ -31,18 +31,18 @@ class CountsRefused(DphistError):
 
 
 def read_counts(source: str, shape: tuple[int, ...] | None = None) -> Numbers:
-    """Counts of a cube, one per cell.
+    """The counts of a cube, one per cell.
 
     Args:
         source: `synthetic:NAME`, or a Parquet or CSV file with whole-number columns: `count`, and for every axis the
             cell's position along it, from 0. Cells that are left out are empty.
-        shape: cells along each axis; where left out, just enough for the largest position.
+        shape: cells along each axis; None for the smallest shape that holds all positions.
 
     Returns:
         int64, of the shape.
 
     Raises:
-        CountsRefused: for anything else.
+        CountsRefused: the file is missing or does not hold such a table.
     """
     if source.startswith(SYNTHETIC):
         counts = synthetic_counts(source.removeprefix(SYNTHETIC))
@@ -54,7 +54,7 @@ def read_counts(source: str, shape: tuple[int, ...] | None = None) -> Numbers:
     counts, places = columns.pop("count"), list(columns.values())
     if counts.size == 0:
         raise CountsRefused(source, "has no rows; it needs one row for every cell that is not empty")
-    # A sum of halves: neither wraps around.
+    # Both sides are divided by 2^26, so that the sum cannot overflow.
     if int((counts >> 26).sum()) >= MOST_RECORDS >> 26:
         raise CountsRefused(source, "the counts add up to more than 2^52, beyond which they are not exact")
     wanted = _shape(source, list(columns), places, shape)

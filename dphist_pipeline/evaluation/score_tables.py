@@ -1,4 +1,4 @@
-"""Scores as rows of text: what `dphist compare` shows, 80 columns wide."""
+"""Formats scores as the tables of `dphist compare`, 80 columns wide."""
 
 from __future__ import annotations
 
@@ -18,15 +18,22 @@ Table = tuple[str, list[str], list[tuple[str, ...]]]
 
 
 def tables(scores: Sequence[Score], workloads: Sequence[Workload]) -> list[Table]:
-    """For each epsilon, largest first: a table of errors over cells, and one for each workload; as (title, head, rows).
+    """For each epsilon, largest first, a table of errors over cells and a table for each workload.
 
-    The best of a column has a star. Its standard error stands behind a mean, in per cent of it; that of SSE, which is
-    the MSE times the cells, is the one of MSE.
+    The best mean of a column has a star. The standard error follows the mean, in per cent of the mean; SSE shows none,
+    because it is MSE times the number of cells.
+
+    Args:
+        scores: of all mechanisms and epsilons.
+        workloads: in the order of the tables.
+
+    Returns:
+        (title, header, rows) of each table.
     """
     made: list[Table] = []
     for epsilon in sorted({score.epsilon for score in scores}, reverse=True):
         here = [score for score in scores if score.epsilon == epsilon]
-        shown = f"epsilon {written_epsilon(epsilon)}"
+        shown = f"epsilon {format_epsilon(epsilon)}"
         made.append((f"{shown}: all cells", *_table(here, {(name, ""): head for name, head in CELLS.items()})))
         for workload in workloads:
             columns = {(f"{workload.name}_{kind}", ""): head for kind, head in ERRORS.items()}
@@ -37,14 +44,22 @@ def tables(scores: Sequence[Score], workloads: Sequence[Workload]) -> list[Table
     return made
 
 
-def written_epsilon(epsilon: Fraction) -> str:
-    """As people write it: 0.1, or 1/3 where the decimals have no end."""
+def format_epsilon(epsilon: Fraction) -> str:
+    """The text of an epsilon: 0.1, or 1/3 if it has no finite decimal form.
+
+    Args:
+        epsilon: exact.
+    """
     decimal = f"{float(epsilon):.10g}"
     return decimal if Fraction(decimal) == epsilon else str(epsilon)
 
 
-def cells_of(shape: Sequence[int]) -> str:
-    """How many cells a grid has: 12 cells (3 × 4)."""
+def format_grid(shape: Sequence[int]) -> str:
+    """The number of cells of a grid in words: 12 cells (3 × 4).
+
+    Args:
+        shape: cells along each axis.
+    """
     sides = f" ({' × '.join(map(str, shape))})" if len(shape) > 1 else ""
     return f"{math.prod(shape):,} cells{sides}"
 
@@ -56,12 +71,18 @@ def _table(scores: Iterable[Score], columns: dict[tuple[str, str], str]) -> tupl
     cells = {key: [_cell(found[name, *key], best[key]) for name in names] for key in columns}
     widths = {key: max(map(len, [*texts, columns[key]])) for key, texts in cells.items()}
     head = ["mechanism", *(title.rjust(widths[key]) for key, title in columns.items())]
-    rows = [(folded(name), *(cells[key][row].rjust(widths[key]) for key in columns)) for row, name in enumerate(names)]
+    rows = [
+        (wrap_name(name), *(cells[key][row].rjust(widths[key]) for key in columns)) for row, name in enumerate(names)
+    ]
     return head, rows
 
 
-def folded(name: str) -> str:
-    """A long name with a line for each setting, so that the numbers have room."""
+def wrap_name(name: str) -> str:
+    """The name of a mechanism; a long one has a line for each setting, which leaves room for numbers.
+
+    Args:
+        name: see `Contender.written`.
+    """
     return name if len(name) <= LONGEST_NAME else name.replace(":", ":\n  ").replace(",", ",\n  ")
 
 

@@ -1,9 +1,9 @@
-"""Synthetic counts with the size, mean, variance and range of data sets that the papers use and that are not at hand.
+"""Synthetic counts with the size, mean, variance and range of data sets that papers use and that are not available.
 
-Chen et al. 2024 (Algorithms 17(7), 293), table 1, prints them for four sets, and says in its figure 3 and section 6.1
-that small bins prevail in all. What stands in for a set is the rounded quantiles of a Weibull law that is cut off at
-the largest count, with the printed extremes, moved by single records until total and sum of squares are the printed
-ones. Nothing but these figures is the set's own.
+Chen et al. 2024 (Algorithms 17(7), 293) print these figures for four sets in table 1, and say in figure 3 and section
+6.1 that most bins are small. A synthetic set consists of the rounded quantiles of a Weibull distribution, cut off at
+the largest count, with the printed extremes. Single records are moved until the total and the sum of squares agree with
+the printed figures. The set has nothing else in common with the original.
 """
 
 from __future__ import annotations
@@ -21,13 +21,17 @@ SEED = 293
 
 @dataclass(frozen=True)
 class PrintedFigures:
-    """What a paper prints of a set, and a law that comes near it.
+    """The figures that a paper prints for a set, and the parameters of a similar Weibull distribution.
 
     Attributes:
-        cells, variance, smallest, largest: as printed; the variance over all cells.
-        total: records; the printed mean times the cells.
-        scale, power: of the law whose quantiles are scale · (-ln(1 - u))^power, solved for total and variance.
-        alike: over how many neighbours the order is averaged; 1 for an order without meaning.
+        cells: number of cells.
+        total: number of records, the printed mean times the cells.
+        variance: of the counts over all cells, in records squared.
+        smallest: count, in records.
+        largest: count, in records.
+        scale: the quantiles are scale · (-ln(1 - u))^power; solved for total and variance.
+        power: see `scale`.
+        alike: number of neighbouring cells with similar counts; 1 for a random order.
     """
 
     cells: int
@@ -41,10 +45,10 @@ class PrintedFigures:
 
 
 SETS = {
-    # Means 24.13, 10.25, 0.39 and 59.49. 186,411 people are what the census of 2006 counted in Waitakere; the paper's
-    # text says 186,471, which its mean does not.
+    # Means 24.13, 10.25, 0.39 and 59.49. The census of 2006 counted 186,411 people in Waitakere; the paper's text says
+    # 186,471, which does not agree with its mean.
     "waitakere": PrintedFigures(7_725, 186_411, 4764.57, 0, 467, 3.85314, 6.27061),
-    # Queries in intervals of 90 minutes: neighbours are alike over about two days.
+    # Queries in intervals of 90 minutes; counts are similar over about two days.
     "search_log": PrintedFigures(32_768, 335_872, 577.31, 0, 496, 5.13188, 2.04627, alike=32),
     "net_trace": PrintedFigures(65_536, 25_559, 91.01, 0, 1_423, 3.0588e-4, 6.39747),
     "social_network": PrintedFigures(11_342, 674_736, 2995.0, 1, 1_678, 61.3548, 0.894067),
@@ -60,20 +64,30 @@ class UnknownSyntheticSet(DphistError):
 
 
 def synthetic_counts(name: str) -> Numbers:
-    """The counts of a synthetic set, int64, shape (cells,); the same ones every time."""
+    """The counts of a synthetic set; always the same.
+
+    Args:
+        name: one of `SETS`.
+
+    Returns:
+        int64, shape (cells,).
+
+    Raises:
+        UnknownSyntheticSet: with the known names.
+    """
     if name not in SETS:
         raise UnknownSyntheticSet(name)
     wanted = SETS[name]
     values = _skewed_values(wanted)
-    body = values[1:-1]  # sorted; the extremes stay
+    body = values[1:-1]  # sorted, without the extremes, which do not change
     _add_records(body, wanted.total - int(values.sum()), wanted)
     squares = round(wanted.cells * wanted.variance + wanted.total**2 / wanted.cells)
-    _spread(body, squares - int((values**2).sum()), wanted)
-    return values[_order(wanted)]
+    _match_squares(body, squares - int((values**2).sum()), wanted)
+    return values[_ranks_of_cells(wanted)]
 
 
 def _skewed_values(wanted: PrintedFigures) -> Numbers:
-    """Sorted whole numbers of about the wanted mean and sum of squares, with exactly the wanted extremes."""
+    """Sorted whole numbers with about the mean and variance of the set, and exactly its extremes."""
     places = (np.arange(wanted.cells) + 0.5) / wanted.cells
     reach = wanted.largest - wanted.smallest + 1
     inside = -np.expm1(-((reach / wanted.scale) ** (1 / wanted.power)))
@@ -85,7 +99,7 @@ def _skewed_values(wanted: PrintedFigures) -> Numbers:
 
 
 def _add_records(body: Numbers, missing: int, wanted: PrintedFigures) -> None:
-    """Adds (or takes away) single records, spread evenly over the sorted values that have room; in place."""
+    """Adds or removes single records in place, spread evenly over the values that may change."""
     step = 1 if missing > 0 else -1
     while missing:
         room = np.flatnonzero((body + step >= wanted.smallest) & (body + step <= wanted.largest))
@@ -95,10 +109,10 @@ def _add_records(body: Numbers, missing: int, wanted: PrintedFigures) -> None:
     body.sort()
 
 
-def _spread(body: Numbers, missing: int, wanted: PrintedFigures) -> None:
-    """Moves single records between values until the sum of squares has grown by `missing`, to within 1; in place.
+def _match_squares(body: Numbers, missing: int, wanted: PrintedFigures) -> None:
+    """Moves single records between values in place until the sum of squares has grown by `missing`, to within 1.
 
-    Giving a record to a value that is `apart` above the giver's adds 2·apart + 2; taking it back takes 2·apart - 2.
+    A move from a value to one that is larger by d adds 2·d + 2 to the sum of squares; the reverse move removes 2·d - 2.
     """
     while abs(missing) > 1:
         half = abs(missing) // 2
@@ -115,8 +129,8 @@ def _spread(body: Numbers, missing: int, wanted: PrintedFigures) -> None:
         body.sort()
 
 
-def _order(wanted: PrintedFigures) -> Numbers:
-    """Which sorted value each cell gets: by the ranks of random numbers, averaged over neighbours that are alike."""
+def _ranks_of_cells(wanted: PrintedFigures) -> Numbers:
+    """The rank of each cell's value: the rank of random numbers that are averaged over `alike` neighbours."""
     draws = np.random.Generator(np.random.PCG64(SEED)).random(wanted.cells + wanted.alike - 1)
     level = np.convolve(draws, np.ones(wanted.alike), mode="valid")
     ranks = np.empty(wanted.cells, dtype=np.int64)

@@ -1,6 +1,6 @@
-"""Questions that a released cube is asked: all ranges of a length, and random boxes; answered from prefix sums.
+"""Workloads: questions about a released cube, answered from prefix sums.
 
-A person names them `ranges:1,50,100` (one axis) or `boxes:100000` (any).
+The user names them as `ranges:1,50,100` (all ranges of these lengths, one axis) or `boxes:100000` (random boxes).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ERRORS = {
 
 @dataclass(frozen=True, eq=False)
 class Boxes:
-    """Boxes of cells, half-open.
+    """Half-open boxes of cells.
 
     Attributes:
         low: first cell along each axis, shape (boxes, axes).
@@ -42,7 +42,7 @@ class Boxes:
 
     @property
     def cells(self) -> Numbers:
-        """Cells in each box, shape (boxes,)."""
+        """Number of cells in each box, shape (boxes,)."""
         sizes: Numbers = np.prod(self.high - self.low, axis=1)
         return sizes
 
@@ -50,7 +50,7 @@ class Boxes:
         """Sum of the values in each box, shape (boxes,).
 
         Args:
-            values: one number per cell, a whole number or a real one.
+            values: one integer or float per cell, any shape.
         """
         prefix = prefix_sums(values)
         flat, axes = prefix.ravel(), values.ndim
@@ -63,15 +63,23 @@ class Boxes:
 
 
 def all_ranges(cells: int, length: int) -> Boxes:
-    """Every range of `length` neighbours on a line of cells."""
+    """All ranges of one length on a line of cells.
+
+    Args:
+        cells: on the line.
+        length: of the ranges, in cells.
+    """
     low = np.arange(cells - length + 1, dtype=np.int64)[:, None]
     return Boxes(low, low + length)
 
 
 def random_boxes(shape: tuple[int, ...], number: int = BOXES, seed: int = SEED) -> Boxes:
-    """Boxes between two cells that are drawn evenly along each axis; the same ones for the same seed.
+    """Boxes between two cells that are drawn uniformly along each axis.
 
-    The seed is of public questions. It has nothing to do with noise, which has none.
+    Args:
+        shape: cells along each axis.
+        number: of boxes.
+        seed: of these public questions; noise has no seed.
     """
     draws = np.random.Generator(np.random.PCG64(seed))
     ends = draws.integers(0, np.array(shape), size=(2, number, len(shape)), dtype=np.int64)
@@ -79,7 +87,14 @@ def random_boxes(shape: tuple[int, ...], number: int = BOXES, seed: int = SEED) 
 
 
 def prefix_sums(values: NDArray[Any]) -> NDArray[Any]:
-    """Sums of all cells before a corner, with a leading 0 along each axis: shape (n + 1, …), int64 or float64."""
+    """The sum of all cells before each corner.
+
+    Args:
+        values: one integer or float per cell, shape (n, …).
+
+    Returns:
+        int64 or float64, shape (n + 1, …), with a leading 0 along each axis.
+    """
     kind = np.int64 if values.dtype.kind in "iu" else np.float64
     sums = np.zeros(tuple(side + 1 for side in values.shape), dtype=kind)
     sums[(slice(1, None),) * values.ndim] = values
@@ -89,7 +104,7 @@ def prefix_sums(values: NDArray[Any]) -> NDArray[Any]:
 
 
 class WorkloadRefused(DphistError):
-    """Text that does not name a workload, or one that the counts cannot be asked."""
+    """The text does not name a workload, or the workload does not fit the counts."""
 
     def __init__(self, written: str, problem: str) -> None:
         self.written = written
@@ -98,12 +113,12 @@ class WorkloadRefused(DphistError):
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Questions in parts that are reported apart: a part holds the ranges of one length, or all boxes.
+    """Questions in parts whose errors are reported separately: the ranges of one length, or all boxes.
 
     Attributes:
         name: `range` or `box`, the first word of its measures.
-        about: what it asks, for people.
-        parts: boxes by the text that tells the parts apart, empty for a single part.
+        about: description of the questions.
+        parts: (name of the part, boxes); the name is empty if there is one part only.
     """
 
     name: str
@@ -111,13 +126,25 @@ class Workload:
     parts: tuple[tuple[str, Boxes], ...]
 
     def answers(self, exact: NDArray[np.integer[Any]]) -> list[NDArray[np.integer[Any]]]:
-        """The true answers, part by part."""
+        """The exact answers of each part, shape (boxes,) each.
+
+        Args:
+            exact: exact counts, any shape.
+        """
         return [boxes.sums(exact) for _, boxes in self.parts]
 
     def errors(
         self, truth: Sequence[NDArray[np.integer[Any]]], values: NDArray[np.float64]
     ) -> dict[tuple[str, str], float]:
-        """Errors of a release at each part, and their mean over the parts."""
+        """The errors of a release in each part, and their means over the parts.
+
+        Args:
+            truth: see `answers`.
+            values: estimates, shape of the counts.
+
+        Returns:
+            Error by (measure, part); the part is empty for a mean.
+        """
         found: dict[tuple[str, str], float] = {}
         for kind, error in ERRORS.items():
             by_part = {at: error(true, boxes.sums(values)) for (at, boxes), true in zip(self.parts, truth, strict=True)}
@@ -127,7 +154,15 @@ class Workload:
 
 
 def parse_workloads(written: Sequence[str], shape: tuple[int, ...]) -> list[Workload]:
-    """The workloads of these names; for none, `ranges` on one axis and `boxes` on several."""
+    """The workloads with these names.
+
+    Args:
+        written: names; if empty, `ranges` on one axis and `boxes` on several.
+        shape: cells along each axis.
+
+    Raises:
+        WorkloadRefused: a name is unknown, does not fit the counts, or is repeated.
+    """
     asked = written or (["ranges"] if len(shape) == 1 else ["boxes"])
     found = [_parse(text, shape) for text in asked]
     if len({workload.name for workload in found}) < len(found):

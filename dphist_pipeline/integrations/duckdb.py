@@ -12,7 +12,7 @@ from pathlib import Path
 
 import duckdb
 
-from dphist_pipeline.answering.catalogue import fill, published
+from dphist_pipeline.answering.catalogue import create_tables, list_publications
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.sql_files import identifier
 
@@ -51,13 +51,13 @@ def install(connection: duckdb.DuckDBPyConnection, folder: str | Path, schema: s
         PublishedFilesDamaged: a published file is missing or altered.
     """
     public = Path(folder) / "public"
-    found = published(public if public.is_dir() else Path(folder))
+    found = list_publications(public if public.is_dir() else Path(folder))
     if not found:
         raise NothingToInstall(Path(folder))
     connection.execute("BEGIN TRANSACTION")
     try:
         _clear(connection, schema)
-        fill(connection, found, schema)
+        create_tables(connection, found, schema)
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")

@@ -1,1 +1,1 @@
-"""What an engineer asks before spending: a draft of a spec, a rehearsal, a forecast. No record is read for it."""
+"""Tools to plan a release before it spends epsilon: drafts of specs, rehearsals, forecasts. They read no records."""

@@ -1,11 +1,10 @@
-"""How long an account lasts at a spec's epsilon and period, from the ledger's statement alone."""
+"""How many more releases of a spec its account can pay for, computed from the ledger."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import Statement, UnknownAccount, as_text
@@ -24,124 +23,136 @@ class AccountRunway:
     """How long an account lasts if nothing else is charged to it.
 
     Attributes:
-        account: its name.
-        known: whether there is a store with such an account.
-        left: of its total, or of this year's, in words.
-        releases: that are left; None where that never ends.
-        last: the last period that can be paid.
-        until: the day on which that period is due.
-        says: all of it in words.
+        account: name of the account.
+        says: all facts in words, or why they are not known.
+        known: whether the store has such an account, and the spec may use it.
+        left: rest of the account's total (or of this year's), in words; None if not known.
+        releases: number of releases that the rest pays for; None if it never ends, or is not known.
+        last: key of the last period that can be paid; None if there is none.
+        until: day on which that period is due, as ISO text; None if there is none.
     """
 
     account: str
-    known: bool
-    left: str | None
-    releases: int | None
-    last: str | None
-    until: str | None
     says: str
+    known: bool = True
+    left: str | None = None
+    releases: int | None = None
+    last: str | None = None
+    until: str | None = None
 
-    def facts(self) -> dict[str, Any]:
-        """As JSON values."""
-        return dict(vars(self))
 
-
-def account_runway(spec: ReleaseSpec, store: Path | None, now: datetime | None = None) -> AccountRunway:
-    """What the account of a spec still pays for; reads the ledger, and charges nothing.
+def account_statement(spec: ReleaseSpec, store: Path | None) -> Statement | str:
+    """The statement of a spec's account; if a release could not use the account, the reason. Charges nothing.
 
     Args:
-        spec: checked.
+        spec: already checked.
         store: as on the command line.
-        now: the present, for tests.
     """
     try:
         statement = Store.open(store_folder(store)).ledger().statement(spec.account)
     except UnknownAccount as error:
-        return _unknown(spec, f"not known: {error.on_terms(spec.privacy_unit, spec.neighbours)}")
+        return str(error.on_terms(spec.privacy_unit, spec.neighbours))
     except DphistError as error:
-        return _unknown(spec, f"not known: {error}")
+        return str(error)
     protected = (statement.account.privacy_unit, statement.account.neighbours)
     if protected != (spec.privacy_unit, spec.neighbours):
-        return _unknown(
-            spec, f"not usable: it protects {protected[0]} ({protected[1]}), so a release by this spec would be refused"
-        )
+        return f"protects {protected[0]} ({protected[1]}), so a release by this spec would be refused"
+    return statement
+
+
+def text_of_rest(statement: Statement) -> str:
+    """The rest of an account's total in words, such as `3 of 26 left this year`.
+
+    Args:
+        statement: of the account.
+    """
+    year = " this year" if statement.account.renews else ""
+    return f"{as_text(statement.left)} of {as_text(statement.total)} left{year}"
+
+
+def account_runway(spec: ReleaseSpec, store: Path | None, now: datetime | None = None) -> AccountRunway:
+    """How many more releases the account of a spec pays for. Reads the ledger, and charges nothing.
+
+    Args:
+        spec: already checked.
+        store: as on the command line.
+        now: the present; for tests.
+    """
+    statement = account_statement(spec, store)
+    if isinstance(statement, str):
+        return AccountRunway(spec.account, f"cannot be used: {statement}", known=False)
     return _runway(spec, statement, now or datetime.now(UTC))
 
 
-def _unknown(spec: ReleaseSpec, says: str) -> AccountRunway:
-    return AccountRunway(spec.account, False, None, None, None, None, says)
-
-
 def _runway(spec: ReleaseSpec, statement: Statement, now: datetime) -> AccountRunway:
-    yearly = statement.account.renews is not None
-    left = f"{as_text(statement.left)} of {as_text(statement.total)} left{' this year' if yearly else ''}"
-    others = _others(spec, statement)
+    yearly, left = statement.account.renews is not None, text_of_rest(statement)
+    others = _other_releases(spec, statement)
     if spec.period == "none":
         once = int(statement.left / spec.epsilon)
-        says = f"{left}: {_many(once)} of the whole table, each at the full price{others}"
-        return AccountRunway(spec.account, True, left, once, None, None, says)
+        says = f"{left}: {_more_releases(once)} of the whole table, each at the full price{others}"
+        return AccountRunway(spec.account, says, left=left, releases=once)
     paid, used_up = _paid_periods(spec, statement, now)
     if used_up is None:
         most = MOST_IN_A_YEAR[spec.period]
         takes = f"{most} releases a year take at most {as_text(most * spec.epsilon)} of {as_text(statement.total)}"
-        says = f"{left}: lasts for good, {takes}{others}" if yearly else f"{left}: lasts for centuries{others}"
-        return AccountRunway(spec.account, True, left, None, None, None, says)
+        lasts = f"lasts for good, {takes}" if yearly else "lasts for centuries"
+        return AccountRunway(spec.account, f"{left}: {lasts}{others}", left=left)
     again = f"; then used up until 1 January {used_up + 1}" if yearly else ""
     if not paid:
-        return AccountRunway(spec.account, True, left, 0, None, None, f"{left}: not enough for one release{again}")
-    last, until = paid[-1].key, _ready(spec, paid[-1]).isoformat()
-    says = f"{left}: {_many(len(paid))}, the last of the {spec.period} {last}, due on {until}{again}{others}"
-    return AccountRunway(spec.account, True, left, len(paid), last, until, says)
+        return AccountRunway(spec.account, f"{left}: not enough for one release{again}", left=left, releases=0)
+    last, until = paid[-1].key, _due_day(spec, paid[-1]).isoformat()
+    says = f"{left}: {_more_releases(len(paid))}, the last of the {spec.period} {last}, due on {until}{again}{others}"
+    return AccountRunway(spec.account, says, left=left, releases=len(paid), last=last, until=until)
 
 
-def _many(releases: int) -> str:
+def _more_releases(releases: int) -> str:
     return "1 more release" if releases == 1 else f"{releases:,} more releases"
 
 
-def _others(spec: ReleaseSpec, statement: Statement) -> str:
-    """Who else spends from the account, or that it is assumed that nobody does."""
+def _other_releases(spec: ReleaseSpec, statement: Statement) -> str:
+    """The other releases that spend from the account; without any, the assumption that there are none."""
     others = sorted({charge.release for charge in statement.charges} - {spec.release})
     if not others:
         return ", if nothing else is charged to it"
     named = ", ".join(others[:3]) + (" and others" if len(others) > 3 else "")
-    return f"; but it also pays for {named}, whose coming charges are not taken off here"
+    return f"; but it also pays for {named}, whose future charges are not included here"
 
 
 def _paid_periods(spec: ReleaseSpec, statement: Statement, now: datetime) -> tuple[list[Period], int | None]:
-    """The coming periods that are paid in order, each when it is due, and the year in which one cannot be.
+    """The next periods that the account can pay for, and the year of the first period that it cannot pay for.
 
-    None for the year if that never comes, or not within `MOST_PERIODS`, or `YEARS_AHEAD` of a yearly account.
+    The year is None if that does not happen within `MOST_PERIODS` periods, or `YEARS_AHEAD` of a yearly account.
     """
     yearly, today = statement.account.renews is not None, now.date()
     left = {statement.year: statement.left}
     paid: list[Period] = []
     period = _next_period(spec, statement, now)
     while period is not None and len(paid) < MOST_PERIODS:
-        year = max(_ready(spec, period), today).year if yearly else statement.year
+        year = max(_due_day(spec, period), today).year if yearly else statement.year
         if year > today.year + YEARS_AHEAD:
             break
         left[year] = left.get(year, statement.total) - spec.epsilon
         if left[year] < 0:
             return paid, year
         paid.append(period)
-        period = _following(spec, period)
+        period = _period_after(spec, period)
     return paid, None
 
 
 def _next_period(spec: ReleaseSpec, statement: Statement, now: datetime) -> Period | None:
-    """The period after the last that was charged; else the first that the spec names, else the latest finished."""
+    """The period after the last charged one; without charges the spec's first period, else the latest finished one."""
     charged = [charge.period for charge in statement.charges if charge.release == spec.release]
     try:
         if charged:
-            return _following(spec, spec.period_named(max(charged)))
+            return _period_after(spec, spec.period_named(max(charged)))
         if spec.first_period:
             return spec.period_named(spec.first_period)
-    except PeriodError:  # the spec was changed since, and cuts time otherwise
+    except PeriodError:  # the spec has changed since, and its periods are different
         pass
     return spec.latest_period(now)
 
 
-def _following(spec: ReleaseSpec, period: Period) -> Period | None:
+def _period_after(spec: ReleaseSpec, period: Period) -> Period | None:
     """The period that starts when this one ends; None at the end of the calendar."""
     if period.end is None:
         return None
@@ -151,8 +162,8 @@ def _following(spec: ReleaseSpec, period: Period) -> Period | None:
         return None
 
 
-def _ready(spec: ReleaseSpec, period: Period) -> date:
-    """From when on a period may be released."""
+def _due_day(spec: ReleaseSpec, period: Period) -> date:
+    """The first day on which a period may be released."""
     if period.end is None:
         raise TypeError("a table without periods is always ready")
     return period.end.date() + timedelta(days=spec.release_delay_days)

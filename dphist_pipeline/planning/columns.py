@@ -1,4 +1,4 @@
-"""The names and types of a file's columns: a Parquet file's schema, or a CSV file's header line. No value is read."""
+"""Reads the names and types of a file's columns, from a Parquet schema or a CSV header line. Reads no values."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Kind = Literal["number", "date", "text", "boolean", "useless"]
 LONGEST_HEADER = 1 << 20
 DELIMITERS = (",", ";", "\t", "|")
 COMPRESSIONS = {".csv.gz": "gzip", ".csv.zst": "zstd"}
-# What a header line does not hold: numbers, dates and times. Then it is a record, and its values are nobody's to write.
+# Numbers, dates and times. A first line with one of them is a record, and its values must not be written anywhere.
 _VALUE = re.compile(
     r"[+-]?[\d.,]*\d[\d.,]*([eE][+-]?\d+)?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?|\d\d:\d\d.*", re.ASCII
 )
 
 
 class ColumnsUnknown(DphistError):
-    """A file whose columns cannot be told."""
+    """The columns of a file cannot be read."""
 
     def __init__(self, file: str, problem: str) -> None:
         self.file, self.problem = file, problem
@@ -38,12 +38,12 @@ class ColumnsUnknown(DphistError):
 
 @dataclass(frozen=True)
 class Column:
-    """A column as the file declares it.
+    """A column as its file declares it.
 
     Attributes:
-        name: as it stands in the file.
-        kind: what it can serve as; `useless` for none.
-        type: in the file's own words; nothing for CSV, where all is text.
+        name: as in the file.
+        kind: the kind of axis or period that can use the column; `useless` for none.
+        type: name of the Arrow type; empty for CSV, where every column is text.
     """
 
     name: str
@@ -53,12 +53,13 @@ class Column:
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a file, and how a CSV file parts its fields.
+    """The columns of a file, and the delimiter of a CSV file.
 
     Attributes:
-        file: whose columns were read.
-        columns: in the file's order.
-        delimiter, quote: of CSV; empty for Parquet.
+        file: the file that was read.
+        columns: in the order of the file.
+        delimiter: between fields of a CSV file; empty for Parquet.
+        quote: around fields of a CSV file; empty for Parquet, or if the header has no quotes.
     """
 
     file: Path
@@ -67,11 +68,14 @@ class Layout:
     quote: str = ""
 
 
-def layout_of(named: str) -> Layout:
+def read_layout(named: str) -> Layout:
     """The columns of a file, or of the first file of a glob.
 
+    Args:
+        named: path or glob of Parquet or CSV files.
+
     Raises:
-        ColumnsUnknown: for what is no file, no table, or has no header line.
+        ColumnsUnknown: there is no such file, it is not a table, or it has no header line.
     """
     file = _first_file(named)
     return _parquet(file) if ending_of(file.name) == ".parquet" else _csv(file)
@@ -87,15 +91,11 @@ def _first_file(named: str) -> Path:
     if not found:
         raise ColumnsUnknown(named, "there is no such file")
     if not regular:
-        raise ColumnsUnknown(
-            named, "is not a regular file; name a Parquet or CSV file, or several as in data/*.parquet"
-        )
+        raise ColumnsUnknown(named, "is not a regular file; name Parquet or CSV files, as in data/*.parquet")
     if FORMATS.get(ending_of(found[0].name) or "") not in ("parquet", "csv"):
         raise ColumnsUnknown(named, "must end in .parquet, .csv, .csv.gz or .csv.zst; for others leave out --from")
     if glob.has_magic(str(found[0])):
-        raise ColumnsUnknown(
-            named, "has one of the characters * ? [ in its name, which no release reads; rename the file"
-        )
+        raise ColumnsUnknown(named, "has one of * ? [ in its name, which no release reads; rename the file")
     return found[0]
 
 
@@ -144,7 +144,7 @@ def _csv(file: Path) -> Layout:
 
 
 def _header_line(file: Path) -> str:
-    """The first line alone: without a buffer, not a byte behind it is read of a file that is not compressed."""
+    """The first line. Uses no buffer, so that no byte after this line is read of a file that is not compressed."""
     problem = "its first line is no header line in UTF-8"
     try:
         with closing(_opened(file)) as stream:

@@ -1,4 +1,4 @@
-"""A first spec from column names and types: what a person must decide stands as TO_DECIDE, which `check` refuses."""
+"""Drafts a spec from column names and types. Decisions of a person are marked TO_DECIDE, which `check` refuses."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _UNIT = re.compile(
 _DATE = re.compile(r"(^|[_ ])(date|day|time|timestamp|datetime|on|at|when)([_ ]|$)|date$", re.I)
 
 
-class NotDrafted(DphistError):
-    """A draft that cannot be written."""
+class DraftRefused(DphistError):
+    """The draft of a spec cannot be written."""
 
     def __init__(self, what: str, problem: str) -> None:
         self.what, self.problem = what, problem
@@ -38,15 +38,18 @@ class NotDrafted(DphistError):
 
 
 def draft(release: str, output: Path, named: str | None, layout: Layout | None) -> str:
-    """The text of a spec, as YAML with comments.
+    """The text of a draft, as YAML with comments.
 
     Args:
-        release: a release's name, checked.
-        output: where it will be written: a source's path starts at its project.
-        named: the source as it was named on the command line.
-        layout: its columns; without one, everything is left to a person.
+        release: name of the release, already checked.
+        output: path of the spec; paths of sources are relative to its project.
+        named: the source as given on the command line; None if none was given.
+        layout: columns of the source; None if no source was given.
+
+    Raises:
+        DraftRefused: a spec cannot name the source.
     """
-    usable, odd = _sorted_out(layout.columns if layout else ())
+    usable, odd = _split_columns(layout.columns if layout else ())
     ids = [column for column in usable if _UNIT.search(column.name)]
     dates = [column for column in usable if column not in ids and _is_date(column, layout)]
     others = [column for column in usable if column not in ids and column not in dates]
@@ -57,9 +60,9 @@ def draft(release: str, output: Path, named: str | None, layout: Layout | None) 
         f"  release: {release}",
         _field("title", '""', "for people; may change at any time"),
         *_source(output, named, layout),
-        *_promise(ids),
+        *_privacy_fields(ids),
         *_axes(others, dates, layout),
-        *_left_out(odd),
+        *_unused_columns(odd),
         *_period(dates),
     ]
     text = "\n".join(lines) + "\n"
@@ -67,8 +70,13 @@ def draft(release: str, output: Path, named: str | None, layout: Layout | None) 
     return text
 
 
-def still_open(text: str, output: Path) -> list[str]:
-    """The places of a draft that `check` refuses, as it names them."""
+def undecided_fields(text: str, output: Path) -> list[str]:
+    """The fields of a draft that `check` refuses, by the names in its messages.
+
+    Args:
+        text: of the draft.
+        output: path of the spec.
+    """
     content = read_yaml(text)
     attributes = content.get("attributes") if isinstance(content, dict) else None
     try:
@@ -79,10 +87,14 @@ def still_open(text: str, output: Path) -> list[str]:
 
 
 def write_draft(text: str, output: Path) -> None:
-    """Writes a new file; never over one.
+    """Writes a new file; never overwrites one.
+
+    Args:
+        text: of the draft.
+        output: path of the spec.
 
     Raises:
-        NotDrafted: where something is there already, or nothing can be written.
+        DraftRefused: the file exists, or cannot be written.
     """
     try:
         with output.open("x", encoding="utf-8") as file:
@@ -95,23 +107,25 @@ def write_draft(text: str, output: Path) -> None:
         problem = f"cannot be written: {getattr(error, 'strerror', None) or 'its name is not valid'}"
     else:
         return
-    raise NotDrafted(str(output), problem)
+    raise DraftRefused(str(output), problem)
 
 
 def _opening(layout: Layout | None) -> list[str]:
-    of = ""
-    if layout is not None:
-        of = f": {_safe(layout.file.name)} gave the names and types of its columns, no value was read"
+    origin = (
+        ""
+        if layout is None
+        else f" from the column names and types of {_comment_text(layout.file.name)}; no value was read"
+    )
     lines = [
-        f"# A draft{of}.",
+        f"# A draft{origin}.",
         f"# Replace every {OPEN} (and the empty lists); until then `dphist check` refuses this file and says where.",
-        "# Bins, bounds and categories come from what is publicly known (a code book, a law, a map), never from the",
-        "# records: a bound that was read off the records tells of the person at the bound.",
+        "# Take bins, bounds and categories from public knowledge (a code book, a law, a map), never from the records:",
+        "# a bound that is taken from the records reveals the value of the person at the bound.",
         "# Then: dphist check, dphist rehearse (invented records), dphist forecast (expected errors), dphist release.",
     ]
     if layout is not None and layout.delimiter:
         lines.append(
-            "# Are the columns' names somebody's data? Then the file has no header line: add one, delete this draft."
+            "# If a column name is data of a person, the file has no header line: add one and delete this draft."
         )
     return lines
 
@@ -123,7 +137,7 @@ def _field(name: str, value: str, comment: str) -> str:
 def _source(output: Path, named: str | None, layout: Layout | None) -> list[str]:
     if named is None or layout is None:
         return [_field("source", OPEN, "files, as in data/*.parquet; relative to the project's folder")]
-    written = _relative(named, output)
+    written = _source_path(named, output)
     try:
         sources.source(written)
         if _TEMPLATE.search(written):
@@ -131,32 +145,32 @@ def _source(output: Path, named: str | None, layout: Layout | None) -> list[str]
     except ValueError as error:
         problem = str(error)
     else:
-        lines = [f"  source: {_quoted(written)}"]
+        lines = [f"  source: {_yaml_text(written)}"]
         if layout.delimiter:
-            lines.append(_field("csv_delimiter", _quoted(layout.delimiter), "as the header line parts its names"))
-            lines.append(_field("csv_quote", _quoted(layout.quote), "'\"' where fields are quoted"))
+            lines.append(_field("csv_delimiter", _yaml_text(layout.delimiter), "as in the header line"))
+            lines.append(_field("csv_quote", _yaml_text(layout.quote), "'\"' where fields are quoted"))
         return lines
-    raise NotDrafted(named, f"cannot be a source: {problem}")
+    raise DraftRefused(named, f"cannot be a source: {problem}")
 
 
-def _relative(named: str, output: Path) -> str:
-    """The source as a spec in that place names it."""
+def _source_path(named: str, output: Path) -> str:
+    """The path of the source, as a spec at `output` must write it."""
     base = str(Path.cwd() if project_folder(output) == Path.cwd() else project_folder(output))
     whole = os.path.normpath(Path.cwd() / named)
     return os.path.relpath(whole, base) if whole.startswith(f"{base}{os.sep}") else whole
 
 
-def _promise(ids: list[Column]) -> list[str]:
+def _privacy_fields(ids: list[Column]) -> list[str]:
     hint = f"; perhaps {_listed(ids)}" if ids else ""
     return [
         "",
-        f"  # Whose privacy is protected: the column that names a person{hint}.",
-        "  # Several columns as a list; `row` (and no max_rows_per_unit) only where every row is another person.",
+        f"  # The column that identifies a person, whose privacy is protected{hint}.",
+        "  # Several columns as a list; `row` (and no max_rows_per_unit) only if every row is a different person.",
         _field("privacy_unit", "[]", OPEN),
-        _field("max_rows_per_unit", OPEN, "at most this many rows of a person count in a period; noise grows with it"),
-        _field("neighbours", OPEN, "add_remove: hide that a person is there at all; substitute: what they hold"),
-        _field("epsilon", OPEN, "per period; `dphist forecast` shows what each one does to the errors"),
-        _field("account", OPEN, "who pays: opened with `dphist ledger open`"),
+        _field("max_rows_per_unit", OPEN, "the most rows of a person that count in a period; noise grows with it"),
+        _field("neighbours", OPEN, "add_remove hides whether a person is present; substitute hides their values"),
+        _field("epsilon", OPEN, "per period; `dphist forecast` shows the errors for each epsilon"),
+        _field("account", OPEN, "the account that is charged; open it with `dphist ledger open`"),
         _field("mechanism", "geometric", "plain noise; `dphist mechanisms` and `dphist forecast` show others"),
     ]
 
@@ -164,9 +178,9 @@ def _promise(ids: list[Column]) -> list[str]:
 def _axes(others: list[Column], dates: list[Column], layout: Layout | None) -> list[str]:
     lines = [
         "",
-        "  # The grid: every cell is published, zeros and all, and cells multiply. Keep the axes that readers need.",
-        "  # below, above: cells for what lies outside the bins; other: for null and all else. Without them, such rows",
-        "  # are dropped.",
+        "  # The grid: every cell is published, also empty ones, and cells multiply. Keep the axes that readers need.",
+        "  # below, above: cells for values outside the bins; other: for null and all other values. Without them, rows",
+        "  # with such values are dropped.",
     ]
     if layout is not None and layout.delimiter:
         lines.append("  # A CSV file has no types. An axis of numbers: {column: X, start: 0, stop: 100, width: 5, …}")
@@ -175,10 +189,7 @@ def _axes(others: list[Column], dates: list[Column], layout: Layout | None) -> l
     shown = axes or calendars
     spare = [*shown[MOST_AXES:], *(calendars if axes else [])]
     if not shown:
-        return [
-            *lines,
-            _field("axes", "[]", f"{OPEN}, as [{{column: ward, values: [surgery, medicine]}}]"),
-        ]
+        return [*lines, _field("axes", "[]", f"{OPEN}, as [{{column: ward, values: [surgery, medicine]}}]")]
     lines += ["  axes:", *(f"    - {axis}" for axis in shown[:MOST_AXES])]
     if spare:
         lines += ["    # More columns that could be axes:", *(f"    # - {axis}" for axis in spare)]
@@ -186,7 +197,7 @@ def _axes(others: list[Column], dates: list[Column], layout: Layout | None) -> l
 
 
 def _axis(column: Column, calendar: bool = False) -> str:
-    fields = [f"column: {_quoted(column.name)}", *_name(column.name)]
+    fields = [f"column: {_yaml_text(column.name)}", *_name_field(column.name)]
     if calendar:
         fields += ["calendar: month", f"start: {OPEN}", f"stop: {OPEN}", "other: true"]
     elif column.kind == "number":
@@ -199,8 +210,8 @@ def _axis(column: Column, calendar: bool = False) -> str:
     return f"{{{', '.join(fields)}}}"
 
 
-def _name(column: str) -> list[str]:
-    """The published name, where the column's own does not serve."""
+def _name_field(column: str) -> list[str]:
+    """The field `name` of an axis, if the column's own name cannot be published."""
     for name in (column, words.suggestion(column)):
         try:
             published_name(name)
@@ -217,20 +228,20 @@ def _period(dates: list[Column]) -> list[str]:
     return [
         "",
         _field("period", OPEN, "week, month, quarter or year; none (without period_column) for a single table"),
-        _field("period_column", _quoted(dates[0].name), f"when a row happened{more}"),
-        _field("time_zone", "UTC", "cuts the periods, as in Europe/Brussels"),
+        _field("period_column", _yaml_text(dates[0].name), f"the time of a row{more}"),
+        _field("time_zone", "UTC", "of the periods, as Europe/Brussels"),
     ]
 
 
-def _left_out(odd: list[str]) -> list[str]:
+def _unused_columns(odd: list[str]) -> list[str]:
     return ["", "  # Left out:", *(f"  #   {reason}" for reason in odd)] if odd else []
 
 
-def _sorted_out(columns: Iterable[Column]) -> tuple[list[Column], list[str]]:
-    """The columns that a spec can name, and why it cannot name the others."""
+def _split_columns(columns: Iterable[Column]) -> tuple[list[Column], list[str]]:
+    """The columns that a spec can use, and the reasons why it cannot use the others."""
     usable, odd, seen = list[Column](), list[str](), set[str]()
     for number, column in enumerate(columns):
-        name = _safe(column.name)
+        name = _comment_text(column.name)
         if number >= MOST_COLUMNS:
             odd.append(f"columns after the first {MOST_COLUMNS}")
             break
@@ -242,36 +253,33 @@ def _sorted_out(columns: Iterable[Column]) -> tuple[list[Column], list[str]]:
         if _TEMPLATE.search(column.name):
             odd.append(f"column {name}, whose name holds a template sign")
         elif column.name.lower() in seen:
-            odd.append(f"column {name}, a second one of that name")
+            odd.append(f"column {name}, because another column has that name")
         elif column.kind == "useless":
-            odd.append(f"column {name}, whose type {_safe(column.type)} no axis and no period takes{_mend(column)}")
+            mend = "; write micro- or nanoseconds" if column.type.startswith("timestamp") else ""
+            odd.append(f"column {name}, whose type {_comment_text(column.type)} serves no axis and no period{mend}")
         else:
             usable.append(column)
         seen.add(column.name.lower())
     return usable, odd
 
 
-def _mend(column: Column) -> str:
-    return "; write micro- or nanoseconds" if column.type.startswith("timestamp") else ""
-
-
 def _is_date(column: Column, layout: Layout | None) -> bool:
-    """By type; in CSV, which has none, by name."""
+    """Whether a column holds dates: by its type, or in CSV, which has no types, by its name."""
     by_name = layout is not None and bool(layout.delimiter) and bool(_DATE.search(column.name))
     return column.kind == "date" or by_name
 
 
 def _listed(columns: Iterable[Column]) -> str:
-    return ", ".join(_safe(column.name) for column in columns)
+    return ", ".join(_comment_text(column.name) for column in columns)
 
 
-def _safe(text: str) -> str:
-    """Text that stands in a comment: one line, nothing hidden, not long."""
+def _comment_text(text: str) -> str:
+    """Text that is safe in a comment: one short line with visible characters only."""
     return shown(text[:LONGEST_NAME_SHOWN]) if not _PLAIN.fullmatch(text) else text[:LONGEST_NAME_SHOWN]
 
 
-def _quoted(text: str) -> str:
-    """Text as YAML reads it back, letter by letter."""
+def _yaml_text(text: str) -> str:
+    """Text as a YAML scalar that reads back unchanged."""
     if _PLAIN.fullmatch(text) and text.lower() not in _YAML_WORDS:
         return text
     inside = "".join(_escaped(letter) for letter in text)

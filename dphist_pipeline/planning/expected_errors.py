@@ -1,8 +1,8 @@
-"""Expected errors before anything is spent: by the law of the noise where estimates are its sums, else by simulation.
+"""Expected errors of a mechanism before a release: exact from the noise law if possible, else simulated.
 
-All errors are root mean squared errors, in records: the root of the mean of (estimate - bounded count)². Which
-mechanisms have a law is seen in a release of an empty table: those whose estimates are their unbiased cells. Others
-depend on the counts, and are released again and again on counts that may be seen.
+All errors are root mean squared errors in records: the root of the mean of (estimate - bounded count)². The errors are
+exact if the estimates are the unbiased cells themselves, because then they do not depend on the counts; a release of an
+empty table shows it. Other mechanisms are released repeatedly on public or invented counts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
 from dphist_pipeline.evaluation.contenders import Contender
-from dphist_pipeline.evaluation.measuring import released
+from dphist_pipeline.evaluation.measuring import sanitize_with
 from dphist_pipeline.evaluation.workloads import Boxes
 
 Numbers = NDArray[np.int64]
@@ -35,11 +35,11 @@ SEED = 20_120_401
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """Boxes of one size; a range, where there is one axis.
+    """Boxes of one size; on one axis they are ranges.
 
     Attributes:
-        cells: in each box.
-        boxes: that many cells each, where they lie drawn evenly.
+        cells: number of cells in each box.
+        boxes: the boxes, at evenly drawn places.
     """
 
     cells: int
@@ -47,7 +47,11 @@ class Question:
 
 
 def questions(shape: tuple[int, ...]) -> list[Question]:
-    """Boxes of about 1, 10, 50 and 100 % of the cells, each size once; the same ones every time."""
+    """Boxes of about 1, 10, 50 and 100 % of the cells, one question for each size; always the same.
+
+    Args:
+        shape: cells along each axis.
+    """
     draws = np.random.Generator(np.random.PCG64(SEED))
     found: dict[int, Question] = {}
     for share in SHARES:
@@ -63,15 +67,15 @@ def questions(shape: tuple[int, ...]) -> list[Question]:
 
 @dataclass(frozen=True)
 class Expected:
-    """The errors of one mechanism at one epsilon.
+    """The expected errors of one mechanism at one epsilon.
 
     Attributes:
-        mechanism: as it was asked for.
+        mechanism: with its settings, as the user wrote it.
         epsilon: of one release.
-        by_law: whether the noise's law gives them; else they were simulated.
-        errors: by shape of the counts (`any` by law), then by cells in a box: root mean squared errors, in records.
-        half_width: of the published 95 % interval of a cell, by law; None where none is published.
-        box_half_widths: likewise by cells in a box, the widest of them.
+        by_law: True if the errors are exact from the noise law; False if they were simulated.
+        errors: root mean squared errors in records, by name of the counts (`any` if exact), then by cells in a box.
+        half_width: of the published 95 % interval of a cell, in records; None if none is published.
+        box_half_widths: of the widest 95 % interval of a box, in records, by cells in the box.
     """
 
     mechanism: str
@@ -82,12 +86,16 @@ class Expected:
     box_half_widths: Mapping[int, float]
 
     def between(self, cells: int) -> tuple[float, float]:
-        """The smallest and the largest error over the shapes, of boxes with so many cells."""
+        """The smallest and the largest error over all counts, in records.
+
+        Args:
+            cells: number of cells in a box.
+        """
         found = [by_size[cells] for by_size in self.errors.values()]
         return min(found), max(found)
 
     def facts(self) -> dict[str, Any]:
-        """As JSON values."""
+        """The errors as JSON values."""
         return {
             "mechanism": self.mechanism,
             "epsilon": float(self.epsilon),
@@ -103,14 +111,14 @@ class Expected:
 
 @dataclass(frozen=True, eq=False)
 class Forecaster:
-    """What is forecast: a grid, a sensitivity, questions, and counts that may be seen.
+    """Computes expected errors for a grid.
 
     Attributes:
-        shape: of the grid.
-        sensitivity: of the spec.
-        asked: sizes of boxes.
-        counts: by name; what mechanisms without a law are simulated on.
-        repeat: releases for each of them.
+        shape: cells along each axis.
+        sensitivity: largest change of the counts by one privacy unit, in records.
+        asked: boxes whose errors are computed.
+        counts: public or invented counts by name, shape of the grid, for simulations.
+        repeat: number of simulated releases for each of the counts.
     """
 
     shape: tuple[int, ...]
@@ -120,10 +128,16 @@ class Forecaster:
     repeat: int
 
     def expected(self, contender: Contender, epsilon: Fraction, progress: Progress = lambda step: None) -> Expected:
-        """The errors of a mechanism at an epsilon."""
+        """The errors of a mechanism at an epsilon.
+
+        Args:
+            contender: the mechanism with its settings.
+            epsilon: of one release.
+            progress: called with the name of the step.
+        """
         progress(f"{contender.written}, epsilon {float(epsilon):g}")
-        made = self._on_nothing(contender, epsilon)
-        unbiased, lawful = _drawn(made), has_law(made)
+        made = self._release_of_empty_table(contender, epsilon)
+        unbiased, lawful = _unbiased_cells(made), has_law(made)
         if unbiased is not None and lawful:
             errors = {ANY: self._by_law(unbiased)}
         else:
@@ -135,35 +149,46 @@ class Forecaster:
         return Expected(contender.written, epsilon, lawful, errors, cell, widths)
 
     def by_law(self, contender: Contender, epsilon: Fraction) -> bool:
-        """Whether the noise's law gives the errors; False where the mechanism does not serve at the epsilon."""
+        """Whether the errors are exact from the noise law; False if the mechanism refuses the epsilon.
+
+        Args:
+            contender: the mechanism with its settings.
+            epsilon: of one release.
+        """
         try:
-            return has_law(self._on_nothing(contender, epsilon))
+            return has_law(self._release_of_empty_table(contender, epsilon))
         except DphistError:
             return False
 
     def cell_error(self, contender: Contender, name: str, epsilon: Fraction) -> float:
-        """The error of a cell on the counts of that name, or by law; infinite where the mechanism does not serve."""
+        """The root mean squared error of a cell, in records; infinite if the mechanism refuses the epsilon.
+
+        Args:
+            contender: the mechanism with its settings.
+            name: of the counts; `any` for the error from the noise law.
+            epsilon: of one release.
+        """
         try:
             if name != ANY:
                 return self._simulated(contender, epsilon, self.counts[name], ())[CELL]
-            unbiased = _drawn(self._on_nothing(contender, epsilon))
+            unbiased = _unbiased_cells(self._release_of_empty_table(contender, epsilon))
         except DphistError:
             return math.inf
         return math.inf if unbiased is None else math.sqrt(unbiased.variance)
 
-    def _on_nothing(self, contender: Contender, epsilon: Fraction) -> Estimate:
-        return released(np.zeros(self.shape, dtype=np.int64), contender, epsilon, self.sensitivity)
+    def _release_of_empty_table(self, contender: Contender, epsilon: Fraction) -> Estimate:
+        return sanitize_with(np.zeros(self.shape, dtype=np.int64), contender, epsilon, self.sensitivity)
 
     def _by_law(self, unbiased: NoisyCells | NestedCells) -> dict[int, float]:
         errors = {CELL: math.sqrt(unbiased.variance)}
         for question in self.asked:
-            variances = [_variance(unbiased, chosen) for chosen in _telling(unbiased, question)]
+            variances = [unbiased.variance_of_sum(chosen) for chosen in _distinct_boxes(unbiased, question)]
             errors[question.cells] = math.sqrt(sum(variances) / len(variances))
         return errors
 
     def _box_half_widths(self, unbiased: NoisyCells | NestedCells) -> dict[int, float]:
         return {
-            question.cells: max(half_width_of_box(unbiased, chosen) for chosen in _telling(unbiased, question))
+            question.cells: max(half_width_of_box(unbiased, chosen) for chosen in _distinct_boxes(unbiased, question))
             for question in self.asked
         }
 
@@ -173,7 +198,7 @@ class Forecaster:
         truths = [question.boxes.sums(exact) for question in asked]
         squares = np.zeros(1 + len(truths))
         for _ in range(self.repeat):
-            values = released(exact, contender, epsilon, self.sensitivity).values
+            values = sanitize_with(exact, contender, epsilon, self.sensitivity).values
             squares[0] += np.mean((values - exact) ** 2)
             for number, (question, truth) in enumerate(zip(asked, truths, strict=True), 1):
                 squares[number] += np.mean((question.boxes.sums(values) - truth) ** 2)
@@ -181,27 +206,24 @@ class Forecaster:
         return dict(zip([CELL, *(question.cells for question in asked)], roots, strict=True))
 
 
-def _drawn(made: Estimate) -> NoisyCells | NestedCells | None:
-    """The unbiased cells of a mechanism, which draws its noise itself."""
+def _unbiased_cells(made: Estimate) -> NoisyCells | NestedCells | None:
+    """The unbiased cells of a mechanism of the central model."""
     if isinstance(made.unbiased, ReportedCells):
-        raise TypeError("what contributors report is no mechanism of the central model; see local.plan")
+        raise TypeError("reports belong to the local model; see local.plan")
     return made.unbiased
 
 
 def has_law(made: Estimate) -> bool:
-    """Whether the estimates are the unbiased cells themselves, so that the noise alone makes their error."""
+    """Whether the estimates are the unbiased cells themselves, so that the noise law gives their errors.
+
+    Args:
+        made: the result of a mechanism.
+    """
     return made.unbiased is not None and made.groups is None and np.array_equal(made.values, made.unbiased.values)
 
 
-def _telling(unbiased: NoisyCells | NestedCells, question: Question) -> Iterator[list[NDArray[np.int64]]]:
-    """The boxes whose noise may differ, as positions along each axis: with equal noise in every cell, one of them."""
+def _distinct_boxes(unbiased: NoisyCells | NestedCells, question: Question) -> Iterator[list[NDArray[np.int64]]]:
+    """The boxes with different noise, as positions along each axis; one box if all cells have equal noise."""
     boxes = 1 if isinstance(unbiased, NoisyCells) else None
     for low, high in zip(question.boxes.low[:boxes].tolist(), question.boxes.high[:boxes].tolist(), strict=True):
         yield [np.arange(start, stop) for start, stop in zip(low, high, strict=True)]
-
-
-def _variance(unbiased: NoisyCells | NestedCells, chosen: Sequence[NDArray[np.int64]]) -> float:
-    """Of the noise in a box; at most that, where the last nodes of a tree reach beyond the grid."""
-    if isinstance(unbiased, NoisyCells):
-        return unbiased.variance * math.prod(len(positions) for positions in chosen)
-    return unbiased.variance_of_sum(chosen)

@@ -1,17 +1,17 @@
-"""One forecast from what a person asks to what they are shown."""
+"""Prepares and runs a forecast of errors, and shows its results."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON
-from dphist_pipeline.evaluation.contenders import Contender, all_contenders, parse_contender
-from dphist_pipeline.evaluation.score_tables import Table, cells_of, folded, written_epsilon
+from dphist_pipeline.evaluation.contenders import Contender, choose_contenders
+from dphist_pipeline.evaluation.score_tables import Table, format_epsilon, format_grid, wrap_name
 from dphist_pipeline.planning.account_runway import AccountRunway, account_runway
 from dphist_pipeline.planning.expected_errors import CELL, Expected, Forecaster, questions
 from dphist_pipeline.planning.least_epsilon import LeastEpsilon, least_epsilon
@@ -19,7 +19,7 @@ from dphist_pipeline.planning.stand_ins import declared_shapes, read_stand_in
 from dphist_pipeline.releasing.store import Store, store_folder
 from dphist_pipeline.spec.model import ReleaseSpec
 
-AROUND = (Fraction(2), Fraction(1), Fraction(1, 2))
+DEFAULT_FACTORS = (Fraction(2), Fraction(1), Fraction(1, 2))
 NOTE = "from the spec alone: no record was opened and nothing was charged"
 SHAPES = "flat, skewed and sparse"
 TINY = 0.01
@@ -27,18 +27,18 @@ MOST_REPEATS, ENOUGH_CELLS = 5, 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
-    """What will be forecast, checked.
+class ForecastPlan:
+    """A forecast that is checked but has not run.
 
     Attributes:
-        spec: whose release it is.
+        spec: of the release.
         epsilons: largest first.
-        contenders: the spec's own mechanism first.
-        forecaster: the grid and the counts that may be seen.
-        basis: what the counts are, in words.
-        target: of the error of a cell, in records.
-        left_out: mechanisms that do not serve, and why.
-        lasts: what the account still pays for.
+        contenders: mechanisms, the spec's own first.
+        forecaster: computes the errors.
+        basis: description of the counts for simulations.
+        target: error of a cell whose epsilon is searched, in records; None for no search.
+        left_out: the reason by name of each mechanism that does not serve the release.
+        runway: releases that the account still pays for.
     """
 
     spec: ReleaseSpec
@@ -48,15 +48,19 @@ class Study:
     basis: str
     target: float | None
     left_out: dict[str, str]
-    lasts: AccountRunway
+    runway: AccountRunway
 
     @property
     def steps(self) -> int:
-        """How many times `progress` will be told something."""
+        """Number of calls of `progress`."""
         return len(self.contenders) * (len(self.epsilons) + (self.target is not None))
 
     def run(self, progress: Callable[[str], None] = lambda step: None) -> Forecast:
-        """Works everything out."""
+        """Computes all errors.
+
+        Args:
+            progress: called with the name of each step.
+        """
         found = [
             self.forecaster.expected(contender, epsilon, progress)
             for epsilon in self.epsilons
@@ -70,15 +74,21 @@ class Study:
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """What a study found, and the ways to show it."""
+    """The result of a forecast.
 
-    study: Study
+    Attributes:
+        plan: the forecast that ran.
+        found: expected errors of each mechanism at each epsilon.
+        costs: the smallest epsilon of each mechanism for the target error; empty without a target.
+    """
+
+    plan: ForecastPlan
     found: tuple[Expected, ...]
     costs: tuple[LeastEpsilon, ...]
 
     def facts(self) -> dict[str, Any]:
-        """As JSON values."""
-        study, spec = self.study, self.study.spec
+        """The forecast as JSON values."""
+        plan, spec = self.plan, self.plan.spec
         return {
             "note": NOTE,
             "release": spec.release,
@@ -87,57 +97,59 @@ class Forecast:
             "sensitivity": spec.sensitivity,
             "epsilon": str(spec.epsilon),
             "measure": "root mean squared error in records, of (estimate - bounded count)",
-            "simulated_on": study.basis,
-            "repeats": study.forecaster.repeat,
+            "simulated_on": plan.basis,
+            "repeats": plan.forecaster.repeat,
             "expected": [one.facts() for one in self.found],
-            "target_error": study.target,
+            "target_error": plan.target,
             "needed": [one.facts() for one in self.costs],
-            "left_out": study.left_out,
-            "account": study.lasts.facts(),
+            "left_out": plan.left_out,
+            "account": asdict(plan.runway),
         }
 
     def opening(self) -> list[str]:
-        """What is forecast, in a few lines."""
-        spec = self.study.spec
-        cells = cells_of(spec.domain.shape)
+        """Lines that say what is forecast."""
+        spec = self.plan.spec
+        cells = format_grid(spec.domain.shape)
         return [
             f"Forecast of {spec.release}, {NOTE}.",
-            f"{cells}; one unit moves the counts by at most {spec.sensitivity:,}. Errors are root mean squared errors,",
-            "in records, of what is published against the counts of the rows that are kept.",
+            f"{cells}; one unit changes the counts by at most {spec.sensitivity:,}.",
+            "Errors are root mean squared errors, in records, of the published estimates.",
         ]
 
     def tables(self) -> list[Table]:
-        """For each epsilon a table of errors; then what the target costs."""
-        sizes = [question.cells for question in self.study.forecaster.asked]
-        whole = self.study.spec.domain.cells
+        """For each epsilon a table of errors; then a table of epsilons for the target."""
+        plan = self.plan
+        sizes, whole = [question.cells for question in plan.forecaster.asked], plan.spec.domain.cells
         heads = ["all cells" if size == whole else f"{size:,}" for size in sizes]
         tables: list[Table] = []
-        for epsilon in self.study.epsilons:
+        for epsilon in plan.epsilons:
             rows = [self._row(one, sizes) for one in self.found if one.epsilon == epsilon]
-            mine = " (the spec's)" if epsilon == self.study.spec.epsilon else ""
-            title = f"epsilon {written_epsilon(epsilon)}{mine}: expected error of 1 cell, and of a sum of so many"
+            mine = " (the spec's)" if epsilon == plan.spec.epsilon else ""
+            title = f"epsilon {format_epsilon(epsilon)}{mine}: expected error by number of cells in a sum"
             tables.append((title, ["mechanism", "by", "1 cell", *heads, "95 % ±"], rows))
         if self.costs:
-            title = f"the least epsilon for a root mean squared error of at most {self.study.target:g} in a cell"
+            title = f"the least epsilon for a root mean squared error of at most {plan.target:g} in a cell"
             tables.append((title, ["mechanism", "by", "epsilon"], [self._cost(one) for one in self.costs]))
         return tables
 
     def notes(self) -> list[str]:
-        """What a reader of the tables must know."""
-        study, lines = self.study, list[str]()
-        lines.append("law: exact for the noise, the only error there is. 95 % ±: how far the interval reaches that is")
-        lines.append("published for a cell; - where there is none. A sum of cells is a box, or a range, of so many.")
+        """Lines that explain the tables."""
+        plan = self.plan
+        lines = [
+            "law: exact, because noise is the only error. 95 % ±: half the width of the published interval of a cell;",
+            "- if there is none. A sum of cells is a box, or on one axis a range.",
+        ]
         if not all(one.by_law for one in self.found):
-            lines.append(f"sim: simulated on {study.basis}, {_times(study.forecaster.repeat)} each.")
-        if study.left_out:
-            lines.append(f"Do not serve this release: {', '.join(study.left_out)} (dphist mechanisms NAME).")
-        lines.append(f"Account {study.lasts.account}: {study.lasts.says.rstrip('.')}.")
-        return lines
+            repeat = plan.forecaster.repeat
+            lines.append(f"sim: simulated on {plan.basis}, {repeat} release{'s' if repeat > 1 else ''} each.")
+        if plan.left_out:
+            lines.append(f"Do not serve this release: {', '.join(plan.left_out)} (dphist mechanisms NAME).")
+        return [*lines, f"Account {plan.runway.account}: {plan.runway.says.rstrip('.')}."]
 
     def _row(self, one: Expected, sizes: Sequence[int]) -> tuple[str, ...]:
         errors = (_errors(*one.between(size)) for size in (CELL, *sizes))
         width = "-" if one.half_width is None else short(one.half_width)
-        return folded(one.mechanism), _basis(one.by_law), *errors, width
+        return wrap_name(one.mechanism), _basis(one.by_law), *errors, width
 
     def _cost(self, one: LeastEpsilon) -> tuple[str, str, str]:
         found = [epsilon for epsilon in one.epsilons.values() if epsilon is not None]
@@ -146,7 +158,7 @@ class Forecast:
             epsilon = f"none up to {LARGEST_EPSILON}{missing}"
         else:
             epsilon = _between(float(min(found)), float(max(found)))
-        return folded(one.mechanism), _basis(one.by_law), epsilon
+        return wrap_name(one.mechanism), _basis(one.by_law), epsilon
 
 
 def prepare(
@@ -158,46 +170,49 @@ def prepare(
     records: int,
     repeat: int | None,
     store: Path | None,
-) -> Study:
-    """A forecast, checked whole before the first simulation.
+) -> ForecastPlan:
+    """A forecast that is fully checked before its first simulation.
 
     Args:
-        spec: checked.
-        epsilons: half, once and twice the spec's when empty.
-        mechanisms: as a person writes them; all that serve when empty.
-        stand_in: see `stand_ins.read_stand_in`; declared shapes without one.
-        target: of the error of a cell, in records.
-        records: of the declared shapes.
-        repeat: simulated releases of each; as many as `enough_repeats` says when left out.
-        store: as on the command line; needed for the account and for a published stand-in only.
+        spec: already checked.
+        epsilons: of releases; if empty half, once and twice the spec's epsilon.
+        mechanisms: see `contenders.parse_contender`; if empty, all that serve the release.
+        stand_in: see `stand_ins.read_stand_in`; None for invented shapes.
+        target: error of a cell whose epsilon is searched, in records; None for no search.
+        records: total of each invented shape.
+        repeat: number of simulated releases; None for `enough_repeats`.
+        store: as on the command line; needed only for the account and for a published stand-in.
 
     Raises:
-        DphistError: for a mechanism or an epsilon that does not serve, and for a stand-in of another shape.
+        DphistError: a mechanism does not serve the release at an epsilon, or the stand-in has another shape.
     """
-    chosen = tuple(sorted(set(epsilons) or set(_around(spec)), reverse=True))
-    contenders, left_out = _contenders(spec, chosen, mechanisms)
+    own, shape = _own_mechanism(spec), spec.domain.shape
+    chosen = tuple(sorted(set(epsilons) or set(_default_epsilons(spec, own)), reverse=True))
+    contenders, left_out = choose_contenders(mechanisms, spec.domain, spec.sensitivity, chosen, first=own)
     if stand_in is None:
-        basis, counts = (
-            f"{SHAPES} counts of {records:,} records, hence from-to",
-            declared_shapes(spec.domain.shape, records),
-        )
+        counts = declared_shapes(shape, records)
+        basis = f"{SHAPES} counts of {records:,} records, hence from-to"
     else:
-        basis, only = read_stand_in(stand_in, spec, _public(spec, store))
+        basis, only = read_stand_in(stand_in, spec, _public_folder(store))
         counts = {"stand-in": only}
     times = repeat or enough_repeats(spec.domain.cells)
-    forecaster = Forecaster(spec.domain.shape, spec.sensitivity, questions(spec.domain.shape), counts, times)
-    return Study(spec, chosen, contenders, forecaster, basis, target, left_out, account_runway(spec, store))
+    forecaster = Forecaster(shape, spec.sensitivity, questions(shape), counts, times)
+    return ForecastPlan(spec, chosen, contenders, forecaster, basis, target, left_out, account_runway(spec, store))
 
 
 def enough_repeats(cells: int) -> int:
-    """Fewer for large grids, whose many cells average the luck of a release."""
+    """The default number of simulated releases, 1 to 5; one release of a large grid averages over many cells.
+
+    Args:
+        cells: of the grid.
+    """
     return max(1, min(MOST_REPEATS, -(-ENOUGH_CELLS // cells)))
 
 
-def _around(spec: ReleaseSpec) -> list[Fraction]:
-    """The spec's epsilon, and half and twice as much where its mechanism serves those."""
-    own, found = _own(spec), [spec.epsilon]
-    for times in AROUND:
+def _default_epsilons(spec: ReleaseSpec, own: Contender) -> list[Fraction]:
+    """The spec's epsilon, and half and twice as much if its mechanism serves these."""
+    found = [spec.epsilon]
+    for times in DEFAULT_FACTORS:
         try:
             own.check(spec.domain, spec.sensitivity, [times * spec.epsilon])
         except DphistError:
@@ -206,28 +221,15 @@ def _around(spec: ReleaseSpec) -> list[Fraction]:
     return found
 
 
-def _contenders(
-    spec: ReleaseSpec, epsilons: Sequence[Fraction], written: Sequence[str]
-) -> tuple[tuple[Contender, ...], dict[str, str]]:
-    if written:
-        asked = tuple(map(parse_contender, dict.fromkeys(written)))
-        for contender in asked:
-            contender.check(spec.domain, spec.sensitivity, epsilons)
-        return asked, {}
-    own = _own(spec)
-    own.check(spec.domain, spec.sensitivity, epsilons)
-    others, left_out = all_contenders(spec.domain, spec.sensitivity, epsilons)
-    return (own, *(other for other in others if other != own)), left_out
-
-
-def _own(spec: ReleaseSpec) -> Contender:
+def _own_mechanism(spec: ReleaseSpec) -> Contender:
     """The spec's mechanism with its settings."""
     settings = tuple((name, str(value)) for name, value in spec.settings.items())
     named = ",".join(f"{name}={value}" for name, value in settings)
     return Contender(f"{spec.mechanism}:{named}" if named else spec.mechanism, spec.mechanism, settings)
 
 
-def _public(spec: ReleaseSpec, store: Path | None) -> Path | None:
+def _public_folder(store: Path | None) -> Path | None:
+    """The store's public folder; None if there is no store."""
     try:
         return Store.open(store_folder(store)).public
     except DphistError:
@@ -235,7 +237,11 @@ def _public(spec: ReleaseSpec, store: Path | None) -> Path | None:
 
 
 def short(number: float) -> str:
-    """Two digits: 0.012, 1.2, 12, 120, 1.2k, 12k, 1.2M, and 1.2e10 from there on."""
+    """The text of a number with two digits: 0.012, 1.2, 12, 120, 1.2k, 12k, 1.2M, 1.2e10.
+
+    Args:
+        number: at least 0.
+    """
     if number == 0:
         return "0"
     rounded = float(f"{number:.2g}")
@@ -251,12 +257,8 @@ def _between(low: float, high: float) -> str:
 
 
 def _errors(low: float, high: float) -> str:
-    """Errors far below one record are nothing to tell apart."""
+    """A range of errors; errors below 0.01 records are all shown as <0.01."""
     return _between(low, high) if low >= TINY else f"<{_between(TINY, max(TINY, high))}"
-
-
-def _times(repeat: int) -> str:
-    return "1 release" if repeat == 1 else f"{repeat} releases"
 
 
 def _basis(by_law: bool) -> str:

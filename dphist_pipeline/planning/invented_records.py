@@ -1,12 +1,12 @@
-"""Records that nobody has: drawn from what a spec declares, for a rehearsal.
+"""Invents records for a rehearsal, from the declarations of a spec.
 
-Cells are drawn evenly along every axis; some values are null or undeclared, some rows lie in the periods before and
-after, and some units have more rows than are counted.
+Cells are drawn evenly along every axis. Some values are null or undeclared, some rows lie in the periods before and
+after, and some units have more rows than the spec counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -32,8 +32,8 @@ Values = list[Value]
 Draw = Callable[[], Values]
 
 
-class NotRehearsed(DphistError):
-    """A spec that cannot be rehearsed."""
+class RehearsalRefused(DphistError):
+    """The release of a spec cannot be rehearsed."""
 
     def __init__(self, problem: str) -> None:
         self.problem = problem
@@ -41,20 +41,29 @@ class NotRehearsed(DphistError):
 
 
 @dataclass(frozen=True, eq=False)
-class Invented:
+class InventedRecords:
     """Invented records.
 
     Attributes:
-        columns: values by column, all of one length.
-        remarks: what the records cannot show, and what real ones could not either.
+        columns: values by name of column, shape (rows,) each.
+        remarks: values that these records, like real ones, cannot have.
     """
 
     columns: dict[str, Values]
     remarks: tuple[str, ...] = ()
 
 
-def invent(spec: ReleaseSpec, period: Period, rows: int) -> Invented:
-    """Records with the columns that a spec reads; the same ones every time."""
+def invent(spec: ReleaseSpec, period: Period, rows: int) -> InventedRecords:
+    """Records with the columns that a spec reads; always the same ones.
+
+    Args:
+        spec: already checked.
+        period: most rows lie in it.
+        rows: number of records.
+
+    Raises:
+        RehearsalRefused: the name of a column cannot be written to the CSV file that the spec declares.
+    """
     draws = np.random.Generator(np.random.PCG64(SEED))
     uses = list(_uses(spec, period, rows, draws))
     several = {column for column, _ in uses if sum(other == column for other, _ in uses) > 1}
@@ -62,15 +71,24 @@ def invent(spec: ReleaseSpec, period: Period, rows: int) -> Invented:
     for column, draw in uses:
         if column not in columns:
             values = draw()
-            # Text serves in every place, so a column that stands in several is text.
+            # A column that is used several times is text, which every use accepts.
             columns[column] = [_text(value) for value in values] if column in several else values
     if spec.source_format == "csv":
         return _as_csv(spec, columns)
-    return Invented(columns)
+    return InventedRecords(columns)
 
 
-def write_records(invented: Invented, spec: ReleaseSpec, folder: Path) -> Path:
-    """Writes the records as the spec says that its source is written; those of a database as Parquet."""
+def write_records(invented: InventedRecords, spec: ReleaseSpec, folder: Path) -> Path:
+    """Writes the records in the format of the spec's source; in Parquet if the source is a database.
+
+    Args:
+        invented: the records.
+        spec: already checked.
+        folder: of the new file.
+
+    Returns:
+        Path of the file.
+    """
     if spec.source_format != "csv":
         import pyarrow as pa
         from pyarrow import parquet
@@ -94,7 +112,7 @@ def write_records(invented: Invented, spec: ReleaseSpec, folder: Path) -> Path:
 
 
 def _uses(spec: ReleaseSpec, period: Period, rows: int, draws: np.random.Generator) -> Iterable[tuple[str, Draw]]:
-    """Columns and how to draw them; the first use of a column decides."""
+    """Columns with the function that draws their values; the first use of a column applies."""
     if spec.period_column is not None:
         yield spec.period_column, lambda: _moments(spec, period, rows, draws)
     if spec.privacy_unit != EVERY_ROW:
@@ -106,7 +124,7 @@ def _uses(spec: ReleaseSpec, period: Period, rows: int, draws: np.random.Generat
 
 
 def _moments(spec: ReleaseSpec, period: Period, rows: int, draws: np.random.Generator) -> Values:
-    """Local times: most in the period, some in the one before and in the one after, some null."""
+    """Local times: most in the period, some in the periods before and after, some null."""
     if period.start is None or period.end is None:
         return [None] * rows
     start, end = period.start.replace(tzinfo=None), period.end.replace(tzinfo=None)
@@ -121,7 +139,7 @@ def _moments(spec: ReleaseSpec, period: Period, rows: int, draws: np.random.Gene
 
 
 def _unit_numbers(spec: ReleaseSpec, rows: int, draws: np.random.Generator) -> NDArray[np.int64]:
-    """The unit of each row, -1 for none; some have more rows than are counted."""
+    """The number of each row's privacy unit, -1 for null; some units have more rows than the spec counts."""
     mean = max(1.5, min(spec.max_rows_per_unit, MOST_ROWS_OF_A_UNIT) * 0.75)
     units = max(1, round(rows / mean))
     numbers = (units * draws.random(rows) ** 1.5).astype(np.int64)
@@ -130,13 +148,12 @@ def _unit_numbers(spec: ReleaseSpec, rows: int, draws: np.random.Generator) -> N
 
 
 def _unit_part(spec: ReleaseSpec, numbers: NDArray[np.int64], place: int) -> Values:
-    """What one of the columns that name a unit holds."""
+    """The values of one of the columns that identify a privacy unit."""
     many = len(spec.privacy_unit.columns)
     parts = numbers // PARTS ** (many - 1 - place)
     if place > 0:
         parts = parts % PARTS
-    values: Values = [None if number < 0 else f"u{part}" for number, part in zip(numbers, parts.tolist(), strict=True)]
-    return values
+    return [None if number < 0 else f"u{part}" for number, part in zip(numbers, parts.tolist(), strict=True)]
 
 
 def _axis_values(axis: Axis, rows: int, draws: np.random.Generator) -> Values:
@@ -176,32 +193,27 @@ def _text(value: Value) -> str | None:
     return value.isoformat(sep=" ") if isinstance(value, datetime) else str(value)
 
 
-def _as_csv(spec: ReleaseSpec, columns: dict[str, Values]) -> Invented:
-    """The same as text; what a CSV file without quotes cannot hold is left empty, as real files cannot hold it."""
+def _as_csv(spec: ReleaseSpec, columns: dict[str, Values]) -> InventedRecords:
+    """The same records as text; values that a CSV file without quotes cannot hold are empty, as in real files."""
     lines: dict[str, Values] = {name: [_csv_text(spec, value) for value in values] for name, values in columns.items()}
     if spec.csv_quote:
-        return Invented(lines)
+        return InventedRecords(lines)
     parting = spec.csv_delimiter
     for name in columns:
         if parting in name:
-            raise NotRehearsed(f"column {name!r} holds the sign that parts the fields; declare `csv_quote`")
-    remarks = _unwritable(spec.domain.axes, parting)
+            raise RehearsalRefused(f"column {name!r} contains the delimiter; declare `csv_quote`")
+    remarks = [
+        f"Odd: no row can have the categories of {axis.name} that hold {parting!r}; declare `csv_quote`"
+        for axis in spec.domain.axes
+        if isinstance(axis, CategoricalAxis) and any(parting in value for value in axis.values)
+    ]
     kept: dict[str, Values] = {
         name: [None if isinstance(value, str) and parting in value else value for value in values]
         for name, values in lines.items()
     }
-    return Invented(kept, tuple(remarks))
+    return InventedRecords(kept, tuple(remarks))
 
 
 def _csv_text(spec: ReleaseSpec, value: Value) -> str | None:
     text = _text(value)
     return text.replace(".", ",") if spec.decimal_comma and isinstance(value, float) and text else text
-
-
-def _unwritable(axes: Sequence[Axis], parting: str) -> list[str]:
-    """Categories that no row of such a file can have."""
-    return [
-        f"Odd: no row can have the categories of {axis.name} that hold {parting!r}; declare `csv_quote`"
-        for axis in axes
-        if isinstance(axis, CategoricalAxis) and any(parting in value for value in axis.values)
-    ]

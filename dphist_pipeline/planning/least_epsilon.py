@@ -1,4 +1,4 @@
-"""The smallest epsilon that brings the error of a cell down to a target."""
+"""Finds the smallest epsilon at which the error of a cell is at most a target."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from dphist_pipeline.evaluation.contenders import Contender
 from dphist_pipeline.planning.expected_errors import ANY, Forecaster
 
 STEPS_OF_TEN = 90
-LEAST, MOST = -6 * STEPS_OF_TEN, STEPS_OF_TEN + 40  # the steps of the smallest and of the largest epsilon
-FARTHEST = 8.0  # times an epsilon, from one trial to the next
+LEAST, MOST = -6 * STEPS_OF_TEN, STEPS_OF_TEN + 40  # steps of the smallest and the largest epsilon; see `epsilon_at`
+FARTHEST = 8.0  # the largest factor between the epsilons of two trials
 CLOSE = Fraction(11, 10)
 
 
 @dataclass(frozen=True)
 class LeastEpsilon:
-    """What a target costs with one mechanism.
+    """The smallest epsilon at which one mechanism reaches a target error.
 
     Attributes:
-        mechanism: as it was asked for.
-        by_law: whether the law of the noise says so; else it was simulated.
-        epsilons: by shape of the counts (`any` by law): the smallest epsilon, of two digits, that reaches the target;
-            None where none does.
+        mechanism: with its settings, as the user wrote it.
+        by_law: True if the errors are exact from the noise law; False if they were simulated.
+        epsilons: smallest epsilon of two digits, by name of the counts (`any` if exact); None if none reaches it.
     """
 
     mechanism: str
@@ -35,7 +34,7 @@ class LeastEpsilon:
     epsilons: dict[str, Fraction | None]
 
     def facts(self) -> dict[str, Any]:
-        """As JSON values."""
+        """The epsilons as JSON values."""
         found = {shape: None if found is None else float(found) for shape, found in self.epsilons.items()}
         return {"mechanism": self.mechanism, "basis": "law" if self.by_law else "simulated", "epsilon": found}
 
@@ -45,7 +44,13 @@ def least_epsilon(
 ) -> LeastEpsilon:
     """The smallest epsilons at which the root mean squared error of a cell is at most the target.
 
-    By law to two digits; where errors are simulated, to within a tenth, which their luck allows.
+    Exact to two digits if the errors are; within a tenth if they are simulated, because simulated errors vary.
+
+    Args:
+        forecaster: computes the errors.
+        contender: the mechanism with its settings.
+        target: error in records.
+        progress: called with the name of the step.
     """
     progress(f"{contender.written}, error {target:g}")
     first = step_of(plain_epsilon(forecaster.sensitivity, target))
@@ -57,19 +62,24 @@ def least_epsilon(
 
 
 def plain_epsilon(sensitivity: int, target: float) -> Fraction:
-    """About what plain noise on every cell needs, within the epsilons that there are."""
+    """The epsilon at which plain Laplace noise on every cell has about the target error, from 10^-6 to 50.
+
+    Args:
+        sensitivity: in records.
+        target: root mean squared error, in records.
+    """
     least, most = float(SMALLEST_EPSILON), float(LARGEST_EPSILON)
     return Fraction(min(most, max(least, math.sqrt(2) * sensitivity / target)))
 
 
 def smallest(error: Callable[[Fraction], float], target: float, first: int, exactly: bool) -> Fraction | None:
-    """The least epsilon of two digits whose error is at most the target; None where no epsilon's is.
+    """The smallest epsilon of two digits whose error is at most the target; None if there is none.
 
     Args:
-        error: of an epsilon; falls, about in proportion, as it grows.
-        target: in the same units.
-        first: the step to begin with.
-        exactly: down to one step; else to within a tenth.
+        error: the error at an epsilon; about inversely proportional to epsilon.
+        target: in the unit of the error.
+        first: the step of the first trial; see `epsilon_at`.
+        exactly: True to search to one step, False to within a tenth.
     """
     low, high, at, trials = LEAST - 1, MOST + 1, first, 0
     while high - low > 1:
@@ -85,13 +95,21 @@ def smallest(error: Callable[[Fraction], float], target: float, first: int, exac
 
 
 def epsilon_at(step: int) -> Fraction:
-    """Numbers of two digits in order: …, 0.098, 0.099, 0.1, 0.11, …; step 0 is 1."""
+    """The number of two digits at a step of the list …, 0.098, 0.099, 0.1, 0.11, …
+
+    Args:
+        step: 0 for 1, 1 for 1.1, -1 for 0.99.
+    """
     power, digits = divmod(step, STEPS_OF_TEN)
     return Fraction(10 + digits, 10) * Fraction(10) ** power
 
 
 def step_of(epsilon: Fraction) -> int:
-    """The step of a number of two digits."""
+    """The step of an epsilon, rounded down; see `epsilon_at`.
+
+    Args:
+        epsilon: above 0.
+    """
     power = 0
     while epsilon >= 10:
         epsilon, power = epsilon / 10, power + 1

@@ -1,4 +1,4 @@
-"""Counts that may be seen, of the shape of a release: public ones, an earlier publication, or declared shapes."""
+"""Counts for simulations instead of the records: public counts, an earlier publication, or invented shapes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILLED_SHARE = 0.05
 
 
 class StandInRefused(DphistError):
-    """What cannot stand in for the records of a release."""
+    """The named counts cannot stand in for the records of a release."""
 
     def __init__(self, named: str, problem: str) -> None:
         self.named, self.problem = named, problem
@@ -33,7 +33,15 @@ class StandInRefused(DphistError):
 
 
 def declared_shapes(shape: tuple[int, ...], records: int) -> dict[str, Numbers]:
-    """Three tables of so many records: all cells alike; falling along every axis; nearly all in few scattered cells."""
+    """Three invented tables: `flat` (equal cells), `skewed` (falling along every axis), `sparse` (few scattered cells).
+
+    Args:
+        shape: cells along each axis.
+        records: total of each table.
+
+    Returns:
+        int64 counts by name, of the shape.
+    """
     cells = int(np.prod(shape))
     falling = np.ones(shape)
     for axis, side in enumerate(shape):
@@ -44,29 +52,33 @@ def declared_shapes(shape: tuple[int, ...], records: int) -> dict[str, Numbers]:
     places = np.random.Generator(np.random.PCG64(SEED)).permutation(cells)[:filled]
     scattered[places] = 1 / np.arange(1, filled + 1)
     shapes = {"flat": np.ones(cells), "skewed": falling.ravel(), "sparse": scattered}
-    return {name: _whole(weights, records).reshape(shape) for name, weights in shapes.items()}
+    return {name: _rounded_to_total(weights, records).reshape(shape) for name, weights in shapes.items()}
 
 
 def read_stand_in(named: str, spec: ReleaseSpec, public: Path | None) -> tuple[str, Numbers]:
-    """What stands in, in words, and its counts.
+    """Counts that stand in for the records of a release.
 
     Args:
         named: a Parquet or CSV file of counts as `dphist compare` takes it, `synthetic:NAME`, or a published release.
-        spec: whose grid must have the same shape.
-        public: the store's public folder, if there is a store.
+        spec: its grid must have the same shape.
+        public: the store's public folder; None if there is no store.
+
+    Returns:
+        A description of the counts, and the counts, int64, shape of the grid.
 
     Raises:
-        StandInRefused, CountsRefused: for other shapes, and for the release's own source.
+        StandInRefused: the counts have another shape, or are the release's own source.
+        CountsRefused: the file holds no counts.
     """
     shape = spec.domain.shape
     if named.startswith(SYNTHETIC) or ending_of(named) is not None:
         _refuse_source(named, spec)
-        return f"public counts of {named}", _public(named, shape)
-    return _published(named, shape, public)
+        return f"public counts of {named}", _read_public_counts(named, shape)
+    return _read_publication(named, shape, public)
 
 
-def _whole(weights: NDArray[np.float64], records: int) -> Numbers:
-    """Whole numbers as the weights say, that sum to `records`; what is left goes to the largest remainders."""
+def _rounded_to_total(weights: NDArray[np.float64], records: int) -> Numbers:
+    """Whole numbers in proportion to the weights that sum to `records`; the largest remainders are rounded up."""
     wanted = weights * (records / weights.sum())
     whole: Numbers = np.floor(wanted).astype(np.int64)
     left = records - int(whole.sum())
@@ -75,27 +87,24 @@ def _whole(weights: NDArray[np.float64], records: int) -> Numbers:
 
 
 def _refuse_source(named: str, spec: ReleaseSpec) -> None:
-    """Refuses the files of the source by their names; none is opened."""
+    """Refuses a file of the release's own source, by its name; opens none."""
     own = glob.glob(spec.source_pattern, recursive=True)  # noqa: PTH207 - the pattern is absolute
     if any(Path(named).exists() and Path(path).exists() and Path(path).samefile(named) for path in own):
         raise StandInRefused(named, "is the source of the release itself; name counts that are public")
 
 
-def _public(named: str, shape: tuple[int, ...]) -> Numbers:
-    """Public counts, with empty cells where the file ends before the grid does."""
+def _read_public_counts(named: str, shape: tuple[int, ...]) -> Numbers:
+    """Public counts; cells beyond the end of the file are empty."""
     found = read_counts(named)
     if named.startswith(SYNTHETIC):
         _refuse_other_grid(named, found.shape, shape)
     if found.ndim != len(shape):
-        raise StandInRefused(named, f"has {_axes(found.ndim)}; the spec has {_axes(len(shape))}")
+        have, need = ("1 axis" if axes == 1 else f"{axes} axes" for axes in (found.ndim, len(shape)))
+        raise StandInRefused(named, f"has {have}; the spec has {need}")
     for number, (side, wanted) in enumerate(zip(found.shape, shape, strict=True), 1):
         if side > wanted:
             raise StandInRefused(named, f"axis {number} has {side} cells or more; in the spec it has {wanted}")
     return np.pad(found, [(0, wanted - side) for side, wanted in zip(found.shape, shape, strict=True)])
-
-
-def _axes(many: int) -> str:
-    return "1 axis" if many == 1 else f"{many} axes"
 
 
 def _refuse_other_grid(named: str, found: tuple[int, ...], shape: tuple[int, ...]) -> None:
@@ -104,8 +113,8 @@ def _refuse_other_grid(named: str, found: tuple[int, ...], shape: tuple[int, ...
         raise StandInRefused(named, f"has a grid of {sides} cells, and the spec one of {wanted}")
 
 
-def _published(named: str, shape: tuple[int, ...], public: Path | None) -> tuple[str, Numbers]:
-    """The estimates of a release's latest publication, rounded and cut off at 0."""
+def _read_publication(named: str, shape: tuple[int, ...], public: Path | None) -> tuple[str, Numbers]:
+    """The estimates of a release's latest publication, rounded, and at least 0."""
     from dphist_pipeline.answering.published import latest_revision
 
     if public is None:

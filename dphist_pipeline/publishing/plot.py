@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from dphist_pipeline.answering.chosen_cells import Wanted, chosen_cells
-from dphist_pipeline.answering.published import TakenBack
+from dphist_pipeline.answering.chosen_cells import Condition, chosen_cells
+from dphist_pipeline.answering.published import PublicationWithdrawn
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.publishing.marginals import Grid
 from dphist_pipeline.publishing.pages import picture_page
@@ -36,7 +36,7 @@ def release_svg(folder: Path) -> str:
     return draw(*_picture_of(folder, json.loads((folder / "audit.json").read_bytes()), {}))
 
 
-def write_picture(folder: Path, box: Mapping[str, Wanted], where: str, file: Path) -> Path:
+def write_picture(folder: Path, box: Mapping[str, Condition], where: str, file: Path) -> Path:
     """Draws a publication, or a box of it, as SVG, PNG or a page with the numbers below the picture.
 
     Args:
@@ -47,12 +47,12 @@ def write_picture(folder: Path, box: Mapping[str, Wanted], where: str, file: Pat
 
     Raises:
         PictureRefused: the ending is unknown, or the file cannot be written.
-        TakenBack, PublishedFilesDamaged, QuestionRefused: see `answer_published`.
+        PublicationWithdrawn, PublishedFilesDamaged, QuestionRefused: see `answer_published`.
     """
     check_format(file)
     audit = read_audit(folder)
     if "withdrawn" in audit:
-        raise TakenBack(audit)
+        raise PublicationWithdrawn(audit)
     picture, title = _picture_of(folder, audit, box, where)
     if file.suffix.lower() == ".png":
         import vl_convert
@@ -76,7 +76,7 @@ def check_format(file: Path) -> None:
 
 
 def _picture_of(
-    folder: Path, audit: Mapping[str, Any], box: Mapping[str, Wanted], where: str = ""
+    folder: Path, audit: Mapping[str, Any], box: Mapping[str, Condition], where: str = ""
 ) -> tuple[Picture, str]:
     """The picture of the cells in a box, of all cells for an empty one, and its title."""
     domain = domain_of(audit["axes"])

@@ -133,10 +133,10 @@ def refresh_catalogue(
         progress: told the name of the step.
     """
     from dphist_pipeline.answering import building
-    from dphist_pipeline.answering.catalogue import holds
+    from dphist_pipeline.answering.catalogue import is_up_to_date
 
     def is_fresh() -> bool:
-        return bool(folders) and all(holds(store.public, folder) for folder in folders)
+        return bool(folders) and all(is_up_to_date(store.public, folder) for folder in folders)
 
     if is_fresh():
         return

@@ -14,14 +14,13 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from dphist_pipeline.answering.boxes import Answer, Wanted
-    from dphist_pipeline.answering.cells import Cells
-    from dphist_pipeline.answering.chosen_cells import End
+    from dphist_pipeline.answering.boxes import Answer, Cells
+    from dphist_pipeline.answering.chosen_cells import Condition, End
     from dphist_pipeline.answering.quantiles import Quantile
     from dphist_pipeline.answering.ranges import RangeAnswer
     from dphist_pipeline.releasing.store import Store
 
-    Box = Mapping[str, Wanted]
+    Box = Mapping[str, Condition]
 
 _ALL: Mapping[str, Any] = MappingProxyType({})
 
@@ -83,7 +82,7 @@ class Release:
 
         return pq.ParquetFile(self.path / "histogram.parquet").read()
 
-    def answer(self, /, **axes: Wanted) -> Answer:
+    def answer(self, /, **axes: Condition) -> Answer:
         """The estimated count in a box of cells, with its error bar: `answer(age=(60, 80), ward="surgery")`."""
         from dphist_pipeline.answering.published import answer_published
 

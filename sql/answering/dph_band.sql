@@ -1,7 +1,7 @@
--- A band that holds the true (bounded) counts of all cells at once, with the probability `level`: for each period (its latest
--- revision) a row for every cell of the box, in declared order. Exact where the cells are independent; of linear estimates
--- by Chernoff's inequality, of those from reports by Bernstein's, and somewhat wide.
--- In: the release's table; the level; a box and a period as dph_box takes them.
+-- A simultaneous confidence band: all intervals of the band hold together with the probability `level`. One row for each cell
+-- of the box, in declared order, for each period (its latest revision). Exact for independent cells; by Chernoff's inequality
+-- for linear estimates and by Bernstein's for estimates from reports, and then somewhat wide.
+-- In: the release's table; the level; a box and a period as in dph_box.
 CREATE OR REPLACE MACRO {schema}dph_band(release_name, level := 0.95, box := '{}', period := NULL) AS TABLE
 {opening},
 {bins},
@@ -22,14 +22,14 @@ cell_variances AS (
     ) AS nodes
     GROUP BY nodes.period
 ),
--- How likely any one cell may lie outside: all of them together, less than 1 - level.
+-- The probability that the interval of one cell misses; all of them together miss with less than 1 - level.
 sizes AS (
     SELECT
         chosen.* EXCLUDE (cells), c.linear_variance, counted.cells,
         coalesce(c.linear_variance, chosen.noise_variance) AS variance,
         CASE
             WHEN c.linear_variance IS NOT NULL OR chosen.step IS NOT NULL THEN (1 - CAST(level AS DOUBLE)) / counted.cells
-            -- 1 - level ** (1 / cells), with all its digits where it is small.
+            -- 1 - level ** (1 / cells), written so that small values keep their digits.
             WHEN -ln(CAST(level AS DOUBLE)) / counted.cells < 1e-5
                 THEN -ln(CAST(level AS DOUBLE)) / counted.cells * (1 + ln(CAST(level AS DOUBLE)) / counted.cells / 2)
             ELSE 1 - exp(ln(CAST(level AS DOUBLE)) / counted.cells)
@@ -51,7 +51,7 @@ reaching AS (
         END AS half_width
     FROM sizes AS v
 ),
--- Of reports, each cell has its own.
+-- For estimates from reports, each cell has its own half width.
 report_reaching AS (
     SELECT v.period, v.cell_number, v.variance, {report_bound} AS half_width
     FROM (

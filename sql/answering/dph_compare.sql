@@ -1,5 +1,5 @@
--- What a count changed by from one period to another, with its error bar: one row, of the latest revisions.
--- In: the release's table; two periods by their first days, the earlier one first; a box as dph_box takes it.
+-- The change of a count from one period to another, with its 95 % interval: one row, from the latest revisions.
+-- In: the release's table; two periods by their first days, the earlier one first; a box as in dph_box.
 CREATE OR REPLACE MACRO {schema}dph_compare(release_name, first_period, second_period, box := '{}') AS TABLE
 {opening},
 {bins},
@@ -12,8 +12,8 @@ named AS (SELECT 'box' AS name, 'box' AS source),
 reaching AS (
     SELECT summed.*, {reach_of_two} AS half_width FROM summed
 ),
--- Both counts as one sum, where all their draws have one law, or contributors reported anew; else two intervals that hold
--- together.
+-- One interval for the sum of both counts, if all draws of noise have the same law or the reports are independent; else two
+-- intervals that hold together.
 together AS (
     SELECT
         one.period AS first_period, two.period AS second_period,

@@ -1,8 +1,8 @@
--- The release as whole numbers from 0 that add up to the published total (the sum of all estimates, rounded): for each period
--- (its latest revision) a row for every cell, in declared order. Made from the estimates alone: all are lowered by as much as
--- what was cut off at 0 weighs (a projection), and the last records go to the largest remainders, the first cells first.
--- For reading and for programs that take no other numbers: without error bars, and too large where most cells are empty.
--- In: the release's table; a period by its first day, all without it.
+-- The release as non-negative whole numbers that add up to the published total (the rounded sum of all estimates): one row for
+-- each cell, in declared order, for each period (its latest revision). A projection of the estimates: all are lowered by the
+-- same amount, negative ones become 0, and the last records go to the largest remainders, the first cells first.
+-- For readers and programs that need whole numbers: it has no intervals, and is too large where most cells are empty.
+-- In: the release's table; a period by its first day; without it all periods.
 CREATE OR REPLACE MACRO {schema}dph_counts(release_name, period := NULL) AS TABLE
 {opening},
 -- In 1024ths of a record, so that no sum depends on its order.
@@ -23,7 +23,7 @@ ranked AS (
     FROM parts AS p JOIN totals ON totals.period = p.period
     WINDOW largest AS (PARTITION BY p.period ORDER BY p.part DESC, p.cell_number ROWS UNBOUNDED PRECEDING)
 ),
--- What each of the largest cells gives, rounded up: cells that would fall to 0 or below are 0.
+-- The amount by which each cell is lowered, rounded up; cells that fall below 0 become 0.
 lowered AS (
     SELECT
         r.period,

@@ -1,7 +1,7 @@
--- The estimated counts by some axes, summed over the others, each with its error bar: for each period (its latest revision)
--- a row for every combination, in declared order, under the column names of the release's table.
--- In: the release's table; a list of axes, or of levels of their hierarchies, by name; a box and a period as dph_box takes
--- them. Each interval holds with 95 % by itself, not all of them together.
+-- The estimated counts by some axes, summed over the others, each with its 95 % interval: one row for each combination, in
+-- declared order, for each period (its latest revision), with the column names of the release's table.
+-- In: the release's table; a list of axes or of levels of their hierarchies, by name; a box and a period as in dph_box.
+-- Each interval holds with 95 % by itself; they do not all hold together.
 CREATE OR REPLACE MACRO {schema}dph_marginal(release_name, axes, box := '{}', period := NULL) AS TABLE
 {opening},
 {bins},
@@ -12,7 +12,7 @@ wanted_axes AS (
     SELECT DISTINCT a.grid, a.axis, a.level_of, a.stride, a.size, w.name IS NOT NULL AS is_asked
     FROM axes AS a LEFT JOIN (SELECT unnest(CAST(axes AS VARCHAR[])) AS name) AS w ON w.name = a.axis
 ),
--- Along an axis of which only levels are asked, the positions that go together: by the first of them that is wanted.
+-- For an axis of which only levels are selected: the group of each position, by the first selected position of the group.
 rolled AS (
     SELECT
         g.grid, g.axis, g.stride, g.size, g.position,
@@ -50,7 +50,7 @@ rolled_squares AS (
 inside AS (
     SELECT t.* FROM conditions AS c JOIN dph_cells AS t ON {inside}
 ),
--- No axis is called as the columns that begin with a line.
+-- No axis can have the name of a column that begins with an underscore.
 grouped AS MATERIALIZED (
     SELECT
         COLUMNS(
@@ -62,7 +62,7 @@ grouped AS MATERIALIZED (
     FROM inside
     GROUP BY ALL
 ),
--- Of linear estimates, a variance for each row, where levels are rolled up.
+-- For linear estimates: the variance of each row, if levels are summed.
 row_variances AS (
     SELECT v.period, v._first, fsum(v.coefficient * v.squares) AS linear_variance
     FROM (
@@ -86,7 +86,7 @@ variances AS (
     FROM nested
     GROUP BY nested.period
 ),
--- Of reports, each row has its own: it holds one cell, or the box.
+-- For estimates from reports: the variance of each row, which is one cell or the box.
 report_variances AS (
     SELECT
         l.period, l._first, {report_variance} AS linear_variance, abs(l.gamma + l.delta * l.atoms) AS slope
@@ -100,7 +100,7 @@ report_variances AS (
         JOIN atoms AS a ON a.period = g.period
     ) AS l
 ),
--- Few kinds of rows differ in how far their noise reaches.
+-- The half width is computed once for each kind of row; there are few kinds.
 kinds AS (
     SELECT summed.*, {reach} AS half_width
     FROM (

@@ -1,9 +1,10 @@
--- In which bin of an axis a quantile lies, with its error bar: one row for each period (its latest revision), in order.
--- The bin is the first up to whose upper edge a share q of the rows lies. The interval comes from a band that holds at all
--- edges at once with 95 %, so quantiles of one box may be read together; it needs no guess of how rows lie within a bin.
--- `estimate` spreads the bin's rows evenly; null where the bin is open. Rows in `other` do not count.
--- Numbers in axis units, of a calendar axis days since 1970-01-01; `bin` and `ci_bins` as people write them.
--- In: the release's table; a binned axis; q from 0 to 1; a box and a period as dph_box takes them.
+-- The bin of an axis that contains a quantile, with its 95 % interval: one row for each period (its latest revision), in order.
+-- The bin is the first one at whose upper edge a share q of the rows is reached. The interval comes from a band that holds at
+-- all edges at once with 95 %, so several quantiles of one box hold together; it assumes nothing about the position of rows in
+-- a bin. `estimate` assumes that the rows of the bin are spread evenly; it is null if the bin is open. Rows in `other` do not
+-- count.
+-- Numbers are in axis units, on a calendar axis days since 1970-01-01; `bin` and `ci_bins` are texts for readers.
+-- In: the release's table; a binned axis; q from 0 to 1; a box and a period as in dph_box.
 CREATE OR REPLACE MACRO {schema}dph_quantile(release_name, axis, q := 0.5, box := '{}', period := NULL) AS TABLE
 {opening},
 {bins},
@@ -37,7 +38,7 @@ along AS (
     JOIN dph_cells AS t ON {inside}
     GROUP BY c.period, position
 ),
--- At the upper edge of each bin: what lies below it, and all. A quantile lies below where q of all is at most that.
+-- At the upper edge of each bin: the count below it, and the total. The quantile lies below if q * total is at most the count.
 edges AS (
     SELECT
         a.period, a.position, given.q,
@@ -58,7 +59,7 @@ edges AS (
         below AS (PARTITION BY a.period ORDER BY a.position ROWS UNBOUNDED PRECEDING),
         everything AS (PARTITION BY a.period)
 ),
--- The variance of three sums of linear estimates: below the edge, above it, and all.
+-- For linear estimates: the variance of the sums below the edge, above it, and of all.
 span_squares AS (
     SELECT
         w.period, w.position, w.level, w.weight,
@@ -85,7 +86,7 @@ span_variances AS (
     FROM span_squares AS s
     GROUP BY s.period, s.position
 ),
--- Of reports: the variance at each edge, and the most by which it changes with a record in the balance.
+-- For estimates from reports: the variance at each edge, and its largest change per record in the balance.
 report_variances AS (
     SELECT
         e.period, e.position, {report_contrast} AS variance,
@@ -117,7 +118,7 @@ reaching AS (
         LEFT JOIN report_variances AS r ON r.period = edges.period AND r.position = edges.position
     ) AS v
 ),
--- The first and the last bin that the band leaves open.
+-- The first and the last bin that the band does not exclude.
 bounded AS (
     SELECT
         r.period, any_value(r.revision) AS revision, any_value(r.grid) AS grid, any_value(r.has_bars) AS has_bars,

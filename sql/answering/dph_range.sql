@@ -1,9 +1,9 @@
--- The estimated count in [low, high) of one axis, with its error bar, whether or not the ends are edges of bins.
--- For each period (its latest revision) one row that covers the range `exactly`; where an end cuts a bin, two rows: the
--- `inner` bins lie within the range, the `outer` ones hold it, and the true count lies between the lower end of the inner
--- interval and the upper end of the outer one with 95 %.
+-- The estimated count in [low, high) of one axis, with its 95 % interval, whether or not the ends are edges of bins.
+-- For each period (its latest revision) one row if both ends are edges (`exactly`). If an end lies within a bin, two rows: the
+-- `inner` bins lie within the range, the `outer` bins overlap it, and the true count lies between the lower end of the inner
+-- interval and the upper end of the outer interval with 95 %.
 -- In: the release's table; a binned axis and its ends, days as '2026-03-02', null for an open end; a box for the other
--- axes and a period as dph_box takes them.
+-- axes and a period as in dph_box.
 CREATE OR REPLACE MACRO {schema}dph_range(release_name, axis, low, high, box := '{}', period := NULL) AS TABLE
 {opening},
 {bins},

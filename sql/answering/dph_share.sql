@@ -1,7 +1,7 @@
--- What share of a box lies in a part of it, with its error bar: one row for each period (its latest revision), in order.
--- The interval joins those of the part and of the rest of the box, which hold together with 95 %, so it is somewhat wide; of
--- linear estimates (but not of those from reports) those of the part and of the box, which is wider where the share is large.
--- In: the release's table; the part and the whole as boxes, as dph_box takes them (the part is what both hold); a period.
+-- The share of a box that lies in a part of it, with its 95 % interval: one row for each period (its latest revision), in order.
+-- The interval combines the intervals of the part and of the rest of the box, which hold together with 95 %, so it is somewhat
+-- wide. For linear estimates it combines those of the part and of the box, and is wider for large shares.
+-- In: the release's table; the part and the whole as boxes, as in dph_box (the part is the cells in both boxes); a period.
 CREATE OR REPLACE MACRO {schema}dph_share(release_name, part, whole := '{}', period := NULL) AS TABLE
 {opening},
 {bins},
@@ -17,7 +17,7 @@ named AS (
 {nested},
 {atoms},
 {sums},
--- Of independent cells and of reports the rest of the box, of other linear estimates the box itself.
+-- The rest of the box for independent cells and for reports; the box itself for linear estimates.
 pairs AS (
     SELECT
         part.* EXCLUDE (name),

@@ -1,5 +1,5 @@
--- The declared bins of one long regular axis, so that a guessed bin can be put right by comparing with its true ends.
--- In: $edges, bin edges, rising. Grain: one row a bin.
+-- The declared bins of a long regular axis. A guessed bin is compared with its exact ends and corrected.
+-- In: $edges, bin edges, rising. Grain: one row per bin.
 CREATE TEMP TABLE {table} AS
 SELECT
     unnest(range(len($edges) - 1)) AS bin,

@@ -1,5 +1,5 @@
--- The columns of one table of a PostgreSQL server, in their order.
--- In: schema and table, as SQL text. Grain: one row a column; kind of table and encoding are the same in all.
+-- The columns of a table of a PostgreSQL server, in order.
+-- In: schema and table, as SQL text. Grain: one row per column; the kind of the table and the encoding are the same in all rows.
 SELECT
     tables.relkind::text AS kind,
     current_setting('server_encoding') AS encoding,

@@ -1,6 +1,7 @@
--- The rows of one period that lie in a declared cell: whose they are, and the number of the cell.
--- In: the parameters of its parts (files, edges, ends of the period). Grain: one row a kept source row.
--- No expression here can raise on any value: what does not parse becomes null, and null goes to `other` or is dropped.
+-- The rows of one period that lie in a declared cell: their privacy unit, and the number of the cell.
+-- In: the parameters of its parts (files, edges, ends of the period). Grain: one row per kept source row.
+-- No expression here can raise an error for any value: a value that cannot be parsed becomes null, and null is counted in `other`
+-- or dropped.
 COPY (
     SELECT {columns}
     FROM ({cells})

@@ -14,8 +14,8 @@ import by_hand
 import duckdb
 from by_hand import AGE
 
-from dphist_pipeline.answering.boxes import Wanted
 from dphist_pipeline.answering.catalogue import build_catalogue
+from dphist_pipeline.answering.chosen_cells import Condition
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
@@ -41,7 +41,7 @@ PERIODS = {
     "2026-04-06": "smoothed",
     "2026-04-13": "none",
 }
-Box = dict[str, Wanted]
+Box = dict[str, Condition]
 BOXES: list[Box] = [
     {},
     {"age": (18, None), "state": "A"},

@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.boxes import Answer, QuestionRefused, Wanted, answer_box
+from dphist_pipeline.answering.boxes import Answer, answer_box
+from dphist_pipeline.answering.chosen_cells import Condition, QuestionRefused
 from dphist_pipeline.answering.intervals import half_width_of_sum
 from dphist_pipeline.answering.notes import NO_INTERVAL
 from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis, Domain
@@ -47,7 +48,7 @@ def axes(draw: st.DrawFn, name: str) -> Axis:
     return BinnedAxis(name, name, tuple(edges), closed, draw(st.booleans()), draw(st.booleans()), other)
 
 
-def mask(axis: Axis, wanted: Wanted) -> list[bool]:
+def mask(axis: Axis, wanted: Condition) -> list[bool]:
     """Which cells along an axis are wanted, cell by cell."""
     if isinstance(axis, CategoricalAxis):
         listed = wanted if isinstance(wanted, list) else [wanted]
@@ -60,9 +61,9 @@ def mask(axis: Axis, wanted: Wanted) -> list[bool]:
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> tuple[Domain, dict[str, Wanted]]:
+def questions(draw: st.DrawFn) -> tuple[Domain, dict[str, Condition]]:
     domain = Domain(tuple(draw(axes(name)) for name in ("a", "b", "c")[: draw(st.integers(1, 3))]))
-    box: dict[str, Wanted] = {}
+    box: dict[str, Condition] = {}
     for axis in domain.axes:
         if isinstance(axis, CategoricalAxis):
             categories = st.sampled_from([*axis.values, *[None] * axis.other])
@@ -77,7 +78,7 @@ def questions(draw: st.DrawFn) -> tuple[Domain, dict[str, Wanted]]:
 
 @examples(200)
 @given(questions(), st.integers(-50, 50))
-def test_a_box_is_the_sum_over_its_mask(question: tuple[Domain, dict[str, Wanted]], first: int) -> None:
+def test_a_box_is_the_sum_over_its_mask(question: tuple[Domain, dict[str, Condition]], first: int) -> None:
     domain, box = question
     noisy = np.arange(first, first + domain.cells, dtype=np.float64).reshape(domain.shape)
     inside = np.ones(domain.shape, dtype=bool)
@@ -180,7 +181,7 @@ def test_edges_are_named_with_all_their_digits() -> None:
 def test_a_published_release_answers_as_its_estimate_does(tmp_path: Path, scale: Fraction | None) -> None:
     made: Estimate = by_hand.estimate(AXES, scale=scale)
     published = by_hand.publish(tmp_path, made, AXES)
-    boxes: list[dict[str, Wanted]] = [
+    boxes: list[dict[str, Condition]] = [
         *[{}, {"age": (None, 18)}, {"ward": None}, {"ward": ["medicine", None], "height": (0.1, 0.3)}],
         *[{"age": (18, 65), "ward": "surgery", "height": (None, 0.1)}],
     ]

@@ -16,9 +16,8 @@ import numpy as np
 import pytest
 from by_hand import AGE, HEIGHT, WARD
 
-from dphist_pipeline.answering.boxes import Wanted
 from dphist_pipeline.answering.catalogue import build_catalogue
-from dphist_pipeline.answering.chosen_cells import QuestionRefused
+from dphist_pipeline.answering.chosen_cells import Condition, QuestionRefused
 from dphist_pipeline.answering.intervals import half_width_of_sum
 from dphist_pipeline.releasing.releases import Release
 
@@ -27,7 +26,7 @@ ODD = ["<=50K", "O'Brien", "select", "münchen", "a,b", "[x]", "null", "{a: 1}",
 CLASS: dict[str, Any] = {"column": "class", "values": ODD, "other": True}
 PERIODS = ["2026-03-02", "2026-03-09", "2026-03-16"]
 COLUMNS = ["period", "revision", "estimate", "noise_error", "ci_lower", "ci_upper", "basis", "cells", "note"]
-Box = dict[str, Wanted]
+Box = dict[str, Condition]
 BOXES: list[Box] = [
     *[{}, {"age": (18, 65)}, {"age": (None, 18)}, {"age": (0, None)}, {"age": (None, None)}, {"ward": "surgery"}],
     *[{"ward": None}, {"ward": ["medicine", None]}, {"age": (18, 65), "ward": ["surgery"]}],
@@ -118,7 +117,7 @@ def test_the_total_is_the_box_of_everything(latest: dict[tuple[str, str], Releas
 
 @pytest.mark.parametrize("category", [*ODD, None, [ODD[1], ODD[6]], ["null", None]], ids=str)
 def test_odd_names_are_found_as_they_are(
-    latest: dict[tuple[str, str], Release], catalogue: Path, category: Wanted
+    latest: dict[tuple[str, str], Release], catalogue: Path, category: Condition
 ) -> None:
     rows = ask(catalogue, "FROM r.dph_box('r.classes', ?)", json.dumps({"class": category}))
     assert_answers(rows[0], latest["classes", "all"], {"class": category})

@@ -17,7 +17,7 @@ import pytest
 from by_hand import AGE, WARD
 from system.small_release import NAME, WEEKS, Project, at_once, start
 
-from dphist_pipeline.answering.catalogue import build_catalogue, holds
+from dphist_pipeline.answering.catalogue import build_catalogue, is_up_to_date
 from dphist_pipeline.answering.macros import MACROS, macro
 from dphist_pipeline.answering.published import NotPublished, latest_revision
 from dphist_pipeline.publishing.release_files import PublishedFilesDamaged
@@ -82,16 +82,16 @@ def test_open_readers_keep_what_they_opened_and_new_ones_see_the_new_period(tmp_
 
 def test_it_holds_a_release_only_as_that_is_published_now(tmp_path: Path) -> None:
     folder = publish(tmp_path, "2026-03-02")
-    assert not holds(tmp_path, folder)
+    assert not is_up_to_date(tmp_path, folder)
     catalogue = built(tmp_path)
-    assert holds(tmp_path, folder)
-    assert not holds(tmp_path, publish(tmp_path, "2026-03-09"))
+    assert is_up_to_date(tmp_path, folder)
+    assert not is_up_to_date(tmp_path, publish(tmp_path, "2026-03-09"))
     shutil.rmtree(folder)
     publish(tmp_path, "2026-03-02", [WARD])
-    assert not holds(tmp_path, folder)
+    assert not is_up_to_date(tmp_path, folder)
     for garbage in (b"", b"garbage" * 1000, catalogue.read_bytes()[:5000]):
         catalogue.write_bytes(garbage)
-        assert not holds(tmp_path, folder)
+        assert not is_up_to_date(tmp_path, folder)
 
 
 def test_a_replay_mends_a_catalogue_that_is_gone_or_garbage_and_no_other(project: Project, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import by_hand
 import numpy as np
 import pytest
 
-from dphist_pipeline.answering.cells import Cells
+from dphist_pipeline.answering.boxes import Cells
 from dphist_pipeline.answering.chosen_cells import QuestionRefused
 from dphist_pipeline.answering.published import NotPublished
 from dphist_pipeline.answering.ranges import answer_range

@@ -383,7 +383,8 @@ def test_no_macro_calls_another_or_reads_a_release_after_its_first_part() -> Non
         text = macro(name)
         assert text.count("query_table(release_name)") == 1
         assert text.index("WITH") < text.index("dph_cells AS") < text.index("query_table(release_name)")
-        assert text[text.index("WITH") :].replace("WITH", "", 1).lstrip().splitlines()[0].startswith("-- Named first")
+        first = text[text.index("WITH") :].splitlines()[1]
+        assert first.startswith("-- This part comes first")
         others = [other for other in MACROS if f"{other}(" in text.split("AS TABLE", 1)[1]]
         assert others == []
 

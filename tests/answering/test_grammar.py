@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphist_pipeline.answering.boxes import Wanted
+from dphist_pipeline.answering.chosen_cells import Condition
 from dphist_pipeline.answering.grammar import LONGEST, WhereRefused, parse_where
 from examples import examples
 
-MEANINGS: dict[str, dict[str, Wanted]] = {
+MEANINGS: dict[str, dict[str, Condition]] = {
     "age in [60, 80)": {"age": (60.0, 80.0)},
     "age in[60,80)and ward='surgery'": {"age": (60.0, 80.0), "ward": "surgery"},
     "  age\n>=\t60  ": {"age": (60.0, None)},
@@ -79,7 +79,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("where", "box"), MEANINGS.items())
-def test_a_condition_means_its_box(where: str, box: dict[str, Wanted]) -> None:
+def test_a_condition_means_its_box(where: str, box: dict[str, Condition]) -> None:
     assert parse_where(where) == box
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.intervals import LEVEL, _Inside, half_width_grid, half_width_of_sum
+from dphist_pipeline.answering.intervals import LEVEL, _ProbabilityWithin, half_width_grid, half_width_of_sum
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.estimates import noise_law
 
@@ -52,7 +52,7 @@ def test_a_half_width_is_that_of_brute_force_or_one_more(scale: Fraction) -> Non
 @pytest.mark.parametrize("scale", SCALES, ids=str)
 def test_the_trapezoid_rule_is_as_exact_as_it_says(scale: Fraction) -> None:
     for cells in (2, 3, 7, 12):
-        exact, inside = within(scale, cells), _Inside(scale, cells)
+        exact, inside = within(scale, cells), _ProbabilityWithin(scale, cells)
         for c in range(0, min(exact.size, 40 * math.ceil(scale)), max(1, int(scale))):
             assert abs(inside(c) - exact[c]) < 1e-11, (cells, c)
 
@@ -98,7 +98,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(scale: Fraction, cells: i
         return float(np.mean(np.abs(sums) <= half_width_of_sum(assumed, cells)))
 
     width = half_width_of_sum(scale, cells)
-    promised = _Inside(scale, cells)(width)  # 95 %, and what whole numbers add
+    promised = _ProbabilityWithin(scale, cells)(width)  # 95 %, and what whole numbers add
     assert promised >= float(LEVEL)
     assert abs(covered(scale) - promised) < ALARM
     assert covered(scale * Fraction(7, 10)) < float(LEVEL) - ALARM

@@ -16,8 +16,8 @@ import pytest
 from by_hand import AGE, HEIGHT, WARD
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.boxes import Wanted, chosen_cells
 from dphist_pipeline.answering.catalogue import build_catalogue
+from dphist_pipeline.answering.chosen_cells import Condition, chosen_cells
 from dphist_pipeline.answering.intervals import (
     LEVEL,
     LEVEL_OF_TWO,
@@ -37,7 +37,7 @@ from dphist_pipeline.solvers.regular_tree import RegularTree, best_tree, branchi
 
 TOWN: dict[str, Any] = {"column": "town", "values": [f"town {number}" for number in range(41)]}
 DAY: dict[str, Any] = {"column": "day", "start": 0, "stop": 1000, "width": 1, "other": True}
-Box = dict[str, Wanted]
+Box = dict[str, Condition]
 GRIDS: dict[str, tuple[list[dict[str, Any]], list[Box]]] = {
     "visits": (
         [AGE, WARD, HEIGHT],

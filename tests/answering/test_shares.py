@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from by_hand import SCALE
 
-from dphist_pipeline.answering.cells import Cells
+from dphist_pipeline.answering.boxes import Cells
 from dphist_pipeline.answering.notes import NO_WHOLE
 from dphist_pipeline.answering.ratios import share_of_box
 from dphist_pipeline.domain import CategoricalAxis, Domain

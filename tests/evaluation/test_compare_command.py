@@ -9,7 +9,7 @@ import pytest
 from office import Office
 from refusing import check_changes_nothing
 
-from dphist_pipeline.cli.compare import FIRST_LINE, spread
+from dphist_pipeline.cli.compare import FIRST_LINE, expand_epsilons
 
 CSV = "bin,count\n" + "".join(f"{place},{place % 5 * 100}\n" for place in range(70))
 
@@ -50,7 +50,7 @@ def test_the_line_of_the_readme_works(office: Office, counts: str) -> None:
     ],
 )
 def test_numbers_after_an_epsilon_are_epsilons(words: str, read: str) -> None:
-    assert spread(words.split()) == read.split()
+    assert expand_epsilons(words.split()) == read.split()
 
 
 def test_every_spelling_gives_the_same_epsilons(office: Office, counts: str) -> None:

@@ -13,9 +13,9 @@ from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.evaluation import comparison, measuring, score_tables
-from dphist_pipeline.evaluation.comparison import NobodyServes, prepare
-from dphist_pipeline.evaluation.contenders import BadContender, all_contenders, parse_contender
-from dphist_pipeline.evaluation.measuring import Score, compare, measure, summed_up
+from dphist_pipeline.evaluation.comparison import NoMechanismServes, prepare
+from dphist_pipeline.evaluation.contenders import BadContender, choose_contenders, parse_contender
+from dphist_pipeline.evaluation.measuring import Score, aggregate_scores, compare, measure
 from dphist_pipeline.evaluation.workloads import parse_workloads
 
 ONE = Fraction(1)
@@ -50,15 +50,15 @@ def test_a_contender_that_does_not_exist_or_serve_is_refused(written):
 
 
 def test_without_names_all_that_serve_take_part_and_the_others_say_why():
-    serving, refused = all_contenders(Domain.from_shape((4, 4)), 1, [ONE])
+    serving, refused = choose_contenders([], Domain.from_shape((4, 4)), 1, [ONE])
     assert sorted([one.mechanism for one in serving] + list(refused)) == mechanisms.names()
     assert {"geometric", "dpcube"} <= {one.mechanism for one in serving}
     assert "serves one axis" in refused["noise_first"]
 
 
 def test_a_comparison_without_a_serving_mechanism_is_refused(line, monkeypatch):
-    monkeypatch.setattr(comparison, "all_contenders", lambda *asked: ([], {"one": "it rests"}))
-    with pytest.raises(NobodyServes, match="it rests"):
+    monkeypatch.setattr(comparison, "choose_contenders", lambda *asked: ((), {"one": "it rests"}))
+    with pytest.raises(NoMechanismServes, match="it rests"):
         prepare(line, [ONE])
 
 
@@ -78,7 +78,7 @@ def test_every_contender_is_scored_at_every_epsilon(line):
 
 
 def test_settings_reach_the_mechanism():
-    made = measuring.released(COUNTS, parse_contender("dpcube:max_depth=1,threshold=0"), Fraction(50))
+    made = measuring.sanitize_with(COUNTS, parse_contender("dpcube:max_depth=1,threshold=0"), Fraction(50))
     assert made.groups is not None and made.groups.max() == 1
 
 
@@ -109,20 +109,20 @@ def test_measures_are_those_of_the_estimate():
 
 
 def test_scores_are_means_with_their_standard_errors():
-    (score,) = summed_up("m", ONE, [{("mse", ""): value} for value in (1.0, 2.0, 6.0)])
+    (score,) = aggregate_scores("m", ONE, [{("mse", ""): value} for value in (1.0, 2.0, 6.0)])
     assert (score.mean, score.repeats) == (3, 3) and score.standard_error == pytest.approx(np.sqrt(7 / 3))
-    (alone,) = summed_up("m", ONE, [{("mse", ""): 5.0}])
+    (alone,) = aggregate_scores("m", ONE, [{("mse", ""): 5.0}])
     assert (alone.mean, alone.standard_error) == (5, None)
 
 
 def test_compilation_is_not_timed(monkeypatch):
     shapes: list[tuple[int, ...]] = []
 
-    def released(exact, *others):
+    def sanitize_with(exact, *others):
         shapes.append(exact.shape)
         return Estimate(Domain.from_shape(exact.shape), exact.astype(float), (("counts", ONE),))
 
-    monkeypatch.setattr(measuring, "released", released)
+    monkeypatch.setattr(measuring, "sanitize_with", sanitize_with)
     compare(COUNTS, [parse_contender("geometric")], [ONE], 2, [])
     assert shapes == [(4, 4), (6, 10), (6, 10)]
 
@@ -177,5 +177,5 @@ def test_numbers_have_three_digits(mean, error, shown):
 
 
 def test_epsilon_is_shown_as_people_write_it():
-    written = [score_tables.written_epsilon(Fraction(text)) for text in ("1", "0.01", "1/3", "0.0000010")]
+    written = [score_tables.format_epsilon(Fraction(text)) for text in ("1", "0.01", "1/3", "0.0000010")]
     assert written == ["1", "0.01", "1/3", "1e-06"]

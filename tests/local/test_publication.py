@@ -17,7 +17,7 @@ from local_office import COLLECTION, LocalOffice, sure
 from office import Office
 
 from dphist_pipeline.answering import building
-from dphist_pipeline.answering.published import TakenBack, read_cells
+from dphist_pipeline.answering.published import PublicationWithdrawn, read_cells
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import (
@@ -253,7 +253,7 @@ def test_a_withdrawn_collection_is_marked_and_published_only_by_a_revision(local
             publish(local, file, reason=reason)
         assert (refused.value.withdrawn, refused.value.published) == (["ages_city"], ["ages_state"])
     assert local.files() == before
-    with pytest.raises(TakenBack):
+    with pytest.raises(PublicationWithdrawn):
         read_cells(folders[1])
     made = publish(local, file, reason="the right one")
     assert [(release.audit["release"], release.audit["revision"]) for release in made] == [

@@ -102,7 +102,7 @@ def test_an_account_beyond_all_periods_is_not_walked_through(office: Office) -> 
 
 def test_who_else_spends_is_named(office: Office) -> None:
     found = told(spec_of(office), "9", charge("2026-03-02", release="other"))
-    assert "it also pays for other, whose coming charges are not taken off here" in found.says
+    assert "it also pays for other, whose future charges are not included here" in found.says
 
 
 def test_charges_under_other_periods_do_not_matter(office: Office) -> None:
@@ -112,13 +112,13 @@ def test_charges_under_other_periods_do_not_matter(office: Office) -> None:
 def test_no_store_and_no_account_are_said(office: Office) -> None:
     office.write_spec()
     words = ["forecast", "spec.yaml", "--mechanism", "geometric", "--json"]
-    assert "not known: there is no store" in office.run(*words).json["account"]["says"]
+    assert "cannot be used: there is no store" in office.run(*words).json["account"]["says"]
     office.opened()
     office.write_spec(account="nobodys")
     told_of = office.run(*words).json["account"]
     assert (told_of["known"], told_of["releases"]) == (False, None) and "nobodys" in told_of["says"]
     office.write_spec(neighbours="substitute")
-    assert "it protects patient (add_remove)" in office.run(*words).json["account"]["says"]
+    assert "protects patient (add_remove)" in office.run(*words).json["account"]["says"]
     office.write_spec()
     office.released()
     assert office.run(*words).json["account"]["releases"] == 19

@@ -26,7 +26,7 @@ from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.evaluation.contenders import Contender
-from dphist_pipeline.evaluation.measuring import released
+from dphist_pipeline.evaluation.measuring import sanitize_with
 from dphist_pipeline.planning.expected_errors import CELL, Forecaster, has_law, questions
 from dphist_pipeline.planning.forecast import short
 from dphist_pipeline.planning.least_epsilon import epsilon_at, least_epsilon, smallest, step_of
@@ -74,7 +74,7 @@ def test_a_law_is_what_releases_show(shape: tuple[int, ...]) -> None:
 def test_whether_a_mechanism_has_a_law_does_not_depend_on_the_counts(name: str) -> None:
     contender, shape = Contender(name, name), (64,)
     shapes = {"nothing": np.zeros(shape, dtype=np.int64), **declared_shapes(shape, 3000)}
-    lawful = {has_law(released(counts, contender, Fraction(1))) for counts in shapes.values()}
+    lawful = {has_law(sanitize_with(counts, contender, Fraction(1))) for counts in shapes.values()}
     assert len(lawful) == 1
     assert name not in LAWFUL or lawful == {True}
 

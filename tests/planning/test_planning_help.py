@@ -13,7 +13,7 @@ from office import Office
     [
         ("new", "Never overwrites a file. `dphist check` refuses the draft until every TO_DECIDE is replaced"),
         ("rehearse", "Every number is invented: your source, store and ledger are not touched."),
-        ("forecast", "Exact where the law of the noise gives them; else simulated"),
+        ("forecast", "They are exact if they follow from the noise law, else simulated"),
     ],
 )
 def test_help_is_whole_and_fits_eighty_columns(office: Office, command: str, says: str) -> None:

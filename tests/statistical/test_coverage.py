@@ -19,7 +19,7 @@ from scipy import stats  # type: ignore[import-untyped]
 import dphist_pipeline as dph
 from dphist_pipeline import mechanisms
 from dphist_pipeline.answering.bands import band_half_widths, chernoff_reach
-from dphist_pipeline.answering.cells import Cells
+from dphist_pipeline.answering.boxes import Cells
 from dphist_pipeline.answering.intervals import half_width_of_box, half_width_of_sum
 from dphist_pipeline.answering.quantiles import quantile_of_axis
 from dphist_pipeline.answering.ratios import change, share_of_box

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from reported import ENCODINGS, Encoding, chances, law
 from scipy import stats  # type: ignore[import-untyped]
 
-from dphist_pipeline.answering.cells import Cells
+from dphist_pipeline.answering.boxes import Cells
 from dphist_pipeline.answering.intervals import half_width_of_box
 from dphist_pipeline.answering.quantiles import quantile_of_axis
 from dphist_pipeline.answering.ratios import change, share_of_box

@@ -17,7 +17,7 @@ from system.orchestrated import defined as release_defined
 from system.orchestrated import said
 
 from dphist_pipeline import LocalCollection
-from dphist_pipeline.answering.catalogue import published
+from dphist_pipeline.answering.catalogue import list_publications
 from dphist_pipeline.integrations.dagster_local import collection_definitions
 from dphist_pipeline.local.rounds import FOLDER
 from dphist_pipeline.spec import words
@@ -188,7 +188,7 @@ def test_questions_and_tallies_lie_where_no_release_can_and_are_taken_for_none(c
     with dg.DagsterInstance.ephemeral() as instance:
         assert materialized(collecting.defined(), instance).success
     store = collecting.office.store
-    assert [audit["release"] for _, audit in published(store / "public")] == list(CONSUMERS)
+    assert [audit["release"] for _, audit in list_publications(store / "public")] == list(CONSUMERS)
     assert sorted(path.name for path in (store / "public").iterdir()) == [*CONSUMERS, "catalog.duckdb", FOLDER]
     assert collecting.office.run("ledger", "verify", "--store", store).code == 0
     missing = collecting.office.run("answer", FOLDER, "--store", store)

@@ -61,8 +61,8 @@ def test_help_fits_eighty_columns_and_is_whole(office: Office, command: list[str
     ("command", "says"),
     [
         ([], "Publish differentially private histograms: spec in, published tables out, charged once."),
-        (["release"], "done again, it gives back what was published, spends nothing and reads no record."),
-        (["compare"], "It looks at exact counts: never use it on records that are not public."),
+        (["release"], "For a published period, the command spends nothing, reads no record and shows the publication."),
+        (["compare"], "It reads exact counts, so use it on public records only."),
         (["ledger", "open"], "Who is protected: the specs' privacy_unit, or `row`."),
         (["ledger", "raise"], "The new total, larger than the old one."),
     ],
@@ -199,7 +199,7 @@ def test_an_interrupt_is_calm_and_exits_130(office: Office, monkeypatch: pytest.
     monkeypatch.setattr(publisher, "write_release", raises(KeyboardInterrupt()))
     ran = office.opened().release()
     assert ran.code == 130
-    assert ran.err.splitlines()[-1].startswith("error: interrupted. Nothing is lost: the same command goes on")
+    assert ran.err.splitlines()[-1].startswith("error: interrupted. Nothing is lost: run the same command again")
     monkeypatch.undo()
     monkeypatch.chdir(office.folder)
     assert office.released("--json").json["account"]["spent"] == "1/2"

@@ -50,7 +50,7 @@ def test_the_columns_are_those_that_will_be_published(office):
     [
         ({}, 2, "at most 2 rows come or go"),
         ({"neighbours": "substitute"}, 4, "as many others take their place"),
-        ({"privacy_unit": "row", "max_rows_per_unit": 1}, 1, "each row is another unit"),
+        ({"privacy_unit": "row", "max_rows_per_unit": 1}, 1, "each row is a different unit"),
     ],
 )
 def test_the_sensitivity_is_told_with_its_reason(office, change, sensitivity, says):

@@ -1,5 +1,5 @@
--- Of releases from reports: how many intervals of a report lie in each box. They have one binned axis, of which a box wants
--- bins that lie together; other releases have none of these.
+-- For estimates from reports: the number of atoms (report intervals) in each box. Such releases have one binned axis, of which a
+-- box selects neighbouring bins; other releases have no atoms.
 atoms AS (
     SELECT c.name, c.period, sum(bins.atoms) AS atoms
     FROM conditions AS c

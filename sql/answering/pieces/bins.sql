@@ -1,4 +1,4 @@
--- The bins of all grids that are asked, with their ends as people write them.
+-- The bins of the grids of this question, with their ends as text.
 bins AS (
     SELECT
         b.*,

@@ -1,5 +1,5 @@
--- How far a linear estimate reaches by Chernoff's inequality, of a row of `v`: variance, missed (how likely it may reach
--- farther), noise_variance and decay of a draw. No draw may have a weight above 1.
+-- Half the width of the interval of a linear estimate by Chernoff's inequality, from a row of `v`: variance, missed (the
+-- probability that the interval misses), noise_variance and decay of a draw. No draw may have a weight above 1.
 list_min(list_transform(
             {trials},
             lambda u: (

@@ -1,6 +1,6 @@
--- What boxes mean on each grid: the positions that they want along each axis, and what is wrong with them.
--- In: boxes (source, box as JSON); named (name, source): each name means the cells that all of its sources hold;
--- more_positions, other conditions on positions, by name.
+-- The positions that boxes select along each axis of each grid, and the problems of the boxes.
+-- In: boxes (source, box as JSON); named (name, source): a name stands for the cells that lie in all of its sources;
+-- more_positions, further conditions on positions, by name.
 axes AS (
     SELECT
         a.*,
@@ -39,7 +39,7 @@ ends AS (
     FROM axes
     WHERE axes.wanted IS NOT NULL AND axes.binned
 ),
--- Of every axis or level that is asked, which positions are wanted.
+-- The selected positions of every axis or level that has a condition.
 asked_positions AS (
     SELECT axes.source, bins.grid, bins.level_of, bins.stride, bins.size, bins.position, coalesce(
         CASE
@@ -55,7 +55,7 @@ asked_positions AS (
             AND wishes.category IS NOT DISTINCT FROM bins.category
     WHERE axes.wanted IS NOT NULL
 ),
--- Of every axis, the positions that it and its levels all want.
+-- The positions of every axis that meet the conditions on the axis and on its levels.
 positions AS (
     SELECT p.name, p.grid, p.level_of AS axis, p.stride, p.size, p.position, bool_and(p.is_wanted) AS is_wanted
     FROM (
@@ -65,7 +65,7 @@ positions AS (
     ) AS p
     GROUP BY p.name, p.grid, p.level_of, p.stride, p.size, p.position
 ),
--- Per axis that is asked, from where to where positions are wanted, and where some between are not, a bit for each.
+-- For each axis with a condition: the first and last selected position, and a bit for each position if there are gaps.
 allowed AS (
     SELECT
         spans.* EXCLUDE (bits, first, final),
@@ -147,7 +147,7 @@ problems AS (
     ) AS bins ON bins.grid = unknown.grid AND bins.axis = unknown.axis
     GROUP BY unknown.grid, unknown.axis
     UNION ALL
-    -- The first in the alphabet is told; this one comes after those that explain it.
+    -- Only the first problem in the alphabet is shown; this text sorts after the texts that explain it.
     SELECT 'no cells lie where axis ' || allowed.axis || ' is asked'
     FROM allowed
     WHERE allowed.wanted = 0 AND allowed.name <> 'inner'

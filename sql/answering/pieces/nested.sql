@@ -1,5 +1,5 @@
--- For linear estimates: the nested nodes by which two cells share noise, and what a box has of them along its axes; the
--- axes in `apart` are left for later. Other estimates have none of these.
+-- For linear estimates: the nested nodes in which two cells share noise, and the number of selected positions in each node. The
+-- axes in `apart` are handled elsewhere. Other estimates have no nodes.
 apart AS ({apart}),
 levels AS (
     SELECT chosen.period, chosen.revision, chosen.grid, v.level, v.axis, v.width, v.coefficient
@@ -11,7 +11,7 @@ widths AS (
     SELECT DISTINCT names.name, levels.grid, levels.axis, levels.width
     FROM levels, (SELECT DISTINCT named.name FROM named) AS names
 ),
--- Per axis and width, the sum over the nodes of (wanted positions in the node)².
+-- For each axis and width, the sum over the nodes of (selected positions in the node)².
 squares AS (
     SELECT
         spans.name, spans.grid, spans.axis, spans.width,

@@ -1,2 +1,2 @@
--- Stands in the last WHERE, because a query that reads one column only would never compute an error in another.
+-- This condition is in the last WHERE, because DuckDB does not compute an error in a column that a query does not read.
 CASE WHEN found.problem IS NULL THEN true ELSE error('{macro}: ' || found.problem) END

@@ -1,4 +1,4 @@
--- The rest of a macro that sums one box: {box}, a row for each period.
+-- The rest of a macro that answers for one box, {box}: one row for each period.
 {bins},
 boxes AS (SELECT 'box' AS source, {box} AS box),
 named AS (SELECT 'box' AS name, 'box' AS source),

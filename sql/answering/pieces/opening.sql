@@ -1,8 +1,7 @@
--- What every macro starts with: the cells of the release, and which of its publications are asked, of each period the
--- latest revision.
--- In: release_name; the columns of a cell that are read; a list of periods by their first days, null for all.
+-- The first part of every macro: the cells of the release, and the latest revision of each period in the question.
+-- In: release_name; the columns of a cell; a list of periods by their first days, null for all.
 WITH
--- Named first, and as no release can be: a name of a part below would hide a release of the same name.
+-- This part comes first, and no release can have its name: the name of a later part could hide a release.
 dph_cells AS (
     SELECT {columns} FROM query_table(release_name) AS t
 ),

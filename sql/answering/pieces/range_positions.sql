@@ -1,4 +1,4 @@
--- Of dph_range: the bins within the range, and those that hold it.
+-- For dph_range: the bins within the range, and the bins that overlap it.
 UNION ALL
         SELECT
             named.name, bins.grid, bins.axis AS level_of, bins.stride, bins.size, bins.position,

@@ -1,4 +1,4 @@
--- How far the noise in a row of `summed` reaches: with 95 %, or so that two of them hold together.
+-- Half the width of the interval for a row of `summed`, at 95 %, or at the level at which two intervals hold together.
 CASE
         WHEN NOT summed.has_bars THEN NULL
         WHEN summed.cells = 0 THEN 0
@@ -8,7 +8,7 @@ CASE
             WHERE w.noise_scale = summed.noise_scale AND w.cells >= summed.cells
         )
         WHEN summed.step IS NOT NULL THEN {report_reach}
-        -- The last entry that the variance reaches; a rounding error must not decide whether it does.
+        -- The last entry whose variance is at most that of the row; a rounding error must not decide it.
         ELSE sqrt(summed.linear_variance) * (
             SELECT max_by(w.{deviations}, w.draws)
             FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_linear_widths')) AS w

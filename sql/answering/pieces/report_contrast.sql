@@ -1,5 +1,5 @@
--- Variance of weight * count + other_weight * other_count, from reports, of two sets without a value in common; null where
--- {law} has no law of reports.
+-- Variance of weight * count + other_weight * other_count, from reports, for two disjoint sets; null if {law} has no law of
+-- reports.
 CASE WHEN {law}.step IS NOT NULL THEN greatest(
             0,
             {law}.alpha * ({weight} ** 2 * {atoms} + {other_weight} ** 2 * {other_atoms})

@@ -1,4 +1,4 @@
--- Variance of a count from reports, with the estimate for the true count; null where {law} has no law of reports.
+-- Variance of a count from reports, at the estimated count; null if {law} has no law of reports.
 CASE WHEN {law}.step IS NOT NULL THEN greatest(
             0,
             {law}.alpha * {atoms} - {law}.beta * {atoms} ** 2

@@ -1,4 +1,4 @@
--- The sum of each box that has a name, and how its noise is spread: rows of summed.
+-- The sum of each named box, and the variance of its noise: rows of `summed`.
 variances AS (
     SELECT nested.name, nested.period, nested.revision, fsum(nested.coefficient * nested.squares) AS linear_variance
     FROM nested

@@ -41,10 +41,13 @@ class Answer:
     """An estimated count with its 95 % interval.
 
     Attributes:
-        estimate: sum of the published estimates, in records.
-        lower: lower end of the interval, at least 0. The interval holds the true (bounded) count with a probability of
-            at least 95 %, if the box was chosen without looking at the estimates. nan if there is no interval.
-        upper: upper end of the interval; nan if there is no interval.
+        estimate: sum of the published estimates, in records; the mechanism may have smoothed them.
+        unbiased: the number that the interval belongs to: the sum of the unbiased estimates, in records; nan if the
+            mechanism paid for none.
+        ci_lower: lower end of the interval, below 0 where the noise reaches there. The interval holds the true
+            (bounded) count with a probability of at least 95 %, if the box was chosen without looking at the
+            estimates. nan if there is no interval.
+        ci_upper: upper end of the interval; nan if there is no interval.
         basis: `unbiased` if the interval follows from the exact law of independent noise; `linear` if it follows from
             the variance of linear estimates or of reports, times a calibrated factor; `noise_only` if there is none.
         cells: number of cells in the sum.
@@ -53,8 +56,9 @@ class Answer:
     """
 
     estimate: float
-    lower: float
-    upper: float
+    unbiased: float
+    ci_lower: float
+    ci_upper: float
     basis: Basis
     cells: int
     noise_error: float = math.nan
@@ -89,20 +93,10 @@ def answer_positions(values: Reals, unbiased: Unbiased | None, positions: Positi
     inside = sum_of(values, positions)
     cells = math.prod(len(along) for along in positions)
     if unbiased is None:
-        return Answer(inside, math.nan, math.nan, "noise_only", cells, note=NO_INTERVAL)
+        return Answer(inside, math.nan, math.nan, math.nan, "noise_only", cells, note=NO_INTERVAL)
     centre, reach = sum_of(unbiased.values, positions), half_width_of_box(unbiased, positions)
     error, note = math.sqrt(unbiased.variance_of_sum(positions)), note_of(inside, centre, reach)
-    return Answer(inside, *non_negative(centre, reach), basis_of(unbiased), cells, error, note)
-
-
-def non_negative(centre: float, reach: float) -> tuple[float, float]:
-    """The ends of an interval of counts, each at least 0, in records.
-
-    Args:
-        centre: middle of the interval, in records.
-        reach: half its width, in records.
-    """
-    return max(0.0, centre - reach), max(0.0, centre + reach)
+    return Answer(inside, centre, centre - reach, centre + reach, basis_of(unbiased), cells, error, note)
 
 
 def sum_of(values: Reals, positions: Positions) -> float:

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 NO_INTERVAL = "no interval: the mechanism paid for no noisy cells"
 SMOOTHED = "the interval is that of the noisy cells alone; the mechanism smooths them, so its estimate lies outside"
-BELOW = "the estimate is below 0 by its noise; the interval is cut off at 0"
+BELOW = "the estimate is below 0 by its noise; no true count is"
 NOTES_OF_COUNTS = ("", NO_INTERVAL, SMOOTHED, BELOW)
 NO_WHOLE = "no share: the whole is estimated at 0 or below"
 NO_SHARE = "the estimate is no share, by the noise of a small whole or part; the interval is cut off at 0 and 1"
@@ -22,7 +22,7 @@ def numbers_of_notes(estimate: ArrayLike, unbiased: ArrayLike, reach: ArrayLike)
 
     Args:
         estimate: estimates of the mechanism in records, any shape.
-        unbiased: middles of the intervals, before they are cut off at 0, same shape.
+        unbiased: middles of the intervals, same shape.
         reach: half the widths of the intervals, same shape; nan if there is none.
     """
     estimate, reach = np.asarray(estimate), np.asarray(reach)

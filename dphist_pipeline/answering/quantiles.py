@@ -27,9 +27,9 @@ class Quantile:
 
     Attributes:
         estimate: assumes that the rows of the quantile's bin are spread evenly; nan if the bin is open or not known.
-        lower: lower end of the interval. The interval holds the quantile's bin with at least 95 %, for all quantiles of
-            a box at once, and assumes nothing about the position of rows in a bin. nan if there is no interval.
-        upper: upper end of the interval; nan if there is no interval.
+        ci_lower: lower end of the interval. The interval holds the quantile's bin with at least 95 %, for all
+            quantiles of a box at once, and assumes nothing about the position of rows in a bin. nan if there is none.
+        ci_upper: upper end of the interval; nan if there is no interval.
         bin: (lower, upper) end of the first bin at whose upper end the share q of the rows is reached.
         basis: see `boxes.Answer`.
         cells: number of cells in the box.
@@ -37,8 +37,8 @@ class Quantile:
     """
 
     estimate: float
-    lower: float
-    upper: float
+    ci_lower: float
+    ci_upper: float
     bin: tuple[float, float]
     basis: Basis
     cells: int

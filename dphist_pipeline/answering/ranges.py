@@ -19,7 +19,7 @@ from dphist_pipeline.errors import did_you_mean
 class RangeAnswer:
     """The estimated count in a range.
 
-    The ends `lower` and `upper` hold the true (bounded) count with at least 95 %, wherever the rows lie within a bin;
+    `ci_lower` and `ci_upper` hold the true (bounded) count with at least 95 %, wherever the rows lie within a bin;
     see `answer_range` for estimates from reports.
 
     Attributes:
@@ -36,14 +36,14 @@ class RangeAnswer:
         return "exactly" if self.inner.cells == self.outer.cells else "partly"
 
     @property
-    def lower(self) -> float:
+    def ci_lower(self) -> float:
         """Lower end of the interval, in records."""
-        return self.inner.lower
+        return self.inner.ci_lower
 
     @property
-    def upper(self) -> float:
+    def ci_upper(self) -> float:
         """Upper end of the interval, in records."""
-        return self.outer.upper
+        return self.outer.ci_upper
 
 
 def answer_range(cells: Cells, axis: str, ends: tuple[End, End], box: Mapping[str, Condition]) -> RangeAnswer:
@@ -89,8 +89,10 @@ def answer_any_box(cells: Cells, box: Mapping[str, Condition]) -> Answer:
     positions = chosen_cells(cells.domain, {name: wanted for name, wanted in box.items() if name not in cut})
     shares = _shares(cells.domain, cut)  # type: ignore[arg-type]  # two ends: see `_cuts`
     inner, outer = _inner_and_outer(positions, shares)
-    found, spread = _answer_inner_and_outer(cells, inner, outer), _weighted_sum(cells, outer, shares)
-    return replace(found.outer, estimate=spread, lower=found.lower, note=CUT.format(axes=", ".join(cut)))
+    found, note = _answer_inner_and_outer(cells, inner, outer), CUT.format(axes=", ".join(cut))
+    unbiased = math.nan if cells.unbiased is None else _weighted_sum(cells.unbiased.values, outer, shares)
+    spread = _weighted_sum(cells.values, outer, shares)
+    return replace(found.outer, estimate=spread, unbiased=unbiased, ci_lower=found.ci_lower, note=note)
 
 
 def shares_within(axis: BinnedAxis, ends: tuple[End, End]) -> Reals:
@@ -155,9 +157,9 @@ def _answer_inner_and_outer(cells: Cells, inner: Positions, outer: Positions) ->
     return RangeAnswer(*(answer_positions(cells.values, cells.unbiased, chosen) for chosen in (inner, outer)))
 
 
-def _weighted_sum(cells: Cells, positions: Positions, shares: Sequence[Reals]) -> float:
+def _weighted_sum(values: Reals, positions: Positions, shares: Sequence[Reals]) -> float:
     """The sum of the cells at all combinations of positions, weighted by `shares`."""
-    found = cells.values[np.ix_(*positions)]
+    found = values[np.ix_(*positions)]
     for along, share in reversed(list(zip(positions, shares, strict=True))):
         found = found @ share[along]
     return float(found)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dphist_pipeline.answering.boxes import Answer, Basis, Cells, Positions, basis_of, non_negative, sum_of
+from dphist_pipeline.answering.boxes import Answer, Basis, Cells, Positions, basis_of, sum_of
 from dphist_pipeline.answering.chosen_cells import Condition, QuestionRefused, chosen_cells
 from dphist_pipeline.answering.intervals import (
     LEVEL,
@@ -46,23 +46,30 @@ def share_of_box(cells: Cells, part: Mapping[str, Condition], whole: Mapping[str
     share = count / total if total > 0 else math.nan
     basis = basis_of(cells.unbiased)
     if cells.unbiased is None:
-        return Answer(share, math.nan, math.nan, basis, number, note=NO_WHOLE if math.isnan(share) else NO_INTERVAL)
+        note = NO_WHOLE if math.isnan(share) else NO_INTERVAL
+        return Answer(share, math.nan, math.nan, math.nan, basis, number, note=note)
     lower, upper = _share_interval(cells.unbiased, inside, around)
     error = math.nan
     if total > 0:
         error = _share_error(cells.unbiased, inside, around, min(1.0, max(0.0, share))) / total
-    return Answer(share, lower, upper, basis, number, error, _share_note(share, lower, upper))
+    unbiased = _unbiased_share(cells.unbiased, inside, around)
+    return Answer(share, unbiased, lower, upper, basis, number, error, _share_note(share, lower, upper))
+
+
+def _unbiased_share(unbiased: Unbiased, part: Positions, whole: Positions) -> float:
+    total = sum_of(unbiased.values, whole)
+    return sum_of(unbiased.values, part) / total if total > 0 else math.nan
 
 
 def _share_interval(unbiased: Unbiased, part: Positions, whole: Positions) -> tuple[float, float]:
     a, reach = sum_of(unbiased.values, part), half_width_of_box(unbiased, part, LEVEL_OF_TWO)
-    least, most = non_negative(a, reach)
+    least, most = _non_negative(a, reach)
     if isinstance(unbiased, NestedCells):
         reach = half_width_of_box(unbiased, whole, LEVEL_OF_TWO)
-        all_least, all_most = non_negative(sum_of(unbiased.values, whole), reach)
+        all_least, all_most = _non_negative(sum_of(unbiased.values, whole), reach)
         return _ratio(least, all_most), min(1.0, most / all_least) if all_least > 0 else 1.0
     reach = _reach_of_rest(unbiased, part, whole)
-    rest_least, rest_most = non_negative(sum_of(unbiased.values, whole) - a, reach)
+    rest_least, rest_most = _non_negative(sum_of(unbiased.values, whole) - a, reach)
     return _ratio(least, least + rest_most), most / (most + rest_least) if rest_least > 0 else 1.0
 
 
@@ -73,6 +80,11 @@ def _reach_of_rest(unbiased: NoisyCells | ReportedCells, part: Positions, whole:
         return half_width_of_box(unbiased, outside, LEVEL_OF_TWO)
     rest = math.prod(map(len, whole)) - math.prod(map(len, part))
     return half_width_of_sum(unbiased.scale, rest, LEVEL_OF_TWO) if rest else 0
+
+
+def _non_negative(centre: float, reach: float) -> tuple[float, float]:
+    """The ends of an interval of a true count, which is never below 0."""
+    return max(0.0, centre - reach), max(0.0, centre + reach)
 
 
 def _ratio(part: float, whole: float) -> float:
@@ -118,13 +130,13 @@ def change(earlier: Cells, later: Cells, box: Mapping[str, Condition]) -> Answer
     estimate = sum_of(later.values, after) - sum_of(earlier.values, before)
     one, two = earlier.unbiased, later.unbiased
     if one is None or two is None:
-        return Answer(estimate, math.nan, math.nan, "noise_only", number, note=NO_INTERVAL)
+        return Answer(estimate, math.nan, math.nan, math.nan, "noise_only", number, note=NO_INTERVAL)
     centre = sum_of(two.values, after) - sum_of(one.values, before)
     variance = one.variance_of_sum(before) + two.variance_of_sum(after)
     basis: Basis = "unbiased" if isinstance(one, NoisyCells) and isinstance(two, NoisyCells) else "linear"
     reach = _reach_of_change((one, before), (two, after), number, variance)
     note = SMOOTHED if abs(estimate - centre) > reach + ROUNDING else ""
-    return Answer(estimate, centre - reach, centre + reach, basis, number, math.sqrt(variance), note)
+    return Answer(estimate, centre, centre - reach, centre + reach, basis, number, math.sqrt(variance), note)
 
 
 def _reach_of_change(

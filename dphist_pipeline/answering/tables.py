@@ -109,9 +109,10 @@ def _with_answers(rows: pa.Table, sums: Sums) -> pa.Table:
     note = numbers_of_notes(sums.estimate, sums.unbiased, sums.reach)
     columns = {
         "estimate": pa.array(sums.estimate),
+        "unbiased": pa.array(sums.unbiased, from_pandas=True),
         "noise_error": pa.array(sums.noise_error, from_pandas=True),
-        "ci_lower": pa.array(np.maximum(0.0, sums.unbiased - sums.reach), from_pandas=True),
-        "ci_upper": pa.array(np.maximum(0.0, sums.unbiased + sums.reach), from_pandas=True),
+        "ci_lower": pa.array(sums.unbiased - sums.reach, from_pandas=True),
+        "ci_upper": pa.array(sums.unbiased + sums.reach, from_pandas=True),
         "basis": pa.repeat(sums.basis, sums.estimate.size),
         "cells": pa.array(sums.cells),
         "note": pa.array([None, *NOTES_OF_COUNTS[1:]]).take(pa.array(note)),

@@ -60,7 +60,9 @@ def answer(
     which = f"{release}, period {period}, revision {revision}"
     out.print(f"[bold]{found.estimate:,.0f}[/] {counted}, estimated over {cells}: {which}")
     if found.basis != "noise_only":
-        out.print(f"  95 % interval of the {true}: {found.lower:,.0f} to {found.upper:,.0f}")
+        out.print(f"  95 % interval of the {true}: {found.ci_lower:,.0f} to {found.ci_upper:,.0f}")
+        if round(found.unbiased) != round(found.estimate):
+            out.print(f"  The interval belongs to the unbiased estimate, {found.unbiased:,.0f}.")
     if found.note:
         out.print(f"  {found.note}")
     if "reports" in audit:
@@ -93,7 +95,7 @@ def _show_table(
         print_json({**facts, "by": by, "rows": rows})
         return
     notes = list(dict.fromkeys(row["note"] for row in rows if row["note"]))
-    hidden = {"noise_error", "basis", *(() if notes else ("note",))}
+    hidden = {"unbiased", "noise_error", "basis", *(() if notes else ("note",))}
     header = [name for name in (rows[0] if rows else {}) if name not in hidden]
     print_table(header, [tuple(_cell_text(row, name, notes) for name in header) for row in rows])
     for number, note in enumerate(notes, 1):
@@ -105,7 +107,7 @@ def _cell_text(row: Mapping[str, Any], column: str, notes: list[str]) -> str:
     value = row[column]
     if column == "note":
         return f"({notes.index(value) + 1})" if value else ""
-    if column in ("estimate", "ci_lower", "ci_upper", "cells"):
+    if column in ("estimate", "unbiased", "ci_lower", "ci_upper", "cells"):
         return "" if value is None else f"{round(value):,}"
     if value is None:
         return _text_of_null(row, column)

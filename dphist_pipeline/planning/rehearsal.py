@@ -195,7 +195,7 @@ def _answers(spec: ReleaseSpec, made: Release) -> Iterator[dict[str, Any]]:
         asked.append((f"the first bin of {axis.name}", {axis.name: ends}))
     for where, box in asked:
         answer = made.answer(**box)
-        low, high = (None, None) if answer.basis == "noise_only" else (answer.lower, answer.upper)
+        low, high = (None, None) if answer.basis == "noise_only" else (answer.ci_lower, answer.ci_upper)
         yield {"where": where, "estimate": answer.estimate, "lower": low, "upper": high}
 
 

@@ -77,9 +77,9 @@ class Marginal:
     Attributes:
         axes: the shown axes.
         values: sums of the estimates, in records.
-        low: lower ends of the 95 % intervals, cut off at 0; None if the mechanism bought no noisy cells.
+        low: lower ends of the 95 % intervals around the unbiased sums; None if the mechanism bought no noisy cells.
         high: upper ends, likewise.
-        reach: half widths of the intervals before they are cut off.
+        reach: half widths of the intervals.
         reported: whether the sums are estimates from reports of contributors.
     """
 
@@ -116,7 +116,7 @@ def marginal(grid: Grid, shown: Sequence[int], most: Sequence[int]) -> Marginal:
     if grid.unbiased is None:
         return Marginal(axes, values)
     centre, reach = shaped(_summed(grid.unbiased.values, groups)), shaped(_half_widths(grid.unbiased, groups))
-    return Marginal(axes, values, np.maximum(centre - reach, 0), np.maximum(centre + reach, 0), reach, reported)
+    return Marginal(axes, values, centre - reach, centre + reach, reach, reported)
 
 
 def _summed(values: Reals, groups: Sequence[Groups]) -> Reals:

@@ -80,9 +80,10 @@ first_problems AS (
 SELECT
     inside.* EXCLUDE (cell_number, estimate, unbiased_estimate, ci_lower, ci_upper, group_id),
     inside.estimate,
+    inside.unbiased_estimate AS unbiased,
     sqrt(r.variance) AS noise_error,
-    CASE WHEN r.half_width IS NOT NULL THEN greatest(0, inside.unbiased_estimate - r.half_width) END AS ci_lower,
-    CASE WHEN r.half_width IS NOT NULL THEN greatest(0, inside.unbiased_estimate + r.half_width) END AS ci_upper,
+    inside.unbiased_estimate - r.half_width AS ci_lower,
+    inside.unbiased_estimate + r.half_width AS ci_upper,
     CASE
         WHEN r.half_width IS NULL THEN 'noise_only'
         ELSE r.basis

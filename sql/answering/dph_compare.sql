@@ -53,6 +53,7 @@ SELECT
     barred.first_estimate,
     barred.second_estimate,
     barred.estimate,
+    barred.unbiased,
     barred.noise_error,
     barred.unbiased - barred.half_width AS ci_lower,
     barred.unbiased + barred.half_width AS ci_upper,

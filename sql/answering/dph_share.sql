@@ -26,7 +26,7 @@ pairs AS (
         whole.cells - CASE WHEN by_rest THEN part.cells ELSE 0 END AS other_cells,
         whole.atoms - part.atoms AS other_atoms,
         whole.unbiased - CASE WHEN by_rest THEN part.unbiased ELSE 0 END AS other_unbiased,
-        whole.estimate AS whole_estimate
+        whole.estimate AS whole_estimate, whole.unbiased AS whole_unbiased
     FROM summed AS whole JOIN summed AS part ON part.period = whole.period
     WHERE whole.name = 'whole' AND part.name = 'part'
 ),
@@ -54,6 +54,7 @@ barred AS (
         b.period, b.revision, b.part_cells AS cells, b.has_bars,
         CASE WHEN b.whole_estimate > 0 THEN greatest(0, least(1, b.estimate / b.whole_estimate)) END AS sound,
         CASE WHEN b.whole_estimate > 0 THEN b.estimate / b.whole_estimate END AS share,
+        CASE WHEN b.whole_unbiased > 0 THEN b.unbiased / b.whole_unbiased END AS unbiased,
         CASE
             WHEN NOT b.has_bars THEN NULL
             WHEN b.part_lower <= 0 THEN 0
@@ -80,6 +81,7 @@ SELECT
     barred.period,
     barred.revision,
     barred.share AS estimate,
+    barred.unbiased,
     barred.noise_error,
     barred.ci_lower,
     barred.ci_upper,

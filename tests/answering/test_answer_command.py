@@ -58,7 +58,7 @@ def test_an_estimate_outside_of_its_interval_says_why(store: Store) -> None:
         assert found["note"] == note
         assert note in answered(store, release, "--where", first).stdout
     assert facts(store, "cells")["note"] is None
-    assert facts(store, "none")["lower"] is None
+    assert facts(store, "none")["ci_lower"] is None
 
 
 def test_an_unknown_axis_is_refused_with_the_right_names(store: Store) -> None:
@@ -77,7 +77,7 @@ def test_a_range_that_cuts_bins_is_answered_by_the_bins_within_and_around(store:
     found = facts(store, "cells", "--where", "day in [2026-01-07, 2026-01-21) and region = 'S'")
     within = facts(store, "cells", "--where", "day in [2026-01-12, 2026-01-19) and region = 'S'")
     around = facts(store, "cells", "--where", "day in [2026-01-05, 2026-01-26) and region = 'S'")
-    assert (found["lower"], found["upper"]) == (within["lower"], around["upper"])
+    assert (found["ci_lower"], found["ci_upper"]) == (within["ci_lower"], around["ci_upper"])
     assert "cut bins of day" in found["note"]
     assert "cut bins of day" in answered(store, "cells", "--where", "day in [2026-01-07, 2026-01-21)").stdout
 
@@ -85,17 +85,17 @@ def test_a_range_that_cuts_bins_is_answered_by_the_bins_within_and_around(store:
 def test_two_ranges_that_cut_bins_are_answered_together(store: Store) -> None:
     found = facts(store, "cells", "--where", "day < 2026-01-07 and age < 7")
     assert "cut bins of" in found["note"] and "day" in found["note"] and "age" in found["note"]
-    assert found["lower"] == 0
+    assert found["ci_lower"] == 0
 
 
 def test_a_release_of_the_local_model_is_answered_too(store: Store) -> None:
     made_of = reported.estimate([reported.AGE])
     found, box = facts(store, "town_age", "--where", "age in [6, 45)"), made_of.box(age=(6, 45))
-    assert (found["estimate"], found["lower"], found["upper"]) == (box.estimate, box.lower, box.upper)
+    assert (found["estimate"], found["ci_lower"], found["ci_upper"]) == (box.estimate, box.ci_lower, box.ci_upper)
     assert (found["basis"], found["noise_error"]) == ("linear", box.noise_error)
     cut = facts(store, "town_age", "--where", "age in [7, 45)")
     inner, outer = made_of.box(age=(18, 45)), made_of.box(age=(6, 45))
-    assert (cut["lower"], cut["upper"], cut["cells"]) == (inner.lower, outer.upper, outer.cells)
+    assert (cut["ci_lower"], cut["ci_upper"], cut["cells"]) == (inner.ci_lower, outer.ci_upper, outer.cells)
     rows = facts(store, "town_age", "--by", "age")["rows"]
     assert [row["estimate"] for row in rows] == made_of.values.tolist()
     assert {row["basis"] for row in rows} == {"linear"}

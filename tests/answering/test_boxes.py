@@ -92,7 +92,7 @@ def test_a_box_is_the_sum_over_its_mask(question: tuple[Domain, dict[str, Condit
     centre, reach = noisy[inside].sum(), half_width_of_sum(SCALE, int(inside.sum()))
     assert (found.cells, found.basis) == (inside.sum(), "unbiased")
     assert found.estimate == pytest.approx((noisy * 3)[inside].sum())
-    assert (found.lower, found.upper) == (max(0.0, centre - reach), max(0.0, centre + reach))
+    assert (found.unbiased, found.ci_lower, found.ci_upper) == (centre, centre - reach, centre + reach)
 
 
 def test_open_ends_take_in_below_and_above_but_never_other() -> None:
@@ -111,19 +111,20 @@ def test_ends_are_compared_as_the_doubles_nearest_to_their_digits() -> None:
     assert "cut bins of height" in MADE.box(height=(0.1, 0.1 + 0.2)).note
 
 
-def test_an_interval_is_cut_off_at_zero() -> None:
+def test_an_interval_around_the_unbiased_estimate_is_not_cut_off_at_zero() -> None:
     def around(count: float) -> Answer:
         return by_hand.estimate([WARD], np.array([count, 0, 0]), off=-1).box(ward="surgery")
 
     reach = half_width_of_sum(SCALE, 1)
-    assert (around(-reach - 5).lower, around(-reach - 5).upper) == (0, 0)
-    assert (around(3).lower, around(3).upper, around(3).estimate) == (0, 3 + reach, 2)
-    assert around(reach + 1).lower == 1
+    for count in (-reach - 5, 3, reach + 1):
+        found = around(count)
+        assert (found.unbiased, found.ci_lower, found.ci_upper) == (count, count - reach, count + reach)
+        assert found.estimate == count - 1
 
 
 def test_without_noisy_cells_there_is_an_estimate_and_no_interval() -> None:
     found = by_hand.estimate([WARD], np.array([1.0, 2, 4]), scale=None, off=0).box(ward=["surgery", None])
-    assert same(found, Answer(5.0, math.nan, math.nan, "noise_only", 2, note=NO_INTERVAL))
+    assert same(found, Answer(5.0, math.nan, math.nan, math.nan, "noise_only", 2, note=NO_INTERVAL))
 
 
 def test_a_range_is_a_box_of_the_only_axis() -> None:

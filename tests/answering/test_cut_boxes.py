@@ -31,7 +31,7 @@ def test_rows_of_a_cut_bin_are_spread_evenly() -> None:
 
 def test_the_interval_runs_from_the_bins_within_to_the_bins_around() -> None:
     found, inner, outer = ONE.box(age=(10, 45)), ONE.box(age=(20, 40)), ONE.box(age=(0, 60))
-    assert (found.lower, found.upper) == (inner.lower, outer.upper)
+    assert (found.ci_lower, found.ci_upper) == (inner.ci_lower, outer.ci_upper)
     assert (found.cells, found.noise_error, found.basis) == (3, outer.noise_error, "unbiased")
     assert (
         found.note
@@ -41,15 +41,15 @@ def test_the_interval_runs_from_the_bins_within_to_the_bins_around() -> None:
 
 def test_within_one_bin_there_may_be_nothing() -> None:
     found = ONE.box(age=(25, 30))
-    assert (found.lower, found.upper) == (0, ONE.box(age=(20, 40)).upper)
+    assert (found.ci_lower, found.ci_upper) == (0, ONE.box(age=(20, 40)).ci_upper)
 
 
 def test_several_axes_may_be_cut_at_once() -> None:
     found = CUBE.box(age=(5, 40), dose=(None, 2), ward="medicine")
     values = CUBE.values[:2, :, 1]
     assert found.estimate == pytest.approx(np.array([0.75, 1]) @ values @ np.array([1, 1, 0.5]))
-    assert found.lower == CUBE.box(age=(20, 40), dose=(None, 1), ward="medicine").lower
-    assert found.upper == CUBE.box(age=(0, 40), dose=(None, 3), ward="medicine").upper
+    assert found.ci_lower == CUBE.box(age=(20, 40), dose=(None, 1), ward="medicine").ci_lower
+    assert found.ci_upper == CUBE.box(age=(0, 40), dose=(None, 3), ward="medicine").ci_upper
     assert "age, dose" in found.note
 
 
@@ -63,7 +63,7 @@ def test_a_published_release_and_its_ranges_say_the_same(tmp_path: Path) -> None
     release = by_hand.publish(tmp_path, ONE, [AGE])
     found, both = release.answer(age=(10, 45)), release.range("age", 10, 45)
     assert found == ONE.box(age=(10, 45))
-    assert (found.lower, found.upper, both.covers) == (both.lower, both.upper, "partly")
+    assert (found.ci_lower, found.ci_upper, both.covers) == (both.ci_lower, both.ci_upper, "partly")
 
 
 def test_a_range_is_taken_within_a_box_of_its_own_axis() -> None:

@@ -64,7 +64,7 @@ def test_all_three_ways_sum_the_same_cells(published, box, counties, weeks):
     assert release.answer(**box) == answer
     _, _, estimate, _, lower, upper, basis, cells, _ = asked(catalogue, box)
     assert (estimate, cells, basis) == (pytest.approx(inside.sum()), inside.size, "unbiased")
-    assert lower <= answer.lower and upper >= answer.upper
+    assert lower <= answer.ci_lower and upper >= answer.ci_upper
 
 
 def test_days_may_be_dates(published):

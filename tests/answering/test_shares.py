@@ -22,4 +22,4 @@ def test_there_is_no_share_of_a_whole_that_is_estimated_at_nothing(noisy: list[i
     values = np.array(noisy)
     found = share_of_box(Cells(DOMAIN, values.astype(float), NoisyCells(values, SCALE)), {"ward": "a"}, {})
     assert math.isnan(found.estimate) and math.isnan(found.noise_error) and found.note == NO_WHOLE
-    assert 0 <= found.lower <= found.upper <= 1
+    assert 0 <= found.ci_lower <= found.ci_upper <= 1

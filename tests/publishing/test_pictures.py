@@ -90,7 +90,7 @@ def test_sums_and_intervals_are_the_answers_to_the_same_boxes(linear: bool) -> N
             box = {"x": (run * 5.0, run * 5.0 + 5), "ward": ward}
             answer = answer_box(shown.domain, shown.values, shown.unbiased, box)
             assert (found.values[place, run], found.low[place, run], found.high[place, run]) == pytest.approx(
-                (answer.estimate, answer.lower, answer.upper), rel=1e-12
+                (answer.estimate, answer.ci_lower, answer.ci_upper), rel=1e-12
             )
 
 
@@ -106,7 +106,7 @@ def test_bars_of_reports_have_the_intervals_of_their_own_sums(delta: float) -> N
     for place in range(60):
         answer = answer_box(domain_of(axes), values, cells, {"x": (place * 2.0, place * 2.0 + 2)})
         assert (found.values[place], found.low[place], found.high[place]) == pytest.approx(
-            (answer.estimate, answer.lower, answer.upper), rel=1e-12
+            (answer.estimate, answer.ci_lower, answer.ci_upper), rel=1e-12
         )
 
 

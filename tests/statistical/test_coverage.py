@@ -155,7 +155,7 @@ def test_shares_and_changes_are_held_as_often_as_promised() -> None:
             "change": (change(one, two, small), after[2:4].sum() - counts[2:4].sum()),
         }
         for name, (answer, truth) in found.items():
-            held[name] += answer.lower <= truth <= answer.upper
+            held[name] += answer.ci_lower <= truth <= answer.ci_upper
     assert not any(refused(number, trials, 0.95) for number in held.values())
 
 
@@ -163,8 +163,8 @@ def test_a_quantile_that_lies_at_an_edge_is_held_as_often_as_promised() -> None:
     trials, held, neighbour = 1200, 0, 0
     for one in noisy(np.full(8, 400), Fraction(10), trials):
         median = quantile_of_axis(one, "axis_0", 0.5, {})
-        held += median.lower <= 3 and median.upper >= 4  # the first four bins hold just half
-        neighbour += median.lower <= 2 and median.upper >= 3
+        held += median.ci_lower <= 3 and median.ci_upper >= 4  # the first four bins hold just half
+        neighbour += median.ci_lower <= 2 and median.ci_upper >= 3
     assert not refused(held, trials, 0.95)
     assert refused(neighbour, trials, 0.95)
 

@@ -275,10 +275,10 @@ def test_shares_and_changes_of_reports_are_held_as_often_as_promised(encoding: E
             large = share_of_box(earlier, {"axis_0": (1, 8)}, {})
             moved = change(earlier, later, {"axis_0": (2, 7)})
             truth = (COUNTS // 2)[2:7].sum() - COUNTS[2:7].sum()
-            held["small"] += small.lower <= COUNTS[2:4].sum() / COUNTS.sum() <= small.upper
-            held["large"] += large.lower <= COUNTS[1:].sum() / COUNTS.sum() <= large.upper
-            held["change"] += moved.lower <= truth <= moved.upper
-            middle, reach = (moved.lower + moved.upper) / 2, (moved.upper - moved.lower) / 2
+            held["small"] += small.ci_lower <= COUNTS[2:4].sum() / COUNTS.sum() <= small.ci_upper
+            held["large"] += large.ci_lower <= COUNTS[1:].sum() / COUNTS.sum() <= large.ci_upper
+            held["change"] += moved.ci_lower <= truth <= moved.ci_upper
+            middle, reach = (moved.ci_lower + moved.ci_upper) / 2, (moved.ci_upper - moved.ci_lower) / 2
             narrow += abs(middle - truth) <= NARROW * reach
         assert not any(refused(number, runs, 0.95) for number in held.values()), held
         assert refused(narrow, runs, 0.95)
@@ -292,8 +292,8 @@ def test_a_quantile_of_reports_that_lies_at_an_edge_is_held_as_often_as_promised
         held = neighbour = inside = 0
         for one in drawn(encoding, epsilon, counts, 0, atoms, share, runs):
             median = quantile_of_axis(Cells(domain, one.values, one), "axis_0", 0.5, {})
-            held += median.lower <= 3 and median.upper >= 4  # the first four bins hold just half
-            neighbour += median.lower <= 2 and median.upper >= 3
+            held += median.ci_lower <= 3 and median.ci_upper >= 4  # the first four bins hold just half
+            neighbour += median.ci_lower <= 2 and median.ci_upper >= 3
             below = np.cumsum(one.values)
             off = np.abs(below[:-1] - 0.5 * below[-1] - (np.cumsum(counts)[:-1] - counts.sum() / 2))
             inside += bool((off <= balance_reach(one, np.arange(8), 0.5, bernstein_factor(0.05 / 7))).all())

@@ -1,8 +1,9 @@
 -- The columns of an answer, from a row of `barred`.
 barred.estimate,
+    barred.unbiased,
     sqrt(coalesce(barred.linear_variance, barred.cells * barred.noise_variance)) AS noise_error,
-    CASE WHEN barred.half_width IS NOT NULL THEN greatest(0, barred.unbiased - barred.half_width) END AS ci_lower,
-    CASE WHEN barred.half_width IS NOT NULL THEN greatest(0, barred.unbiased + barred.half_width) END AS ci_upper,
+    barred.unbiased - barred.half_width AS ci_lower,
+    barred.unbiased + barred.half_width AS ci_upper,
     CASE
         WHEN barred.half_width IS NULL THEN 'noise_only'
         WHEN barred.linear_variance IS NULL THEN 'unbiased'

@@ -15,7 +15,7 @@ from office import Office
 
 from dphist_pipeline.answering import building
 from dphist_pipeline.answering.catalogue import build_catalogue
-from dphist_pipeline.publishing import pages
+from dphist_pipeline.publishing import pages, plot
 
 # Before anything starts a process: no test sees the developer's own operator key or witness, or leaves anything there.
 HOME = Path(tempfile.mkdtemp(prefix="dphist_tests_"))
@@ -35,6 +35,8 @@ def cards_without_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.M
     if request.path.parent.name not in ("publishing", "docs"):
         monkeypatch.setattr(pages, "draw", lambda picture: "")
         monkeypatch.setattr(pages, "svg_in_page", lambda drawn: ("0 0 1 1", drawn))
+    if request.path.parent.name == "system":
+        monkeypatch.setattr(plot, "draw", lambda picture, title="": "<svg/>")
 
 
 @pytest.fixture

@@ -31,7 +31,11 @@ HELD = "values from records"
 FIRST_PERIOD = "2020-01-01"
 MONTHS_BETWEEN = {"month": 1, "quarter": 3, "year": 12}
 
-_REQUIRED = [name for name, field in ReleaseSpec.model_fields.items() if field.is_required() and name != "neighbours"]
+# Two may be missing in a file: `neighbors` is another spelling, and a bound has no use where every row is a unit.
+_MAY_BE_MISSING = ("neighbours", "max_rows_per_unit")
+_REQUIRED = [
+    name for name, field in ReleaseSpec.model_fields.items() if field.is_required() and name not in _MAY_BE_MISSING
+]
 
 
 class HistogramRelease(base.SpecComponent):

@@ -25,7 +25,18 @@ from dphist_pipeline.releasing.releases import Release
 ODD = ["<=50K", "O'Brien", "select", "münchen", "a,b", "[x]", "null", "{a: 1}", "50%", "$x", "Null, None", "x;y"]
 CLASS: dict[str, Any] = {"column": "class", "values": ODD, "other": True}
 PERIODS = ["2026-03-02", "2026-03-09", "2026-03-16"]
-COLUMNS = ["period", "revision", "estimate", "unbiased", "noise_error", "ci_lower", "ci_upper", "basis", "cells", "note"]
+COLUMNS = [
+    "period",
+    "revision",
+    "estimate",
+    "unbiased",
+    "noise_error",
+    "ci_lower",
+    "ci_upper",
+    "basis",
+    "cells",
+    "note",
+]
 Box = dict[str, Condition]
 BOXES: list[Box] = [
     *[{}, {"age": (18, 65)}, {"age": (None, 18)}, {"age": (0, None)}, {"age": (None, None)}, {"ward": "surgery"}],

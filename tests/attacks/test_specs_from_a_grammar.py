@@ -134,7 +134,12 @@ PLANTED: dict[str, tuple[str, Callable[[], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", PLANTED)
+QUICK = ("queries that need no decision", "half of epsilon charged")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.soak) for name in PLANTED]
+)
 def test_a_planted_leak_is_found_by_the_default_number_of_specs(attacked: AttackedOffice, name: str) -> None:
     expected, planted = PLANTED[name]
     with planted():

@@ -54,6 +54,7 @@ def test_a_long_value_counts_as_its_short_twin(tmp_path: Path, kind: str, column
     assert cube(long) == cube(short)
 
 
+@pytest.mark.soak
 def test_values_of_600_megabytes_in_row_groups_of_their_own_count_as_short_ones(tmp_path: Path) -> None:
     file = parquet(tmp_path / "long.parquet", "ward", 600 * MB)
     assert file.stat().st_size < MB
@@ -68,8 +69,14 @@ def test_many_values_of_600_megabytes_count_as_short_ones(tmp_path: Path, column
     assert cube(long) == cube(parquet(tmp_path / "short.parquet", column, 1, groups, rows))
 
 
-@pytest.mark.parametrize("column", ["person", "age", "day"])
-@pytest.mark.parametrize(("groups", "rows"), [(6, 1), (1, 4)], ids=["six row groups", "one row group"])
+@pytest.mark.parametrize(
+    ("column", "groups", "rows"),
+    [
+        ("age", 1, 4),
+        *(pytest.param(*way, marks=SOAK) for way in (("age", 6, 1), ("day", 6, 1), ("day", 1, 4))),
+        *(pytest.param("person", *way, marks=SOAK) for way in ((6, 1), (1, 4))),
+    ],
+)
 def test_memory_that_runs_out_decides_nothing(
     tmp_path: Path, little_memory: None, column: str, groups: int, rows: int
 ) -> None:
@@ -86,8 +93,13 @@ def test_a_long_name_is_normalised_as_far_as_its_limit_and_staged_short(tmp_path
             assert lengths.LONGEST_NAME < len(units[0]) <= LONGEST_DIGEST
 
 
-@pytest.mark.parametrize("kind", ["csv", "csv.gz"])
-@pytest.mark.parametrize("options", [{}, {"csv_quote": '"'}], ids=["plain", "quoted"])
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("csv", {"csv_quote": '"'}),
+        *(pytest.param(*way, marks=SOAK) for way in (("csv", {}), ("csv.gz", {}), ("csv.gz", {"csv_quote": '"'}))),
+    ],
+)
 def test_a_line_beyond_the_longest_is_no_row_and_spares_the_others(
     tmp_path: Path, kind: str, options: dict[str, str]
 ) -> None:

@@ -69,7 +69,7 @@ def test_a_way_to_answer_tells_its_epsilon_and_no_more(way: LocalWay) -> None:
     assert found.findings == [] and found.reached
 
 
-@pytest.mark.parametrize("kind", ["symmetric", "optimized"])
+@pytest.mark.parametrize("kind", ["symmetric", pytest.param("optimized", marks=pytest.mark.soak)])
 def test_three_summed_values_spend_three_times_epsilon(kind: Encoding) -> None:
     found = LocalWay("", asked(kind, 2, "1/5", values=3, combine="summed")).likelihoods()
     assert found.findings == [] and found.reached

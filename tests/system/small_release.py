@@ -62,14 +62,6 @@ SPEC: dict[str, Any] = {
 }
 _WARM = ["answering.catalogue", "publishing.card", "releasing.pipeline", "confidential.cube"]
 _WARM += ["confidential.reading.ingest", "spec.loading", "releasing.store"]
-    "answering.catalogue",
-    "publishing.card",
-    "releasing.pipeline",
-    "confidential.cube",
-    "confidential.reading.ingest",
-    "spec.loading",
-    "releasing.store",
-]
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _CHANGES = {"os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.chmod"}
 

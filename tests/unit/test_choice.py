@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from recorded_words import RecordedWords
 
 from dphist_pipeline.confidential import noise, scores
 from dphist_pipeline.confidential.doors import DoorMisuse, PrivateCounts
@@ -208,10 +209,12 @@ def test_a_choice_spends_its_budget_once() -> None:
         doors().choose([FIRST], OwnCounts(), budget)
 
 
-def test_a_tree_charges_every_level_and_draws_one_number_a_node() -> None:
+def test_a_tree_charges_every_level_and_draws_one_number_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = RecordedWords()
+    monkeypatch.setattr(noise, "random_words", words)
     levels = [np.zeros(6, dtype=np.int64), np.arange(6) // 3]
     budget = Budget(Fraction(1), "tree")
     sums = doors().noisy_tree(levels, budget, [Fraction(1, 4), Fraction(3, 4)])
-    assert [level.values.size for level in sums] == [1, 2]
+    assert [level.values.size for level in sums] == [1, 2] and words.given == 3
     assert [level.scale for level in sums] == [4, Fraction(4, 3)]
     assert budget.charges == (("tree_level_1", Fraction(1, 4)), ("tree_level_2", Fraction(3, 4)))

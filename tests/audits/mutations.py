@@ -12,26 +12,31 @@ Ends with 1 if a mutation survived, and with a message if one no longer fits the
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
-import queue
 import re
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from itertools import repeat
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
 COPIED = ("dphist_pipeline", "sql", "tests", "dagster_project", "pyproject.toml")
 SECONDS = 300
-PYTEST = (sys.executable, "-m", "pytest", "-x", "-p", "no:xdist", "-p", "no:cacheprovider")
+PYTEST = ("-x", "-p", "no:xdist", "-p", "no:cacheprovider")
+LIBRARIES = ("numpy", "polars", "duckdb", "pyarrow.parquet", "scipy.stats", "numba", "sqlalchemy", "pydantic")
 
 
 class Mutation(NamedTuple):
@@ -91,50 +96,64 @@ def mutated(part: Part, mutation: Mutation, project: Path = PROJECT) -> str:
 
 
 def failing_test(copy: Path, tests: Iterable[str]) -> str:
-    """The first test of a copy that fails; empty if all pass."""
-    paths = [f"tests/{test}" for test in tests]
-    environment = os.environ | {"PYTHONPATH": str(copy)}
-    try:
-        run = subprocess.run(
-            [*PYTEST, *paths], cwd=copy, env=environment, capture_output=True, text=True, timeout=SECONDS
-        )
-    except subprocess.TimeoutExpired:
-        return f"no test, but none ended within {SECONDS} seconds"
-    if run.returncode == 0:
+    """The first test of a copy that fails; empty if all pass.
+
+    Runs pytest in a fork of this process, which has loaded the large libraries already, and nothing of the package.
+    """
+    shown = copy / "shown.txt"
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        os.chdir(copy)
+        os.environ["PYTHONPATH"] = str(copy)
+        sys.path.insert(0, str(copy))
+        for stream in (1, 2):
+            os.dup2(os.open(shown, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
+        ended = 70
+        with suppress(BaseException):
+            ended = int(pytest.main([*PYTEST, *(f"tests/{test}" for test in tests)]))
+        sys.stdout.flush()
+        os._exit(ended)
+    until = time.monotonic() + SECONDS
+    while (done := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < until:
+        time.sleep(0.02)
+    with suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)  # also whatever the tests left running
+    if done[0] == 0:
+        os.waitpid(child, 0)
+        return f"no test, but they did not end within {SECONDS} seconds"
+    if done[1] == 0:
         return ""
-    found = re.search(r"^(?:FAILED|ERROR) tests/(\S+)", run.stdout, re.MULTILINE)
-    return found[1] if found else f"pytest ended with {run.returncode}: {run.stdout[-300:]}{run.stderr[-300:]}"
+    told = shown.read_text(encoding="utf-8", errors="replace")
+    found = re.search(r"^(?:FAILED|ERROR) (?:tests/)?(\S+)", told, re.MULTILINE)
+    return found[1] if found else f"pytest, which ended with {done[1]}: {told[-300:]}"
 
 
-@contextmanager
-def copies(number: int) -> Iterator[queue.SimpleQueue[Path]]:
-    """Copies of the project in a temporary folder."""
-    free: queue.SimpleQueue[Path] = queue.SimpleQueue()
-    with tempfile.TemporaryDirectory(prefix="mutations_") as folder:
-        for place in (Path(folder, str(one)) for one in range(number)):
-            place.mkdir()
-            for name in COPIED:
-                whole = PROJECT / name
-                shutil.copytree(whole, place / name) if whole.is_dir() else shutil.copy2(whole, place)
-            free.put(place)
-        yield free
+_copy: list[Path] = []
 
 
-def outcome(part: Part, mutation: Mutation, free: queue.SimpleQueue[Path]) -> dict[str, Any]:
-    """What became of one mutation, as a row of the table."""
-    copy, started = free.get(), time.monotonic()
-    path = copy / part.file
+def take_copy(folder: str) -> None:
+    """Makes the copy of the project that this process breaks."""
+    copy = Path(folder, str(os.getpid()))
+    copy.mkdir()
+    for name in COPIED:
+        whole = PROJECT / name
+        shutil.copytree(whole, copy / name) if whole.is_dir() else shutil.copy2(whole, copy)
+    _copy.append(copy)
+
+
+def outcome(part: Part, mutation: Mutation | None) -> dict[str, Any]:
+    """What became of one mutation, as a row of the table; of None, what the tests say of the code as it is."""
+    path, started = _copy[0] / part.file, time.monotonic()
     original = path.read_bytes()
     try:
-        path.write_text(mutated(part, mutation, copy), encoding="utf-8")
-        noticed = failing_test(copy, part.tests)
+        if mutation is not None:
+            path.write_text(mutated(part, mutation, _copy[0]), encoding="utf-8")
+        noticed = failing_test(_copy[0], part.tests)
     finally:
         path.write_bytes(original)
-        free.put(copy)
-    row = {"file": part.file, **mutation._asdict(), "noticed_by": noticed}
-    verdict = noticed or ("equivalent: " + mutation.equivalent if mutation.equivalent else "SURVIVED")
-    print(f"| {part.file.removeprefix('dphist_pipeline/')} | {mutation.why} | {verdict} |", flush=True)
-    return row | {"seconds": round(time.monotonic() - started, 1)}
+    row = {"file": part.file, "noticed_by": noticed, "seconds": round(time.monotonic() - started, 1)}
+    return row | (mutation._asdict() if mutation is not None else {})
 
 
 def selected(only: str) -> list[Part]:
@@ -152,6 +171,7 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="PART", help="files whose path holds this text")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the table there as well")
     parser.add_argument("--processes", type=int, default=2, help="mutations that are tried at once")
+    parser.add_argument("--at-once", action="store_true", help="do not first run the tests without a mutation")
     options = parser.parse_args()
     parts = selected(options.only)
     try:
@@ -161,16 +181,22 @@ def main() -> int:
     except MutationOutdated as error:
         print(error, file=sys.stderr)
         return 2
-    with copies(options.processes) as free, ThreadPoolExecutor(options.processes) as pool:
-        copy = free.get()
-        broken = failing_test(copy, dict.fromkeys(test for part in parts for test in part.tests))
-        free.put(copy)
-        if broken:
-            print(f"without any mutation, this test fails already: {broken}", file=sys.stderr)
-            return 2
-        print("| file | mutation | noticed by |\n|---|---|---|")
-        tried = [pool.submit(outcome, part, mutation, free) for part in parts for mutation in part.mutations]
-        rows = [one.result() for one in tried]
+    with (
+        tempfile.TemporaryDirectory(prefix="mutations_") as folder,
+        ProcessPoolExecutor(options.processes, get_context("fork"), take_copy, (folder,)) as pool,
+    ):
+        whole = [Part(part.file, part.tests, ()) for part in {part.tests: part for part in parts}.values()]
+        whole = [] if options.at_once else whole
+        for row in pool.map(outcome, whole, repeat(None)):
+            if row["noticed_by"]:
+                print(f"without any mutation, this test fails already: {row['noticed_by']}", file=sys.stderr)
+                return 2
+        print("| file | mutation | noticed by |\n|---|---|---|", flush=True)
+        rows = []
+        for row in pool.map(outcome, *zip(*((part, one) for part in parts for one in part.mutations), strict=True)):
+            verdict = row["noticed_by"] or (f"equivalent: {row['equivalent']}" if row["equivalent"] else "SURVIVED")
+            print(f"| {row['file'].removeprefix('dphist_pipeline/')} | {row['why']} | {verdict} |", flush=True)
+            rows.append(row)
     verdicts = Counter(
         "noticed" if row["noticed_by"] else "equivalent" if row["equivalent"] else "survived" for row in rows
     )
@@ -181,5 +207,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    for library in LIBRARIES:
+        importlib.import_module(library)
     sys.modules["mutations"] = sys.modules["__main__"]
     sys.exit(main())

@@ -14,7 +14,8 @@ from recorded_words import RecordedWords
 
 from dphist_pipeline.confidential import noise, scores
 from dphist_pipeline.confidential.doors import DoorMisuse, PrivateCounts
-from dphist_pipeline.confidential.scores import CutByBalance, NextByNearness, Score
+from dphist_pipeline.confidential.questions import Choice
+from dphist_pipeline.confidential.scores import CutByBalance, CutByDeviations, NextByNearness, Score
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
 
@@ -199,6 +200,17 @@ def test_scores_and_noise_at_their_ends_never_wrap(monkeypatch: pytest.MonkeyPat
     assert _noisy_winners([np.array([top - 1, top, top])], Fraction(1)).tolist() == [1]
     beyond = [np.array([-(1 << 63), 0, (1 << 63) - 1]), np.array([0, -(1 << 63)])]
     assert _noisy_winners(beyond, Fraction(1)).tolist() == [2, 0]
+
+
+def test_questions_about_other_groups_or_candidates_have_other_digests() -> None:
+    whole, may_keep = [np.arange(6)], CutByDeviations("median", 0, True)
+    asked = [
+        *(Choice(groups, CutByBalance(), 6) for groups in (whole, [FIRST, SECOND], [SECOND, FIRST], [FIRST])),
+        Choice(whole, may_keep, 6),
+    ]
+    assert len({question.digest for question in asked}) == len(asked)
+    # Answers of earlier versions lie in journals under this digest.
+    assert asked[1].digest == "658101d6742a9c9657a0df32df713e52673bb8972d8dd635c171b01dfd35e629"
 
 
 def test_a_choice_spends_its_budget_once() -> None:

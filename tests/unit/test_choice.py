@@ -221,6 +221,15 @@ def test_a_choice_spends_its_budget_once() -> None:
         doors().choose([FIRST], OwnCounts(), budget)
 
 
+def test_a_tree_with_one_level_too_noisy_is_refused_before_any_level_is_drawn() -> None:
+    budget, loads = Budget(Fraction(1), "tree"), []
+    counts = PrivateCounts(Domain.from_shape((6,)), 20_000, lambda: loads.append(1) or COUNTS)
+    levels = [np.zeros(6, dtype=np.int64), np.arange(6) // 3]
+    with pytest.raises(DoorMisuse, match="10\\^7"):
+        counts.noisy_tree(levels, budget, [Fraction(999, 1000), Fraction(1, 1000)])
+    assert (budget.charges, loads) == ((), [])
+
+
 def test_a_tree_charges_every_level_and_draws_one_number_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
     words = RecordedWords()
     monkeypatch.setattr(noise, "random_words", words)

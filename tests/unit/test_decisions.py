@@ -18,11 +18,13 @@ from dphist_pipeline.ledger.errors import (
     KeyKnown,
     LedgerAltered,
     NotAllowed,
+    NotRecordable,
     OperatorKeyUnusable,
     Overspend,
     ReasonMissing,
     SignedAlready,
     SourceOfAnother,
+    UnknownAccount,
 )
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
@@ -138,6 +140,13 @@ def test_a_source_belongs_to_one_account_unless_sharing_is_decided(ledger: Ledge
     assert [of.account.name for of in ledger.statement("health").shared] == ["other"]
 
 
+def test_a_source_is_shared_with_open_accounts_alone(ledger: Ledger) -> None:
+    before, more = ledger.entries(), replace(ADMISSIONS, address="more/*.csv")
+    with pytest.raises(UnknownAccount, match="labor"):
+        ledger.allow("health", {"source": more.facts()}, ANN, also_of=["labor"])
+    assert ledger.entries() == before
+
+
 def test_a_source_of_another_account_is_refused_whatever_was_decided_since(ledger: Ledger) -> None:
     ledger.open_account(replace(HEALTH, name="other"), ANN)
     ledger.add_key("ben", BEN.public, ANN)
@@ -207,6 +216,9 @@ def test_a_second_operator_is_added_by_the_first(ledger: Ledger) -> None:
     ledger.add_key("ben", BEN.public, ANN)
     with pytest.raises(KeyKnown, match="ben"):
         ledger.add_key("ben again", BEN.public, ANN)
+    for no_key in ("", "ben", BEN.public.upper(), BEN.public[:-1], BEN.public + "0", "zz" * 32):
+        with pytest.raises(NotRecordable, match="the 64 hexadecimal digits"):
+            ledger.add_key("carl", no_key, ANN)
     ledger.allow("health", QUERY, BEN, "joins wards")
     assert ledger.decisions("health")[-1].by == ("ben",)
     assert list(reopened(ledger).operators().values()) == ["ann", "ben"]

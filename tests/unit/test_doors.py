@@ -161,6 +161,7 @@ def test_an_answer_is_asked_for_under_the_step_with_its_whole_question() -> None
         ("groups", {"door": "noisy_sums", "epsilon": "3/4", "scale": "4", "partition": partition}),
         ("halves", {"door": "noisy_contrasts", "epsilon": "1", "scale": "12", "partition": ""}),
     ]
+    assert counts.scales == {"cells": 12, "groups": 4, "halves": 12}
 
 
 def test_groups_that_change_while_counts_are_loaded_change_nothing() -> None:

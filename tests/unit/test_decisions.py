@@ -247,6 +247,17 @@ def test_an_account_may_ask_for_two_signatures(ledger: Ledger) -> None:
     assert reopened(ledger).account("twice").total == 40 and ledger.statement("twice").waiting == []
 
 
+def test_a_raise_that_was_overtaken_while_it_waited_lowers_no_total(ledger: Ledger) -> None:
+    ledger.add_key("ben", BEN.public, ANN)
+    ledger.open_account(replace(HEALTH, name="twice", signatures=2), ANN)
+    for total in (40, 50):
+        ledger.raise_total("twice", Fraction(total), "more releases", ANN)
+    assert ledger.account("twice").total == HEALTH.total
+    for number, total in zip(reversed(ledger.statement("twice").waiting), (50, 50), strict=True):
+        ledger.countersign(number, BEN)
+        assert ledger.account("twice").total == reopened(ledger).account("twice").total == total
+
+
 def test_folders_of_code_lists_are_for_all_accounts(ledger: Ledger) -> None:
     made = ledger.allow(EVERYWHERE, {"code_lists": {"name": "codes", "folder": "/office/codes"}}, ANN)
     assert made is not None and [of.folder for of in reopened(ledger).decisions(EVERYWHERE)] == ["/office/codes"]

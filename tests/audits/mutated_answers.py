@@ -10,7 +10,7 @@ REPORTED = ("answering/test_reported_answers.py",)
 ANSWERS = (
     Part(
         "dphist_pipeline/answering/intervals.py",
-        ("answering/test_intervals.py", "answering/test_linear_answers.py", "statistical/test_coverage.py"),
+        ("answering/test_shares.py", "answering/test_intervals.py", "answering/test_linear_answers.py"),
         (
             Mutation("LEVEL = Fraction(95, 100)", "LEVEL = Fraction(90, 100)", "90 % where 95 % is said"),
             Mutation("Fraction(975, 1000)", "Fraction(95, 100)", "two intervals of 95 % for a share"),
@@ -35,7 +35,7 @@ ANSWERS = (
     ),
     Part(
         "dphist_pipeline/answering/report_intervals.py",
-        ("answering/test_reported_answers.py", "statistical/test_report_intervals.py"),
+        ("statistical/test_report_intervals.py", *REPORTED),
         (
             Mutation("np.abs(slope) + step / 3", "np.abs(slope) + step / 6", "half the correction for few bits"),
             Mutation("2 * math.log(2 / missed)", "2 * math.log(1 / missed)", "one side of a band"),

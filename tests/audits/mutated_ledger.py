@@ -154,7 +154,7 @@ LEDGER = (
     ),
     Part(
         "dphist_pipeline/ledger/signing.py",
-        ("unit/test_decisions.py", "attacks/test_decisions_by_others.py"),
+        ("unit/test_entries.py", "unit/test_decisions.py", "attacks/test_decisions_by_others.py"),
         (
             Mutation(
                 '        key.verify(bytes.fromhex(signed["signature"]), _text(bare).encode("ascii"))\n',
@@ -175,7 +175,7 @@ LEDGER = (
     ),
     Part(
         "dphist_pipeline/ledger/entries.py",
-        ("unit/test_amounts.py", "unit/test_ledger.py", "unit/test_ledger_damage.py"),
+        ("unit/test_amounts.py", "unit/test_entries.py", "unit/test_ledger_notes.py", "unit/test_ledger_damage.py"),
         (
             Mutation(
                 'if name != "hash"}\n', 'if name not in ("hash", "previous_hash")}\n', "a chain that is not sealed"
@@ -208,7 +208,12 @@ LEDGER = (
     ),
     Part(
         "dphist_pipeline/ledger/tables.py",
-        ("unit/test_ledger_damage.py", "unit/test_ledger.py", "unit/test_ledger_races.py"),
+        (
+            "unit/test_ledger_damage.py",
+            "unit/test_ledger.py",
+            "unit/test_ledger_races.py",
+            "unit/test_witness_races.py",
+        ),
         (
             Mutation('"BEGIN" if reads else "BEGIN IMMEDIATE"', '"BEGIN"', "two that charge at once both fail"),
             Mutation('"synchronous=EXTRA"', '"synchronous=OFF"', "a charge may be lost"),

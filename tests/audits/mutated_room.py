@@ -141,7 +141,7 @@ ROOM = (
     ),
     Part(
         "dphist_pipeline/confidential/cube.py",
-        ("unit/test_ingest.py", "attacks/test_exact_files_that_stay.py"),
+        ("attacks/test_exact_files_that_stay.py", "unit/test_source_formats.py", "unit/test_ingest.py"),
         (
             Mutation("secrets.token_bytes(KEY_BYTES)", "bytes(KEY_BYTES)", "the same rows are kept in every run"),
             Mutation("    staged.unlink()\n", "", "staged rows stay"),
@@ -191,7 +191,7 @@ ROOM = (
     ),
     Part(
         "dphist_pipeline/confidential/reading/units.py",
-        ("unit/test_ingest.py", "unit/test_source_formats.py"),
+        ("unit/test_source_formats.py", "unit/test_ingest.py", "attacks/test_values_of_any_size.py"),
         (
             Mutation("WHEN contains({text}, '?') THEN", "WHEN false THEN", "people with broken names are one person"),
             Mutation("WHEN {name} = 0 THEN '0.0' ", "", "0.0 and -0.0 are two people"),
@@ -244,7 +244,12 @@ ROOM = (
         (
             Mutation("            if low == high:\n", "            if high - low <= 1:\n", "a floor that is 1 too low"),
             Mutation("max(0, low - term_high), high + term_high", "low, high", "the rest of the series is forgotten"),
-            Mutation("k >= self.below", "k > self.below", "a value beyond the end"),
+            Mutation(
+                "k >= self.below",
+                "k > self.below",
+                "a value beyond the end",
+                "its probability is 0 by the formula, too",
+            ),
             Mutation(
                 "high = _ceil_divide(high * step_high, 1 << precision)",
                 "high = (high * step_high) >> precision",

@@ -157,18 +157,22 @@ def outcome(part: Part, mutation: Mutation | None) -> dict[str, Any]:
 
 
 def selected(only: str) -> list[Part]:
-    """The parts whose file's name holds a text."""
+    """The mutations whose `file: why` a regular expression finds."""
     from mutated_answers import ANSWERS
     from mutated_ledger import LEDGER
     from mutated_room import ROOM
 
-    return [part for part in (*ROOM, *LEDGER, *ANSWERS) if only in part.file]
+    found = []
+    for part in (*ROOM, *LEDGER, *ANSWERS):
+        asked = tuple(one for one in part.mutations if re.search(only, f"{part.file}: {one.why}"))
+        found += [part._replace(mutations=asked)] * bool(asked)
+    return found
 
 
 def main() -> int:
     """Tries the mutations, prints the table, and gives the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", metavar="PART", help="files whose path holds this text")
+    parser.add_argument("--only", default="", metavar="PART", help="a regular expression for `file: mutation`")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the table there as well")
     parser.add_argument("--processes", type=int, default=2, help="mutations that are tried at once")
     parser.add_argument("--at-once", action="store_true", help="do not first run the tests without a mutation")

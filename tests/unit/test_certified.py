@@ -122,6 +122,16 @@ def test_precision_is_doubled_until_both_ends_agree(monkeypatch: pytest.MonkeyPa
     assert {192, 384, 768, 1536} == set(precisions)
 
 
+@pytest.mark.parametrize("precision", range(2, 60, 3))
+def test_ends_enclose_the_exact_floor_at_any_precision(precision: int) -> None:
+    for law in laws(Fraction(7, 3)):
+        coefficients = law._coefficients(precision)
+        for k in range(1, law.below or 30):
+            if coefficients[2][0] > 0:
+                low, high = law._survival(exp_interval(law.rate * k, precision), coefficients, precision, 64)
+                assert low <= exact_floor(law, k, 64) <= high
+
+
 def test_ends_that_are_one_apart_do_not_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     apart = []
 

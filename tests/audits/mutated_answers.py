@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from mutations import Mutation, Part
 
-SQL = ("answering/test_every_question.py", "answering/test_catalogue.py", "answering/test_linear_answers.py")
+EVERY = "answering/test_every_question.py::test_"
+ALIKE = EVERY + "boxes_shares_and_changes_are_the_same_in_sql_and_python"
+RANGES = EVERY + "a_range_says_what_it_covers_in_sql_and_python"
+MARGINALS = EVERY + "marginals_are_the_same_in_sql_and_python_and_add_up"
+QUANTILES = (
+    EVERY + "quantiles_are_the_same_in_sql_and_python",
+    EVERY + "quantiles_that_noise_leaves_wide_are_the_same_in_sql_and_python",
+)
+BANDS = EVERY + "bands_and_whole_counts_are_the_same_in_sql_and_python"
+LINEAR = "answering/test_linear_answers.py::test_sql_files_and_estimates_answer_alike"
+COVERAGE = "statistical/test_coverage.py::test_"
+SQL = ("answering/test_catalogue.py", ALIKE, RANGES)
 REPORTED = ("answering/test_reported_answers.py",)
 
 ANSWERS = (
@@ -47,7 +58,7 @@ ANSWERS = (
     ),
     Part(
         "dphist_pipeline/answering/boxes.py",
-        ("answering/test_boxes.py", "answering/test_cut_boxes.py", *SQL),
+        ("answering/test_boxes.py", "answering/test_cut_boxes.py"),
         (
             Mutation("max(0.0, centre - reach), max", "centre - reach, max", "a lower end below 0"),
             Mutation("max(0.0, centre + reach)", "centre + reach", "an upper end below 0"),
@@ -56,7 +67,7 @@ ANSWERS = (
     ),
     Part(
         "dphist_pipeline/answering/ranges.py",
-        ("answering/test_cut_boxes.py", "answering/test_every_question.py"),
+        ("answering/test_cut_boxes.py", RANGES),
         (
             Mutation("return self.inner.lower", "return self.outer.lower", "rows of cut bins are inside"),
             Mutation("along[share[along] != 0]", "along[share[along] == 1]", "cut bins are left out"),
@@ -70,7 +81,11 @@ ANSWERS = (
     ),
     Part(
         "dphist_pipeline/answering/quantiles.py",
-        ("answering/test_every_question.py", "answering/test_linear_answers.py", "statistical/test_coverage.py"),
+        (
+            *QUANTILES,
+            COVERAGE + "a_quantile_that_lies_at_an_edge_is_held_as_often_as_promised",
+            "answering/test_linear_answers.py::test_what_a_quantile_weighs_has_the_variance_of_its_cells",
+        ),
         (
             Mutation("(1 - LEVEL) / (len(positions[place]) - 1)", "(1 - LEVEL)", "a band of single intervals"),
             Mutation("LEVEL = 0.95", "LEVEL = 0.9", "90 % where 95 % is said"),
@@ -86,7 +101,12 @@ ANSWERS = (
     ),
     Part(
         "dphist_pipeline/answering/bands.py",
-        ("answering/test_every_question.py", "statistical/test_coverage.py", "statistical/test_report_intervals.py"),
+        (
+            COVERAGE + "a_band_is_the_narrowest_by_the_exact_law",
+            COVERAGE + "chernoffs_bound_is_never_below_the_exact_quantile_and_not_far_above",
+            BANDS,
+            "statistical/test_report_intervals.py::test_bands_hold_every_cell_by_bernsteins_inequality",
+        ),
         (
             Mutation(
                 "bernstein_factor((1 - level) / cells)", "bernstein_factor(1 - level)", "single intervals of reports"
@@ -128,7 +148,7 @@ ANSWERS = (
     ),
     Part(
         "sql/answering/pieces/nested.sql",
-        ("answering/test_linear_answers.py", "answering/test_every_question.py"),
+        (LINEAR, ALIKE),
         (Mutation("(spans.final % spans.width + 1.0)", "(spans.final % spans.width)", "a position too few"),),
     ),
     Part(
@@ -142,7 +162,7 @@ ANSWERS = (
     ),
     Part(
         "sql/answering/dph_quantile.sql",
-        ("answering/test_every_question.py", *REPORTED, "answering/test_linear_answers.py"),
+        (*QUANTILES,),
         (
             Mutation(
                 "0.05 / greatest(1, spans.final - spans.first)",
@@ -161,7 +181,7 @@ ANSWERS = (
     ),
     Part(
         "sql/answering/dph_band.sql",
-        ("answering/test_every_question.py", *REPORTED, "answering/test_linear_answers.py"),
+        (BANDS,),
         (
             Mutation(
                 "(1 - CAST(level AS DOUBLE)) / counted.cells\n", "(1 - CAST(level AS DOUBLE))\n", "single intervals"
@@ -177,12 +197,12 @@ ANSWERS = (
     ),
     Part(
         "sql/answering/dph_range.sql",
-        ("answering/test_every_question.py", *REPORTED),
+        (RANGES,),
         (Mutation("(ranges.high_end > ranges.greatest AND isfinite", "(false AND isfinite", "ends beyond the bins"),),
     ),
     Part(
         "sql/answering/pieces/range_positions.sql",
-        ("answering/test_every_question.py",),
+        (RANGES,),
         (
             Mutation("bins.bin_upper > ranges.low_end", "bins.bin_upper >= ranges.low_end", "the bin before the range"),
             Mutation("bins.bin_upper <= ranges.high_end", "bins.bin_upper < ranges.high_end", "the last bin"),
@@ -190,7 +210,7 @@ ANSWERS = (
     ),
     Part(
         "sql/answering/dph_share.sql",
-        ("answering/test_every_question.py", *REPORTED, "answering/test_linear_answers.py"),
+        (ALIKE,),
         (
             Mutation(
                 "b.part_lower / (b.part_lower + b.other_upper)", "b.part_lower / (b.part_lower + b.other_lower)", "ends"
@@ -205,7 +225,7 @@ ANSWERS = (
     ),
     Part(
         "sql/answering/dph_compare.sql",
-        ("answering/test_every_question.py", *REPORTED, "answering/test_linear_answers.py"),
+        (ALIKE,),
         (
             Mutation(
                 "one.cells + two.cells AS cells", "greatest(one.cells, two.cells) AS cells", "noise of one period"
@@ -215,12 +235,7 @@ ANSWERS = (
     ),
     Part(
         "sql/answering/dph_marginal.sql",
-        (
-            "answering/test_every_question.py",
-            *REPORTED,
-            "answering/test_levels_and_days.py",
-            "answering/test_linear_answers.py",
-        ),
+        (MARGINALS, "answering/test_reported_answers.py"),
         (
             Mutation("AND kinds.slope IS NOT DISTINCT FROM l.slope", "", "rows come twice, with another's interval"),
             Mutation(
@@ -231,7 +246,7 @@ ANSWERS = (
     ),
     Part(
         "sql/answering/dph_counts.sql",
-        ("answering/test_whole_counts.py", "answering/test_every_question.py"),
+        ("answering/test_whole_counts.py", BANDS),
         (Mutation("k.part % 1024 DESC, k.part = 0", "k.part % 1024, k.part = 0", "the smallest remainders"),),
     ),
     Part(

@@ -264,7 +264,12 @@ ROOM = (
         ("statistical/test_noise.py",),
         (
             Mutation("law.at_most(c + 1, outside)", "law.at_most(c, outside)", "an interval that is one too wide"),
-            Mutation("c > 0 and law.at_most(c, outside)", "c > 0 and law.at_most(c - 1, outside)", "one too narrow"),
+            Mutation(
+                "c > 0 and law.at_most(c, outside)",
+                "c > 0 and law.at_most(c - 1, outside)",
+                "one too narrow",
+                "the first guess is below the result",
+            ),
         ),
     ),
     Part(

@@ -60,7 +60,7 @@ class Part(NamedTuple):
 
     Attributes:
         file: below the project.
-        tests: test files that should notice, below `tests`, run in this order until one fails.
+        tests: test files, or tests in them, below `tests`, that should notice; run in this order until one fails.
         mutations: to try.
     """
 

@@ -89,7 +89,7 @@ LEDGER = (
     ),
     Part(
         "dphist_pipeline/ledger/replay.py",
-        ("unit/test_ledger_damage.py", "unit/test_decisions.py"),
+        ("unit/test_forged_entries.py", "unit/test_ledger_damage.py", "unit/test_decisions.py"),
         (
             Mutation("if seal(entry) != entry.hash:", "if False:", "an edited entry is believed"),
             Mutation("if entry.previous_hash != (previous.hash if previous else None):", "if False:", "a broken chain"),
@@ -108,7 +108,12 @@ LEDGER = (
     ),
     Part(
         "dphist_pipeline/ledger/permissions.py",
-        ("unit/test_decisions.py", "unit/test_ledger_damage.py", "attacks/test_decisions_by_others.py"),
+        (
+            "unit/test_decisions.py",
+            "unit/test_forged_entries.py",
+            "unit/test_ledger_damage.py",
+            "attacks/test_decisions_by_others.py",
+        ),
         (
             Mutation("signer_of(entry) not in self.operators:", "signer_of(entry) is None:", "any key decides"),
             Mutation(

@@ -4,7 +4,7 @@ Each mutation is a mistake that somebody could make, or an attacker could plant,
 (see `mutated_room`, `mutated_ledger` and `mutated_answers`). It is made in a copy of the package in a temporary folder,
 never in the checkout. Prints a table: the mutation, and the first test that failed, or SURVIVED. A few mutations change
 nothing that a caller could see; they are listed with the reason, and are not counted as survivors.
-Ends with 1 if a mutation survived, and with a message if one no longer fits the code.
+Ends with 1 if a mutation survived or its tests did not end, and with a message if one no longer fits the code.
 
     python tests/audits/mutations.py [--only PART] [--json FILE] [--processes 2]
 """
@@ -35,6 +35,7 @@ import pytest
 PROJECT = Path(__file__).resolve().parents[2]
 COPIED = ("dphist_pipeline", "sql", "tests", "dagster_project", "pyproject.toml")
 SECONDS = 300
+ENDLESS = "no test, but they did not end"
 PYTEST = ("-x", "-p", "no:xdist", "-p", "no:cacheprovider")
 LIBRARIES = ("numpy", "polars", "duckdb", "pyarrow.parquet", "scipy.stats", "numba", "sqlalchemy", "pydantic")
 
@@ -121,7 +122,7 @@ def failing_test(copy: Path, tests: Iterable[str]) -> str:
         os.killpg(child, signal.SIGKILL)  # also whatever the tests left running
     if done[0] == 0:
         os.waitpid(child, 0)
-        return f"no test, but they did not end within {SECONDS} seconds"
+        return f"{ENDLESS} within {SECONDS} seconds"
     if done[1] == 0:
         return ""
     told = shown.read_text(encoding="utf-8", errors="replace")
@@ -154,6 +155,15 @@ def outcome(part: Part, mutation: Mutation | None) -> dict[str, Any]:
         path.write_bytes(original)
     row = {"file": part.file, "noticed_by": noticed, "seconds": round(time.monotonic() - started, 1)}
     return row | (mutation._asdict() if mutation is not None else {})
+
+
+def verdict(row: dict[str, Any]) -> str:
+    """What a row of the table counts as."""
+    if row["noticed_by"].startswith(ENDLESS):
+        return "endless"
+    if row["noticed_by"]:
+        return "noticed"
+    return "equivalent" if row["equivalent"] else "survived"
 
 
 def selected(only: str) -> list[Part]:
@@ -198,16 +208,14 @@ def main() -> int:
         print("| file | mutation | noticed by |\n|---|---|---|", flush=True)
         rows = []
         for row in pool.map(outcome, *zip(*((part, one) for part in parts for one in part.mutations), strict=True)):
-            verdict = row["noticed_by"] or (f"equivalent: {row['equivalent']}" if row["equivalent"] else "SURVIVED")
-            print(f"| {row['file'].removeprefix('dphist_pipeline/')} | {row['why']} | {verdict} |", flush=True)
+            told = row["noticed_by"] or (f"equivalent: {row['equivalent']}" if row["equivalent"] else "SURVIVED")
+            print(f"| {row['file'].removeprefix('dphist_pipeline/')} | {row['why']} | {told} |", flush=True)
             rows.append(row)
-    verdicts = Counter(
-        "noticed" if row["noticed_by"] else "equivalent" if row["equivalent"] else "survived" for row in rows
-    )
+    verdicts = Counter(map(verdict, rows))
     print(f"\n{len(rows)} mutations: " + ", ".join(f"{number} {verdict}" for verdict, number in verdicts.items()))
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    return int(verdicts["survived"] > 0)
+    return int(verdicts["survived"] + verdicts["endless"] > 0)
 
 
 if __name__ == "__main__":

@@ -305,6 +305,14 @@ def test_what_an_adoption_carries_over_is_spent_and_never_drawn_again(ledger: Le
     assert [charge.hash for charge in reopened(ledger).standing().charges] == [first.hash, "f" * 64]
 
 
+def test_of_a_period_that_two_copies_charged_ours_stands_and_both_are_spent(ledger: Ledger) -> None:
+    ours = ledger.charge(replace(week(9), source=ADMISSIONS))
+    ledger.adopt("two copies went on", [lost()], {}, ANN)
+    assert [charge.hash for charge in ledger.standing().charges] == [ours.hash]
+    assert ledger.charge(replace(week(9), source=ADMISSIONS)) == ours
+    assert reopened(ledger).statement("health").spent == ours.epsilon + lost().epsilon
+
+
 def test_a_key_that_cannot_be_used_says_where_it_was_looked_for(tmp_path: Path) -> None:
     for content, says in ((None, "is not there"), (b"", "cannot be read"), (b"-----BEGIN X-----", "cannot be read")):
         file = tmp_path / "key"

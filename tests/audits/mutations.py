@@ -102,6 +102,7 @@ def failing_test(copy: Path, tests: Iterable[str]) -> str:
     Runs pytest in a fork of this process, which has loaded the large libraries already, and nothing of the package.
     """
     shown = copy / "shown.txt"
+    shown.unlink(missing_ok=True)
     child = os.fork()
     if child == 0:
         os.setsid()
@@ -109,7 +110,8 @@ def failing_test(copy: Path, tests: Iterable[str]) -> str:
         os.environ["PYTHONPATH"] = str(copy)
         sys.path.insert(0, str(copy))
         for stream in (1, 2):
-            os.dup2(os.open(shown, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
+            os.dup2(os.open(shown, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
+        sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
         ended = 70
         with suppress(BaseException):
             ended = int(pytest.main([*PYTEST, *(f"tests/{test}" for test in tests)]))

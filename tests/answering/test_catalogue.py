@@ -282,3 +282,13 @@ def test_every_published_row_is_in_the_table_of_its_release(
         for column in table.columns:
             assert [row[column] for row in rows] == table[column].to_list(), column
     assert np.unique([row["revision"] for row in ask(catalogue, "FROM r.weekly")]).tolist() == [1, 2, 10]
+
+
+def test_a_band_over_thousands_of_cells_is_as_wide_as_in_python(tmp_path: Path) -> None:
+    axis = {"column": "age", "start": 0, "stop": 6000, "width": 1}
+    release = by_hand.publish(tmp_path, by_hand.estimate([axis]), [axis])
+    (tmp_path / "scratch").mkdir()
+    catalogue = build_catalogue(tmp_path, tmp_path / "scratch")
+    for level in (0.5, 0.95, 0.999):
+        rows = ask(catalogue, f"SELECT ci_lower, ci_upper FROM r.dph_band('r.weekly', {level})")
+        assert rows == release.band(level).select("ci_lower", "ci_upper").rows(named=True)

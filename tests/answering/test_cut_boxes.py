@@ -94,3 +94,9 @@ def test_a_published_release_is_opened_by_its_name(tmp_path: Path) -> None:
     assert Release.published(store, "weekly", "2026-03-02").answer(age=(0, 20)) == ONE.box(age=(0, 20))
     with pytest.raises(NotPublished, match="weekly"):
         Release.published(store, "weakly")
+
+
+@pytest.mark.parametrize("ends", [(30, 30), (40, 40), (35, 30)])
+def test_a_range_whose_ends_do_not_rise_is_told_so(ends: tuple[int, int]) -> None:
+    with pytest.raises(QuestionRefused, match="two ends, low below high"):
+        answer_range(Cells(ONE.domain, ONE.values, ONE.unbiased), "age", ends, {})

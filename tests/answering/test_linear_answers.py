@@ -13,6 +13,7 @@ import by_hand
 import duckdb
 import numpy as np
 import pytest
+import reported
 from by_hand import AGE, HEIGHT, WARD
 from numpy.typing import NDArray
 
@@ -30,7 +31,7 @@ from dphist_pipeline.answering.intervals import (
 from dphist_pipeline.answering.quantiles import _balance_variance
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
+from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, SharedNoise
 from dphist_pipeline.publishing import release_files
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.solvers.regular_tree import RegularTree, best_tree, branching_tree, covariance
@@ -242,6 +243,13 @@ def test_a_whole_draw_reaches_a_record_further_and_never_beyond_chebyshev() -> N
         assert half_width_of_linear(scale, noise_law.variance(scale)) == pytest.approx(half_width_of_sum(scale, 1) + 1)
     assert linear_reach(Fraction(1, 100), 1) == math.sqrt(20)
     assert 1.9599 < linear_reach(Fraction(1000), 10**6) < 1.961
+
+
+def test_a_box_without_cells_has_an_interval_of_no_width() -> None:
+    empty = [np.zeros(0, dtype=np.int64)]
+    nested = NestedCells(np.zeros(3), Fraction(2), (SharedNoise(5.0, (1,)),))
+    for unbiased in (NoisyCells(np.zeros(3), Fraction(2)), nested, reported.estimate([reported.AGE]).unbiased):
+        assert unbiased is not None and half_width_of_box(unbiased, empty) == 0
 
 
 @pytest.mark.parametrize("q", [0.1, 0.5])

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from attempts import Attempt
 from office import Office
 from system.orchestrated import leftovers
 
+from dphist_pipeline.confidential.cube import load_cube
 from dphist_pipeline.releasing import handover
 from dphist_pipeline.releasing.store import Key, Store
 
@@ -83,3 +86,17 @@ def test_a_cube_written_after_its_period_was_published_is_gone_after_a_replay(of
     cube = planted(office, 1)
     by_command(attempt)
     assert not cube.exists()
+
+
+class Planted:
+    """An object whose unpickling runs code."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (Path("planted"),)
+
+
+def test_a_cube_that_holds_code_is_not_run(office: Office) -> None:
+    np.save("cube.npy", np.array([Planted()], dtype=object), allow_pickle=True)
+    with pytest.raises(ValueError, match="allow_pickle"):
+        load_cube(Path("cube.npy"))
+    assert not Path("planted").exists()

@@ -29,6 +29,7 @@ from dphist_pipeline.confidential import noise
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.confidential.noise import BLOCK, LARGEST_TABLE, discrete_laplace
+from dphist_pipeline.confidential.scores import CutByBalance
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.budget import Budget
@@ -212,18 +213,26 @@ def test_a_broken_sampler_draws_nothing_for_a_release(
             if hasattr(module, name):
                 untested.setattr(module, name, stand_in)
     journal = Journal(tmp_path / "journal", tmp_path, "charge")
-    counts = PrivateCounts(Domain.from_shape((2,)), 1, lambda: np.array([5, 6]), journal)
-    for _ in range(2):  # a failure is not forgotten
+    counts = PrivateCounts(Domain.from_shape((3,)), 1, lambda: np.array([5, 6, 7]), journal)
+    whole, score = [np.arange(3)], CutByBalance()
+    doors: tuple[Callable[[Budget], object], ...] = (
+        counts.noisy_cells,
+        lambda budget: counts.choose(whole, score, budget),
+    )
+    for door in (*doors, *doors):  # a failure is not forgotten
         with pytest.raises(NoiseSelfTestFailed):
-            counts.noisy_cells(Budget(Fraction(1)))
+            door(Budget(Fraction(1)))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_self_test_runs_at_first_use_and_once(untested: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("draw", [discrete_laplace, noise.geometric])
+def test_the_self_test_runs_at_first_use_and_once(
+    untested: pytest.MonkeyPatch, draw: Callable[[Fraction, int], object]
+) -> None:
     checked: list[Fraction] = []
     untested.setattr(noise, "_check_law", lambda scale, drawn: checked.append(scale))
     for _ in range(3):
-        discrete_laplace(Fraction(1), 1)
+        draw(Fraction(1), 1)
     assert len(checked) == 2 and checked[0] <= LARGEST_TABLE < checked[1]
 
 

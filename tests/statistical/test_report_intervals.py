@@ -300,3 +300,9 @@ def test_a_quantile_of_reports_that_lies_at_an_edge_is_held_as_often_as_promised
         assert not refused(held, runs, 0.95)
         assert refused(neighbour, runs, 0.95)
         assert not refused(inside, runs, 0.95)
+
+
+@pytest.mark.parametrize("missed", [0.5, 0.05, 1e-6])
+def test_the_factor_of_a_band_pays_for_both_sides(missed: float) -> None:
+    # Bernstein: each side misses with a probability of at most exp(-z²/2).
+    assert 2 * math.exp(-(bernstein_factor(missed) ** 2) / 2) == pytest.approx(missed)

@@ -108,6 +108,16 @@ def test_what_is_forfeited_is_charged_under_its_own_name() -> None:
     assert budget.charges == (("given_up (forfeited)", Fraction(3, 4)), ("asked", Fraction(1, 4)))
 
 
+@pytest.mark.parametrize("parts", [("1/3", "2/3"), ("2/3", "1/3"), ("1/2", "1/2")])
+def test_every_share_must_pay_for_noise_of_at_most_ten_million(parts: tuple[str, str]) -> None:
+    shares = {"first": parts[0], "second": parts[1]}
+    least = min(map(Fraction, parts))
+    whole = Budget(Fraction(1, 1000)).split_for_noise(int(10**4 * least), **shares)
+    assert max(share.scale(int(10**4 * least)) for share in whole) <= 10**7
+    with pytest.raises(BudgetMisuse, match="10\\^7"):
+        Budget(Fraction(1, 1000)).split_for_noise(int(10**4 * least) + 1, **shares)
+
+
 def test_splitting_alone_charges_nothing() -> None:
     budget = Budget(Fraction(1))
     budget.split(a="1/2", b="1/2")

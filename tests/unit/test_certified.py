@@ -7,6 +7,7 @@ from collections import deque
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,6 +120,38 @@ def test_precision_is_doubled_until_both_ends_agree(monkeypatch: pytest.MonkeyPa
     law = Law("laplace_magnitude", Fraction(3, 7))
     assert law.threshold(4, 63) == exact_floor(law, 4, 63)
     assert {192, 384, 768, 1536} == set(precisions)
+
+
+@pytest.mark.parametrize("precision", range(2, 60, 3))
+def test_ends_enclose_the_exact_floor_at_any_precision(precision: int) -> None:
+    for law in laws(Fraction(7, 3)):
+        coefficients = law._coefficients(precision)
+        for k in range(1, law.below or 30):
+            if coefficients[2][0] > 0:
+                low, high = law._survival(exp_interval(law.rate * k, precision), coefficients, precision, 64)
+                assert low <= exact_floor(law, k, 64) <= high
+
+
+def test_ends_that_are_one_apart_do_not_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    apart = []
+
+    def blurred(exponent: Fraction, precision: int) -> Interval:
+        low, high = exp_interval(exponent, precision)
+        blur = 1 << (precision - 65) if precision < 1000 else 0
+        return max(0, low - blur), high + blur
+
+    def noted(*given: Any) -> Interval:
+        low, high = survival(*given)
+        apart.append(high - low)
+        return low, high
+
+    survival = Law._survival
+    monkeypatch.setattr(certified, "exp_interval", blurred)
+    monkeypatch.setattr(Law, "_survival", staticmethod(noted))
+    law = Law("laplace_magnitude", Fraction(3, 7))
+    for k in range(1, 40):
+        assert law.threshold(k, 63) == exact_floor(law, k, 63)
+    assert apart.count(1) > 10
 
 
 @examples(150)

@@ -10,10 +10,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from recorded_words import RecordedWords
 
 from dphist_pipeline.confidential import noise, scores
 from dphist_pipeline.confidential.doors import DoorMisuse, PrivateCounts
-from dphist_pipeline.confidential.scores import CutByBalance, NextByNearness, Score
+from dphist_pipeline.confidential.questions import Choice
+from dphist_pipeline.confidential.scores import CutByBalance, CutByDeviations, NextByNearness, Score
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
 
@@ -200,6 +202,17 @@ def test_scores_and_noise_at_their_ends_never_wrap(monkeypatch: pytest.MonkeyPat
     assert _noisy_winners(beyond, Fraction(1)).tolist() == [2, 0]
 
 
+def test_questions_about_other_groups_or_candidates_have_other_digests() -> None:
+    whole, may_keep = [np.arange(6)], CutByDeviations("median", 0, True)
+    asked = [
+        *(Choice(groups, CutByBalance(), 6) for groups in (whole, [FIRST, SECOND], [SECOND, FIRST], [FIRST])),
+        Choice(whole, may_keep, 6),
+    ]
+    assert len({question.digest for question in asked}) == len(asked)
+    # Answers of earlier versions lie in journals under this digest.
+    assert asked[1].digest == "658101d6742a9c9657a0df32df713e52673bb8972d8dd635c171b01dfd35e629"
+
+
 def test_a_choice_spends_its_budget_once() -> None:
     budget = Budget(Fraction(1), "cuts")
     doors().choose([FIRST], OwnCounts(), budget)
@@ -208,10 +221,21 @@ def test_a_choice_spends_its_budget_once() -> None:
         doors().choose([FIRST], OwnCounts(), budget)
 
 
-def test_a_tree_charges_every_level_and_draws_one_number_a_node() -> None:
+def test_a_tree_with_one_level_too_noisy_is_refused_before_any_level_is_drawn() -> None:
+    budget, loads = Budget(Fraction(1), "tree"), []
+    counts = PrivateCounts(Domain.from_shape((6,)), 20_000, lambda: loads.append(1) or COUNTS)
+    levels = [np.zeros(6, dtype=np.int64), np.arange(6) // 3]
+    with pytest.raises(DoorMisuse, match="10\\^7"):
+        counts.noisy_tree(levels, budget, [Fraction(999, 1000), Fraction(1, 1000)])
+    assert (budget.charges, loads) == ((), [])
+
+
+def test_a_tree_charges_every_level_and_draws_one_number_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = RecordedWords()
+    monkeypatch.setattr(noise, "random_words", words)
     levels = [np.zeros(6, dtype=np.int64), np.arange(6) // 3]
     budget = Budget(Fraction(1), "tree")
     sums = doors().noisy_tree(levels, budget, [Fraction(1, 4), Fraction(3, 4)])
-    assert [level.values.size for level in sums] == [1, 2]
+    assert [level.values.size for level in sums] == [1, 2] and words.given == 3
     assert [level.scale for level in sums] == [4, Fraction(4, 3)]
     assert budget.charges == (("tree_level_1", Fraction(1, 4)), ("tree_level_2", Fraction(3, 4)))

@@ -14,6 +14,7 @@ import pytest
 from source_scenario import AGE, SECRET, WARD, counted, refused, spec
 
 from dphist_pipeline.confidential.reading.databases import EXTENSION
+from dphist_pipeline.confidential.reading.ingest import opened_source
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.releasing.plans import plan_of
 from dphist_pipeline.spec.loading import spec_from_attributes
@@ -90,8 +91,29 @@ def test_a_damaged_database_is_refused(database: bytes, damage: Any):
 
 
 def test_a_database_is_never_written(database: bytes, tmp_path: Path):
-    """Nor made where it is missing."""
-    assert "no such file" in refused({}, SourceRefused, **FILE)
+    path = tmp_path / "office.duckdb"
+    path.write_bytes(database)
+    declared = spec(tmp_path, **FILE)
+    with opened_source(plan_of(declared, declared.period_named("all")).source, tmp_path) as (connection, _):
+        for statement in (
+            "CREATE TABLE office.mine (x INTEGER)",
+            "INSERT INTO office.admissions (person) VALUES ('eve')",
+            "UPDATE office.admissions SET age = 1",
+            "DROP TABLE office.admissions",
+        ):
+            with pytest.raises(duckdb.Error, match="read-only"):
+                connection.execute(statement)
+    assert path.read_bytes() == database
+
+
+def test_a_source_is_one_database_and_none_is_made_where_it_is_missing(database: bytes, tmp_path: Path):
+    declared = spec(tmp_path, **FILE)
+    with (
+        pytest.raises(SourceRefused, match="no such file"),
+        opened_source(plan_of(declared, declared.period_named("all")).source, tmp_path),
+    ):
+        pass
+    assert list(tmp_path.iterdir()) == []
     assert "several databases" in refused(
         {"a.duckdb": database, "b.duckdb": database}, SourceRefused, **{**FILE, "source": "*.duckdb"}
     )

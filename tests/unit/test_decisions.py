@@ -18,11 +18,13 @@ from dphist_pipeline.ledger.errors import (
     KeyKnown,
     LedgerAltered,
     NotAllowed,
+    NotRecordable,
     OperatorKeyUnusable,
     Overspend,
     ReasonMissing,
     SignedAlready,
     SourceOfAnother,
+    UnknownAccount,
 )
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
@@ -138,6 +140,13 @@ def test_a_source_belongs_to_one_account_unless_sharing_is_decided(ledger: Ledge
     assert [of.account.name for of in ledger.statement("health").shared] == ["other"]
 
 
+def test_a_source_is_shared_with_open_accounts_alone(ledger: Ledger) -> None:
+    before, more = ledger.entries(), replace(ADMISSIONS, address="more/*.csv")
+    with pytest.raises(UnknownAccount, match="labor"):
+        ledger.allow("health", {"source": more.facts()}, ANN, also_of=["labor"])
+    assert ledger.entries() == before
+
+
 def test_a_source_of_another_account_is_refused_whatever_was_decided_since(ledger: Ledger) -> None:
     ledger.open_account(replace(HEALTH, name="other"), ANN)
     ledger.add_key("ben", BEN.public, ANN)
@@ -207,6 +216,9 @@ def test_a_second_operator_is_added_by_the_first(ledger: Ledger) -> None:
     ledger.add_key("ben", BEN.public, ANN)
     with pytest.raises(KeyKnown, match="ben"):
         ledger.add_key("ben again", BEN.public, ANN)
+    for no_key in ("", "ben", BEN.public.upper(), BEN.public[:-1], BEN.public + "0", "zz" * 32):
+        with pytest.raises(NotRecordable, match="the 64 hexadecimal digits"):
+            ledger.add_key("carl", no_key, ANN)
     ledger.allow("health", QUERY, BEN, "joins wards")
     assert ledger.decisions("health")[-1].by == ("ben",)
     assert list(reopened(ledger).operators().values()) == ["ann", "ben"]
@@ -233,6 +245,17 @@ def test_an_account_may_ask_for_two_signatures(ledger: Ledger) -> None:
     assert ledger.account("twice").total == 26
     ledger.countersign(ledger.statement("twice").waiting[0], ANN)
     assert reopened(ledger).account("twice").total == 40 and ledger.statement("twice").waiting == []
+
+
+def test_a_raise_that_was_overtaken_while_it_waited_lowers_no_total(ledger: Ledger) -> None:
+    ledger.add_key("ben", BEN.public, ANN)
+    ledger.open_account(replace(HEALTH, name="twice", signatures=2), ANN)
+    for total in (40, 50):
+        ledger.raise_total("twice", Fraction(total), "more releases", ANN)
+    assert ledger.account("twice").total == HEALTH.total
+    for number, total in zip(reversed(ledger.statement("twice").waiting), (50, 50), strict=True):
+        ledger.countersign(number, BEN)
+        assert ledger.account("twice").total == reopened(ledger).account("twice").total == total
 
 
 def test_folders_of_code_lists_are_for_all_accounts(ledger: Ledger) -> None:
@@ -280,6 +303,14 @@ def test_what_an_adoption_carries_over_is_spent_and_never_drawn_again(ledger: Le
         ledger.charge(replace(again, revision=2, reason="lost"))
     ledger.require([("an audit of the lost ledger", 9, "f" * 64)])
     assert [charge.hash for charge in reopened(ledger).standing().charges] == [first.hash, "f" * 64]
+
+
+def test_of_a_period_that_two_copies_charged_ours_stands_and_both_are_spent(ledger: Ledger) -> None:
+    ours = ledger.charge(replace(week(9), source=ADMISSIONS))
+    ledger.adopt("two copies went on", [lost()], {}, ANN)
+    assert [charge.hash for charge in ledger.standing().charges] == [ours.hash]
+    assert ledger.charge(replace(week(9), source=ADMISSIONS)) == ours
+    assert reopened(ledger).statement("health").spent == ours.epsilon + lost().epsilon
 
 
 def test_a_key_that_cannot_be_used_says_where_it_was_looked_for(tmp_path: Path) -> None:

@@ -161,6 +161,7 @@ def test_an_answer_is_asked_for_under_the_step_with_its_whole_question() -> None
         ("groups", {"door": "noisy_sums", "epsilon": "3/4", "scale": "4", "partition": partition}),
         ("halves", {"door": "noisy_contrasts", "epsilon": "1", "scale": "12", "partition": ""}),
     ]
+    assert counts.scales == {"cells": 12, "groups": 4, "halves": 12}
 
 
 def test_groups_that_change_while_counts_are_loaded_change_nothing() -> None:
@@ -343,9 +344,9 @@ def test_domain_and_sensitivity_cannot_be_changed_behind_a_mechanisms_back() -> 
     assert (counts.sensitivity, counts.domain) == (2, GRID)
 
 
-def test_the_exact_counts_themselves_are_never_changed() -> None:
-    exact = np.array([2**60, -(2**60), 5, 6, 7, 8])
+@pytest.mark.parametrize("exact", [EXACT, np.array([2**60, -(2**60), 5, 6, 7, 8])], ids=["small", "cut off"])
+@pytest.mark.parametrize("door", DOORS)
+def test_the_exact_counts_themselves_are_never_changed(door: str, exact: NDArray[np.int64]) -> None:
     before = exact.copy()
-    behind_doors(exact).noisy_cells(Budget(Fraction(1)))
-    behind_doors(exact).noisy_sums(GROUPS, Budget(Fraction(1)))
+    DOORS[door](behind_doors(exact), Budget(Fraction(1)))
     assert np.array_equal(exact, before)

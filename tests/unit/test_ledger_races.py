@@ -10,13 +10,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ledger_scenario import HEALTH, PROCESSES, WEEKLY, ledger, path, url_of, week
 
 from dphist_pipeline.ledger import ledger as ledger_module
-from dphist_pipeline.ledger.errors import LedgerError, Overspend
+from dphist_pipeline.ledger.errors import FileExists, LedgerError, Overspend
 from dphist_pipeline.ledger.ledger import ChargeRequest, Ledger
+from dphist_pipeline.ledger.tables import SqliteFile
 
 # Races
 
@@ -60,6 +62,26 @@ def test_twenty_keys_with_room_for_ten_make_exactly_ten_charges(ledger: Ledger, 
     assert charges.count(None) == 10
     assert ledger.statement("ten").left == 0
     assert ledger.verify() == 23
+
+
+def test_of_two_that_make_a_ledger_at_once_the_second_replaces_nothing(path: Path) -> None:
+    file = SqliteFile(path)
+    with pytest.raises(FileExists), file.creation() as draft:
+        draft.path.write_bytes(b"the second")
+        path.write_bytes(b"the first")
+    assert path.read_bytes() == b"the first"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_new_ledger_has_a_durable_name(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    link, fsync = os.link, os.fsync
+    monkeypatch.setattr(os, "link", lambda *names: (link(*names), done.append("linked")))
+    monkeypatch.setattr(
+        os, "fsync", lambda handle: (fsync(handle), done.append(str(Path(f"/proc/self/fd/{handle}").readlink())))
+    )
+    Ledger.create(url_of(path))
+    assert done == ["linked", str(path.parent)]
 
 
 def test_a_ledger_object_may_cross_a_fork(ledger: Ledger) -> None:

@@ -372,6 +372,8 @@ def test_a_category_and_a_unit_may_be_one_column():
     assert counted({"a.parquet": table}, privacy_unit="ward", **more) == [1, 0, 1]
 
 
-def test_bad_bytes_name_nobody_in_any_form():
+@pytest.mark.parametrize("forms", [..., ["trim"], ["lower"], ["nfc"], ["nfc", "lower", "trim"]], ids=str)
+@pytest.mark.parametrize("unit", ["person", ["person", "age"]], ids=str)
+def test_bad_bytes_name_nobody_in_any_form(unit: Any, forms: Any):
     content = b"person,age\n\xff%s,5\nA,5\n" % SECRET.encode()
-    assert sum(counted({"a.csv": content}, **CSV, unit_normalise=["trim"], privacy_unit=["person", "age"])) == 1
+    assert sum(counted({"a.csv": content}, **CSV, unit_normalise=forms, privacy_unit=unit)) == 1

@@ -208,6 +208,21 @@ def test_an_adopted_copy_goes_on_with_its_own_charges_and_the_others_are_refused
     assert held(witness) == [3, 10]
 
 
+def test_the_latest_head_of_each_generation_is_kept_and_superseded_copies_note_none(witness: Witness) -> None:
+    assert witness.head(STORE, 1) is None
+    for number in (3, 5, 5, 4):
+        witness.note_head(STORE, 1, number, f"hash-{number}")
+        witness.note_head(STORE, 1, number, "a second entry of that number")
+    assert witness.head(STORE, 1) == (5, "hash-5")
+    with pytest.raises(WitnessOutdated):
+        witness.note_head(STORE, 2, 6, "hash-6")
+    witness.begin_generation(STORE, of(2, charges(3), "entry-9"))
+    with pytest.raises(StoreSuperseded):
+        witness.note_head(STORE, 1, 6, "hash-6")
+    witness.note_head(STORE, 2, 4, "adopted")
+    assert (witness.head(STORE, 1), witness.head(STORE, 2)) == ((5, "hash-5"), (4, "adopted"))
+
+
 def test_an_answer_of_a_superseded_copy_without_its_charge_is_refused(witness: Witness) -> None:
     witness.vouch(STORE, of(1, charges(3, 4)))
     witness.vouch_answer(STORE, "hash-3", "counts", "a")

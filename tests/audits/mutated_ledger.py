@@ -1,0 +1,271 @@
+"""Mutations of the ledger: its rules, its chain, signatures, permissions, and the witness."""
+
+from __future__ import annotations
+
+from mutations import Mutation, Part
+
+LEDGER = (
+    Part(
+        "dphist_pipeline/ledger/ledger.py",
+        ("unit/test_ledger.py", "unit/test_decisions.py", "unit/test_ledger_damage.py"),
+        (
+            Mutation(
+                "return joined\n            books.refuse_clock_behind(writing.now)\n",
+                "return joined\n",
+                "a wrong clock renews an account",
+            ),
+            Mutation("if books.ledger_id != expected_id:", "if False:", "another store's ledger is used"),
+            Mutation(
+                '"nonce": secrets.token_hex(16)', '"nonce": "00" * 16', "two copies make the same charge and draw twice"
+            ),
+            Mutation(
+                'paid for the same thing already."""\n        refuse_bad_request(request)\n',
+                'paid for the same thing already."""\n',
+                "a request with hostile values is charged",
+            ),
+            Mutation(
+                "account, *also_of):\n                writing.books.account(name)",
+                "account,):\n                writing.books.account(name)",
+                "a source is shared with an account that is not there",
+            ),
+            Mutation("if not is_public_key(key):", "if False:", "a text that is no key decides"),
+            Mutation(
+                "writing.books.permissions.judge_allowed(account.name, allowed)\n", "pass\n", "a source of two accounts"
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/ledger/books.py",
+        ("unit/test_ledger.py", "unit/test_decisions.py", "unit/test_ledger_notes.py"),
+        (
+            Mutation("if request.epsilon > left:", "if request.epsilon >= left:", "the last of a total is refused"),
+            Mutation("        if due > 1:\n", "        if due > 2:\n", "a second draw without a reason"),
+            Mutation("year if account.renews else None", "year", "every account renews"),
+            Mutation(
+                'total=max(account.total, read_exact(facts["total"]))', 'total=read_exact(facts["total"])', "falls"
+            ),
+            Mutation("max(int(made_at[:4]), self.year)", "int(made_at[:4])", "a clock set back renews an account"),
+            Mutation("for span in (year, None):", "for span in (year,):", "what was spent in other years is forgotten"),
+            Mutation(
+                '        ("epsilon", there.epsilon, request.epsilon),\n', "", "a charge of another epsilon is joined"
+            ),
+            Mutation(
+                '        ("the spec\'s digest", there.digest, request.digest),\n', "", "another spec joins a charge"
+            ),
+            Mutation("    if there.lost:\n", "    if False:\n", "a charge of a lost ledger is drawn again"),
+            Mutation(
+                "        self._refuse_rejected(charge)\n        there = self.published",
+                "        there = self.published",
+                "what was rejected is published",
+            ),
+            Mutation(
+                "if charge.account in self.accounts:\n                self._spend(charge)",
+                "if False:\n                pass",
+                "lost",
+            ),
+            Mutation('self._add_spent(account, facts["year"], read_exact(epsilon))', "pass", "spent elsewhere is lost"),
+            Mutation("if self.year > tomorrow.year:", "if self.year > tomorrow.year + 1:", "a clock one year behind"),
+            Mutation("        if not recorded:\n", "        if False:\n", "a charge without a decision"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/ledger/opened.py",
+        ("unit/test_ledger.py", "unit/test_ledger_damage.py", "unit/test_decisions.py", "unit/test_witness.py"),
+        (
+            Mutation("hashes.get(number) != of and", "number not in hashes and", "a restored ledger is used"),
+            Mutation(".scalar() != self._seen.hash:", ".scalar() is None:", "a ledger that was exchanged is charged"),
+            Mutation("        if there != charge:\n", "        if there is None:\n", "a charge of another history"),
+            Mutation(
+                "if known and (operator is None or operator.public not in known):",
+                "if known and operator is None:",
+                "anybody",
+            ),
+            Mutation(
+                "made is books.charges", "made in books.paid or books.charges", "the witness gets both copies' charges"
+            ),
+            Mutation("        if books.ledger_id != self.id:\n", "        if False:\n", "another ledger is verified"),
+            Mutation("general, _columns.number == last)", "general)", "entries are chained to an old one"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/ledger/replay.py",
+        ("unit/test_forged_entries.py", "unit/test_ledger_damage.py", "unit/test_decisions.py"),
+        (
+            Mutation("if seal(entry) != entry.hash:", "if False:", "an edited entry is believed"),
+            Mutation("if entry.previous_hash != (previous.hash if previous else None):", "if False:", "a broken chain"),
+            Mutation('or facts["year"] != books.year_at(entry.made_at, entry.kind)', "", "an entry of another year"),
+            Mutation("or not decisions.issuperset(charge.allowed)", "", "a charge by a decision that was taken back"),
+            Mutation("(not charge.allowed or not", "(not", "a charge without a decision"),
+            Mutation("    refuse_bad_request(request)\n", "", "a charge of more than any ledger takes"),
+            Mutation(
+                '(charge.number, charge.account) != (facts["charge"], entry.account)', "False", "about another charge"
+            ),
+            Mutation('signer_of(entry) != facts["operator"]["key"]', "False", "a first operator who did not sign"),
+            Mutation("if canonical_json(facts) != entry.body or", "if", "a body that is read in two ways"),
+            Mutation("if books.judge_publication(charge, entry.kind, facts):", "if False:", "published a second time"),
+            Mutation("if books.permissions.judge_allowed(account, facts) is not None:", "if False:", "allowed twice"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/ledger/permissions.py",
+        (
+            "unit/test_decisions.py",
+            "unit/test_forged_entries.py",
+            "unit/test_ledger_damage.py",
+            "attacks/test_decisions_by_others.py",
+        ),
+        (
+            Mutation("signer_of(entry) not in self.operators:", "signer_of(entry) is None:", "any key decides"),
+            Mutation(
+                '_ONCE_UNSIGNED = frozenset({"opened", "raised", "keyed"})',
+                '_ONCE_UNSIGNED = frozenset({"opened", "raised", "keyed", "allowed"})',
+                "planted decisions in an old ledger",
+            ),
+            Mutation("if key is not None and key == signer_of(first):", "if False:", "one operator signs twice"),
+            Mutation("len(self.operators) > 1", "len(self.operators) > 2", "one operator adds a second key alone"),
+            Mutation("            if others:\n", "            if False:\n", "a source belongs to two accounts"),
+            Mutation(
+                "            self.judge_allowed(str(first.account), first.facts)\n",
+                "            pass\n",
+                "became another's",
+            ),
+            Mutation(
+                "if there is None or there.account != account:",
+                "if there is None:",
+                "one account takes back what another was allowed",
+            ),
+            Mutation(
+                '_WAITING = frozenset({"raised", "allowed", "disallowed"})',
+                '_WAITING = frozenset({"allowed", "disallowed"})',
+                "one operator raises a total alone",
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/ledger/decisions.py",
+        ("unit/test_decisions.py", "attacks/test_sources_that_were_not_allowed.py"),
+        (
+            Mutation(
+                "(self.folder, self.name, self.table) == (other.folder, other.name, other.table)",
+                "self.address == other.address",
+                "the same files under another address",
+            ),
+            Mutation(
+                'field.name == "unit_kinds" or there == here',
+                'field.name in ("unit_kinds", "unit_normalise") or there == here',
+                "other people",
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/ledger/signing.py",
+        ("unit/test_entries.py", "unit/test_decisions.py", "attacks/test_decisions_by_others.py"),
+        (
+            Mutation(
+                '        key.verify(bytes.fromhex(signed["signature"]), _text(bare).encode("ascii"))\n',
+                "",
+                "any signature",
+            ),
+            Mutation(
+                'if name != "hash"})',
+                'if name not in ("hash", "previous_hash")})',
+                "a decision is signed for any place in the chain",
+            ),
+            Mutation(
+                'if name != "hash"})', 'if name not in ("hash", "account")})', "a decision is signed for any account"
+            ),
+            Mutation("len(text) != 64 or text != text.lower()", "len(text) != 64", "one key in two spellings"),
+            Mutation("write_durably(path, content)", "path.write_bytes(content)", "others read the operator's key"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/ledger/entries.py",
+        ("unit/test_amounts.py", "unit/test_entries.py", "unit/test_ledger_notes.py", "unit/test_ledger_damage.py"),
+        (
+            Mutation(
+                'if name != "hash"}\n', 'if name not in ("hash", "previous_hash")}\n', "a chain that is not sealed"
+            ),
+            Mutation('if name != "hash"}\n', 'if name not in ("hash", "revision")}\n', "a revision that can be edited"),
+            Mutation('if name != "hash"}\n', 'if name not in ("hash", "made_at")}\n', "a time that can be edited"),
+            Mutation(
+                "if amount is None or exact_text(amount) != text:", "if amount is None:", "one amount in two spellings"
+            ),
+            Mutation('year=facts["year"],', "year=int(entry.made_at[:4]),", "a clock set back"),
+            Mutation('        held=facts.get("held", False),\n', "", "a charge that needs an approval does not wait"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/ledger/limits.py",
+        ("unit/test_ledger.py", "unit/test_ledger_damage.py"),
+        (
+            Mutation("_ACCOUNT_NAME.fullmatch(", "_ACCOUNT_NAME.match(", "an account's name with anything at its end"),
+            Mutation(
+                '_DISGUISES = ("Cc", "Cf", "Cs", "Zl", "Zp")',
+                '_DISGUISES = ("Cc", "Cs", "Zl", "Zp")',
+                "text that is shown backwards",
+            ),
+            Mutation(
+                "if amount.denominator > _LARGEST_DENOMINATOR:", "if False:", "an amount that cannot be read back"
+            ),
+            Mutation("1 <= request.revision <=", "0 <= request.revision <=", "a revision 0"),
+            Mutation(".strip():\n", ":\n", "a reason of blanks"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/ledger/tables.py",
+        (
+            "unit/test_ledger_damage.py",
+            "unit/test_ledger.py",
+            "unit/test_ledger_races.py",
+            "unit/test_witness_races.py",
+        ),
+        (
+            Mutation('"BEGIN" if reads else "BEGIN IMMEDIATE"', '"BEGIN"', "two that charge at once both fail"),
+            Mutation('"synchronous=EXTRA"', '"synchronous=OFF"', "a charge may be lost"),
+            Mutation("os.O_EXCL | os.O_WRONLY, 0o600", "os.O_EXCL | os.O_WRONLY, 0o644", "others read the ledger"),
+            Mutation(
+                "os.link(draft.path, self.path)", "os.replace(draft.path, self.path)", "a new ledger replaces one"
+            ),
+            Mutation("            sync_folder(self.path.parent)\n", "", "a new ledger may vanish in a crash"),
+            Mutation('_once("charged_once", "charged", *_KEY)\n', "", "the table takes a charge twice"),
+            Mutation('if named["trigger"] != self.triggers or', "if", "a ledger without its triggers is used"),
+            Mutation("?mode=rw", "?mode=rwc", "a missing ledger is made anew, empty"),
+            Mutation(
+                '                if intent == "write":\n                    connection.commit()\n',
+                '                if intent != "read":\n                    connection.commit()\n',
+                "a rehearsal is written",
+                "",
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/ledger/witness.py",
+        ("unit/test_witness.py", "unit/test_witness_file.py", "attacks/test_copies_that_draw_again.py"),
+        (
+            Mutation("            if held < current[0]:\n", "            if False:\n", "a superseded copy draws"),
+            Mutation(
+                "position >= len(ledger.charges) or", "position < len(ledger.charges) and", "a ledger that is behind"
+            ),
+            Mutation("if earliest < known.year:", "if False:", "a clock set back on a copy renews an account"),
+            Mutation("if generation < current[0] or started_by", "if started_by", "an older generation notes its head"),
+            Mutation(" or started_by not in (None, current[1]):", ":", "two copies adopted at once both go on"),
+            Mutation("current[0] >= ledger.generation:", "current[0] > ledger.generation:", "two adoptions"),
+            Mutation("number > known[0]:", "number >= known[0]:", "a head is noted twice"),
+            Mutation(
+                "if _same(self._file.path, ledger_path):", "if self._file.path == ledger_path:", "the ledger by a link"
+            ),
+            Mutation("known.year if year is None else year]", "known.year]", "a year before the witness's is charged"),
+            Mutation("if generation > current[0]:", "if generation > current[0] + 1:", "a witness that is put back"),
+            Mutation(" inode {folder.stat().st_ino}", "", "a copy in the same place is not told"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/ledger/witness_file.py",
+        ("unit/test_witness_file.py", "unit/test_witness.py"),
+        (
+            Mutation('    sa.UniqueConstraint("store", "generation", "release", "period", "revision"),\n', "", "twice"),
+            Mutation('        "replaced": f"BEFORE INSERT ON {table.name} WHEN {there}",\n', "", "rows are replaced"),
+            Mutation("            if found != SCHEMA_VERSION:\n", "            if False:\n", "a newer witness is used"),
+        ),
+    ),
+)

@@ -1,0 +1,289 @@
+"""Mutations of the room: doors, noise, questions, scores, bounding, the journal, reading, and public budgets."""
+
+from __future__ import annotations
+
+from mutations import Mutation, Part
+
+ROOM = (
+    Part(
+        "dphist_pipeline/confidential/doors.py",
+        (
+            "unit/test_choice.py",
+            "unit/test_contrasts.py",
+            "unit/test_ends_of_noise.py",
+            "unit/test_doors.py",
+            "attacks/test_mechanisms_that_peek.py",
+        ),
+        (
+            Mutation("question.sensitivity(self.sensitivity) /", "question.sensitivity(1) /", "noise for Δ = 1"),
+            Mutation(
+                "self.sensitivity) / budget.epsilon", "self.sensitivity) / (2 * budget.epsilon)", "the scale is halved"
+            ),
+            Mutation("str(budget.spend())", "str(budget.epsilon)", "a door spends nothing"),
+            Mutation("type(budget) is not Budget or", "not isinstance(budget, Budget) or", "subclasses open a door"),
+            Mutation(
+                "if not SMALLEST_EPSILON <= budget.epsilon <= LARGEST_EPSILON:",
+                "if not SMALLEST_EPSILON <= budget.epsilon:",
+                "a budget that was enlarged opens a door",
+            ),
+            Mutation("np.argmax(part + more)", "np.argmax(part)", "a choice without noise"),
+            Mutation('"partition": question.digest', '"partition": ""', "the journal forgets which groups were asked"),
+            Mutation("budget.epsilon * min(parts)", "budget.epsilon * max(parts)", "a tree is refused half drawn"),
+            Mutation("part.clip(-LARGEST_SCORE, LARGEST_SCORE)", "part", "a large score plus noise wraps around"),
+            Mutation(
+                "self.__scales[budget.step] = scale", "self.__scales['counts'] = scale", "scales under a wrong step"
+            ),
+            Mutation("if index(sensitivity) < 1:", "if index(sensitivity) < 0:", "a sensitivity of 0: no noise"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/noise.py",
+        ("unit/test_certified.py", "unit/test_ends_of_noise.py", "statistical/test_noise.py"),
+        (
+            Mutation('side="right"', 'side="left"', "a word on a threshold goes the wrong way"),
+            Mutation("if prefix > threshold:", "if prefix >= threshold:", "a refinement ends while it is open"),
+            Mutation("(words & np.uint64(1))", "(words & np.uint64(2))", "the sign is a bit of the magnitude"),
+            Mutation(
+                "return _geometric(scale, size) - _geometric(scale, size)",
+                "return _geometric(scale, size) - _geometric(scale, 1)",
+                "large noise shares one of its two parts",
+            ),
+            Mutation("    _self_test()\n    return _draw", "    return _draw", "a broken sampler draws for a release"),
+            Mutation(
+                "    _self_test()\n    noise = np.empty",
+                "    noise = np.empty",
+                "a broken sampler draws for a private choice",
+            ),
+            Mutation(
+                "if abs(spread - expected) > 8 * sigma / root:",
+                "if abs(spread - expected) > 800 * sigma / root:",
+                "the self-test takes any spread",
+            ),
+            Mutation("if abs(float(noise.mean())) > 8", "if abs(float(noise.mean())) > 800", "and any mean"),
+            Mutation("LARGEST_NOISE = 1 << 53", "LARGEST_NOISE = 1 << 52", "noise ends where counts do"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/random_words.py",
+        ("unit/test_certified.py", "statistical/test_noise.py"),
+        (
+            Mutation("_keystream(os.urandom(32), os", "_keystream(bytes(32), os", "the key of all noise is known"),
+            Mutation(
+                "os.urandom(8), size)",
+                "bytes(8), size)",
+                "the nonce is known",
+                "the key is new in every call, so a key stream is never used again",
+            ),
+            Mutation("if block != CHACHA20_OF_ZEROS:", "if not block:", "another cipher than ChaCha20 is taken"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/questions.py",
+        (
+            "unit/test_contrasts.py",
+            "unit/test_choice.py",
+            "unit/test_doors.py",
+            "golden/test_questions_to_doors.py",
+            "attacks/test_mechanisms_that_peek.py",
+        ),
+        (
+            Mutation("return (1 + self.halvings) * delta", "return self.halvings * delta", "the total is forgotten"),
+            Mutation(
+                "numbers.max() >= numbers.size",
+                "numbers.max() > numbers.size",
+                "a group number as large as the number of cells",
+                "it leaves another number out, which the next check refuses",
+            ),
+            Mutation(
+                "np.bincount(cells).max() > 1", "np.bincount(cells).max() > 2", "a cell in two groups of a choice"
+            ),
+            Mutation('"groups", numbers.ravel())', '"groups", self.groups.ravel())', "groups can change while asked"),
+            Mutation("score = own_copy(self.score)", "score = self.score", "a foreign score runs on exact counts"),
+            Mutation("np.clip(high, -2 * room, 2 * room)", "high", "large sums wrap around"),
+            Mutation("np.append(group, -1) for group", "group for group", "other groups of equal cells look alike"),
+            Mutation("np.array(self.candidates, dtype=np.int64), *", "*", "a digest without the candidates"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/scores.py",
+        ("unit/test_choice.py", "mechanisms/test_scores.py", "attacks/test_mechanisms_that_peek.py"),
+        (
+            Mutation("return 2 * self.constant * delta", "return self.constant * delta", "half the noise of a choice"),
+            Mutation(
+                "return 2 * self.count_ceiling - 1", "return 2 * self.count_ceiling - 2", "a constant that is 1 too low"
+            ),
+            Mutation('return 1 if self.centre == "median" else 2', "return 1", "half the noise of means"),
+            Mutation("-np.abs(exact[1:] - exact[0]) - self.steps", "-2 * np.abs(exact[1:] - exact[0])", "moves by 2"),
+            Mutation("steps.min() < 0 or", "", "steps may be negative and favour a cell"),
+            Mutation('whole_number(self.price, "the price of a cut", 0', 'whole_number(self.price, "x", -9', "a bonus"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/plain_values.py",
+        ("unit/test_doors.py", "attacks/test_mechanisms_that_peek.py", "mechanisms/test_scores.py"),
+        (
+            Mutation("type(value) is not int or", "not isinstance(value, int) or", "numbers with methods of their own"),
+            Mutation("np.asarray(values)", "np.asanyarray(values)", "arrays with methods of their own"),
+            Mutation('order="C")', 'order="C", copy=False)', "arrays that a mechanism can still change"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/bounding.py",
+        ("unit/test_bounding.py",),
+        (
+            Mutation("order[place < max_rows]", "order[place <= max_rows]", "one row of a unit too many"),
+            Mutation('filter(pl.col("rows") <= max_rows)', 'filter(pl.col("rows") <= max_rows + 1)', "and again"),
+            Mutation('filter(pl.col("rows") > max_rows)', 'filter(pl.col("rows") >= max_rows)', "rows counted twice"),
+            Mutation("digest_size=8, key=key)", "digest_size=8)", "everybody knows which rows are kept"),
+            Mutation('pl.col("unit").hash(seed=0)', 'pl.col("code").hash(seed=0)', "a unit is bounded in every pass"),
+            Mutation("row - (ends - copies)[entry]", "row", "other units decide which rows are kept"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/cube.py",
+        ("attacks/test_exact_files_that_stay.py", "unit/test_source_formats.py", "unit/test_ingest.py"),
+        (
+            Mutation("secrets.token_bytes(KEY_BYTES)", "bytes(KEY_BYTES)", "the same rows are kept in every run"),
+            Mutation("    staged.unlink()\n", "", "staged rows stay"),
+            Mutation("allow_pickle=False", "allow_pickle=True", "a cube may be code"),
+            Mutation("plan.max_rows_per_unit, secrets", "plan.max_rows_per_unit + 1, secrets", "R + 1 rows a unit"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/journal.py",
+        ("unit/test_journal.py",),
+        (
+            Mutation("        sync_folder(self._folder)\n", "", "an answer is used before its name is durable"),
+            Mutation("        self._vouch(step, digest)\n", "", "no witness is asked"),
+            Mutation("os.link(scratch, final)", "os.replace(scratch, final)", "the loser of a race draws again"),
+            Mutation(', "charge": self._charge}', "}", "an answer of another charge is used"),
+            Mutation("os.urandom(32).hex()", '"00" * 32', "the witness holds a digest that gives the answer away"),
+            Mutation(
+                'write_durably(scratch, json.dumps(header, sort_keys=True).encode() + b"\\n" + payload)',
+                'scratch.write_bytes(json.dumps(header, sort_keys=True).encode() + b"\\n" + payload)',
+                "an answer is not durable, and others may read it",
+            ),
+            Mutation("if not final.exists():", "if True:", "exact counts are loaded for nothing"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/files.py",
+        ("unit/test_journal.py",),
+        (
+            Mutation("        os.fsync(file.fileno())\n", "", "content is not durable"),
+            Mutation("        os.fsync(handle)\n", "        pass\n", "names are not durable"),
+            Mutation("os.O_EXCL, 0o600)", "os.O_EXCL, 0o644)", "others may read exact or noisy counts"),
+            Mutation("        sync_folder(path.parent)\n\n\ndef sync", "\n\ndef sync", "a new folder may vanish"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/reading/ingest.py",
+        ("unit/test_ingest.py", "unit/test_source.py", "attacks/test_sources_that_were_not_allowed.py"),
+        (
+            Mutation(">= CAST($period_start", "> CAST($period_start", "a period's first moment is lost"),
+            Mutation("< CAST($period_end", "<= CAST($period_end", "the next period's first moment counts twice"),
+            Mutation('"SET lock_configuration = true"', '"SELECT 1"', "a query changes the settings"),
+            Mutation('kept="code IS NOT NULL"', 'kept="true"', "rows of no cell are staged"),
+            Mutation("        **NOTHING_INSTALLED,\n", "", "the engine installs what a query names"),
+            Mutation("and found != decided:", "and False:", "a unit of another kind than was decided on"),
+            Mutation("path.resolve().is_relative_to(source.folder)", "True", "a link leads out of the folder"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/reading/units.py",
+        ("unit/test_source_formats.py", "unit/test_ingest.py", "attacks/test_values_of_any_size.py"),
+        (
+            Mutation("WHEN contains({text}, '?') THEN", "WHEN false THEN", "people with broken names are one person"),
+            Mutation("WHEN {name} = 0 THEN '0.0' ", "", "0.0 and -0.0 are two people"),
+            Mutation("WHEN isnan({name}) THEN NULL ", "", "all people without a number are one person"),
+            Mutation("nullif(trim({text}, {BLANKS}), '')", "trim({text}, {BLANKS})", "blank names are one person"),
+            Mutation('" AND ".join(conditions)', '" OR ".join(conditions)', "half a name is a person"),
+            Mutation("WHEN contains({text}, chr(0)) THEN NULL", "WHEN false THEN NULL", "names are cut at a NUL"),
+            Mutation("> {lengths.LONGEST_TEXT} THEN NULL", "> {lengths.LONGEST_TEXT} THEN ''", "long names are one"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/reading/csv_files.py",
+        ("unit/test_source_formats.py", "unit/test_source.py", "unit/test_ingest.py"),
+        (
+            Mutation("        _check_whole(path)\n", "", "an archive that was cut off is read in part"),
+            Mutation("null_padding = true", "null_padding = false", "short rows vanish or fail"),
+            Mutation("ignore_errors = true", "ignore_errors = false", "a row makes a run fail"),
+            Mutation("hive_types_autocast = false", "hive_types_autocast = true", "folders' types depend on others"),
+            Mutation("len({name.lower() for name in names}) < len(names)", "False", "columns that DuckDB mixes up"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/reading/databases.py",
+        ("unit/test_databases.py",),
+        (
+            Mutation("AS {OFFICE} (READ_ONLY)", "AS {OFFICE}", "the office's database is open for writing"),
+            Mutation(
+                'if "GENERATED ALWAYS" in str(made[name]).upper():', "if False:", "a column that may fail on a row"
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/estimates/budget.py",
+        ("unit/test_budget.py", "unit/test_doors.py"),
+        (
+            Mutation("if sum(parts.values()) != 1:", "if sum(parts.values()) < 1:", "shares spend more than there is"),
+            Mutation("        child._charges = self._charges\n", "", "what shares spend is not told"),
+            Mutation("        if self._used:\n", "        if False:\n", "a budget is spent twice"),
+            Mutation("        if entry in self._charges:\n", "        if False:\n", "two charges count as one"),
+            Mutation(
+                "for part in parts:\n            part.scale",
+                "for part in parts[:1]:\n            part.scale",
+                "one share",
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/estimates/certified.py",
+        ("unit/test_certified.py",),
+        (
+            Mutation("            if low == high:\n", "            if high - low <= 1:\n", "a floor that is 1 too low"),
+            Mutation("max(0, low - term_high), high + term_high", "low, high", "the rest of the series is forgotten"),
+            Mutation(
+                "k >= self.below",
+                "k > self.below",
+                "a value beyond the end",
+                "its probability is 0 by the formula, too",
+            ),
+            Mutation(
+                "high = _ceil_divide(high * step_high, 1 << precision)",
+                "high = (high * step_high) >> precision",
+                "an upper end is rounded down",
+            ),
+            Mutation("(one + low, one + high)", "(one + low, one + low)", "an enclosure that is too narrow"),
+            Mutation("return threshold < bound", "return threshold <= bound", "a bound that is met is missed"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/estimates/noise_law.py",
+        ("statistical/test_noise.py",),
+        (
+            Mutation("law.at_most(c + 1, outside)", "law.at_most(c, outside)", "an interval that is one too wide"),
+            Mutation(
+                "c > 0 and law.at_most(c, outside)",
+                "c > 0 and law.at_most(c - 1, outside)",
+                "one too narrow",
+                "the first guess is below the result",
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/estimates/noisy.py",
+        (
+            "answering/test_linear_answers.py",
+            "answering/test_reported_answers.py",
+            "statistical/test_report_intervals.py",
+        ),
+        (
+            Mutation("np.maximum(count, 0.0)) for", "count) for", "negative estimates lower the variance"),
+            Mutation("self.delta * atoms_once * counts_once)", "self.delta * counts_once)", "a term without its atoms"),
+            Mutation("int(along @ along) for along", "int(along.sum()) for along", "shared noise counts as apart"),
+            Mutation("return self.gamma + self.delta * np", "return self.gamma - self.delta * np", "a slope's sign"),
+        ),
+    ),
+)

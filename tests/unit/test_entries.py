@@ -1,0 +1,61 @@
+"""Entries of the ledger: what their hash and an operator's signature cover, and in which year a charge counts."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from ledger_scenario import HEALTH, WEEKLY, ledger, path
+
+from dphist_pipeline.canonical_json import canonical_json
+from dphist_pipeline.ledger import opened
+from dphist_pipeline.ledger.entries import Entry, seal
+from dphist_pipeline.ledger.errors import Overspend
+from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.ledger.signing import Operator, signer_of
+
+__all__ = ["ledger", "path"]
+
+ANN = Operator("ann", Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
+ENTRY = Entry(3, "charged", "health", "weekly", "2026-03-02", 1, '{"year":2026}', "ab" * 32, "2026-03-02T06:00:00Z", "")
+OTHER: dict[str, Any] = {
+    **{"number": 4, "kind": "published", "account": "labour", "release": None, "period": "2026-03-09", "revision": 2},
+    **{"body": '{"year":2027}', "previous_hash": "ac" * 32, "made_at": "2026-03-02T06:00:01Z", "hash": "cd" * 32},
+}
+
+
+def test_the_hash_of_an_entry_never_changes_between_versions() -> None:
+    assert seal(ENTRY) == "f2f8a167a80f0c6e96171e832e1368b75c86a5db286966551cb4867554941c71"
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Entry) if field.name != "hash"])
+def test_hash_and_signature_cover_every_field_of_an_entry(name: str) -> None:
+    assert seal(replace(ENTRY, **{name: OTHER[name]})) != seal(ENTRY)
+    signed = ANN.signed(ENTRY)
+    assert signer_of(signed) == ANN.public
+    value = OTHER[name] if name != "body" else canonical_json({**signed.facts, "year": 2027})
+    assert signer_of(replace(signed, **{name: value})) is None
+
+
+def test_the_hash_is_made_of_the_other_fields_alone() -> None:
+    assert seal(replace(ENTRY, hash=OTHER["hash"])) == seal(ENTRY)
+    signed = ANN.signed(ENTRY)
+    assert signer_of(replace(signed, hash=OTHER["hash"])) == ANN.public
+
+
+def test_a_charge_made_by_a_clock_a_day_behind_counts_in_the_ledgers_year(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger.open_account(replace(HEALTH, name="yearly", total=Fraction(1), renews="yearly"))
+    for now, period in (("2031-01-01T00:00:01Z", "first"), ("2030-12-31T23:59:59Z", "second")):
+        monkeypatch.setattr(opened, "utc_now", lambda now=now: now)
+        charge = ledger.charge(replace(WEEKLY, account="yearly", period=period))
+        assert charge.year == 2031
+    for now in ("2030-12-31T23:59:59Z", "2031-06-30T12:00:00Z"):
+        monkeypatch.setattr(opened, "utc_now", lambda now=now: now)
+        with pytest.raises(Overspend, match="0 left of 1 in 2031"):
+            ledger.charge(replace(WEEKLY, account="yearly", period="third"))
+    assert [made.year for made in Ledger.open(f"sqlite:///{ledger.path}", ledger.id).standing().charges] == [2031, 2031]

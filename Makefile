@@ -5,7 +5,7 @@ READY := .venv/.ready
 
 export DPHIST_PORT ?= 3000
 
-.PHONY: demo ui test check docs picture soak audit bench clean
+.PHONY: demo ui test check docs picture soak audit mutations bench clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)  ## a synthetic population and hospital, released through Dagster and asked in SQL
@@ -41,6 +41,9 @@ soak: $(READY)  ## the long tests
 audit: $(READY)  ## the long privacy audits: replays on neighbours, lower bounds on epsilon, planted faults; JSON and tables
 	$(BIN)/python -m pytest -m audit
 	$(BIN)/python tests/audits/audit_report.py
+
+mutations: $(READY)  ## breaks one line of the room, the ledger or the answers at a time: which test notices?
+	$(BIN)/python tests/audits/mutations.py
 
 bench: $(READY)  ## the release on real data, as JSON and a table
 	$(BIN)/python benchmarks/release_on_real_data.py

@@ -60,16 +60,16 @@ ANSWERS = (
         "dphist_pipeline/answering/boxes.py",
         ("answering/test_boxes.py", "answering/test_cut_boxes.py"),
         (
-            Mutation("max(0.0, centre - reach), max", "centre - reach, max", "a lower end below 0"),
-            Mutation("max(0.0, centre + reach)", "centre + reach", "an upper end below 0"),
-            Mutation("non_negative(centre, reach), basis", "non_negative(inside, reach), basis", "around the estimate"),
+            Mutation("centre - reach, centre +", "max(0.0, centre - reach), centre +", "a lower end cut off at 0"),
+            Mutation("inside, centre, centre -", "inside, inside, centre -", "the estimate called unbiased"),
+            Mutation("centre + reach, basis", "inside + reach, basis", "around the estimate"),
         ),
     ),
     Part(
         "dphist_pipeline/answering/ranges.py",
         ("answering/test_cut_boxes.py", RANGES),
         (
-            Mutation("return self.inner.lower", "return self.outer.lower", "rows of cut bins are inside"),
+            Mutation("return self.inner.ci_lower", "return self.outer.ci_lower", "rows of cut bins are inside"),
             Mutation("along[share[along] != 0]", "along[share[along] == 1]", "cut bins are left out"),
             Mutation("(lower >= low) & (upper <= high)", "(lower >= low) & (upper < high)", "an edge is cut"),
             Mutation("(math.isfinite(high) and high > most)", "False", "ends beyond the bins"),
@@ -138,11 +138,9 @@ ANSWERS = (
         SQL,
         (
             Mutation(
-                "greatest(0, barred.unbiased - barred.half_width)", "barred.unbiased - barred.half_width", "below 0"
+                "barred.unbiased - barred.half_width", "greatest(0, barred.unbiased - barred.half_width)", "cut at 0"
             ),
-            Mutation(
-                "greatest(0, barred.unbiased + barred", "greatest(0, barred.estimate + barred", "around the estimate"
-            ),
+            Mutation("barred.unbiased + barred", "barred.estimate + barred", "around the estimate"),
             Mutation("> barred.half_width + 1e-6", "> 2 * barred.half_width", "a smoothed estimate is not told"),
         ),
     ),

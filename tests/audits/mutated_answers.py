@@ -168,7 +168,10 @@ ANSWERS = (
                 "one edge",
             ),
             Mutation(
-                "r.balance - r.half_width >= 0", "r.balance - r.half_width > 0", "an edge that is reached exactly"
+                "r.balance - r.half_width >= 0",
+                "r.balance - r.half_width > 0",
+                "an edge that is reached exactly",
+                "half widths are logarithms: never equal",
             ),
             Mutation(
                 "r.balance + r.half_width < 0", "r.balance - r.half_width < 0", "bins are excluded by a wrong end"

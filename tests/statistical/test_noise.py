@@ -243,6 +243,27 @@ def numbers() -> list[int]:
     return [*map(int, random_words.random_words(2)), *map(int, discrete_laplace(Fraction(10**6), 4))]
 
 
+def test_every_call_takes_a_new_key_of_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[bytes] = []
+    keys: list[bytes] = []
+    urandom, keystream = os.urandom, random_words._keystream
+
+    def noted_urandom(size: int) -> bytes:
+        given.append(urandom(size))
+        return given[-1]
+
+    def noted_keystream(key: bytes, nonce: bytes, size: int) -> NDArray[np.uint64]:
+        keys.append(key)
+        return keystream(key, nonce, size)
+
+    monkeypatch.setattr(os, "urandom", noted_urandom)
+    monkeypatch.setattr(random_words, "_keystream", noted_keystream)
+    for _ in range(3):
+        random_words.random_words(4)
+    assert len(set(keys)) == 3
+    assert all(len(key) == 32 and key in given for key in keys)
+
+
 def test_seeds_of_other_generators_change_nothing() -> None:
     drawn = []
     for _ in range(3):

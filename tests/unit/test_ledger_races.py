@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ledger_scenario import HEALTH, PROCESSES, WEEKLY, ledger, path, url_of, week
 
 from dphist_pipeline.ledger import ledger as ledger_module
-from dphist_pipeline.ledger.errors import FileExists, LedgerError, Overspend
+from dphist_pipeline.ledger import tables
+from dphist_pipeline.ledger.errors import FileBusy, FileExists, LedgerError, Overspend
 from dphist_pipeline.ledger.ledger import ChargeRequest, Ledger
 from dphist_pipeline.ledger.tables import SqliteFile
 
@@ -71,6 +73,23 @@ def test_of_two_that_make_a_ledger_at_once_the_second_replaces_nothing(path: Pat
         path.write_bytes(b"the first")
     assert path.read_bytes() == b"the first"
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_who_may_write_holds_the_lock_from_the_first_read_on(
+    ledger: Ledger, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "BUSY_SECONDS", 0.1)
+
+    def read(connection: sa.Connection) -> None:
+        assert connection.execute(sa.select(sa.func.count()).select_from(tables.ENTRIES)).scalar() == 2
+
+    with SqliteFile(path).transaction("write") as first:
+        read(first)
+        with SqliteFile(path).transaction("read") as reader:
+            read(reader)
+        for intent in ("write", "rehearse"):
+            with pytest.raises(FileBusy), SqliteFile(path).transaction(intent) as second:
+                read(second)
 
 
 def test_a_new_ledger_has_a_durable_name(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ def catalogue_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def cards_without_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spares publications their pictures, a tenth of a second each; tests of `publishing` and `docs` draw them."""
     if request.path.parent.name not in ("publishing", "docs"):
-        monkeypatch.setattr(pages, "draw", lambda picture: "")
+        monkeypatch.setattr(pages, "draw", lambda picture: "<g/>")
         monkeypatch.setattr(pages, "svg_in_page", lambda drawn: ("0 0 1 1", drawn))
     if request.path.parent.name == "system":
         monkeypatch.setattr(plot, "draw", lambda picture, title="": "<svg/>")

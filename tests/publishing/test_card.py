@@ -29,6 +29,7 @@ from carded import (
 from dphist_pipeline import mechanisms
 from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.answering.intervals import half_width_of_sum
+from dphist_pipeline.publishing import pages
 from dphist_pipeline.publishing.card import mechanism_card
 from dphist_pipeline.publishing.words import epsilon_text, likelihood_ratio, posterior_odds
 
@@ -140,6 +141,17 @@ def test_equal_values_and_facts_give_equal_bytes_whatever_the_day(monkeypatch: p
     monkeypatch.setenv("TZ", "Pacific/Kiritimati")
     monkeypatch.setenv("LANG", "ar_EG.UTF-8")
     assert card([AGE, WARD]) == first
+
+
+def test_a_card_without_a_drawn_picture_still_has_all_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(picture: object) -> str:
+        raise RuntimeError("no engine")
+
+    whole = card([AGE])
+    monkeypatch.setattr(pages, "draw", broken)
+    without = card([AGE])
+    assert "could not be drawn" in without and "could not be drawn" not in whole
+    assert "<svg" not in without and without.count("<td") == whole.count("<td")
 
 
 def test_a_card_says_nothing_of_where_it_was_made(tmp_path: Path) -> None:

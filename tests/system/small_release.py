@@ -216,7 +216,7 @@ def at_once(calls: list[tuple[Project, str, str]]) -> list[Outcome]:
 
 def _child(project: Project, period: str, reason: str, kill_at: int, wait: Any, reject: bool, said: Connection) -> None:
     building.build_apart = build_catalogue  # spares a new process, and has its boundaries here
-    pages.draw, pages.svg_in_page = lambda picture: "", lambda drawn: ("0 0 1 1", drawn)  # see conftest.py
+    pages.draw, pages.svg_in_page = lambda picture: "<g/>", lambda drawn: ("0 0 1 1", drawn)  # see conftest.py
     boundaries = _watch(project.root, kill_at)
     os.environ["DPHIST_WITNESS"] = str(project.folder / "witness.sqlite")
     if wait is not None:

@@ -86,7 +86,7 @@ def _show_table(
     folder: Path, by: list[str], box: Mapping[str, Condition], facts: dict[str, Any], as_json: bool
 ) -> None:
     """Prints the estimated counts by some axes."""
-    from dphist_pipeline.answering.tables import marginal_table
+    from dphist_pipeline.answering.answer_tables import marginal_table
 
     rows = marginal_table(folder, by, box).to_pylist()
     if as_json:

@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from dphist_pipeline.domain import Axis, BinnedAxis, Domain
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS, axis_columns
 from dphist_pipeline.publishing.plot import release_svg
-from dphist_pipeline.publishing.tables import OUR_COLUMNS, axis_columns
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store, store_folder
 from dphist_pipeline.spec.loading import project_folder

@@ -24,10 +24,7 @@ from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
 from dphist_pipeline.local.law import odds
 from dphist_pipeline.local.question import Part
-from dphist_pipeline.publishing.marginals import Grid, Reals
-from dphist_pipeline.publishing.pages import picture_facts, render
-from dphist_pipeline.publishing.pictures import all_pictures
-from dphist_pipeline.publishing.words import (
+from dphist_pipeline.publishing.formatting import (
     epsilon_text,
     likelihood_ratio,
     percent,
@@ -35,6 +32,9 @@ from dphist_pipeline.publishing.words import (
     rounded,
     shown_number,
 )
+from dphist_pipeline.publishing.pages import picture_facts, render
+from dphist_pipeline.publishing.picture_sums import Grid, Reals
+from dphist_pipeline.publishing.pictures import all_pictures
 from dphist_pipeline.sql_files import literal
 
 MOST_NAMED, ASKED_AXES = 12, 2

@@ -13,9 +13,9 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from dphist_pipeline.publishing.marginals import Marginal
+from dphist_pipeline.publishing.formatting import shown_number, visible
+from dphist_pipeline.publishing.picture_sums import Marginal
 from dphist_pipeline.publishing.pictures import Picture, draw, svg_in_page
-from dphist_pipeline.publishing.words import shown_number, visible
 
 
 @cache

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from dphist_pipeline.domain import CategoricalAxis
-from dphist_pipeline.publishing.marginals import Grid, Groups, Marginal, Reals, marginal
-from dphist_pipeline.publishing.words import listed, shortened, shown_number, visible
+from dphist_pipeline.publishing.formatting import listed, shortened, shown_number, visible
+from dphist_pipeline.publishing.picture_sums import Grid, Groups, Marginal, Reals, marginal
 
 MOST_BARS, MOST_ROWS, MOST_SQUARES, MOST_PANELS, MOST_PICTURES = 60, 30, 24, 12, 8
 WIDTH, HEIGHT, ROW, PANEL = 420, 250, 19, 150

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from dphist_pipeline.answering.chosen_cells import Condition, chosen_cells
 from dphist_pipeline.answering.published import PublicationWithdrawn
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.publishing.marginals import Grid
 from dphist_pipeline.publishing.pages import picture_page
+from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import Picture, draw, main_picture
 from dphist_pipeline.publishing.release_files import published_unbiased, read_audit
 from dphist_pipeline.spec.axes import domain_of

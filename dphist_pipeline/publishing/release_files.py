@@ -24,7 +24,7 @@ from dphist_pipeline.files import make_folder, sync_folder
 from dphist_pipeline.publishing import withdrawal
 from dphist_pipeline.publishing.card import release_card, smoothed
 from dphist_pipeline.publishing.deployment import deployment_yaml
-from dphist_pipeline.publishing.tables import (
+from dphist_pipeline.publishing.parquet_tables import (
     Charged,
     rounded_up,
     write_charges,

@@ -98,7 +98,7 @@ class Release:
         """The estimated counts by some axes or levels of them, each with its error bar: `marginal(["ward", "age"])`."""
         import polars as pl
 
-        from dphist_pipeline.answering.tables import marginal_table
+        from dphist_pipeline.answering.answer_tables import marginal_table
 
         return pl.DataFrame(marginal_table(self.path, by, box))
 
@@ -126,7 +126,7 @@ class Release:
         """Every cell with a band that holds the true counts of all of them at once."""
         import polars as pl
 
-        from dphist_pipeline.answering.tables import band_table
+        from dphist_pipeline.answering.answer_tables import band_table
 
         return pl.DataFrame(band_table(self.path, level, box))
 
@@ -134,7 +134,7 @@ class Release:
         """The release as whole numbers from 0 that add up to its total, for reading; without error bars."""
         import polars as pl
 
-        from dphist_pipeline.answering.tables import counts_table
+        from dphist_pipeline.answering.answer_tables import counts_table
 
         return pl.DataFrame(counts_table(self.path))
 

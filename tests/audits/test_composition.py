@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.estimates.budget import Budget
-from dphist_pipeline.publishing.tables import rounded_up
+from dphist_pipeline.publishing.parquet_tables import rounded_up
 
 CELLS, SENSITIVITY = 6, 3
 GRID = 1e-4  # the accountant rounds every loss up to a multiple of it

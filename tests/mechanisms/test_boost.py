@@ -21,7 +21,7 @@ from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells
 from dphist_pipeline.mechanisms import BadSetting, build
 from dphist_pipeline.mechanisms.boost import Boost
-from dphist_pipeline.publishing.tables import write_groups, write_histogram
+from dphist_pipeline.publishing.parquet_tables import write_groups, write_histogram
 
 DATA = Path(os.environ.get("DPHIST_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 

@@ -31,7 +31,7 @@ from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.answering.intervals import half_width_of_sum
 from dphist_pipeline.publishing import pages
 from dphist_pipeline.publishing.card import mechanism_card
-from dphist_pipeline.publishing.words import epsilon_text, likelihood_ratio, posterior_odds
+from dphist_pipeline.publishing.formatting import epsilon_text, likelihood_ratio, posterior_odds
 
 DAY: dict[str, Any] = {"column": "day", "calendar": "week", "start": "2026-01-05", "stop": "2026-02-02", "other": True}
 COUNTY: dict[str, Any] = {

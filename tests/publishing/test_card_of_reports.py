@@ -28,7 +28,7 @@ from dphist_pipeline.answering.intervals import LEVEL
 from dphist_pipeline.answering.report_intervals import half_width_of_reports
 from dphist_pipeline.estimates.noisy import ReportedCells
 from dphist_pipeline.publishing import withdrawal
-from dphist_pipeline.publishing.words import shown_number
+from dphist_pipeline.publishing.formatting import shown_number
 
 Release = Callable[..., Made]
 WAYS: dict[str, dict[str, Any]] = {

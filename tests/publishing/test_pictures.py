@@ -18,10 +18,10 @@ from by_hand import AGE, HEIGHT, SCALE, WARD
 from dphist_pipeline.answering.boxes import answer_box
 from dphist_pipeline.domain import CategoricalAxis, Domain
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, ReportLaw, SharedNoise
-from dphist_pipeline.publishing.marginals import Grid, group_axis, marginal
+from dphist_pipeline.publishing.formatting import shortened, shown_number, visible
 from dphist_pipeline.publishing.pages import picture_facts
+from dphist_pipeline.publishing.picture_sums import Grid, group_axis, marginal
 from dphist_pipeline.publishing.pictures import BLUES, all_pictures, chart, colour_bounds, draw, main_picture
-from dphist_pipeline.publishing.words import shortened, shown_number, visible
 from dphist_pipeline.spec.axes import domain_of
 
 DAY = {"column": "day", "calendar": "day", "start": "2025-01-01", "stop": "2026-01-01", "other": True}

@@ -18,7 +18,7 @@ from dphist_pipeline.answering.notes import NOTES_OF_COUNTS, numbers_of_notes
 from dphist_pipeline.answering.published import read_cells
 from dphist_pipeline.answering.whole_counts import whole_counts
 from dphist_pipeline.estimates.noisy import ReportedCells
-from dphist_pipeline.publishing.tables import OUR_COLUMNS
+from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS
 
 Reals = NDArray[np.float64]
 

@@ -9,17 +9,31 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
 from dphist_pipeline.domain import Axis, BinnedAxis
+from dphist_pipeline.spec import words
 from dphist_pipeline.spec.fields import Flag, listed
 from dphist_pipeline.spec.numbers import Edge, digits
-from dphist_pipeline.spec.refusals import Location, MistakesError
+from dphist_pipeline.spec.refusals import Location, MistakesError, shown
 from dphist_pipeline.spec.words import PublishedName, Text
 
 MOST_CELLS = 10_000_000
 
 BINNED_KEYS = ("start", "stop", "width", "edges")
+
+
+def _of_column(name: object, info: ValidationInfo) -> object:
+    """A name that is the column's own; where that cannot be published, the message asks for another one."""
+    if name != info.data.get("column"):
+        return name
+    try:
+        return words.name(name)
+    except ValueError:
+        problem = f"the column {shown(name)} cannot be a published name"
+    raise ValueError(
+        f"{problem}; add `name: {words.suggestion(str(name))}` (lower-case letters, digits and _, no SQL word)"
+    )
 
 
 class NamedAxis(BaseModel):
@@ -28,7 +42,9 @@ class NamedAxis(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     column: Text = Field(description="the column of the source")
-    name: PublishedName = Field(default_factory=lambda axis: axis["column"], validate_default=True)
+    name: Annotated[PublishedName, BeforeValidator(_of_column)] = Field(
+        default_factory=lambda axis: axis["column"], validate_default=True
+    )
     other: Flag = False
 
     @property

@@ -28,12 +28,12 @@ def test_two_intervals_that_hold_together_miss_with_2_5_percent_each(scale: Frac
     q = math.exp(-1 / scale)
     reach = next(c for c in range(10**4) if 2 * q ** (c + 1) / (1 + q) <= 0.025)
     share = share_of_box(published([900, 2100], scale), {"ward": "a"}, {})
-    assert share.lower == pytest.approx((900 - reach) / (900 - reach + 2100 + reach))
-    assert share.upper == pytest.approx((900 + reach) / (900 + reach + 2100 - reach))
+    assert share.ci_lower == pytest.approx((900 - reach) / (900 - reach + 2100 + reach))
+    assert share.ci_upper == pytest.approx((900 + reach) / (900 + reach + 2100 - reach))
     # Draws of two laws: the intervals of both periods are added.
     other = next(c for c in range(10**4) if 2 * (q * q) ** (c + 1) / (1 + q * q) <= 0.025)
     moved = change(published([900, 2100], scale), published([950, 2100], scale / 2), {"ward": "a"})
-    assert (moved.lower, moved.upper) == (50 - reach - other, 50 + reach + other)
+    assert (moved.ci_lower, moved.ci_upper) == (50 - reach - other, 50 + reach + other)
 
 
 @pytest.mark.parametrize("noisy", [[0, 0], [3, -3], [-2, -1]])

@@ -70,7 +70,7 @@ def test_values_become_reports_then_releases_then_answers(local: LocalOffice) ->
     sums = asked(local, "SELECT sum(unbiased_estimate) FROM ages_city UNION ALL SELECT sum(estimate) FROM ages_state")
     assert sums[0][0] == pytest.approx(sums[1][0])
     for told, (total,) in zip(answers, sums, strict=True):
-        assert told["estimate"] == pytest.approx(total) and told["lower"] <= total <= told["upper"]
+        assert told["estimate"] == pytest.approx(total) and told["ci_lower"] <= total <= told["ci_upper"]
     young = local.office.run("answer", "ages_city", "--where", "age in [0, 50)", "--json").json
     assert young["estimate"] == pytest.approx(
         asked(local, "SELECT sum(estimate) FROM ages_city WHERE age_upper <= 50")[0][0]

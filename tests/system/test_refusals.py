@@ -87,7 +87,9 @@ def test_a_category_that_yaml_does_not_read_as_text_is_to_be_quoted(office: Offi
     office.opened().write_spec(axes=[ward("surgery", "WRITTEN")])
     spec = office.folder / "spec.yaml"
     spec.write_text(spec.read_text().replace('"WRITTEN"', written))
-    check_changes_nothing(office, office.release, "attributes.axes[0].values[1]: arrived as ", "quote it")
+    check_changes_nothing(
+        office, office.release, "attributes.axes[0].values[1]: must be text, but arrived as ", "quote it"
+    )
 
 
 @pytest.mark.parametrize(

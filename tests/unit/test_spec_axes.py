@@ -172,7 +172,7 @@ def test_categories_equal_but_for_case_are_refused(twin: str) -> None:
 
 
 def test_a_column_that_is_no_plain_name_needs_one() -> None:
-    assert "such as age_group:" in problem({"column": "Age group", "values": ["a"]})["name"]
+    assert "add `name: age_group`" in problem({"column": "Age group", "values": ["a"]})["name"]
     assert (
         spec(axes=[{"column": "Age group", "name": "age_group", "values": ["a"]}]).domain.axes[0].column == "Age group"
     )

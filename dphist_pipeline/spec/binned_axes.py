@@ -32,7 +32,7 @@ def _of_column(name: object, info: ValidationInfo) -> object:
     except ValueError:
         problem = f"the column {shown(name)} cannot be a published name"
     raise ValueError(
-        f"{problem}; add `name: {words.suggestion(str(name))}` (lower-case letters, digits and _, no SQL word)"
+        f"{problem}; add `name: {words.suggestion(str(name)) or 'NAME'}` (lower-case letters, digits and _, no SQL word)"
     )
 
 

@@ -176,7 +176,7 @@ def test_a_column_that_is_no_plain_name_needs_one() -> None:
     assert (
         spec(axes=[{"column": "Age group", "name": "age_group", "values": ["a"]}]).domain.axes[0].column == "Age group"
     )
-    assert "choose another name" in problem({"column": "order", "values": ["a"]})["name"]
+    assert "add `name: NAME`" in problem({"column": "order", "values": ["a"]})["name"]
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,8 @@ def _of_column(name: object, info: ValidationInfo) -> object:
         return words.name(name)
     except ValueError:
         problem = f"the column {shown(name)} cannot be a published name"
-    raise ValueError(
-        f"{problem}; add `name: {words.suggestion(str(name)) or 'NAME'}` (lower-case letters, digits and _, no SQL word)"
-    )
+    instead = words.suggestion(str(name)) or "NAME"
+    raise ValueError(f"{problem}; add `name: {instead}` (lower-case letters, digits and _, no SQL word)")
 
 
 class NamedAxis(BaseModel):

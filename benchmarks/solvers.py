@@ -159,7 +159,7 @@ def _one_group(line: np.ndarray) -> np.ndarray:
 
 
 def seconds(call: Callable[[], object]) -> float:
-    """Of the processor, for one call."""
+    """Processor seconds of one call."""
     before = time.process_time()
     call()
     return time.process_time() - before

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dphist_pipeline.answering.boxes import Answer, Basis, Cells, Positions, basis_of, sum_of
+from dphist_pipeline.answering.boxes import Answer, Basis, Cells, Positions, Reals, basis_of, sum_of
 from dphist_pipeline.answering.chosen_cells import Condition, QuestionRefused, chosen_cells
 from dphist_pipeline.answering.intervals import (
     LEVEL,
@@ -42,23 +42,24 @@ def share_of_box(cells: Cells, part: Mapping[str, Condition], whole: Mapping[str
     for axis, along in zip(cells.domain.axes, inside, strict=True):
         if along.size == 0:
             raise QuestionRefused(axis.name, "has no cells that lie both in the part and in the whole")
-    count, total = sum_of(cells.values, inside), sum_of(cells.values, around)
-    share = count / total if total > 0 else math.nan
+    share = _share(cells.values, inside, around)
     basis = basis_of(cells.unbiased)
     if cells.unbiased is None:
         note = NO_WHOLE if math.isnan(share) else NO_INTERVAL
         return Answer(share, math.nan, math.nan, math.nan, basis, number, note=note)
     lower, upper = _share_interval(cells.unbiased, inside, around)
     error = math.nan
-    if total > 0:
+    if not math.isnan(share):
+        total = sum_of(cells.values, around)
         error = _share_error(cells.unbiased, inside, around, min(1.0, max(0.0, share))) / total
-    unbiased = _unbiased_share(cells.unbiased, inside, around)
+    unbiased = _share(cells.unbiased.values, inside, around)
     return Answer(share, unbiased, lower, upper, basis, number, error, _share_note(share, lower, upper))
 
 
-def _unbiased_share(unbiased: Unbiased, part: Positions, whole: Positions) -> float:
-    total = sum_of(unbiased.values, whole)
-    return sum_of(unbiased.values, part) / total if total > 0 else math.nan
+def _share(values: Reals, part: Positions, whole: Positions) -> float:
+    """The sum of a part over that of the whole; nan if the whole sums to 0 or below."""
+    total = sum_of(values, whole)
+    return sum_of(values, part) / total if total > 0 else math.nan
 
 
 def _share_interval(unbiased: Unbiased, part: Positions, whole: Positions) -> tuple[float, float]:

@@ -89,7 +89,7 @@ class OpenedLedger:
     def standing(self) -> Standing:
         """The store's generation and every charge, as the witness holds them."""
         books = self._read(_columns.kind == "charged")
-        # Of a period that two copies of the store charged, the witness holds the charge that stands.
+        # Two copies of the store may have charged one period; the witness holds the charge that stands.
         charges = [made for made in books.paid if made is books.charges[made.release, made.period][made.revision]]
         names = WitnessedCharge.__dataclass_fields__
         held = (WitnessedCharge(**{name: getattr(charge, name) for name in names}) for charge in charges)

@@ -114,7 +114,7 @@ def choices(question: Question) -> tuple[Encoding, ...]:
 def _best(question: Question, part: Part, served: list[tuple[Spans, Consumer]]) -> Encoding:
     atoms = np.concatenate([np.array(where.atoms) for where, _ in served])
     share = np.concatenate([shares(reader) for _, reader in served])
-    # Of `values` values, `sent` are sent on average; both are whole numbers.
+    # A contributor sends `sent` of their `values` values on average; both are whole numbers.
     sent, values = question.participation.numerator, question.participation.denominator
     best, least = ENCODINGS[0], float("inf")
     for encoding in choices(question):

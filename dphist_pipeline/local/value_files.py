@@ -76,7 +76,7 @@ def _problem(columns: list[str], kinds: Mapping[str, pl.DataType], tabular: bool
     """What is wrong with the columns of a file, by their names and types."""
     for name in columns:
         if name not in kinds:
-            # Of a CSV file without a line of names, the first line is somebody's.
+            # If a CSV file has no line of names, its first line holds somebody's value.
             hint = did_you_mean(name, list(kinds)) if tabular else "The first line of the file must hold the names."
             return f"have no column {name!r}. {hint}"
         kind = kinds[name].base_type()

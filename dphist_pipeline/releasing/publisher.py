@@ -33,7 +33,7 @@ class Revision(Protocol):
 
     @property
     def digest(self) -> str:
-        """Of its spec."""
+        """The digest of its spec."""
 
 
 Made = TypeVar("Made", bound=Revision)

@@ -65,6 +65,11 @@ class Estimate:
         """Epsilon of all steps together."""
         return sum((epsilon for _, epsilon in self.charges), Fraction(0))
 
+    @property
+    def is_unbiased(self) -> bool:
+        """Whether the values are the unbiased cells themselves, so that the noise law alone gives their errors."""
+        return self.unbiased is not None and self.groups is None and np.array_equal(self.values, self.unbiased.values)
+
     def box(self, /, **axes: Condition) -> Answer:
         """The estimated count in a box, with its 95 % interval; see `answering.ranges.answer_any_box`.
 

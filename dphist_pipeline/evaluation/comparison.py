@@ -18,7 +18,8 @@ from dphist_pipeline.evaluation.contenders import Contender, choose_contenders
 from dphist_pipeline.evaluation.measuring import Score, compare
 from dphist_pipeline.evaluation.plots import draw
 from dphist_pipeline.evaluation.public_counts import read_counts
-from dphist_pipeline.evaluation.score_tables import Table, format_grid, tables
+from dphist_pipeline.evaluation.recommendation import SIMPLEST, Recommendation, recommendations, same_as_geometric
+from dphist_pipeline.evaluation.score_tables import Table, format_epsilon, format_grid, tables
 from dphist_pipeline.evaluation.workloads import Workload, parse_workloads
 
 NOTE = "compared with exact counts: for public or synthetic data only; nothing was charged"
@@ -109,7 +110,12 @@ class Comparison:
             "left_out": plan.left_out,
             "workloads": [workload.about for workload in plan.workloads],
             "scores": [score.facts() for score in self.scores],
+            "recommended": [one.facts() for one in self.recommended()],
         }
+
+    def recommended(self) -> list[Recommendation]:
+        """A mechanism for each kind of question and epsilon; see `recommendation.recommendations`."""
+        return recommendations(self.scores, self.plan.workloads)
 
     def tables(self) -> list[Table]:
         """Tables for a terminal; see `score_tables.tables`."""
@@ -117,10 +123,21 @@ class Comparison:
 
     def notes(self) -> list[str]:
         """Lines that explain the tables."""
-        repeats = f"Means of {self.plan.repeat} releases ± one standard error, in per cent; * is best."
-        lines = [repeats if self.plan.repeat > 1 else "One release each, so no standard errors; * is best."]
+        means = f"Means of {self.plan.repeat} releases ± one standard error, in per cent; * is better than all others."
+        lines = [_wrapped(means) if self.plan.repeat > 1 else "One release each: no standard errors, so no star."]
         lines.append("MRE: |error| / max(count, 1). KL: cut off at 0, half a record in every cell.")
-        lines += [fill(f"Left out: {why}", WIDTH, subsequent_indent="  ") for why in self.plan.left_out.values()]
+        lines += [_wrapped(f"Left out: {why}") for why in self.plan.left_out.values()]
+        return [*lines, *self._advice()]
+
+    def _advice(self) -> list[str]:
+        """The recommendations by epsilon, and which mechanisms fell back to `geometric`."""
+        lines = list[str]()
+        for epsilon in self.plan.epsilons if len(self.plan.contenders) > 1 else ():
+            here = [score for score in self.scores if score.epsilon == epsilon]
+            lines += ["", f"Recommended at epsilon {format_epsilon(epsilon)}"]
+            lines += [_wrapped(f"  {one.sentence()}") for one in self.recommended() if one.epsilon == epsilon]
+            if same := ", ".join(sorted(same_as_geometric(here))):
+                lines.append(_wrapped(f"  Here {same} publishes the noisy cells themselves, as {SIMPLEST} does."))
         return lines
 
     def draw(self, folder: Path) -> list[Path]:
@@ -130,6 +147,10 @@ class Comparison:
             folder: of the new files.
         """
         return draw(self.scores, self.plan.data, folder)
+
+
+def _wrapped(text: str) -> str:
+    return fill(text, WIDTH, subsequent_indent="    ", break_on_hyphens=False)
 
 
 def prepare(

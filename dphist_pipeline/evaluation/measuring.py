@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.evaluation import metrics
 from dphist_pipeline.evaluation.contenders import Contender
 from dphist_pipeline.evaluation.workloads import Workload
@@ -23,6 +24,7 @@ from dphist_pipeline.releasing.pipeline import sanitize
 Wholes = NDArray[np.integer[Any]]
 # (name, part): ("range_mse", "50"), or ("mse", "") over all cells.
 Measure = tuple[str, str]
+AS_GEOMETRIC = "as_geometric"  # 1 for a release of the noisy cells themselves, else 0
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,8 @@ def compare(
                 start = time.perf_counter()
                 made = sanitize_with(exact, contender, epsilon, sensitivity)
                 seconds = time.perf_counter() - start
-                runs.append({("seconds", ""): seconds, **measure(exact, made, workloads, truths)})
+                plain = {(AS_GEOMETRIC, ""): float(is_noisy_cells(made))}
+                runs.append({("seconds", ""): seconds, **plain, **measure(exact, made, workloads, truths)})
             scores += aggregate_scores(contender.written, epsilon, runs)
     return scores
 
@@ -131,6 +134,15 @@ def measure(
     for workload, truth in zip(workloads, truths, strict=True):
         found |= workload.errors(truth, values)
     return found
+
+
+def is_noisy_cells(made: Estimate) -> bool:
+    """Whether a mechanism published the noisy cells themselves, as `geometric` does.
+
+    Args:
+        made: the release.
+    """
+    return made.is_unbiased and isinstance(made.unbiased, NoisyCells)
 
 
 def aggregate_scores(written: str, epsilon: Fraction, runs: Iterable[dict[Measure, float]]) -> list[Score]:

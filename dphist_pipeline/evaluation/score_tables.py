@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from dphist_pipeline.evaluation.measuring import Score
+from dphist_pipeline.evaluation.recommendation import competing, leaders
 from dphist_pipeline.evaluation.workloads import Workload
 
 CELLS = {"mse": "MSE", "sse": "SSE", "mre": "MRE", "kl": "KL", "seconds": "ms"}
@@ -20,7 +21,8 @@ Table = tuple[str, list[str], list[tuple[str, ...]]]
 def tables(scores: Sequence[Score], workloads: Sequence[Workload]) -> list[Table]:
     """For each epsilon, largest first, a table of errors over cells and a table for each workload.
 
-    The best mean of a column has a star. The standard error follows the mean, in per cent of the mean; SSE shows none,
+    The best mean of a column has a star if no other mechanism's mean could be as small; see `recommendation.leaders`.
+    The standard error follows the mean, in per cent of the mean; SSE shows none,
     because it is MSE times the number of cells.
 
     Args:
@@ -67,8 +69,9 @@ def format_grid(shape: Sequence[int]) -> str:
 def _table(scores: Iterable[Score], columns: dict[tuple[str, str], str]) -> tuple[list[str], list[tuple[str, ...]]]:
     found = {(score.mechanism, score.measure, score.at): score for score in scores}
     names = list(dict.fromkeys(mechanism for mechanism, _, _ in found))
-    best = {key: min(found[name, *key].mean for name in names) for key in columns}
-    cells = {key: [_cell(found[name, *key], best[key]) for name in names] for key in columns}
+    columns_of = {key: [found[name, *key] for name in names] for key in columns}
+    best = {key: leaders(competing(column, found.values())) for key, column in columns_of.items()}
+    cells = {key: [_cell(score, is_best=best[key] == [score]) for score in columns_of[key]] for key in columns}
     widths = {key: max(map(len, [*texts, columns[key]])) for key, texts in cells.items()}
     head = ["mechanism", *(title.rjust(widths[key]) for key, title in columns.items())]
     rows = [
@@ -86,8 +89,8 @@ def wrap_name(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else name.replace(":", ":\n  ").replace(",", ",\n  ")
 
 
-def _cell(score: Score, best: float) -> str:
-    star = BEST if score.mean == best else ""
+def _cell(score: Score, *, is_best: bool) -> str:
+    star = BEST if is_best else ""
     mean = _short(score.mean * (1000 if score.measure == "seconds" else 1))
     if score.standard_error is None or score.mean == 0 or score.measure == "sse":
         return f"{star}{mean}"

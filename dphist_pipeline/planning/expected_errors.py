@@ -137,7 +137,7 @@ class Forecaster:
         """
         progress(f"{contender.written}, epsilon {float(epsilon):g}")
         made = self._release_of_empty_table(contender, epsilon)
-        unbiased, lawful = _unbiased_cells(made), has_law(made)
+        unbiased, lawful = _unbiased_cells(made), made.is_unbiased
         if unbiased is not None and lawful:
             errors = {ANY: self._by_law(unbiased)}
         else:
@@ -156,7 +156,7 @@ class Forecaster:
             epsilon: of one release.
         """
         try:
-            return has_law(self._release_of_empty_table(contender, epsilon))
+            return self._release_of_empty_table(contender, epsilon).is_unbiased
         except DphistError:
             return False
 
@@ -211,15 +211,6 @@ def _unbiased_cells(made: Estimate) -> NoisyCells | NestedCells | None:
     if isinstance(made.unbiased, ReportedCells):
         raise TypeError("reports belong to the local model; see local.plan")
     return made.unbiased
-
-
-def has_law(made: Estimate) -> bool:
-    """Whether the estimates are the unbiased cells themselves, so that the noise law gives their errors.
-
-    Args:
-        made: the result of a mechanism.
-    """
-    return made.unbiased is not None and made.groups is None and np.array_equal(made.values, made.unbiased.values)
 
 
 def _distinct_boxes(unbiased: NoisyCells | NestedCells, question: Question) -> Iterator[list[NDArray[np.int64]]]:

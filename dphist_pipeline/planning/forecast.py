@@ -23,7 +23,7 @@ DEFAULT_FACTORS = (Fraction(2), Fraction(1), Fraction(1, 2))
 NOTE = "from the spec alone: no record was opened and nothing was charged"
 SHAPES = "flat, skewed and sparse"
 TINY = 0.01
-MOST_REPEATS, ENOUGH_CELLS = 5, 20_000
+MOST_REPEATS, ENOUGH_CELLS = 5, 4_000
 
 
 @dataclass(frozen=True, eq=False)

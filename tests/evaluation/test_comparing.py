@@ -15,7 +15,8 @@ from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.evaluation import comparison, measuring, score_tables
 from dphist_pipeline.evaluation.comparison import NoMechanismServes, prepare
 from dphist_pipeline.evaluation.contenders import BadContender, choose_contenders, parse_contender
-from dphist_pipeline.evaluation.measuring import Score, aggregate_scores, compare, measure
+from dphist_pipeline.evaluation.measuring import AS_GEOMETRIC, Score, aggregate_scores, compare, measure
+from dphist_pipeline.evaluation.recommendation import recommendations
 from dphist_pipeline.evaluation.workloads import parse_workloads
 
 ONE = Fraction(1)
@@ -71,7 +72,7 @@ def test_every_contender_is_scored_at_every_epsilon(line):
     groups = {(score.mechanism, score.epsilon) for score in found.scores}
     assert len(groups) == 4 and all(score.repeats == 3 for score in found.scores)
     measured = {score.measure for score in found.scores if score.mechanism == "geometric"}
-    over = {"mse", "sse", "mae", "mre", "kl", "seconds", "range_mse", "range_mre", "range_mae"}
+    over = {"mse", "sse", "mae", "mre", "kl", "seconds", "as_geometric", "range_mse", "range_mre", "range_mae"}
     assert measured == over
     grouped = {score.measure for score in found.scores if score.mechanism != "geometric"}
     assert grouped == over | {"weighted_variance", "reconstruction_sse"}
@@ -138,11 +139,15 @@ def test_facts_are_plain_json_and_name_every_score(line):
 
 
 def scored(mechanism: str, mean: float, error: float | None = 0.1, measure: str = "mse", at: str = "") -> Score:
-    return Score(mechanism, ONE, measure, at, mean, error, 2)
+    return Score(mechanism, ONE, measure, at, mean, error, 20)
+
+
+def columns(**means: float) -> list[Score]:
+    return [scored(name, mean, measure=kind) for kind in score_tables.CELLS for name, mean in means.items()]
 
 
 def test_the_best_of_a_column_has_the_star():
-    scores = [scored(name, mean, measure=kind) for kind in score_tables.CELLS for name, mean in (("a", 2), ("b", 0.5))]
+    scores = columns(a=2, b=0.5)
     ((title, head, rows),) = score_tables.tables(scores, [])
     assert title == "epsilon 1: all cells" and [name.strip() for name in head] == [
         "mechanism",
@@ -150,6 +155,49 @@ def test_the_best_of_a_column_has_the_star():
     ]
     assert [name.strip() for name in rows[0]] == ["a", "2±5%", "2", "2±5%", "2±5%", "2,000±5%"]
     assert [name.strip() for name in rows[1]] == ["b", "*0.5±20%", "*0.5", "*0.5±20%", "*0.5±20%", "*500±20%"]
+
+
+def test_no_star_where_the_releases_do_not_tell_two_apart():
+    # Student's t with 19 degrees of freedom at 0.995 is 2.86; the difference has a standard error of 0.1414.
+    ((_, _, close),), ((_, _, apart),) = (score_tables.tables(columns(a=1, b=1 + gap), []) for gap in (0.40, 0.41))
+    assert "*" not in close[0][1] and "*" in apart[0][1]
+    lone = [scored(name, mean, None, kind) for kind in score_tables.CELLS for name, mean in (("a", 1), ("b", 99))]
+    assert "*" not in str(score_tables.tables(lone, []))
+
+
+def test_a_mechanism_that_is_geometric_takes_no_star_from_it():
+    same = [scored("boost", 1, 0, AS_GEOMETRIC), scored("geometric", 1, 0, AS_GEOMETRIC)]
+    ((_, _, rows),) = score_tables.tables(columns(geometric=1, boost=1, ahp=9) + same, [])
+    stars = {row[0]: "*" in row[1] for row in rows}
+    assert stars == {"geometric": True, "boost": False, "ahp": False}
+    ((_, _, rows),) = score_tables.tables(columns(boost=1, ahp=9) + same[:1], [])
+    assert "*" in rows[0][1]  # alone, it competes for itself
+
+
+def test_the_recommendation_is_the_best_and_the_simplest_of_those_alike():
+    asked = parse_workloads(["ranges:1,5"], (60,))
+    for means, chosen, alike in (
+        ({"geometric": 2.0, "ahp": 1.0, "ihp": 5.0}, "ahp", ()),
+        ({"geometric": 2.0, "ahp": 1.9, "ihp": 5.0}, "geometric", ("ahp",)),
+        ({"dphr": 2.0, "ahp": 1.9}, "ahp", ("dphr",)),
+    ):
+        scores = [scored(name, mean, measure=kind) for kind in ("mse", "range_mse") for name, mean in means.items()]
+        of_cells, of_ranges = recommendations(scores, asked)
+        assert (of_cells.mechanism, of_cells.alike, of_cells.questions) == (chosen, alike, "cells")
+        assert (of_ranges.mechanism, of_ranges.questions) == (chosen, "all ranges of 1, 5 cells")
+    assert (
+        of_cells.sentence()
+        == "For cells: ahp, of the least mean squared error; these releases do not tell it from dphr."
+    )
+
+
+def test_a_comparison_says_who_fell_back_to_geometric(line):
+    found = prepare(line, [ONE], ["geometric", "boost:branching=2", "boost"], ["boxes:5"], repeat=2).run()
+    assert "Here boost publishes" not in "\n".join(found.notes())  # 60 cells: a tree pays
+    found = prepare("synthetic:waitakere", [ONE], ["boost"], repeat=1, shape=None).run()
+    assert found.facts()["recommended"][0]["mechanism"] == "boost"
+    small = compare(COUNTS[:2], [parse_contender("boost")], [ONE], 2, [])
+    assert [score.mean for score in small if score.measure == AS_GEOMETRIC] == [1]
 
 
 def test_a_long_name_has_a_line_for_each_setting():

@@ -1,0 +1,146 @@
+"""Which mechanism is best, where the spread of the releases allows to say so; and the recommendation that follows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any
+
+from dphist_pipeline.evaluation.measuring import AS_GEOMETRIC, Score
+from dphist_pipeline.evaluation.workloads import Workload
+
+MISTAKEN = 0.005  # the probability that a mechanism without an advantage is told apart from one other
+SIMPLEST = "geometric"
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The mechanism to take for one kind of question at one epsilon.
+
+    Attributes:
+        epsilon: of each release.
+        questions: `cells`, or the description of a workload.
+        mechanism: with its settings.
+        times_geometric: its mean squared error, divided by that of `geometric`; None without `geometric`.
+        alike: mechanisms whose error cannot be told apart from the least one by these releases.
+    """
+
+    epsilon: Fraction
+    questions: str
+    mechanism: str
+    times_geometric: float | None
+    alike: tuple[str, ...]
+
+    def facts(self) -> dict[str, Any]:
+        """The recommendation as JSON values."""
+        return {**asdict(self), "epsilon": float(self.epsilon), "alike": list(self.alike)}
+
+    def sentence(self) -> str:
+        """The recommendation and its reason in words."""
+        reason = self._reason()
+        alike = f"; these releases do not tell it from {', '.join(self.alike)}" if self.alike else ""
+        return f"For {self.questions}: {self.mechanism}, {reason}{alike}."
+
+    def _reason(self) -> str:
+        if self.mechanism == SIMPLEST:
+            return "the simplest, because no other is surely better"
+        if self.times_geometric is None:
+            return "of the least mean squared error"
+        return f"whose mean squared error is {self.times_geometric:.2g} times that of {SIMPLEST}"
+
+
+def recommendations(scores: Sequence[Score], workloads: Iterable[Workload]) -> list[Recommendation]:
+    """The mechanism of the least mean squared error for cells and for each workload, at each epsilon.
+
+    `geometric` is preferred where it cannot be told apart from the best, because it is the simplest.
+
+    Args:
+        scores: of all mechanisms and epsilons.
+        workloads: that were asked.
+    """
+    asked = {"cells": "mse"} | {workload.about: f"{workload.name}_mse" for workload in workloads}
+    found = []
+    for epsilon in sorted({score.epsilon for score in scores}, reverse=True):
+        here = [score for score in scores if score.epsilon == epsilon]
+        for questions, measure in asked.items():
+            errors = [score for score in here if (score.measure, score.at) == (measure, "")]
+            found.append(_recommend(questions, competing(errors, here)))
+    return found
+
+
+def _recommend(questions: str, errors: Sequence[Score]) -> Recommendation:
+    alike = leaders(errors)
+    least = min(errors, key=lambda score: score.mean)
+    chosen = next((score for score in alike if score.mechanism == SIMPLEST), least)
+    simplest = next((score.mean for score in errors if score.mechanism == SIMPLEST), None)
+    others = tuple(score.mechanism for score in alike if score is not chosen)
+    times = chosen.mean / simplest if simplest else None
+    return Recommendation(chosen.epsilon, questions, chosen.mechanism, times, others)
+
+
+def leaders(scores: Sequence[Score]) -> list[Score]:
+    """The least mean, and all that cannot be told apart from it (one-sided test by Student's t, each against it).
+
+    Args:
+        scores: of one measure at one epsilon, one for each mechanism.
+    """
+    least = min(scores, key=lambda score: score.mean)
+    return [score for score in scores if score is least or not is_above(score, least)]
+
+
+def is_above(score: Score, least: Score) -> bool:
+    """Whether the mean of a measure is surely larger; never with fewer than three releases of each.
+
+    Args:
+        score: of one mechanism.
+        least: of another one.
+    """
+    if score.standard_error is None or least.standard_error is None or min(score.repeats, least.repeats) < 3:
+        return False
+    factor = student_quantile(min(score.repeats, least.repeats) - 1)
+    return score.mean - least.mean > factor * math.hypot(score.standard_error, least.standard_error)
+
+
+def student_quantile(freedom: int) -> float:
+    """The 1 - `MISTAKEN` quantile of Student's t, by its expansion around the normal quantile.
+
+    Source: Abramowitz and Stegun, 26.7.5; 12 % too small for 2 degrees of freedom, 1.5 % for 4.
+
+    Args:
+        freedom: degrees of freedom, at least 2.
+    """
+    z = NormalDist().inv_cdf(1 - MISTAKEN)
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+    )
+    return z + sum(term / math.pow(freedom, power) for power, term in enumerate(terms, 1))
+
+
+def competing(column: Sequence[Score], scores: Iterable[Score]) -> list[Score]:
+    """The scores without those of mechanisms that published what `geometric` publishes, if it takes part itself.
+
+    Args:
+        column: of one measure at one epsilon.
+        scores: all scores at that epsilon.
+    """
+    same = same_as_geometric(scores)
+    kept = [score for score in column if score.mechanism not in same]
+    return kept if any(score.mechanism == SIMPLEST for score in kept) else list(column)
+
+
+def same_as_geometric(scores: Iterable[Score]) -> set[str]:
+    """The mechanisms, other than `geometric`, whose every release was the noisy cells themselves.
+
+    Args:
+        scores: at one epsilon.
+    """
+    return {
+        score.mechanism
+        for score in scores
+        if score.measure == AS_GEOMETRIC and score.mean == 1 and score.mechanism != SIMPLEST
+    }

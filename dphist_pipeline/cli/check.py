@@ -1,7 +1,8 @@
-"""The command `dphist check`: checks a spec without opening any data."""
+"""The command `dphist check`: checks a spec without reading any record."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -10,7 +11,7 @@ from rich.markup import escape
 from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
 from dphist_pipeline.cli.terminal import out, per_period, print_facts, print_json, print_lines, promise
 from dphist_pipeline.ledger.ledger import as_text
-from dphist_pipeline.releasing.allowing import load_spec
+from dphist_pipeline.releasing.allowing import compare_columns, load_spec
 
 
 def check(
@@ -22,8 +23,14 @@ def check(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Checks a spec without opening any data, and describes its release."""
+    """Checks a spec without reading any record, and describes its release.
+
+    Compares the columns that it names with those of its source, if the
+    ledger allows that source: their names and types alone are read.
+    """
     checked = load_spec(spec, store)
+    not_compared = compare_columns(checked, store, datetime.now(UTC))
+    columns = f"not compared with the source: {not_compared}" if not_compared else "found in the source"
     if explain:
         from dphist_pipeline.cli.explaining import explain_spec, print_explanation
 
@@ -45,6 +52,7 @@ def check(
         "account": checked.account,
         "period": checked.period,
         "digest": checked.digest,
+        "source_columns": columns,
         **({"remarks": checked.remarks} if checked.remarks else {}),
     }
     if as_json:
@@ -59,6 +67,7 @@ def check(
             "protects": promise(checked),
             "mechanism": f"{checked.mechanism}, epsilon {as_text(checked.epsilon)} per {per_period(checked)}",
             "account": checked.account,
+            "columns": columns,
         }
     )
     print_lines(checked.remarks)

@@ -1,4 +1,4 @@
-"""Explains a spec without opening any data: its grid, columns, sensitivity and account."""
+"""Explains a spec without reading any record: its grid, columns, sensitivity and account."""
 
 from __future__ import annotations
 

@@ -148,6 +148,7 @@ class AlreadyCharged(LedgerError):
     """A released period is asked for again with other contents: (what, as charged, as asked)."""
 
     def __init__(self, there: Charge, differences: Sequence[tuple[str, str | Fraction, str | Fraction]]) -> None:
+        self.there, self.differences = there, differences
         listed = "; ".join(f"{what} was '{_shown(then)}', is now '{_shown(now)}'" for what, then, now in differences)
         super().__init__(
             problem=f"{there.title} was charged already, at {there.charged_at}, for something else: {listed}. Undo the "

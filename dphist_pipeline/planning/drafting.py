@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from dphist_pipeline.errors import DphistError
@@ -26,7 +27,17 @@ _YAML_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 _UNIT = re.compile(
     r"(^|[_ ])(id|uuid|person|patient|pid|household|resident|client|member|subject|ssn|nhs)([_ ]|$)", re.I
 )
-_DATE = re.compile(r"(^|[_ ])(date|day|time|timestamp|datetime|on|at|when)([_ ]|$)|date$", re.I)
+# Columns such as `admission_type_id` may hold a code as well, so they are offered as axes, too.
+_PERSON = re.compile(
+    r"(^|[_ ])(uuid|person|patient|pid|household|resident|client|member|subject|ssn|nhs)([_ ]|$)", re.I
+)
+_DATE = re.compile(r"(^|[_ ])(date|timestamp|datetime)([_ ]|$)|date$", re.I)
+_TIME = re.compile(r"(^|[_ ])(day|time|on|at|when)([_ ]|$)", re.I)
+# `time_in_hospital` and `day_of_week` are numbers.
+_NUMBER_OF = re.compile(
+    r"(^|[_ ])(in|to|since|until|days|hours|minutes|number|num|count|length|duration|of[_ ](week|month|year))([_ ]|$)",
+    re.I,
+)
 
 
 class DraftRefused(DphistError):
@@ -53,6 +64,7 @@ def draft(release: str, output: Path, named: str | None, layout: Layout | None) 
     ids = [column for column in usable if _UNIT.search(column.name)]
     dates = [column for column in usable if column not in ids and _is_date(column, layout)]
     others = [column for column in usable if column not in ids and column not in dates]
+    codes = [column for column in ids if column.kind != "useless" and not _PERSON.search(column.name)]
     lines = [
         *_opening(layout),
         f"type: {COMPONENT}",
@@ -61,7 +73,7 @@ def draft(release: str, output: Path, named: str | None, layout: Layout | None) 
         _field("title", '""', "for people; may change at any time"),
         *_source(output, named, layout),
         *_privacy_fields(ids),
-        *_axes(others, dates, layout),
+        *_axes(others, codes, dates, layout),
         *_unused_columns(odd),
         *_period(dates),
     ]
@@ -161,7 +173,9 @@ def _source_path(named: str, output: Path) -> str:
 
 
 def _privacy_fields(ids: list[Column]) -> list[str]:
-    hint = f"; perhaps {_listed(ids)}" if ids else ""
+    # Names that speak of persons come first.
+    likely = sorted(ids, key=lambda column: not _PERSON.search(column.name))
+    hint = f"; perhaps {_listed(likely)}" if ids else ""
     return [
         "",
         f"  # The column that identifies a person, whose privacy is protected{hint}.",
@@ -175,19 +189,25 @@ def _privacy_fields(ids: list[Column]) -> list[str]:
     ]
 
 
-def _axes(others: list[Column], dates: list[Column], layout: Layout | None) -> list[str]:
+def _axes(others: list[Column], codes: list[Column], dates: list[Column], layout: Layout | None) -> list[str]:
     lines = [
         "",
         "  # The grid: every cell is published, also empty ones, and cells multiply. Keep the axes that readers need.",
         "  # below, above: cells for values outside the bins; other: for null and all other values. Without them, rows",
         "  # with such values are dropped.",
     ]
+    if any(column.kind == "number" for column in others):
+        lines.append('  # A number that is a code takes `values: ["1", "2", …]` instead of start, stop and width.')
     if layout is not None and layout.delimiter:
         lines.append("  # A CSV file has no types. An axis of numbers: {column: X, start: 0, stop: 100, width: 5, …}")
     axes = [_axis(column) for column in others]
     calendars = [_axis(column, calendar=True) for column in dates]
     shown = axes or calendars
-    spare = [*shown[MOST_AXES:], *(calendars if axes else [])]
+    spare = [
+        *shown[MOST_AXES:],
+        *(_axis(replace(column, kind="text")) for column in codes),
+        *(calendars if axes else []),
+    ]
     if not shown:
         return [*lines, _field("axes", "[]", f"{OPEN}, as [{{column: ward, values: [surgery, medicine]}}]")]
     lines += ["  axes:", *(f"    - {axis}" for axis in shown[:MOST_AXES])]
@@ -265,8 +285,8 @@ def _split_columns(columns: Iterable[Column]) -> tuple[list[Column], list[str]]:
 
 def _is_date(column: Column, layout: Layout | None) -> bool:
     """Whether a column holds dates: by its type, or in CSV, which has no types, by its name."""
-    by_name = layout is not None and bool(layout.delimiter) and bool(_DATE.search(column.name))
-    return column.kind == "date" or by_name
+    named = _DATE.search(column.name) or (_TIME.search(column.name) and not _NUMBER_OF.search(column.name))
+    return column.kind == "date" or (layout is not None and bool(layout.delimiter) and bool(named))
 
 
 def _listed(columns: Iterable[Column]) -> str:

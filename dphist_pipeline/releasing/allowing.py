@@ -12,6 +12,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,15 @@ from pydantic import ValidationError
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
-from dphist_pipeline.ledger.errors import SourceOfAnother
+from dphist_pipeline.ledger.errors import LedgerError, SourceOfAnother
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.releasing.plans import reading_of, source_plan
+from dphist_pipeline.releasing.plans import plan_of, reading_of, request_of, source_plan
 from dphist_pipeline.releasing.store import Store, StoreMissing, store_folder
 from dphist_pipeline.spec import loading
 from dphist_pipeline.spec.code_lists import CodeListFolders, Decided
 from dphist_pipeline.spec.mistakes import located
 from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.refusals import PeriodError
 from dphist_pipeline.spec.sources import EVERY_ROW, RecordSource
 from dphist_pipeline.spec.templates import resolve_templates
 
@@ -146,6 +148,34 @@ def load_spec(path: Path | str, store: Store | Path | None = None) -> ReleaseSpe
         SpecError: with every mistake that was found, its place in the file and its mend.
     """
     return loading.load_spec(path, declared_code_lists(store))
+
+
+def compare_columns(spec: ReleaseSpec, store: Path | None, now: datetime) -> str:
+    """Compares the columns that a spec names with those of its source; opens only a source that the ledger allows.
+
+    Args:
+        spec: checked.
+        store: as on the command line.
+        now: the present.
+
+    Returns:
+        Why nothing could be compared; empty after a comparison.
+
+    Raises:
+        ColumnRefused: a column is missing, or of a type that cannot serve.
+    """
+    from dphist_pipeline.confidential.reading.ingest import check_columns
+    from dphist_pipeline.confidential.reading.source import SourceRefused
+
+    try:
+        opened, period = Store.open(store_folder(store)), spec.latest_period(now)
+        allowed, *_ = opened.ledger().allowed(request_of(spec, opened.id, period.key))
+        plan = plan_of(spec, period, allowed.reading)
+        with tempfile.TemporaryDirectory(prefix="dphist_") as scratch:
+            check_columns(plan, Path(scratch))
+    except (StoreMissing, LedgerError, PeriodError, SourceRefused) as error:
+        return str(error)
+    return ""
 
 
 def declared_code_lists(store: Store | Path | None = None) -> Decided:

@@ -1,4 +1,4 @@
-"""What a spec asks for, as others take it: a plan for reading and counting, a reading for the ledger to allow."""
+"""What a spec asks for, as others take it: a plan for reading and counting, a request that the ledger decides on."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
 from dphist_pipeline.ledger.decisions import SourceReading
+from dphist_pipeline.ledger.entries import ChargeRequest
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.spec.sources import RecordSource, SqlFile
@@ -33,6 +34,41 @@ def plan_of(spec: ReleaseSpec, period: Period, allowed: SourceReading | None = N
         period_format=spec.period_format,
         time_zone=spec.time_zone,
     )
+
+
+def request_of(spec: ReleaseSpec, store_id: str, period: str, *, revision: int = 1, reason: str = "") -> ChargeRequest:
+    """What one release of one period asks of the ledger.
+
+    Args:
+        spec: checked.
+        store_id: of the store that publishes it.
+        period: its key.
+        revision: from 1.
+        reason: of a revision; else empty.
+    """
+    return ChargeRequest(
+        account=spec.account,
+        release=spec.release,
+        period=period,
+        revision=revision,
+        epsilon=spec.epsilon,
+        digest=spec.digest,
+        reason=reason,
+        privacy_unit=spec.privacy_unit,
+        neighbours=spec.neighbours,
+        store_id=store_id,
+        held=spec.publish == "manual",
+        source=reading_of(spec),
+        **_query_of(spec),
+    )
+
+
+def _query_of(spec: ReleaseSpec) -> dict[str, str]:
+    """What the ledger must allow of a spec's query, where the query does not speak for itself."""
+    if spec.source_sql is None or not spec.source_sql.query.needs_decision:
+        return {}
+    query = spec.source_sql.query
+    return {"query": query.sha256, "query_name": str(spec.source_sql), "query_because": query.needs_decision}
 
 
 def source_plan(records: RecordSource, folder: str | None, query: SqlFile | None = None) -> SourcePlan:

@@ -23,7 +23,7 @@ from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.ledger.errors import AnswerDrawnElsewhere, ChargeLost
+from dphist_pipeline.ledger.errors import AlreadyCharged, AnswerDrawnElsewhere, ChargeLost
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
 from dphist_pipeline.ledger.opened import utc_now
 from dphist_pipeline.ledger.witness import Witness, place_of
@@ -46,9 +46,10 @@ from dphist_pipeline.releasing.errors import (
     RevisedMeanwhile,
     ValuesDiffer,
 )
-from dphist_pipeline.releasing.plans import plan_of, reading_of
+from dphist_pipeline.releasing.plans import plan_of, request_of
 from dphist_pipeline.releasing.publisher import Progress
 from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.releasing.spec_changes import changes_since, keep_spec
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
@@ -170,6 +171,7 @@ def estimate(attempt: Attempt, load: Load, scratch: Path) -> Paid:
     if charge is None:
         once()
         attempt.progress("charging the account")
+        keep_spec(attempt.store, attempt.spec)
         charge = attempt.ledger.charge(attempt.request)
         if charge.reason != attempt.request.reason:
             raise RevisedMeanwhile(charge)
@@ -279,36 +281,23 @@ def _charge_or_request(
     # What was rejected stands in nobody's way, but where nothing else was made.
     standing = [charge for charge in meant if "rejected" not in ledger.notes(charge)]
     charge = (standing or meant)[-1] if meant else None
-    request = ChargeRequest(
-        account=spec.account,
-        release=spec.release,
-        period=period.key,
+    request = request_of(
+        spec,
+        store.id,
+        period.key,
         revision=charge.revision if charge else len(made) + 1,
-        epsilon=spec.epsilon,
-        digest=spec.digest,
         reason=charge.reason if charge else reason,
-        privacy_unit=spec.privacy_unit,
-        neighbours=spec.neighbours,
-        store_id=store.id,
-        held=spec.publish == "manual",
-        source=reading_of(spec),
-        **_query_of(spec),
     )
     # An early refusal: a changed spec, an account that disagrees, too little left. Charges nothing.
-    ledger.check(request)
+    try:
+        ledger.check(request)
+    except AlreadyCharged as error:
+        raise AlreadyCharged(error.there, changes_since(store, error.there.digest, spec) or error.differences) from None
     if charge is None:
         witness = store.witness(ledger)
         witness.check(store.id, ledger.standing, int(utc_now()[:4]))
         store.refuse_cut(ledger, witness)
     return charge, request
-
-
-def _query_of(spec: ReleaseSpec) -> dict[str, str]:
-    """What the ledger must allow of a spec's query, where the query does not speak for itself."""
-    if spec.source_sql is None or not spec.source_sql.query.needs_decision:
-        return {}
-    query = spec.source_sql.query
-    return {"query": query.sha256, "query_name": str(spec.source_sql), "query_because": query.needs_decision}
 
 
 def _vouch(attempt: Attempt, witness: Witness) -> None:

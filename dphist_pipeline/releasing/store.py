@@ -4,6 +4,7 @@
             public/         what was released
             confidential/   staged rows and cubes of runs under way (0700), and the journal of answers
             ledger.sqlite   unless $DPHIST_LEDGER names another
+            specs/          the normalised specs that were charged, by digest (see `spec_changes`)
 
 A run's folder lives as long as its process: each holds the lock beside it, and whoever comes later deletes the
 folders whose lock nobody holds, so a killed run leaves nothing behind.

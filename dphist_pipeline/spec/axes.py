@@ -56,7 +56,10 @@ def _check_keys(value: Mapping[str, object]) -> None:
     given = {key for key in (*BINNED_KEYS, *CATEGORICAL_KEYS) if value.get(key) is not None}
     if not given:
         unknown = [key for key in value if key not in BinnedAxisSpec.model_fields]
-        hint = " ".join(did_you_mean(shown(key), (*BINNED_KEYS, "values", "calendar")) for key in unknown[:3])
+        # Where nothing is near, every hint lists the same known keys.
+        hint = " ".join(
+            dict.fromkeys(did_you_mean(shown(key), (*BINNED_KEYS, "values", "calendar")) for key in unknown)
+        )
         ways = "`values`, or `edges`, or `start`, `stop` and `width`, or `calendar`, `start` and `stop`"
         raise ValueError(f"needs {ways}. {hint}".strip())
     if given.intersection(CATEGORICAL_KEYS) and given.intersection(BINNED_KEYS):

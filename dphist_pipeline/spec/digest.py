@@ -22,8 +22,8 @@ def declared(digest: bool, later: bool = False, **more: Any) -> Any:
     return Field(json_schema_extra={"digest": digest, "later": later}, validate_default=True, **more)
 
 
-def digest_of(spec: BaseModel, normalised: Mapping[str, object]) -> str:
-    """SHA-256 of the canonical JSON of all fields that are part of the digest, in hex.
+def digested(spec: BaseModel, normalised: Mapping[str, object]) -> dict[str, object]:
+    """The fields that are part of the digest, as JSON values.
 
     Args:
         normalised: every field of the spec as a JSON value.
@@ -32,7 +32,16 @@ def digest_of(spec: BaseModel, normalised: Mapping[str, object]) -> str:
     unused = {
         name for name, field in fields.items() if _marks(of, name)["later"] and getattr(spec, name) == field.default
     }
-    return sha256({name: value for name, value in normalised.items() if in_digest(of, name) and name not in unused})
+    return {name: value for name, value in normalised.items() if in_digest(of, name) and name not in unused}
+
+
+def digest_of(spec: BaseModel, normalised: Mapping[str, object]) -> str:
+    """SHA-256 of the canonical JSON of all fields that are part of the digest, in hex.
+
+    Args:
+        normalised: every field of the spec as a JSON value.
+    """
+    return sha256(digested(spec, normalised))
 
 
 def in_digest(spec: type[BaseModel], field: str) -> bool:

@@ -31,7 +31,7 @@ from dphist_pipeline.spec import sources
 from dphist_pipeline.spec.axes import EXAMPLE, KINDS, MOST_CELLS, Axes
 from dphist_pipeline.spec.calendar_axes import day_of
 from dphist_pipeline.spec.code_list_files import Decided
-from dphist_pipeline.spec.digest import declared, digest_of
+from dphist_pipeline.spec.digest import declared, digest_of, digested
 from dphist_pipeline.spec.fields import Flag
 from dphist_pipeline.spec.mistakes import located
 from dphist_pipeline.spec.numbers import Epsilon
@@ -285,6 +285,10 @@ class ReleaseSpec(RecordSource):
         if len(self.privacy_unit.columns) > 1:
             special["privacy_unit"] = list(self.privacy_unit.columns)
         return {field: getattr(self, field) for field in type(self).model_fields} | special
+
+    def digested(self) -> dict[str, object]:
+        """The fields that are part of the digest, as JSON values."""
+        return digested(self, self.normalised())
 
     @property
     def digest(self) -> str:

@@ -149,13 +149,20 @@ class PeriodRule:
         if not _DAY.fullmatch(key):
             weeks = f" or its week such as 2026-{self._week_sign()}10" if self.length == "week" else ""
             raise PeriodError(
-                key, f"is not a period's name; give the first day of a {self.length}, as 2026-03-02{weeks}"
+                key, f"is not a period's name; give the first day of a {self.length}, as {self._example(key)}{weeks}"
             )
         try:
             return date.fromisoformat(key)
         except ValueError:
             problem = "is not a day of the calendar"
         raise PeriodError(key, problem)
+
+    def _example(self, key: str) -> date:
+        """A first day: that of the month which the key names, if it names one."""
+        try:
+            return self._first_day(date.fromisoformat(f"{key}-01"))
+        except ValueError:
+            return self._first_day(date(2026, 3, 2))
 
     def _week_day(self, key: str) -> date:
         """The first day of a numbered week; week 1 is the first that has at least four days in its year."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec import row_functions as known
 from dphist_pipeline.spec.refusals import shown
 from dphist_pipeline.spec.row_functions import FUNCTIONS, KINDS, Constant, Function, Kind
@@ -264,9 +263,7 @@ def _judge_function(node: Node, walk: Walk) -> Judged:
 def _unknown(name: str) -> str:
     if name in known.CHANGING:
         return f"{name}() gives something else every time"
-    return f"the function {shown(name)} is not known to work row by row without raising. " + did_you_mean(
-        name[:60], [*filter(str.isidentifier, FUNCTIONS), *known.ALIKE, "concat", known.TRUNCATING, "coalesce"]
-    )
+    return f"the function {shown(name)} is not known to work row by row without raising"
 
 
 def _cut(part: Judged, name: str) -> Node:

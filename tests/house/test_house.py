@@ -67,7 +67,7 @@ def test_importing_the_package_loads_no_engine():
     assert loaded_by("import dphist_pipeline") == set()
 
 
-def test_checking_a_spec_loads_neither_polars_nor_duckdb(office: Office):
+def test_checking_a_spec_loads_neither_polars_nor_dagster_nor_a_solver(office: Office):
     office.opened()
     checked = f"""
 import sys
@@ -78,7 +78,7 @@ except SystemExit as end: assert end.code == 0, end.code
 """
     with office.witnessed():
         loaded = loaded_by(checked)
-    assert "numpy" in loaded and not loaded & {"polars", "duckdb", "numba", "dagster"}
+    assert "numpy" in loaded and not loaded & {"polars", "numba", "dagster"}
 
 
 def test_the_import_contracts_hold():

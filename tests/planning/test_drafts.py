@@ -63,6 +63,16 @@ def test_types_become_axes_and_periods(office: Office) -> None:
     assert "perhaps patient_id" in text and "also left" in text and "calendar: month" in text
 
 
+def test_a_number_of_days_is_no_period_and_a_code_is_offered_as_an_axis(office: Office) -> None:
+    names = "admission_type_id,patient_nbr,time_in_hospital,day_of_week,time_of_admission\n"
+    Path("stays.csv").write_text(names)
+    office.run("new", "stays", "--from", "stays.csv")
+    told, text = attributes("stays.yaml"), Path("stays.yaml").read_text()
+    assert told["period_column"] == "time_of_admission" and "perhaps patient_nbr, admission_type_id" in text
+    assert [axis["column"] for axis in told["axes"]] == ["time_in_hospital", "day_of_week"]
+    assert "# - {column: admission_type_id, values: TO_DECIDE" in text and "# - {column: patient_nbr" not in text
+
+
 def test_check_refuses_the_draft_until_a_person_has_decided_and_names_every_place(office: Office) -> None:
     write_parquet()
     places = office.run("new", "weekly", "--from", "people.parquet", "--json").json["to_decide"]

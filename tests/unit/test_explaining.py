@@ -1,4 +1,4 @@
-"""`dphist check --explain`: the whole promise of a release, told without opening any data."""
+"""`dphist check --explain`: the whole promise of a release, told without reading any record."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ def office(tmp_path, monkeypatch):
     county = {"column": "county", "values_from": "codes.csv", "values_column": "code", "label_column": "title"}
     month = {"column": "day", "calendar": "month", "start": "2026-01-01", "stop": "2027-01-01"}
     age = {"column": "age", "start": 0, "stop": 100, "width": 25, "above": True, "other": True}
+    opened.write_records({"patient": ["ann"], "age": [3.0], "ward": ["a"], "county": ["01"], "day": ["2026-02-03"]})
     opened.write_spec(axes=[age, {**county, "levels": ["state"]}, month])
     return opened
 
@@ -40,7 +41,6 @@ def test_the_columns_are_those_that_will_be_published(office):
     import pyarrow.parquet as pq
 
     told = explained(office, "--json").json["columns"]
-    office.write_records({"patient": ["ann"], "age": [3.0], "county": ["01"], "day": ["2026-02-03"]})
     office.released("--store", str(office.store))
     assert pq.read_schema(office.published() / "histogram.parquet").names == told
 

@@ -214,3 +214,8 @@ def test_ordinary_names_stand_bare_in_duckdb_and_are_allowed() -> None:
     assert not SQL_WORDS.intersection(names)
     columns = ", ".join(f"1 AS {name}" for name in names)
     assert duckdb.connect().execute(f"SELECT {', '.join(names)} FROM (SELECT {columns})").fetchall()
+
+
+def test_several_unknown_keys_of_an_axis_list_the_known_ones_once() -> None:
+    (says,) = problem({"column": "age", "bins": 20, "lowest": 0, "greatest": 9}).values()
+    assert says.count("Known: ") == 1

@@ -9,7 +9,7 @@ import pytest
 from spec_scenario import spec
 
 from dphist_pipeline.spec.model import ReleaseSpec
-from dphist_pipeline.spec.periods import PeriodRule
+from dphist_pipeline.spec.periods import Length, PeriodRule
 from dphist_pipeline.spec.refusals import PeriodError
 
 
@@ -214,3 +214,17 @@ def test_a_clock_that_cannot_be_right_is_refused() -> None:
             rule(delay=36_500).latest(datetime(year, 1, 1, tzinfo=UTC))
     with pytest.raises(TypeError, match="time zone"):
         rule().latest(datetime(2026, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("length", "key", "advice"),
+    [
+        ("month", "2026-2", "as 2026-03-01"),
+        ("month", "2026-02", "as 2026-02-01"),
+        ("quarter", "2026-02", "as 2026-01-01"),
+        ("week", "march", "as 2026-03-02 or its week"),
+    ],
+)
+def test_the_advised_period_is_one_of_the_release(length: Length, key: str, advice: str) -> None:
+    with pytest.raises(PeriodError, match=advice):
+        PeriodRule(length, "monday", "UTC", 0).named(key)

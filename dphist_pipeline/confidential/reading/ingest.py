@@ -137,6 +137,30 @@ def unit_kinds(source: SourcePlan, columns: tuple[str, ...], folder: Path) -> tu
         return tuple(kind_of(opened.type_of(column, UNITS, USE_OF_UNIT)) for column in columns)
 
 
+def check_columns(plan: CountingPlan, folder: Path) -> None:
+    """Refuses columns as `stage_rows` would, from names and types of columns alone; no record is read.
+
+    The first line of a CSV file may be a record. So a line that does not name the unit is compared with nothing else.
+
+    Args:
+        plan: as for `stage_rows`; its period does not matter.
+        folder: private, for the engine.
+
+    Raises:
+        SourceRefused, ColumnRefused: as `stage_rows`.
+    """
+    with opened_source(plan.source, folder, plan.time_zone) as (connection, source):
+        if source.is_csv and plan.privacy_unit == "row":
+            raise SourceRefused(plan.source.written, "is a CSV file that names no unit, so its first line stays unread")
+        for column in plan.privacy_unit.columns if source.is_csv and plan.privacy_unit != "row" else ():
+            source.type_of(column, UNITS, USE_OF_UNIT)
+        if plan.source.query is not None:
+            source = select_rows(
+                connection, source, plan.source.query, plan.source.query_file, plan.privacy_unit.columns
+            )
+        _check_types(plan, source)
+
+
 @contextmanager
 def opened_source(
     source: SourcePlan, folder: Path, time_zone: str = "UTC", means: Means = ALL_MEANS[0]

@@ -1,0 +1,76 @@
+"""The normalised specs that charges paid for, kept by their digests: a changed spec is explained by its fields."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from dphist_pipeline.canonical_json import canonical_json, sha256
+from dphist_pipeline.files import make_folder, write_durably
+from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.refusals import shortened
+
+MOST_SHOWN = 5
+LONGEST_SHOWN = 60
+UNSET = "its default"
+
+Change = tuple[str, str, str]  # the field, as charged, as asked
+
+
+def keep_spec(store: Store, spec: ReleaseSpec) -> None:
+    """Keeps the fields that are in a spec's digest; the same spec is kept once.
+
+    Args:
+        store: that holds the release's charge.
+        spec: that is charged.
+    """
+    path = _place(store, spec.digest)
+    if path.exists():
+        return
+    make_folder(path.parent)
+    draft = path.with_name(f".{uuid.uuid4().hex}")
+    write_durably(draft, canonical_json(spec.digested()).encode("ascii"))
+    draft.replace(path)
+
+
+def changes_since(store: Store, digest: str, spec: ReleaseSpec) -> list[Change]:
+    """The first fields in which a spec differs from the one of a digest; empty if that one was not kept.
+
+    Args:
+        store: that holds the charge.
+        digest: of the spec that was charged.
+        spec: that is asked for now.
+    """
+    with suppress(OSError, ValueError):
+        kept = json.loads(_place(store, digest).read_bytes())
+        if sha256(kept) == digest:
+            return list(islice(_differences("", kept, json.loads(canonical_json(spec.digested()))), MOST_SHOWN))
+    return []
+
+
+def _place(store: Store, digest: str) -> Path:
+    return store.root / "specs" / f"{digest}.json"
+
+
+def _differences(place: str, then: Any, now: Any) -> Iterator[Change]:
+    """The innermost fields and entries of lists that differ, in order."""
+    if isinstance(then, dict) and isinstance(now, dict):
+        for name in sorted({*then, *now}):
+            yield from _differences(f"{place}.{name}" if place else name, then.get(name), now.get(name))
+    elif isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
+        for number, (one, other) in enumerate(zip(then, now, strict=True)):
+            yield from _differences(f"{place}[{number}]", one, other)
+    elif then != now:
+        yield place, _written(then), _written(now)
+
+
+def _written(value: Any) -> str:
+    if value is None:
+        return UNSET
+    return shortened(value if isinstance(value, str) else json.dumps(value), LONGEST_SHOWN)

@@ -1,0 +1,102 @@
+"""Whole tables: never negative, near the unbiased sums, and not too large where most cells are empty."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dphist_pipeline as dph
+from dphist_pipeline.answering.whole_tables import groupings, whole_table
+from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
+from dphist_pipeline.estimates.budget import Budget
+from dphist_pipeline.estimates.estimate import Estimate
+
+WARDS = CategoricalAxis("ward", "ward", tuple("abcdef"), other=True, levels={"house": tuple("xxyyzz")})
+AGE = BinnedAxis("age", "age", tuple(map(float, range(101))))
+
+
+def released(exact: np.ndarray, mechanism: str, epsilon: str = "1") -> Estimate:
+    return dph.sanitize(exact, mechanism=mechanism, epsilon=epsilon, sensitivity=1)
+
+
+def sparse(*shape: int) -> np.ndarray:
+    draws = np.random.Generator(np.random.PCG64(7))
+    exact = np.zeros(shape, dtype=np.int64)
+    exact[tuple(draws.integers(0, side, 40) for side in shape)] = draws.integers(1, 400, 40)
+    return exact
+
+
+def of(made: Estimate) -> np.ndarray:
+    return whole_table(made.domain, made.values, made.unbiased, made.sums).counts
+
+
+@pytest.mark.parametrize("mechanism", ["geometric", "boost", "dpcube", "ahp", "kd_hierarchy"])
+@pytest.mark.parametrize("shape", [(300,), (30, 40), (6, 7, 8)])
+def test_counts_are_whole_and_not_negative_for_every_kind_of_noise(mechanism: str, shape: tuple[int, ...]) -> None:
+    counts = of(released(sparse(*shape), mechanism))
+    assert counts.shape == shape and counts.dtype == np.int64 and counts.min() >= 0
+
+
+def test_sums_of_a_sparse_table_do_not_grow_with_its_empty_cells() -> None:
+    exact = sparse(60, 80)
+    made = released(exact, "geometric", "0.2")
+    counts, unbiased = of(made), made.unbiased
+    assert unbiased is not None
+    clipped = np.maximum(made.values, 0)
+    # 4,800 cells of noise with a standard deviation of 7: clipping adds 2.4 for each, some 12,000 records.
+    assert clipped.sum() - unbiased.values.sum() > 8_000 and abs(counts.sum() - unbiased.values.sum()) < 5
+    for axis in (0, 1):
+        away = counts.sum(axis=axis) - exact.sum(axis=axis)
+        alone = unbiased.values.sum(axis=axis) - exact.sum(axis=axis)
+        assert (away**2).mean() < 1.1 * (alone**2).mean()
+    assert ((counts - exact) ** 2).mean() < 0.7 * ((made.values - exact) ** 2).mean()
+
+
+def test_ranges_of_a_long_line_stay_near_the_unbiased_ones() -> None:
+    exact = sparse(4096)
+    made = released(exact, "boost", "0.2")
+    off, alone = (np.cumsum(values - exact) for values in (of(made), made.values))
+    assert (off**2).mean() < (alone**2).mean()
+
+
+def test_a_total_beyond_its_own_interval_is_brought_back() -> None:
+    """A mechanism that smooths may publish a total that its own unbiased cells exclude."""
+    made = released(np.zeros(500, dtype=np.int64), "geometric")
+    smoothed = made.values + 5.0
+    found = whole_table(made.domain, smoothed, made.unbiased)
+    assert made.unbiased is not None
+    (total, *_, cells) = found.distances
+    assert abs(found.counts.sum() - max(0, made.unbiased.values.sum())) <= total.half_width + 1 and total.outside == 0
+    assert (total.table, total.sums, cells.table, cells.sums) == ("total", 1, "age", 500) or cells.table == "cells"
+
+
+def test_without_unbiased_cells_the_published_sums_are_kept() -> None:
+    made = released(sparse(200), "p_hpartition")
+    found = whole_table(made.domain, made.values, None)
+    assert found.distances == () and abs(found.counts.sum() - max(0, made.values.sum())) <= 1
+
+
+def test_levels_that_nest_are_groups_and_other_stands_alone() -> None:
+    (houses,) = groupings(WARDS)
+    assert [houses.tolist().index(label) for label in houses] == [0, 0, 2, 2, 4, 4, 6]
+    across = CategoricalAxis("w", "w", tuple("abcd"), levels={"fine": tuple("xyxy"), "coarse": tuple("ppqq")})
+    assert len(groupings(across)) == 1
+    assert [labels.max() + 1 for labels in groupings(AGE)] == [13]
+
+
+def test_sums_by_house_are_near_their_unbiased_sums() -> None:
+    domain = Domain((WARDS, AGE))
+    exact = np.zeros(domain.shape, dtype=np.int64)
+    exact[0, :] = 30
+    counts = PrivateCounts(domain, 1, lambda: exact.ravel())
+    made = dph.sanitize(counts, mechanism="geometric", epsilon="0.1")
+    assert (made.unbiased is not None and made.charges == Budget(made.epsilon).charges) or made.charges
+    found = whole_table(domain, made.values, made.unbiased)
+    (houses,) = groupings(WARDS)
+    by_house = np.bincount(houses, weights=found.counts.sum(axis=1))
+    unbiased = np.bincount(houses, weights=made.unbiased.values.sum(axis=1))
+    total, ward = found.distances[0], found.distances[1]
+    assert (total.table, ward.table, ward.sums) == ("total", "ward", 7)
+    # A house has 200 cells: a standard deviation of 200 records. Houses at 0 give their share to the others.
+    assert np.abs(by_house - np.maximum(unbiased, 0)).max() < 1_000

@@ -137,7 +137,7 @@ def _default(info: Any) -> str:
     if info.is_required():
         return "required"
     default = info.get_default(call_default_factory=True)
-    return "–" if default is None else f"`{json.dumps(default, ensure_ascii=False, default=list)}`"
+    return "–" if default is None else f"`{json.dumps(default, ensure_ascii=False, default=str)}`"
 
 
 def _charged(info: Any) -> str:

@@ -6,29 +6,39 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, PrivateAttr, ValidationError, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    PrivateAttr,
+    ValidationError,
+    ValidationInfo,
+)
 
 from dphist_pipeline.domain import BinnedAxis, Domain
-from dphist_pipeline.local.consumers import EXAMPLE, Consumer, declared_consumers, required
+from dphist_pipeline.local.consumers import EXAMPLE, Consumer, declared_consumers
 from dphist_pipeline.local.question import EVERY_ROUND, LEAST_EPSILON, MOST_EPSILON, MOST_VALUES, Combine, Encoding
 from dphist_pipeline.spec import sources, words
 from dphist_pipeline.spec.digest import declared, digest_of
 from dphist_pipeline.spec.fields import Flag, whole
 from dphist_pipeline.spec.loading import COLLECTION, from_file, from_templates
 from dphist_pipeline.spec.mistakes import located
-from dphist_pipeline.spec.numbers import digits, edge, exact
+from dphist_pipeline.spec.numbers import Edge, digits, exact
 from dphist_pipeline.spec.refusals import SpecError, as_key, place, shown
+from dphist_pipeline.spec.words import Name, Owners, PublishedName, Text, Title
 
 FINEST_PARTICIPATION = 10**9
+EVERYBODY = Fraction(1)
+IN_DIGEST, NOT_IN_DIGEST = declared(digest=True), declared(digest=False)
 
 Protocol = Literal["shp", "chp", "split_budget", "sampled"]
 PROTOCOLS = get_args(Protocol)
 
 
-def _value(value: object) -> str:
-    word = words.published_name(value)
+def _no_column_of_ours(word: str) -> str:
     if words.OUR_COLUMNS & {f"{word}_lower", f"{word}_upper"}:
         raise ValueError(f"{shown(word)} would publish a column that every release has; choose another name")
     return word
@@ -53,12 +63,12 @@ def _serves_consumers(protocol: Protocol, info: ValidationInfo) -> Protocol:
 
 def _participation(value: object, info: ValidationInfo) -> Fraction:
     protocol = info.data.get("protocol")
-    if value is None:
+    if value is EVERYBODY:
         if protocol == "sampled":
             raise ValueError(
                 'is required with `protocol: sampled`: how likely a report is sent, such as "0.8" or "4/5"'
             )
-        return Fraction(1)
+        return EVERYBODY
     number = exact(value)
     if not 0 < number < 1 or number.denominator > FINEST_PARTICIPATION:
         raise ValueError(f'must lie above 0 and below 1, with at most 9 decimals, such as "0.8", not {shown(value)}')
@@ -101,10 +111,9 @@ def _round(value: object) -> str:
     raise ValueError(f'must be `all`, or the first day of a round such as "2026-03-02", not {shown(value)}')
 
 
-def _reports(value: object) -> str | None:
-    if value is None:
+def _reports(name: str | None) -> str | None:
+    if name is None:
         return None
-    name = words.text(value)
     if "://" in name or sources.ending_of(name) != ".parquet":
         raise ValueError(f"must name Parquet files of this machine, such as reports/*.parquet, not {shown(name)}")
     return name
@@ -120,47 +129,47 @@ class CollectionSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     collection: Annotated[
-        str,
-        PlainValidator(words.name),
-        required("the collection's name, such as ages; its releases are called ages_<consumer>"),
-    ] = declared(digest=True, default=None)
-    title: words.Title = declared(digest=False, default="")
+        Name, declared(True, description="the collection's name, such as ages; its releases are called ages_<consumer>")
+    ]
+    title: Annotated[Title, NOT_IN_DIGEST] = ""
     value: Annotated[
-        str,
-        PlainValidator(_value),
-        required("what contributors report, such as age; it names the axis of the releases"),
-    ] = declared(digest=True, default=None)
-    start: Annotated[Fraction, PlainValidator(edge), required("the lower end of the first interval, such as 0")] = (
-        declared(digest=True, default=None)
-    )
+        PublishedName,
+        AfterValidator(_no_column_of_ours),
+        declared(True, description="what contributors report, such as age; it names the axis of the releases"),
+    ]
+    start: Annotated[Edge, declared(True, description="the lower end of the first interval, such as 0")]
     stop: Annotated[
-        Fraction,
-        PlainValidator(edge),
+        Edge,
         AfterValidator(_above_start),
-        required("the upper end of the last interval, such as 100"),
-    ] = declared(digest=True, default=None)
+        declared(True, description="the upper end of the last interval, such as 100"),
+    ]
     consumers: Annotated[
         tuple[Consumer, ...],
-        PlainValidator(declared_consumers),
-        required(f"a list of who reads a histogram, such as {EXAMPLE}"),
-    ] = declared(digest=True, default=None)
+        BeforeValidator(declared_consumers),
+        declared(True, description=f"a list of who reads a histogram, such as {EXAMPLE}"),
+    ]
     protocol: Annotated[
         Protocol,
         AfterValidator(_serves_consumers),
-        required(f"one of {', '.join(PROTOCOLS)}; with several consumers usually chp"),
-    ] = declared(digest=True, default=None)
-    encoding: Literal[Encoding, "auto"] = declared(digest=True, default="auto")
-    participation: Annotated[Fraction, PlainValidator(_participation)] = declared(digest=True, default=None)
+        declared(True, description=f"one of {', '.join(PROTOCOLS)}; with several consumers usually chp"),
+    ]
+    encoding: Annotated[Literal[Encoding, "auto"], IN_DIGEST] = "auto"
+    participation: Annotated[Fraction, BeforeValidator(_participation), IN_DIGEST] = EVERYBODY
     values_per_contributor: Annotated[
-        int, PlainValidator(lambda value: whole(value, 1, MOST_VALUES)), AfterValidator(_protects)
-    ] = declared(digest=True, default=1)
-    values: Annotated[Combine, AfterValidator(_can_be_summed)] = declared(digest=True, default="separate")
-    round: Annotated[str, PlainValidator(_round)] = declared(digest=True, default=EVERY_ROUND)
-    nonnegative: Flag = declared(digest=True, default=False)
-    reports: Annotated[str | None, PlainValidator(_reports)] = declared(digest=False, default=None)
-    owners: words.Owners = declared(digest=False, default=())
+        int, BeforeValidator(lambda value: whole(value, 1, MOST_VALUES)), AfterValidator(_protects), IN_DIGEST
+    ] = 1
+    values: Annotated[Combine, AfterValidator(_can_be_summed), IN_DIGEST] = "separate"
+    round: Annotated[str, BeforeValidator(_round), IN_DIGEST] = EVERY_ROUND
+    nonnegative: Annotated[Flag, IN_DIGEST] = False
+    reports: Annotated[Text | None, AfterValidator(_reports), NOT_IN_DIGEST] = None
+    owners: Annotated[Owners, NOT_IN_DIGEST] = ()
 
-    _base: Path | None = PrivateAttr(default=None)
+    _base: Path = PrivateAttr(default_factory=Path.cwd)
+
+    def model_post_init(self, context: Any) -> None:
+        """Keeps the folder that relative paths start from, which is told beside the fields."""
+        if context:
+            self._base = context["base"]
 
     @classmethod
     def from_attributes(cls, attributes: Mapping[str, object], base: Path, where: str = "attributes") -> CollectionSpec:
@@ -174,20 +183,16 @@ class CollectionSpec(BaseModel):
         Raises:
             SpecError: with every mistake.
         """
+        given = {as_key(key): value for key, value in attributes.items() if value is not None}
         try:
-            spec = cls.model_validate({as_key(key): value for key, value in attributes.items()})
+            return cls.model_validate(given, context={"base": Path(base).resolve()})
         except ValidationError as error:
             problems = [(place(where, at), what) for at, what in located(error, cls.model_fields)]
-        else:
-            spec._base = Path(base).resolve()
-            return spec
         raise SpecError(problems, of_what="collection")
 
     @property
     def base(self) -> Path:
         """The folder that relative paths start from."""
-        if self._base is None:
-            raise TypeError("a spec gets its folder from `from_attributes` or `load_collection`")
         return self._base
 
     @property

@@ -11,9 +11,8 @@ from typing import Annotated, Any
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
-    PlainValidator,
+    Field,
     ValidationError,
     ValidationInfo,
 )
@@ -23,8 +22,9 @@ from dphist_pipeline.spec import words
 from dphist_pipeline.spec.binned_axes import BinnedAxisSpec
 from dphist_pipeline.spec.fields import whole
 from dphist_pipeline.spec.mistakes import located
-from dphist_pipeline.spec.numbers import checked_epsilon
+from dphist_pipeline.spec.numbers import Epsilon
 from dphist_pipeline.spec.refusals import Location, MistakesError, as_key, shown
+from dphist_pipeline.spec.words import Name
 
 MOST_CONSUMERS = 100
 MOST_EDGES = 50_000  # of all consumers together, so that a question stays a file that is read at once
@@ -50,17 +50,6 @@ class Consumer:
     def intervals(self) -> int:
         """Number of its intervals."""
         return len(self.edges) - 1
-
-
-def required(what: str) -> BeforeValidator:
-    """A field that must be given; `what` says what it is for. It is the last in `Annotated`, so it is checked first."""
-
-    def given(value: object) -> object:
-        if value is None:
-            raise ValueError(f"is required: {what}")
-        return value
-
-    return BeforeValidator(given)
 
 
 def declared_consumers(value: object, info: ValidationInfo) -> tuple[Consumer, ...]:
@@ -108,23 +97,15 @@ def _with_release_name(word: str, info: ValidationInfo) -> str:
     return word
 
 
-_MISSING: Any = None  # refused by the field's own check
-
-
 class _Declared(BaseModel):
     """A consumer as written; `_edges_of` checks the ways to cut the range."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: Annotated[
-        str,
-        PlainValidator(words.name),
-        AfterValidator(_with_release_name),
-        required("a plain name, such as city; the release is called <collection>_city"),
-    ] = _MISSING
-    epsilon: Annotated[
-        Fraction, PlainValidator(checked_epsilon), required("what a report may spend at most for it, such as 1")
-    ] = _MISSING
+    name: Annotated[Name, AfterValidator(_with_release_name)] = Field(
+        description="a plain name, such as city; the release is called <collection>_city"
+    )
+    epsilon: Epsilon = Field(description="what a report may spend at most for it, such as 1")
     width: Any = None
     bins: Any = None
     edges: Any = None
@@ -133,7 +114,7 @@ class _Declared(BaseModel):
 def _consumer(item: object, collection: Mapping[str, Any]) -> Consumer:
     if not isinstance(item, Mapping):
         raise MistakesError([((), f"must be a mapping such as {EXAMPLE}, not {shown(item)}")])
-    fields, found = {as_key(key): given for key, given in item.items()}, []
+    fields, found = {as_key(key): given for key, given in item.items() if given is not None}, []
     try:
         read = _Declared.model_validate(fields, context=collection)
     except ValidationError as error:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import groupby
@@ -75,15 +76,26 @@ def is_up_to_date(public: Path, folder: Path) -> bool:
         folder: of the publication.
     """
     digest = json.loads((folder / "audit.json").read_bytes())["audit_digest"]
+    with duckdb.connect() as connection:
+        return digest in attach_catalogue(connection, public)
+
+
+def attach_catalogue(connection: duckdb.DuckDBPyConnection, public: Path) -> frozenset[str]:
+    """Attaches the catalogue as `catalogue`, and returns the audit digests of its publications.
+
+    Returns an empty set if the catalogue cannot be read or has other macros.
+
+    Args:
+        connection: to a database in memory; an open file would share an older file of that name in this process.
+        public: the store's public folder.
+    """
     try:
-        # Attach the file instead of opening it: an open one shares an older file of that name in this process.
-        with duckdb.connect() as connection:
-            connection.execute(f"ATTACH {literal(str(public / NAME))} AS catalogue (READ_ONLY)")
-            known = connection.execute("SELECT audit_digest FROM catalogue.dph_releases").fetchall()
-            made_by = connection.execute("SELECT version FROM catalogue.dph_version").fetchall()
+        connection.execute(f"ATTACH {literal(str(public / NAME))} AS catalogue (READ_ONLY)")
+        known = connection.execute("SELECT audit_digest FROM catalogue.dph_releases").fetchall()
+        made_by = connection.execute("SELECT version FROM catalogue.dph_version").fetchall()
     except duckdb.Error:  # the file is missing or damaged, or another version made it
-        return False
-    return (digest,) in known and made_by == [(_version(),)]
+        return frozenset()
+    return frozenset(digest for (digest,) in known) if made_by == [(_version(),)] else frozenset()
 
 
 def _version() -> str:
@@ -160,21 +172,21 @@ def _described(publications: list[Publication]) -> dict[str, Any]:
     covariance: list[dict[str, Any]] = []
     grids: dict[str, Domain] = {}
     atoms: dict[str, list[int] | None] = {}
-    most_cells: dict[bool, dict[str, int]] = {False: {}, True: {}}  # by linear and scale
+    most_draws: dict[bool, dict[str, int]] = {False: {}, True: {}}  # by linear and scale
     for _, audit in publications:
         grid = _grid(audit)
         atoms[grid] = audit.get("atoms")
         domain = grids.setdefault(grid, domain_of(audit["axes"]))
         scale = audit["unbiased_noise_scale"]
         if scale is not None:
-            most = most_cells[audit.get("unbiased_covariance") is not None]
-            most[scale] = max(most.get(scale, 1), audit["cells"])
+            most = most_draws[audit.get("unbiased_covariance") is not None]
+            most[scale] = max(most.get(scale, 1), _most_draws(audit))
         releases.append(_release_row(audit, grid, scale))
         covariance += _covariance_rows(audit, domain)
     widths, linear_widths = list[dict[str, Any]](), list[dict[str, Any]]()
-    for noise_scale, cells in most_cells[False].items():  # up to the cells of two periods together
-        widths += _width_rows(half_width_grid, _HALF_WIDTHS, noise_scale, 2 * cells)
-    for noise_scale, draws in most_cells[True].items():
+    for noise_scale, draws in most_draws[False].items():
+        widths += _width_rows(half_width_grid, _HALF_WIDTHS, noise_scale, draws)
+    for noise_scale, draws in most_draws[True].items():
         linear_widths += _width_rows(linear_reach_grid, _LINEAR_WIDTHS, noise_scale, draws)
     bins = [
         rows
@@ -195,6 +207,19 @@ def _grid(audit: dict[str, Any]) -> str:
     """A digest of the axes of a grid and, for estimates from reports, of the number of atoms in each cell."""
     told = audit["axes"] if audit.get("atoms") is None else {"axes": audit["axes"], "atoms": audit["atoms"]}
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _most_draws(audit: dict[str, Any]) -> int:
+    """The largest number of draws whose noise an answer sums: in all cells of two periods.
+
+    For linear estimates, the variance of a sum of n cells is at most n times the largest sum of a row of the
+    covariance of cells.
+    """
+    shared, in_a_cell = audit.get("unbiased_covariance"), 1.0
+    if shared is not None:
+        row = math.fsum(abs(part["coefficient"]) * math.prod(part["widths"]) for part in shared)
+        in_a_cell = max(1.0, row / noise_law.variance(Fraction(audit["unbiased_noise_scale"])))
+    return math.ceil(2 * int(audit["cells"]) * in_a_cell)
 
 
 def _width_rows(

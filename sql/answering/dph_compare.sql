@@ -48,7 +48,7 @@ first_problems AS (
     HAVING count(k.period) < 2
         OR (SELECT count(*) = 2 AND count(DISTINCT (chosen.period, chosen.revision)) = 1 FROM chosen)
     UNION ALL
-    SELECT 'revision takes two numbers, as in [1, 2]'
+    SELECT 'a change of revisions takes two numbers, as in revision := [1, 2]'
     WHERE revision IS NOT NULL AND coalesce(len(TRY_CAST(CAST(revision AS VARCHAR) AS BIGINT[])) <> 2, true)
 )
 SELECT

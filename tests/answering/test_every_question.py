@@ -75,9 +75,7 @@ def ask(store: Asked, question: str, *parameters: object) -> list[dict[str, Any]
 @pytest.mark.parametrize("box", BOXES, ids=str)
 def test_boxes_shares_and_changes_are_the_same_in_sql_and_python(store: Asked, box: Box) -> None:
     for row in ask(store, "dph_box('r.weekly', ?)", as_json(box)):
-        assert_told(
-            row, store.oracles[row["period"]].answer(**box), store.releases[row["period"]].answer(**box)
-        )
+        assert_told(row, store.oracles[row["period"]].answer(**box), store.releases[row["period"]].answer(**box))
     for part in BOXES[1:]:
         for row in ask(store, "dph_share('r.weekly', ?, ?)", as_json(part), as_json(box)):
             told = store.releases[row["period"]].share(part, box) if row["period"] in TOLD else None

@@ -61,8 +61,11 @@ class Oracle:
         if isinstance(self.unbiased, NoisyCells):
             return float((weights.astype(float) ** 2).sum()) * self.unbiased.variance
         if isinstance(self.unbiased, NestedCells):
-            sums = [np.bincount(_nodes(self.domain.shape, part.widths), weights.ravel()) for part in self.unbiased.shared]
-            return sum(part.coefficient * float(one @ one) for part, one in zip(self.unbiased.shared, sums, strict=True))
+            total = 0.0
+            for part in self.unbiased.shared:
+                sums = np.bincount(_nodes(self.domain.shape, part.widths), weights.ravel())
+                total += part.coefficient * float(sums @ sums)
+            return total
         assert isinstance(self.unbiased, ReportedCells)
         sets = [(float(weight), weights == weight) for weight in np.unique(weights) if weight]
         parts = [(weight, *self.reports_in(cells)) for weight, cells in sets]

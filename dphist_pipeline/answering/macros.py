@@ -5,6 +5,7 @@ The pieces are inserted as text, because a macro of an attached catalogue cannot
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import cache
 
@@ -79,6 +80,8 @@ def macro(name: str, schema: str | None = None) -> str:
             takes_any_end="true" if name in _ONE_BOX else "false",
         ),
         "nested": _piece("nested", apart=_APART.get(name, _NONE_APART)),
+        "crossed": _piece("crossed"),
+        "chebyshev": repr(math.sqrt(1 / (1 - LEVEL))),
         "atoms": _piece("atoms"),
         "sums": _piece(
             "sums",

@@ -1,6 +1,6 @@
 -- The share of a box that lies in a part of it, with its 95 % interval: one row for each period (its latest revision), in order.
--- The interval combines the intervals of the part and of the rest of the box, which hold together with 95 %, so it is somewhat
--- wide. For linear estimates it combines those of the part and of the box, and is wider for large shares.
+-- The interval is Fieller's: all shares p for which part - p * box is not farther from 0 than its noise goes, 19 times out of 20.
+-- For noise of a scale below 1 and for reports, it combines intervals of the part and of the rest of the box, and is wider.
 -- In: the release's table; the part and the whole as boxes, as in dph_box (the part is the cells in both boxes); a period.
 CREATE OR REPLACE MACRO {schema}dph_share(release_name, part, whole := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
@@ -12,19 +12,23 @@ boxes AS (
 ),
 {boxes},
 {nested},
+{crossed},
 {atoms},
 {sums},
--- The rest of the box for independent cells and for reports; the box itself for linear estimates.
 pairs AS (
     SELECT
         part.* EXCLUDE (name),
-        part.linear_variance IS NULL OR part.step IS NOT NULL AS by_rest,
         whole.linear_variance AS whole_variance,
-        whole.cells - CASE WHEN by_rest THEN part.cells ELSE 0 END AS other_cells,
+        whole.cells - part.cells AS other_cells,
         whole.atoms - part.atoms AS other_atoms,
-        whole.unbiased - CASE WHEN by_rest THEN part.unbiased ELSE 0 END AS other_unbiased,
-        whole.estimate AS whole_estimate, whole.unbiased AS whole_unbiased
-    FROM summed AS whole JOIN summed AS part ON part.period = whole.period
+        whole.unbiased - part.unbiased AS other_unbiased,
+        whole.estimate AS whole_estimate, whole.unbiased AS whole_unbiased,
+        coalesce(part.linear_variance, part.cells * part.noise_variance) AS va,
+        coalesce(whole.linear_variance, whole.cells * whole.noise_variance) AS vt,
+        coalesce(c.covariance, part.cells * part.noise_variance) AS vat
+    FROM summed AS whole JOIN summed AS part
+        ON part.period = whole.period AND part.revision = whole.revision
+    LEFT JOIN covariances AS c ON c.period = part.period AND c.revision = part.revision
     WHERE whole.name = 'whole' AND part.name = 'part'
 ),
 reaching AS (
@@ -33,18 +37,53 @@ reaching AS (
 others AS (
     SELECT
         r.* EXCLUDE (cells, linear_variance, slope), r.cells AS part_cells, r.linear_variance AS part_variance,
-        r.other_cells AS cells, coalesce({report_variance}, r.whole_variance) AS linear_variance,
+        r.other_cells AS cells, {report_variance} AS linear_variance,
         abs(r.gamma + r.delta * r.other_atoms) AS slope
     FROM reaching AS r
 ),
+-- `factor` is the reach of part - p * box in its standard deviations, at the p where its largest draw stands out most.
 bounds AS (
     SELECT
         summed.*,
         greatest(0, summed.unbiased - summed.part_reach) AS part_lower,
         greatest(0, summed.unbiased + summed.part_reach) AS part_upper,
-        greatest(0, summed.other_unbiased - {reach_of_two}) AS other_lower,
-        greatest(0, summed.other_unbiased + {reach_of_two}) AS other_upper
+        CASE WHEN summed.part_variance IS NULL OR summed.step IS NOT NULL
+            THEN greatest(0, summed.other_unbiased - {reach_of_two}) END AS other_lower,
+        CASE WHEN summed.part_variance IS NULL OR summed.step IS NOT NULL
+            THEN greatest(0, summed.other_unbiased + {reach_of_two}) END AS other_upper,
+        CASE
+            WHEN summed.step IS NOT NULL OR summed.cells = 0 OR summed.part_cells = 0 THEN NULL
+            WHEN summed.part_variance IS NOT NULL THEN (
+                SELECT max_by(w.deviations, w.draws)
+                FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_linear_widths')) AS w
+                WHERE w.noise_scale = summed.noise_scale AND w.draws <= greatest(
+                    1, (summed.va - summed.vat ** 2 / summed.vt) / summed.noise_variance * (1 + 1e-9)
+                )
+            )
+            WHEN summed.decay <= 1 THEN (
+                SELECT least(
+                    {chebyshev}, (max_by(w.half_width, w.cells) + 1) / sqrt(max(w.cells) * summed.noise_variance)
+                )
+                FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_half_widths')) AS w
+                WHERE w.noise_scale = summed.noise_scale AND w.cells <= least(summed.cells, summed.part_cells)
+            )
+        END AS factor
     FROM others AS summed
+),
+-- Shares p with square * p² - 2 * middle * p + fixed <= 0: between two roots, or outside of them where the box is near 0.
+roots AS (
+    SELECT
+        q.*,
+        (q.middle - sqrt(greatest(0, q.middle ** 2 - q.square * q.fixed))) / nullif(q.square, 0) AS root,
+        (q.middle + sqrt(greatest(0, q.middle ** 2 - q.square * q.fixed))) / nullif(q.square, 0) AS other_root
+    FROM (
+        SELECT
+            b.*,
+            b.whole_unbiased ** 2 - b.factor ** 2 * b.vt AS square,
+            b.unbiased * b.whole_unbiased - b.factor ** 2 * b.vat AS middle,
+            b.unbiased ** 2 - b.factor ** 2 * b.va AS fixed
+        FROM bounds AS b
+    ) AS q
 ),
 barred AS (
     SELECT
@@ -54,24 +93,25 @@ barred AS (
         CASE WHEN b.whole_unbiased > 0 THEN b.unbiased / b.whole_unbiased END AS unbiased,
         CASE
             WHEN NOT b.has_bars THEN NULL
+            WHEN b.part_cells = 0 THEN 0
+            WHEN b.cells = 0 THEN 1
+            WHEN b.square > 0 THEN greatest(0, least(1, b.root))
+            WHEN b.factor IS NOT NULL THEN CASE WHEN b.other_root < 0 AND b.root <= 1 THEN greatest(0, b.root) ELSE 0 END
             WHEN b.part_lower <= 0 THEN 0
-            WHEN b.by_rest THEN b.part_lower / (b.part_lower + b.other_upper)
-            ELSE least(1, b.part_lower / b.other_upper)
+            ELSE b.part_lower / (b.part_lower + b.other_upper)
         END AS ci_lower,
         CASE
             WHEN NOT b.has_bars THEN NULL
-            WHEN b.by_rest AND b.other_lower <= 0 OR NOT b.by_rest AND b.other_lower <= b.part_upper THEN 1
-            WHEN b.by_rest THEN b.part_upper / (b.part_upper + b.other_lower)
-            ELSE b.part_upper / b.other_lower
+            WHEN b.part_cells = 0 THEN 0
+            WHEN b.cells = 0 THEN 1
+            WHEN b.square > 0 THEN greatest(0, least(1, b.other_root))
+            WHEN b.factor IS NOT NULL THEN CASE WHEN b.root > 1 AND b.other_root >= 0 THEN least(1, b.other_root) ELSE 1 END
+            WHEN b.other_lower <= 0 THEN 1
+            ELSE b.part_upper / (b.part_upper + b.other_lower)
         END AS ci_upper,
-        CASE
-            WHEN b.linear_variance IS NULL
-                THEN sqrt(b.noise_variance * ((1 - sound) ** 2 * b.part_cells + sound ** 2 * b.cells))
-            WHEN b.by_rest THEN sqrt({report_contrast})
-            ELSE sqrt(b.part_variance) + sound * sqrt(b.linear_variance)
-        END / b.whole_estimate AS noise_error,
-        b.linear_variance
-    FROM bounds AS b
+        coalesce(sqrt({report_contrast}), sqrt(b.va - 2 * sound * b.vat + sound ** 2 * b.vt)) / b.whole_estimate AS noise_error,
+        coalesce(b.part_variance, b.linear_variance) AS linear_variance
+    FROM roots AS b
 ),
 first_problems AS (SELECT CAST(NULL AS VARCHAR) AS problem)
 SELECT

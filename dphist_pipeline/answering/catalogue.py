@@ -11,6 +11,7 @@ of each cell), and
                        97.5 %, so that two such intervals hold together)
     dph_covariance     for linear estimates: the covariance of two cells is the sum of the coefficients of the levels on
                        which both lie in the same node; a node is `width` cells wide along each axis
+    dph_quality_rows   the quality tables of publications that have one: one row per number, in the order of the file
     dph_version        one row: the version of the macros and tables
     dph_linear_widths  for each noise scale, the half width of a 95 % interval of a linear estimate in standard
                        deviations, by the number of draws with the same variance
@@ -33,6 +34,7 @@ import pyarrow.parquet as pq
 
 from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO, half_width_grid, linear_reach_grid
 from dphist_pipeline.answering.macros import MACROS, macro
+from dphist_pipeline.answering.row_quality import read_rows
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.publishing.release_files import REPORT_LAW, read_audit
@@ -88,7 +90,7 @@ def is_up_to_date(public: Path, folder: Path) -> bool:
 
 def _version() -> str:
     """A digest of tables and macros, so that a catalogue of an older version is rebuilt."""
-    tables = [str(schema) for schema in (_RELEASES, _BINS, _HALF_WIDTHS, _COVARIANCE, _LINEAR_WIDTHS)]
+    tables = [str(schema) for schema in (_RELEASES, _BINS, _HALF_WIDTHS, _COVARIANCE, _LINEAR_WIDTHS, _QUALITY)]
     macros = [macro(name) for name in MACROS]
     return hashlib.sha256("\n".join([*tables, *macros]).encode()).hexdigest()[:16]
 
@@ -188,6 +190,7 @@ def _described(publications: list[Publication]) -> dict[str, Any]:
         "dph_half_widths": pa.Table.from_pylist(widths, _HALF_WIDTHS),
         "dph_covariance": pa.Table.from_pylist(covariance, _COVARIANCE),
         "dph_linear_widths": pa.Table.from_pylist(linear_widths, _LINEAR_WIDTHS),
+        "dph_quality_rows": pa.Table.from_pylist(list(_quality_rows(publications)), _QUALITY),
     }
 
 
@@ -214,6 +217,13 @@ def _covariance_rows(audit: dict[str, Any], domain: Domain) -> list[dict[str, An
         for level, part in enumerate(audit.get("unbiased_covariance") or (), 1)
         for axis, width in zip(domain.axes, part["widths"], strict=True)
     ]
+
+
+def _quality_rows(publications: list[Publication]) -> Iterator[dict[str, Any]]:
+    """The rows of `dph_quality_rows`."""
+    for folder, audit in publications:
+        key = {name: audit[name] for name in ("release", "period", "revision")}
+        yield from ({**key, "number": number, **row} for number, row in enumerate(read_rows(folder), 1))
 
 
 def _release_row(audit: dict[str, Any], grid: str, scale: str | None) -> dict[str, Any]:
@@ -278,3 +288,11 @@ _COVARIANCE = _schema(
     (_TEXT, "release period"), (_WHOLE, "revision level"), (_TEXT, "axis"), (_WHOLE, "width"), (_REAL, "coefficient")
 )
 _LINEAR_WIDTHS = _schema((_TEXT, "noise_scale"), (_WHOLE, "draws"), (_REAL, "deviations deviations_of_two"))
+_QUALITY = _schema(
+    (_TEXT, "release period"),
+    (_WHOLE, "revision number"),
+    (_TEXT, "statistic axis"),
+    (_WHOLE, "position"),
+    (_TEXT, "category"),
+    (_REAL, "estimate ci_lower ci_upper noise_scale"),
+)

@@ -265,6 +265,6 @@ def test_a_title_of_any_length_takes_at_most_four_lines() -> None:
 
 def test_long_names_that_differ_at_their_end_stay_apart() -> None:
     names = [f"department of specialty {number}" for number in range(60)]
-    rows = drawn_rows(grid_of_names([*names, "other"], ("class",)))
+    rows = drawn_rows(grid_of_names(names, ("class",)))
     shown = [row["name"] for row in rows]
     assert "department of s…cialty 7" in shown and len(set(shown)) == 61 and all(len(name) <= 24 for name in shown)

@@ -32,12 +32,14 @@ from dphist_pipeline.publishing.parquet_tables import (
     write_charges,
     write_groups,
     write_histogram,
+    write_quality,
 )
 
 TABLES = ("histogram.parquet", "groups.parquet", "audit.parquet")
+QUALITY = "quality.parquet"  # only where the spec asks for it
 PAGES = ("card.html", "deployment.yaml")  # publications of older versions have none
 REPORT_LAW = ("alpha", "beta", "gamma", "delta", "step")
-FILES = (*TABLES, *PAGES, "audit.json")
+FILES = (*TABLES, QUALITY, *PAGES, "audit.json")
 _ENDING = 200  # bytes at the end of an audit that hold its digest
 NOISE = "discrete Laplace, P(k) proportional to exp(-|k| / noise_scale); for choices the one-sided half of it"
 NOISE_OF_REPORTS = "made by every contributor: reports are random, by coins whose chances the settings give"
@@ -68,6 +70,8 @@ def write_release(estimate: Estimate, scales: Mapping[str, Fraction], facts: dic
     write_histogram(estimate, staging / "histogram.parquet")
     write_groups(estimate, staging / "groups.parquet")
     write_charges(facts, charges, staging / "audit.parquet")
+    if estimate.quality:
+        write_quality(estimate, staging / QUALITY)
     audit = {
         **facts,
         "epsilon": str(estimate.epsilon),
@@ -84,10 +88,11 @@ def write_release(estimate: Estimate, scales: Mapping[str, Fraction], facts: dic
     known = {**audit, "versions": versions}
     (staging / "card.html").write_text(release_card(estimate, known), encoding="utf-8")
     (staging / "deployment.yaml").write_text(deployment_yaml(known, smoothed(estimate)), encoding="utf-8")
-    audit |= {"files": {name: _digest(staging / name) for name in FILES[:-1]}, "versions": versions}
+    made = [name for name in FILES[:-1] if name != QUALITY or estimate.quality]
+    audit |= {"files": {name: _digest(staging / name) for name in made}, "versions": versions}
     audit["audit_digest"] = audit_digest(audit)
     (staging / "audit.json").write_text(json.dumps(audit, indent=2) + "\n", encoding="utf-8")
-    for name in FILES:
+    for name in (*made, "audit.json"):
         (staging / name).chmod(0o644)
         _sync(staging / name)
     staging.chmod(0o755)
@@ -149,7 +154,8 @@ def values_digest(estimate: Estimate) -> str:
     """SHA-256 of the released values; it does not depend on the versions of libraries that wrote the files."""
     digest = hashlib.sha256()
     unbiased = None if estimate.unbiased is None else estimate.unbiased.values
-    for values, kind in ((estimate.values, "<f8"), (unbiased, "<f8"), (estimate.groups, "<i8")):
+    bought = [(table.values, "<f8") for table in estimate.quality]
+    for values, kind in ((estimate.values, "<f8"), (unbiased, "<f8"), (estimate.groups, "<i8"), *bought):
         content = b"" if values is None else np.ascontiguousarray(values, dtype=kind).tobytes()
         digest.update(len(content).to_bytes(8, "little") + content)
     return digest.hexdigest()

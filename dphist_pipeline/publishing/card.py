@@ -10,6 +10,7 @@ import ast
 import math
 import re
 from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,7 @@ def release_card(estimate: Estimate, audit: Mapping[str, Any]) -> str:
         pictures=[picture_facts(picture) for picture in pictures],
         left_out=len(domain.axes) - len(pictures) + (len(domain.axes) > 1),
         smoothed=smoothed(estimate),
+        days=_days(audit),
         epsilon=epsilon_text(epsilon),
         promised=[_promise_to(people, epsilon) for people in (1, 2, 5, 10)],
         sql={"period": literal(audit["period"]), "box": _box(domain)},
@@ -74,6 +76,14 @@ def release_card(estimate: Estimate, audit: Mapping[str, Any]) -> str:
 def smoothed(estimate: Estimate) -> bool:
     """Whether estimates differ from the noisy counts that intervals come from."""
     return estimate.unbiased is None or not np.array_equal(estimate.unbiased.values, estimate.values)
+
+
+def _days(audit: Mapping[str, Any]) -> str:
+    """The first and the last day of the period; empty if the audit does not say when the period ends."""
+    if not (audit.get("period_start") and audit.get("period_end")):
+        return ""
+    first, after = (date.fromisoformat(audit[name][:10]) for name in ("period_start", "period_end"))
+    return f"{first} to {after - timedelta(days=1)}" if after - first > timedelta(days=1) else str(first)
 
 
 def _promise_to(people: int, epsilon: Fraction) -> dict[str, str]:
@@ -133,12 +143,16 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, An
             (charge["step"], epsilon_text(Fraction(charge["epsilon"])), _scale_text(charge["noise_scale"]))
             for charge in audit["charges"]
         ],
-        **{"mechanism": what, "fields": fields, "reach": None, "quality": _quality_facts(estimate, audit)},
+        **{"mechanism": what, "fields": fields, "reach": None, "total_reach": None},
+        "total": shown_number(float((estimate.values if unbiased is None else unbiased.values).sum())),
+        "quality": _quality_facts(estimate, audit),
     }
     if unbiased is None:
         return facts
     reach = half_width_of_cell(unbiased)
+    every = [np.arange(size) for size in estimate.domain.shape]
     return facts | {
+        "total_reach": shown_number(half_width_of_box(unbiased, every)),
         "reach": shown_number(reach),
         "deviation": shown_number(math.sqrt(unbiased.variance)),
         "ten_times": shown_number(math.ceil(10 * reach)),

@@ -6,8 +6,10 @@ import errno
 import hashlib
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from fractions import Fraction
 from importlib.metadata import version
@@ -38,6 +40,7 @@ QUALITY = "quality.parquet"  # only where the spec asks for it
 PAGES = ("card.html", "deployment.yaml")  # publications of older versions have none
 REPORT_LAW = ("alpha", "beta", "gamma", "delta", "step")
 FILES = (*TABLES, QUALITY, *PAGES, "audit.json")
+_ENDING = 200  # bytes at the end of an audit that hold its digest
 NOISE = "discrete Laplace, P(k) proportional to exp(-|k| / noise_scale); for choices the one-sided half of it"
 NOISE_OF_REPORTS = "made by every contributor: reports are random, by coins whose chances the settings give"
 VERSIONS = ("dphist-pipeline", "numpy", "cryptography", "pyarrow", "polars", "duckdb")
@@ -195,12 +198,35 @@ def mark_withdrawn(published: Path, note: Mapping[str, Any], scratch: Path) -> N
     if card.is_file():  # publications of older versions have none
         contents["card.html"] = withdrawal.marked(card.read_text(encoding="utf-8"), audit)
     for name, content in contents.items():
-        draft = scratch / name
-        draft.write_text(content, encoding="utf-8")
-        draft.chmod(0o644)
-        _sync(draft)
-        draft.replace(published / name)
-    sync_folder(published)
+        replace_public(published / name, content, scratch)
+
+
+def replace_public(path: Path, content: str, scratch: Path) -> None:
+    """Replaces a public file, whole or not at all, and waits until the disk has it.
+
+    Args:
+        path: of the file.
+        content: of the new file.
+        scratch: a private folder on the same file system.
+    """
+    draft = scratch / path.name
+    draft.write_text(content, encoding="utf-8")
+    draft.chmod(0o644)
+    _sync(draft)
+    draft.replace(path)
+    sync_folder(path.parent)
+
+
+def stated_digest(published: Path) -> str:
+    """The digest that ends the audit of a publication, read without the rest; empty if it was withdrawn or is damaged.
+
+    `write_release` writes the digest last, and `mark_withdrawn` writes the withdrawal after it.
+    """
+    with suppress(OSError), (published / "audit.json").open("rb") as file:
+        file.seek(-min(_ENDING, file.seek(0, os.SEEK_END)), os.SEEK_END)
+        found = re.search(rb'"audit_digest": "([0-9a-f]{64})"\s*}\s*$', file.read())
+        return found[1].decode() if found else ""
+    return ""
 
 
 def is_marked(published: Path) -> bool:

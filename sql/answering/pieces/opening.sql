@@ -1,15 +1,18 @@
 -- The first part of every macro: the cells of the release, and the latest revision of each period in the question.
 -- In: release_name; the columns of a cell; a list of periods by their first days, null for all.
 WITH
--- This part comes first, and no release can have its name: the name of a later part could hide a release.
+-- No release can have the name of this table, so the name of a part of this query cannot hide it.
 dph_cells AS (
-    SELECT {columns} FROM query_table(release_name) AS t
+    SELECT {columns} FROM query_table(
+        regexp_replace(release_name, '[^.]*$', 'dph_cells_' || lower(trim(split_part(release_name, '.', -1), '"')))
+    ) AS t
 ),
 asked AS (
     SELECT
         lower(trim(split_part(release_name, '.', -1), '"')) AS release,
         {periods} AS periods
 ),
+-- The view of the release is named first, without reading it: DuckDB answers a wrong name with the nearest right one.
 latest AS (
     SELECT
         r.period, r.revision, r.grid, r.cells, r.noise_scale, r.noise_variance,
@@ -17,7 +20,9 @@ latest AS (
         r.noise_scale IS NOT NULL OR r.step IS NOT NULL AS has_bars,
         coalesce(TRY_CAST(split_part(r.noise_scale, '/', 2) AS DOUBLE), 1)
             / TRY_CAST(split_part(r.noise_scale, '/', 1) AS DOUBLE) AS decay
-    FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS r
+    FROM
+        (SELECT count(*) FROM (FROM query_table(release_name) LIMIT 0)) AS dph_named,
+        query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS r
     WHERE r.release = (SELECT asked.release FROM asked)
     QUALIFY r.revision = max(r.revision) OVER (PARTITION BY r.period)
 ),

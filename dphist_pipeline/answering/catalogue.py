@@ -12,6 +12,7 @@ the number of each cell) and two views of it; see `views`. The other tables are 
                        97.5 %, so that two such intervals hold together)
     dph_covariance     for linear estimates: the covariance of two cells is the sum of the coefficients of the levels on
                        which both lie in the same node; a node is `width` cells wide along each axis
+    dph_quality_rows   the quality tables of publications that have one: one row per number, in the order of the file
     dph_version        one row: the version of the macros and tables
     dph_linear_widths  for each noise scale, the half width of a 95 % interval of a linear estimate in standard
                        deviations, by the number of draws with the same variance
@@ -34,16 +35,17 @@ import pyarrow.parquet as pq
 
 from dphist_pipeline.answering.catalogue_rows import (
     TABLES,
-    Audit,
     bin_rows,
     comments_of,
     covariance_rows,
     grid_of,
     is_linear,
+    quality_table,
     release_rows,
     width_rows,
 )
 from dphist_pipeline.answering.macros import MACROS, macro
+from dphist_pipeline.answering.row_quality import read_rows
 from dphist_pipeline.answering.views import CELLS, Described, macro_comment, table_comments, view_statements
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS
 from dphist_pipeline.publishing.release_files import read_audit
@@ -145,7 +147,7 @@ def create_tables(
     for name in MACROS:
         connection.execute(macro(name, schema))
         connection.execute(macro_comment(within, name))
-    _describe(connection, within, [audit for _, audit in publications])
+    _describe(connection, within, publications)
     of = {name: list(made) for name, made in groupby(publications, key=lambda one: str(one[1]["release"]))}
     for release, made in of.items():
         columns = _cells(connection, f"{within}{identifier(CELLS + release)}", made)
@@ -172,8 +174,9 @@ def _cells(connection: duckdb.DuckDBPyConnection, table: str, publications: list
     return list(columns)
 
 
-def _describe(connection: duckdb.DuckDBPyConnection, within: str, audits: list[Audit]) -> None:
+def _describe(connection: duckdb.DuckDBPyConnection, within: str, publications: list[Publication]) -> None:
     """Fills the tables that describe publications."""
+    audits = [audit for _, audit in publications]
     most: dict[tuple[bool, str], int] = {}
     for audit in audits:
         if audit["unbiased_noise_scale"] is not None:
@@ -183,6 +186,7 @@ def _describe(connection: duckdb.DuckDBPyConnection, within: str, audits: list[A
     for table, rows in [
         ("dph_releases", release_rows(audits)),
         ("dph_covariance", covariance_rows(audits)),
+        *(("dph_quality_rows", quality_table(audit, read_rows(folder))) for folder, audit in publications),
         *(("dph_bins", bin_rows(audit)) for audit in grids.values()),
         *(
             ("dph_linear_widths" if linear else "dph_half_widths", width_rows(linear, scale, cells))

@@ -1,8 +1,9 @@
 """Builds the catalogue: one DuckDB file with every published table and the macros that answer questions.
 
 The file is built from the public files and renamed into place. So it can be read during a publication, copied anywhere,
-and attached read-only in plain DuckDB. It holds one table for each release (all periods and revisions, with the number
-of each cell), and
+and attached read-only in plain DuckDB. For each release it holds a table of its cells (all periods and revisions, with
+the number of each cell) and two views of it; see `views`. The other tables are those of `catalogue_rows.TABLES`:
+
     dph_releases       one row per publication: its privacy promise, and the scale and variance of a draw of its noise;
                        for a release of the local model, the error law of estimates from reports instead
     dph_bins           one row per position along an axis of a grid: its bin or category; each level of a hierarchy has
@@ -11,6 +12,7 @@ of each cell), and
                        97.5 %, so that two such intervals hold together)
     dph_covariance     for linear estimates: the covariance of two cells is the sum of the coefficients of the levels on
                        which both lie in the same node; a node is `width` cells wide along each axis
+    dph_quality_rows   the quality tables of publications that have one: one row per number, in the order of the file
     dph_version        one row: the version of the macros and tables
     dph_linear_widths  for each noise scale, the half width of a 95 % interval of a linear estimate in standard
                        deviations, by the number of draws with the same variance
@@ -20,9 +22,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -32,16 +33,28 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO, half_width_grid, linear_reach_grid
+from dphist_pipeline.answering.catalogue_rows import (
+    TABLES,
+    bin_rows,
+    comments_of,
+    covariance_rows,
+    grid_of,
+    is_linear,
+    most_draws,
+    quality_table,
+    release_rows,
+    width_rows,
+)
 from dphist_pipeline.answering.macros import MACROS, macro
-from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
-from dphist_pipeline.estimates import noise_law
-from dphist_pipeline.publishing.release_files import REPORT_LAW, read_audit
+from dphist_pipeline.answering.row_quality import read_rows
+from dphist_pipeline.answering.views import CELLS, Described, macro_comment, table_comments, view_statements
+from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS
+from dphist_pipeline.publishing.release_files import read_audit
 from dphist_pipeline.releasing.store import Key
-from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.sql_files import identifier, literal
 
 NAME = "catalog.duckdb"
+ROWS = "dph_rows"
 Publication = tuple[Path, dict[str, Any]]  # its folder, and its audit
 OLDEST_DUCKDB = "v1.4.0"  # the oldest version that can read the file
 
@@ -100,9 +113,12 @@ def attach_catalogue(connection: duckdb.DuckDBPyConnection, public: Path) -> fro
 
 def _version() -> str:
     """A digest of tables and macros, so that a catalogue of an older version is rebuilt."""
-    tables = [str(schema) for schema in (_RELEASES, _BINS, _HALF_WIDTHS, _COVARIANCE, _LINEAR_WIDTHS)]
-    macros = [macro(name) for name in MACROS]
-    return hashlib.sha256("\n".join([*tables, *macros]).encode()).hexdigest()[:16]
+    tables = [f"{columns}{comments_of(columns)}" for _, columns in TABLES.values()]
+    columns = [*("period", "revision", "cell_number", "a_lower", "a_upper", "b", "b_label"), *OUR_COLUMNS]
+    axes = [{"column": "a", "edges": [0, 1]}, {"column": "b", "values": ["c"], "labels": ["C"]}]
+    views = view_statements("", Described.of("example", columns, [{"axes": axes}]), set())
+    told = [*tables, *views, *map(macro, MACROS)]
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
 
 
 def list_publications(public: Path) -> list[Publication]:
@@ -127,7 +143,7 @@ def list_publications(public: Path) -> list[Publication]:
 def create_tables(
     connection: duckdb.DuckDBPyConnection, publications: list[Publication], schema: str | None = None
 ) -> None:
-    """Creates all tables and macros of the catalogue.
+    """Creates all tables, views and macros of the catalogue.
 
     Args:
         connection: to DuckDB.
@@ -135,171 +151,78 @@ def create_tables(
         schema: an existing, empty schema; None for the current schema of the connection.
     """
     within = "" if schema is None else f"{identifier(schema)}."
-    for release, made in groupby(publications, key=lambda publication: str(publication[1]["release"])):
-        _table(connection, f"{within}{identifier(release)}", list(made))
-    for name, rows in _described(publications).items():
-        connection.register("dph_rows", rows)  # a name that no release can have
-        connection.execute(f"CREATE TABLE {within}{name} AS SELECT * FROM dph_rows")
-        connection.unregister("dph_rows")
-    connection.execute(f"CREATE TABLE {within}dph_version AS SELECT $version AS version", {"version": _version()})
+    for name, (about, columns) in TABLES.items():
+        with _registered(connection, columns.empty_table()):
+            connection.execute(f"CREATE TABLE {within}{name} AS FROM {ROWS}")
+        _run(connection, table_comments(within, name, about, comments_of(columns)))
+    connection.execute(f"INSERT INTO {within}dph_version VALUES ($version)", {"version": _version()})
     for name in MACROS:
         connection.execute(macro(name, schema))
+        connection.execute(macro_comment(within, name))
+    _describe(connection, within, publications)
+    of = {name: list(made) for name, made in groupby(publications, key=lambda one: str(one[1]["release"]))}
+    for release, made in of.items():
+        columns = _cells(connection, f"{within}{identifier(CELLS + release)}", made)
+        described = Described.of(release, columns, [audit for _, audit in made])
+        _run(connection, view_statements(within, described, set(of)))
 
 
-def _table(connection: duckdb.DuckDBPyConnection, table: str, publications: list[Publication]) -> None:
-    """Creates the table of a release, with all periods and revisions; `cell_number` counts from 0 in declared order."""
+def _cells(connection: duckdb.DuckDBPyConnection, table: str, publications: list[Publication]) -> list[str]:
+    """Creates the table of a release, with all periods and revisions, and returns its columns."""
     columns = {"period": pa.string(), "revision": pa.int64(), "cell_number": pa.int64()}
     for folder, _ in publications:  # a revision may have other axes
         for field in pq.read_schema(folder / "histogram.parquet"):
             if columns.setdefault(field.name, field.type) != field.type:
                 columns[field.name] = pa.string()
-    empty = pa.schema(list(columns.items())).empty_table()
-    connection.register("dph_rows", empty)
-    connection.execute(f"CREATE TABLE {table} AS SELECT * FROM dph_rows")
+    with _registered(connection, pa.schema(list(columns.items())).empty_table()):
+        connection.execute(f"CREATE TABLE {table} AS FROM {ROWS}")
     for folder, audit in publications:
         # ParquetFile, because `read_table` would read the names of the folders as columns.
         rows = pq.ParquetFile(folder / "histogram.parquet").read()
         rows = rows.append_column("cell_number", pa.array(np.arange(rows.num_rows)))
-        connection.register("dph_rows", rows)
-        insert = f"INSERT INTO {table} BY NAME SELECT *, $period AS period, $revision AS revision"
-        key = {"period": audit["period"], "revision": audit["revision"]}
-        connection.execute(f"{insert} FROM dph_rows", key)
-    connection.unregister("dph_rows")
+        insert = f"INSERT INTO {table} BY NAME SELECT *, $period AS period, $revision AS revision FROM {ROWS}"
+        with _registered(connection, rows):
+            connection.execute(insert, {"period": audit["period"], "revision": audit["revision"]})
+    return list(columns)
 
 
-def _described(publications: list[Publication]) -> dict[str, Any]:
-    releases: list[dict[str, Any]] = []
-    covariance: list[dict[str, Any]] = []
-    grids: dict[str, Domain] = {}
-    atoms: dict[str, list[int] | None] = {}
-    most_draws: dict[bool, dict[str, int]] = {False: {}, True: {}}  # by linear and scale
-    for _, audit in publications:
-        grid = _grid(audit)
-        atoms[grid] = audit.get("atoms")
-        domain = grids.setdefault(grid, domain_of(audit["axes"]))
-        scale = audit["unbiased_noise_scale"]
-        if scale is not None:
-            most = most_draws[audit.get("unbiased_covariance") is not None]
-            most[scale] = max(most.get(scale, 1), _most_draws(audit))
-        releases.append(_release_row(audit, grid, scale))
-        covariance += _covariance_rows(audit, domain)
-    widths, linear_widths = list[dict[str, Any]](), list[dict[str, Any]]()
-    for noise_scale, draws in most_draws[False].items():
-        widths += _width_rows(half_width_grid, _HALF_WIDTHS, noise_scale, draws)
-    for noise_scale, draws in most_draws[True].items():
-        linear_widths += _width_rows(linear_reach_grid, _LINEAR_WIDTHS, noise_scale, draws)
-    bins = [
-        rows
-        for grid, domain in grids.items()
-        for axis, stride in zip(domain.axes, domain.strides, strict=True)
-        for rows in _bin_rows(grid, axis, stride, atoms[grid])
-    ]
-    return {
-        "dph_releases": pa.Table.from_pylist(releases, _RELEASES),
-        "dph_bins": pa.concat_tables([_BINS.empty_table(), *bins]),
-        "dph_half_widths": pa.Table.from_pylist(widths, _HALF_WIDTHS),
-        "dph_covariance": pa.Table.from_pylist(covariance, _COVARIANCE),
-        "dph_linear_widths": pa.Table.from_pylist(linear_widths, _LINEAR_WIDTHS),
-    }
+def _describe(connection: duckdb.DuckDBPyConnection, within: str, publications: list[Publication]) -> None:
+    """Fills the tables that describe publications."""
+    audits = [audit for _, audit in publications]
+    most: dict[tuple[bool, str], int] = {}
+    for audit in audits:
+        if audit["unbiased_noise_scale"] is not None:
+            law = (is_linear(audit), str(audit["unbiased_noise_scale"]))
+            most[law] = max(most.get(law, 1), most_draws(audit))
+    grids = {grid_of(audit): audit for audit in audits}
+    for table, rows in [
+        ("dph_releases", release_rows(audits)),
+        ("dph_covariance", covariance_rows(audits)),
+        *(("dph_quality_rows", quality_table(audit, read_rows(folder))) for folder, audit in publications),
+        *(("dph_bins", bin_rows(audit)) for audit in grids.values()),
+        *(
+            ("dph_linear_widths" if linear else "dph_half_widths", width_rows(linear, scale, draws))
+            for (linear, scale), draws in most.items()
+        ),
+    ]:
+        with _registered(connection, rows):
+            connection.execute(f"INSERT INTO {within}{table} BY NAME FROM {ROWS}")
+    connection.execute(
+        f"UPDATE {within}dph_releases AS r SET is_latest = r.revision = "
+        f"(SELECT max(l.revision) FROM {within}dph_releases AS l WHERE l.release = r.release AND l.period = r.period)"
+    )
 
 
-def _grid(audit: dict[str, Any]) -> str:
-    """A digest of the axes of a grid and, for estimates from reports, of the number of atoms in each cell."""
-    told = audit["axes"] if audit.get("atoms") is None else {"axes": audit["axes"], "atoms": audit["atoms"]}
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+@contextmanager
+def _registered(connection: duckdb.DuckDBPyConnection, rows: pa.Table) -> Iterator[None]:
+    """Arrow rows as `ROWS`, a name that no release can have."""
+    connection.register(ROWS, rows)
+    try:
+        yield
+    finally:
+        connection.unregister(ROWS)
 
 
-def _most_draws(audit: dict[str, Any]) -> int:
-    """The largest number of draws whose noise an answer sums: in all cells of two periods.
-
-    For linear estimates, the variance of a sum of n cells is at most n times the largest sum of a row of the
-    covariance of cells.
-    """
-    shared, in_a_cell = audit.get("unbiased_covariance"), 1.0
-    if shared is not None:
-        row = math.fsum(abs(part["coefficient"]) * math.prod(part["widths"]) for part in shared)
-        in_a_cell = max(1.0, row / noise_law.variance(Fraction(audit["unbiased_noise_scale"])))
-    return math.ceil(2 * int(audit["cells"]) * in_a_cell)
-
-
-def _width_rows(
-    grid: Callable[[Fraction, int, Fraction], Sequence[tuple[int, float]]], schema: pa.Schema, scale: str, most: int
-) -> Iterator[dict[str, Any]]:
-    """The rows of `dph_half_widths` or `dph_linear_widths` for a scale, up to `most` cells or draws."""
-    once, twice = (grid(Fraction(scale), most, level) for level in (LEVEL, LEVEL_OF_TWO))
-    for (number, width), (_, width_of_two) in zip(once, twice, strict=True):
-        yield dict(zip(schema.names, (scale, number, width, width_of_two), strict=True))
-
-
-def _covariance_rows(audit: dict[str, Any], domain: Domain) -> list[dict[str, Any]]:
-    """The rows of `dph_covariance` for one publication: one for each level from the root, and each axis."""
-    key = {name: audit[name] for name in ("release", "period", "revision")}
-    return [
-        {**key, "level": level, "axis": axis.name, "width": width, "coefficient": part["coefficient"]}
-        for level, part in enumerate(audit.get("unbiased_covariance") or (), 1)
-        for axis, width in zip(domain.axes, part["widths"], strict=True)
-    ]
-
-
-def _release_row(audit: dict[str, Any], grid: str, scale: str | None) -> dict[str, Any]:
-    row = {name: audit[name] for name in _RELEASES.names if name in audit}
-    row = {"model": "central", **row, **(audit.get("report_law") or {})}
-    variance = None if scale is None else noise_law.variance(Fraction(scale))
-    charged_at = audit["ledger"]["charged_at"] if audit["ledger"] else None
-    return {**row, "grid": grid, "noise_scale": scale, "noise_variance": variance, "charged_at": charged_at}
-
-
-def _bin_rows(grid: str, axis: Axis, stride: int, atoms: list[int] | None) -> Iterator[Any]:
-    """The rows of `dph_bins` for an axis and each of its levels; bounds and category of the cell `other` are null."""
-    fixed = {"grid": grid, "axis": axis.name, "level_of": axis.name, "stride": stride, "size": axis.size}
-    fixed |= {"binned": isinstance(axis, BinnedAxis), "calendar": isinstance(axis, CalendarAxis)}
-    if isinstance(axis, BinnedAxis):
-        lower, upper = (pa.array(ends, from_pandas=True) for ends in axis.bounds)
-        yield _rows(axis.size, {**fixed, "bin_lower": lower, "bin_upper": upper, "atoms": atoms})
-        return
-    for name, groups in {axis.name: axis.values, **axis.levels}.items():
-        yield _rows(axis.size, {**fixed, "axis": name, "category": [*groups, *[None] * axis.other]})
-
-
-def _rows(positions: int, columns: Mapping[str, Any]) -> Any:
-    """Rows of `dph_bins`: a single value is repeated in all rows, and a missing column is null."""
-    filled = {"position": np.arange(positions), **columns}
-    arrays = []
-    for field in _BINS:
-        value = filled.get(field.name)
-        plain = value is None or isinstance(value, str | int)
-        arrays.append(pa.array([value] * positions if plain else value, field.type))
-    return pa.table(arrays, schema=_BINS)
-
-
-def _schema(*columns: tuple[pa.DataType, str]) -> pa.Schema:
-    """A schema from types, each with the names of its columns separated by spaces."""
-    return pa.schema([(name, kind) for kind, names in columns for name in names.split()])
-
-
-_TEXT, _WHOLE, _REAL = pa.string(), pa.int64(), pa.float64()
-_RELEASES = _schema(
-    (_TEXT, "release period"),
-    (_WHOLE, "revision"),
-    (_TEXT, "mechanism privacy_unit neighbours"),
-    (_WHOLE, "max_rows_per_unit"),
-    (_TEXT, "epsilon"),
-    (_WHOLE, "cells"),
-    (_TEXT, "account charged_at audit_digest grid noise_scale"),
-    (_REAL, "noise_variance"),
-    (_TEXT, "model"),
-    (_REAL, " ".join(REPORT_LAW)),
-)
-_BINS = _schema(
-    (_TEXT, "grid axis level_of"),
-    (_WHOLE, "stride size position"),
-    (pa.bool_(), "binned calendar"),
-    (_REAL, "bin_lower bin_upper"),
-    (_TEXT, "category"),
-    (_WHOLE, "atoms"),
-)
-_HALF_WIDTHS = _schema((_TEXT, "noise_scale"), (_WHOLE, "cells half_width half_width_of_two"))
-_COVARIANCE = _schema(
-    (_TEXT, "release period"), (_WHOLE, "revision level"), (_TEXT, "axis"), (_WHOLE, "width"), (_REAL, "coefficient")
-)
-_LINEAR_WIDTHS = _schema((_TEXT, "noise_scale"), (_WHOLE, "draws"), (_REAL, "deviations deviations_of_two"))
+def _run(connection: duckdb.DuckDBPyConnection, statements: Iterable[str]) -> None:
+    for statement in statements:
+        connection.execute(statement)

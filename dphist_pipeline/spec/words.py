@@ -26,6 +26,7 @@ OUR_COLUMNS = frozenset(
 )
 OUR_FOLDERS = frozenset({"catalog", "journal"})
 OUR_TABLES = "dph_"
+EVERY_REVISION = "_all"  # after a release's name: the catalogue's view of every revision
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 _MARKUP = re.compile(r"<[A-Za-z/!?]|&#?\w+;")

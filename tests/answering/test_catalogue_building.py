@@ -203,7 +203,7 @@ def test_revisions_may_have_other_axes_under_the_same_column_names(tmp_path: Pat
     publish(tmp_path, "2026-03-02", [AGE])
     publish(tmp_path, "2026-03-02", [{"column": "age_lower", "values": ["young", "old"]}], revision=2)
     with duckdb.connect(str(built(tmp_path)), read_only=True) as connection:
-        values = connection.execute("SELECT age_lower FROM weekly ORDER BY revision, cell_number").fetchall()
+        values = connection.execute("SELECT age_lower FROM weekly_all ORDER BY revision, cell_number").fetchall()
         assert [value for (value,) in values] == [None, "0.0", "18.0", "65.0", None, "young", "old"]
         assert connection.execute("SELECT cells FROM dph_box('weekly', {'age_lower': 'old'})").fetchall() == [(1,)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from fractions import Fraction
@@ -13,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO, half_width_grid, linear_reach_grid
+from dphist_pipeline.answering.whole_tables import WholeTable, whole_table
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.estimates import noise_law
-from dphist_pipeline.publishing.release_files import REPORT_LAW
+from dphist_pipeline.publishing.release_files import REPORT_LAW, published_unbiased
 from dphist_pipeline.spec.axes import domain_of
 
 Audit = Mapping[str, Any]
@@ -72,6 +74,35 @@ def width_rows(linear: bool, scale: str, most: int) -> Any:
         [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)],
         schema=schema,
     )
+
+
+def whole_of(audit: Audit, rows: Any) -> WholeTable:
+    """The whole table of a publication; see `whole_tables`.
+
+    Args:
+        audit: of the publication.
+        rows: its published cells, in declared order.
+    """
+    domain: Domain = domain_of(audit["axes"])
+    values, unbiased = (rows[name].to_numpy().reshape(domain.shape) for name in ("estimate", "unbiased_estimate"))
+    return whole_table(domain, values, published_unbiased(audit, unbiased))
+
+
+def distance_rows(audit: Audit, whole: WholeTable) -> Any:
+    """The rows of `dph_distances` for one publication."""
+    key = {name: audit[name] for name in KEY}
+    rows = [
+        {
+            **key,
+            "sums_by": distance.table,
+            "sums": distance.sums,
+            "farthest": distance.farthest,
+            "half_width": None if math.isnan(distance.half_width) else distance.half_width,
+            "outside": distance.outside,
+        }
+        for distance in whole.distances
+    ]
+    return pa.Table.from_pylist(rows, DISTANCES)
 
 
 def grid_of(audit: Audit) -> str:
@@ -210,6 +241,18 @@ LINEAR_WIDTHS = _schema(
     ("deviations", _REAL, "half the width of the 95 % interval of a linear estimate, in its standard deviations"),
     ("deviations_of_two", _REAL, f"the same at 97.5 %{_OF_TWO}"),
 )
+DISTANCES = _schema(
+    *(_RELEASE, _PERIOD, _REVISION),
+    ("sums_by", _TEXT, "which sums of whole counts: total, an axis, two axes joined by *, or cells"),
+    ("sums", _WHOLE, "number of these sums"),
+    ("farthest", _REAL, "largest distance of such a sum from its unbiased estimate, in rows"),
+    (
+        "half_width",
+        _REAL,
+        "half width of the band that holds all these sums together with 95 %, in rows; null where there is none",
+    ),
+    ("outside", _WHOLE, "number of these sums outside that band"),
+)
 VERSION = _schema(("version", _TEXT, "digest of the definitions of tables, views and macros"))
 TABLES = {
     "dph_releases": ("One row for each publication: its privacy promise and the law of its noise.", RELEASES),
@@ -217,5 +260,6 @@ TABLES = {
     "dph_half_widths": ("Half widths of 95 % intervals of sums of independent noisy cells.", HALF_WIDTHS),
     "dph_covariance": ("The covariance of two cells of linear estimates.", COVARIANCE),
     "dph_linear_widths": ("Half widths of 95 % intervals of linear estimates.", LINEAR_WIDTHS),
+    "dph_distances": ("How far sums of whole counts are from the unbiased estimates.", DISTANCES),
     "dph_version": ("One row: the version of the definitions.", VERSION),
 }

@@ -38,11 +38,13 @@ from dphist_pipeline.answering.catalogue_rows import (
     bin_rows,
     comments_of,
     covariance_rows,
+    distance_rows,
     grid_of,
     is_linear,
     most_draws,
     quality_table,
     release_rows,
+    whole_of,
     width_rows,
 )
 from dphist_pipeline.answering.macros import MACROS, macro
@@ -162,24 +164,32 @@ def create_tables(
     _describe(connection, within, publications)
     of = {name: list(made) for name, made in groupby(publications, key=lambda one: str(one[1]["release"]))}
     for release, made in of.items():
-        columns = _cells(connection, f"{within}{identifier(CELLS + release)}", made)
+        columns = _cells(connection, within, release, made)
         described = Described.of(release, columns, [audit for _, audit in made])
         _run(connection, view_statements(within, described, set(of)))
 
 
-def _cells(connection: duckdb.DuckDBPyConnection, table: str, publications: list[Publication]) -> list[str]:
+def _cells(
+    connection: duckdb.DuckDBPyConnection, within: str, release: str, publications: list[Publication]
+) -> list[str]:
     """Creates the table of a release, with all periods and revisions, and returns its columns."""
+    table = f"{within}{identifier(CELLS + release)}"
     columns = {"period": pa.string(), "revision": pa.int64(), "cell_number": pa.int64()}
     for folder, _ in publications:  # a revision may have other axes
         for field in pq.read_schema(folder / "histogram.parquet"):
             if columns.setdefault(field.name, field.type) != field.type:
                 columns[field.name] = pa.string()
+    columns["whole_count"] = pa.int64()
     with _registered(connection, pa.schema(list(columns.items())).empty_table()):
         connection.execute(f"CREATE TABLE {table} AS FROM {ROWS}")
     for folder, audit in publications:
         # ParquetFile, because `read_table` would read the names of the folders as columns.
         rows = pq.ParquetFile(folder / "histogram.parquet").read()
+        whole = whole_of(audit, rows)
+        rows = rows.append_column("whole_count", pa.array(whole.counts.ravel()))
         rows = rows.append_column("cell_number", pa.array(np.arange(rows.num_rows)))
+        with _registered(connection, distance_rows(audit, whole)):
+            connection.execute(f"INSERT INTO {within}dph_distances BY NAME FROM {ROWS}")
         insert = f"INSERT INTO {table} BY NAME SELECT *, $period AS period, $revision AS revision FROM {ROWS}"
         with _registered(connection, rows):
             connection.execute(insert, {"period": audit["period"], "revision": audit["revision"]})

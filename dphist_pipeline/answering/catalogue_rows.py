@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO, half_width_grid, linear_reach_grid
+from dphist_pipeline.answering.whole_tables import WholeTable, whole_table
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.estimates import noise_law
-from dphist_pipeline.publishing.release_files import REPORT_LAW
+from dphist_pipeline.publishing.release_files import REPORT_LAW, published_unbiased
 from dphist_pipeline.spec.axes import domain_of
 
 Audit = Mapping[str, Any]
@@ -91,6 +92,35 @@ def quality_table(audit: Audit, rows: Sequence[Mapping[str, Any]]) -> Any:
     """The rows of `dph_quality_rows` for one publication, from those of its quality table."""
     key = {name: audit[name] for name in KEY}
     return pa.Table.from_pylist([{**key, "number": number, **row} for number, row in enumerate(rows, 1)], QUALITY)
+
+
+def whole_of(audit: Audit, rows: Any) -> WholeTable:
+    """The whole table of a publication; see `whole_tables`.
+
+    Args:
+        audit: of the publication.
+        rows: its published cells, in declared order.
+    """
+    domain: Domain = domain_of(audit["axes"])
+    values, unbiased = (rows[name].to_numpy().reshape(domain.shape) for name in ("estimate", "unbiased_estimate"))
+    return whole_table(domain, values, published_unbiased(audit, unbiased))
+
+
+def distance_rows(audit: Audit, whole: WholeTable) -> Any:
+    """The rows of `dph_distances` for one publication."""
+    key = {name: audit[name] for name in KEY}
+    rows = [
+        {
+            **key,
+            "sums_by": distance.table,
+            "sums": distance.sums,
+            "farthest": distance.farthest,
+            "half_width": None if math.isnan(distance.half_width) else distance.half_width,
+            "outside": distance.outside,
+        }
+        for distance in whole.distances
+    ]
+    return pa.Table.from_pylist(rows, DISTANCES)
 
 
 def grid_of(audit: Audit) -> str:
@@ -241,6 +271,18 @@ QUALITY = _schema(
     ("ci_upper", _REAL, "upper end of its 95 % interval"),
     ("noise_scale", _REAL, "scale of its discrete Laplace noise"),
 )
+DISTANCES = _schema(
+    *(_RELEASE, _PERIOD, _REVISION),
+    ("sums_by", _TEXT, "which sums of whole counts: total, an axis, two axes joined by *, or cells"),
+    ("sums", _WHOLE, "number of these sums"),
+    ("farthest", _REAL, "largest distance of such a sum from its unbiased estimate, in rows"),
+    (
+        "half_width",
+        _REAL,
+        "half width of the band that holds all these sums together with 95 %, in rows; null where there is none",
+    ),
+    ("outside", _WHOLE, "number of these sums outside that band"),
+)
 VERSION = _schema(("version", _TEXT, "digest of the definitions of tables, views and macros"))
 TABLES = {
     "dph_releases": ("One row for each publication: its privacy promise and the law of its noise.", RELEASES),
@@ -249,5 +291,6 @@ TABLES = {
     "dph_covariance": ("The covariance of two cells of linear estimates.", COVARIANCE),
     "dph_linear_widths": ("Half widths of 95 % intervals of linear estimates.", LINEAR_WIDTHS),
     "dph_quality_rows": ("What was bought about the rows behind the counts: one row for each number.", QUALITY),
+    "dph_distances": ("How far sums of whole counts are from the unbiased estimates.", DISTANCES),
     "dph_version": ("One row: the version of the definitions.", VERSION),
 }

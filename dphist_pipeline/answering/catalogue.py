@@ -40,6 +40,7 @@ from dphist_pipeline.answering.catalogue_rows import (
     covariance_rows,
     grid_of,
     is_linear,
+    most_draws,
     quality_table,
     release_rows,
     width_rows,
@@ -88,15 +89,26 @@ def is_up_to_date(public: Path, folder: Path) -> bool:
         folder: of the publication.
     """
     digest = json.loads((folder / "audit.json").read_bytes())["audit_digest"]
+    with duckdb.connect() as connection:
+        return digest in attach_catalogue(connection, public)
+
+
+def attach_catalogue(connection: duckdb.DuckDBPyConnection, public: Path) -> frozenset[str]:
+    """Attaches the catalogue as `catalogue`, and returns the audit digests of its publications.
+
+    Returns an empty set if the catalogue cannot be read or has other macros.
+
+    Args:
+        connection: to a database in memory; an open file would share an older file of that name in this process.
+        public: the store's public folder.
+    """
     try:
-        # Attach the file instead of opening it: an open one shares an older file of that name in this process.
-        with duckdb.connect() as connection:
-            connection.execute(f"ATTACH {literal(str(public / NAME))} AS catalogue (READ_ONLY)")
-            known = connection.execute("SELECT audit_digest FROM catalogue.dph_releases").fetchall()
-            made_by = connection.execute("SELECT version FROM catalogue.dph_version").fetchall()
+        connection.execute(f"ATTACH {literal(str(public / NAME))} AS catalogue (READ_ONLY)")
+        known = connection.execute("SELECT audit_digest FROM catalogue.dph_releases").fetchall()
+        made_by = connection.execute("SELECT version FROM catalogue.dph_version").fetchall()
     except duckdb.Error:  # the file is missing or damaged, or another version made it
-        return False
-    return (digest,) in known and made_by == [(_version(),)]
+        return frozenset()
+    return frozenset(digest for (digest,) in known) if made_by == [(_version(),)] else frozenset()
 
 
 def _version() -> str:
@@ -181,7 +193,7 @@ def _describe(connection: duckdb.DuckDBPyConnection, within: str, publications: 
     for audit in audits:
         if audit["unbiased_noise_scale"] is not None:
             law = (is_linear(audit), str(audit["unbiased_noise_scale"]))
-            most[law] = max(most.get(law, 1), audit["cells"])
+            most[law] = max(most.get(law, 1), most_draws(audit))
     grids = {grid_of(audit): audit for audit in audits}
     for table, rows in [
         ("dph_releases", release_rows(audits)),
@@ -189,8 +201,8 @@ def _describe(connection: duckdb.DuckDBPyConnection, within: str, publications: 
         *(("dph_quality_rows", quality_table(audit, read_rows(folder))) for folder, audit in publications),
         *(("dph_bins", bin_rows(audit)) for audit in grids.values()),
         *(
-            ("dph_linear_widths" if linear else "dph_half_widths", width_rows(linear, scale, cells))
-            for (linear, scale), cells in most.items()
+            ("dph_linear_widths" if linear else "dph_half_widths", width_rows(linear, scale, draws))
+            for (linear, scale), draws in most.items()
         ),
     ]:
         with _registered(connection, rows):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from fractions import Fraction
@@ -62,16 +63,28 @@ def width_rows(linear: bool, scale: str, most: int) -> Any:
     Args:
         linear: for linear estimates.
         scale: of the noise, as a fraction.
-        most: the largest number of cells of a publication.
+        most: the largest number of draws in an answer; see `most_draws`.
     """
     schema, grid = (LINEAR_WIDTHS, linear_reach_grid) if linear else (HALF_WIDTHS, half_width_grid)
-    number = most if linear else 2 * most  # up to the cells of two periods together
-    once, twice = (grid(Fraction(scale), number, level) for level in (LEVEL, LEVEL_OF_TWO))
+    once, twice = (grid(Fraction(scale), most, level) for level in (LEVEL, LEVEL_OF_TWO))
     rows = [(scale, cells, width, of_two) for (cells, width), (_, of_two) in zip(once, twice, strict=True)]
     return pa.table(
         [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)],
         schema=schema,
     )
+
+
+def most_draws(audit: Audit) -> int:
+    """The largest number of draws whose noise an answer sums: in all cells of two periods.
+
+    For linear estimates, the variance of a sum of n cells is at most n times the largest sum of a row of the
+    covariance of cells, which is compared with the variance of a draw.
+    """
+    in_a_cell = 1.0
+    if is_linear(audit):
+        row = math.fsum(abs(part["coefficient"]) * math.prod(part["widths"]) for part in audit["unbiased_covariance"])
+        in_a_cell = max(1.0, row / noise_law.variance(Fraction(audit["unbiased_noise_scale"])))
+    return math.ceil(2 * int(audit["cells"]) * in_a_cell)
 
 
 def quality_table(audit: Audit, rows: Sequence[Mapping[str, Any]]) -> Any:

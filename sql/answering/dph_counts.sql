@@ -3,7 +3,7 @@
 -- same amount, negative ones become 0, and the last records go to the largest remainders, the first cells first.
 -- For readers and programs that need whole numbers: it has no intervals, and is too large where most cells are empty.
 -- In: the release's table; a period by its first day; without it all periods.
-CREATE OR REPLACE MACRO {schema}dph_counts(release_name, period := NULL) AS TABLE
+CREATE OR REPLACE MACRO {schema}dph_counts(release_name, period := NULL, revision := NULL) AS TABLE
 {opening},
 -- In 1024ths of a record, so that no sum depends on its order.
 parts AS (

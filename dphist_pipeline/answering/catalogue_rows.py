@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO, half_width_grid, linear_reach_grid
+from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO, draws_up_to, half_width_grid, linear_reach_grid
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.publishing.release_files import REPORT_LAW
@@ -56,33 +56,42 @@ def bin_rows(audit: Audit) -> Any:
     return pa.concat_tables(rows)
 
 
-def width_rows(linear: bool, scale: str, most: int) -> Any:
+def width_table(audit: Audit) -> str:
+    """The table with the half widths of sums of a publication's estimates."""
+    return "dph_half_widths" if audit.get("unbiased_covariance") is None else "dph_linear_widths"
+
+
+def width_rows(table: str, scale: str, cells: int) -> Any:
     """The rows of `dph_half_widths`, or of `dph_linear_widths`, for one scale of noise.
 
     Args:
-        linear: for linear estimates.
+        table: which of them.
         scale: of the noise, as a fraction.
-        most: the largest number of cells of a publication.
+        cells: the largest number of cells of a publication.
     """
-    schema, grid = (LINEAR_WIDTHS, linear_reach_grid) if linear else (HALF_WIDTHS, half_width_grid)
-    number = most if linear else 2 * most  # up to the cells of two periods together
-    once, twice = (grid(Fraction(scale), number, level) for level in (LEVEL, LEVEL_OF_TWO))
-    rows = [(scale, cells, width, of_two) for (cells, width), (_, of_two) in zip(once, twice, strict=True)]
-    return pa.table(
-        [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)],
-        schema=schema,
-    )
+    _, schema = TABLES[table]
+    grid: Callable[[Fraction, int, Fraction], Sequence[tuple[int, float]]]
+    grid = linear_reach_grid if table == "dph_linear_widths" else half_width_grid
+    once, twice = (grid(Fraction(scale), _most(table, cells), level) for level in (LEVEL, LEVEL_OF_TWO))
+    rows = [(scale, number, width, of_two) for (number, width), (_, of_two) in zip(once, twice, strict=True)]
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
+
+
+def last_width(table: str, cells: int) -> int:
+    """The number of cells or draws in the last row of `width_rows`."""
+    most = _most(table, cells)
+    return draws_up_to(most)[-1] if table == "dph_linear_widths" else most
+
+
+def _most(table: str, cells: int) -> int:
+    """The largest number of cells or draws in a sum: up to the cells of two periods together."""
+    return cells if table == "dph_linear_widths" else 2 * cells
 
 
 def grid_of(audit: Audit) -> str:
     """A digest of the axes of a grid and, for estimates from reports, of the number of atoms in each cell."""
     told = audit["axes"] if audit.get("atoms") is None else {"axes": audit["axes"], "atoms": audit["atoms"]}
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def is_linear(audit: Audit) -> bool:
-    """Whether the unbiased estimates of a publication are linear in the noisy ones."""
-    return audit.get("unbiased_covariance") is not None
 
 
 def _release_row(audit: Audit) -> dict[str, Any]:
@@ -210,7 +219,10 @@ LINEAR_WIDTHS = _schema(
     ("deviations", _REAL, "half the width of the 95 % interval of a linear estimate, in its standard deviations"),
     ("deviations_of_two", _REAL, f"the same at 97.5 %{_OF_TWO}"),
 )
-VERSION = _schema(("version", _TEXT, "digest of the definitions of tables, views and macros"))
+VERSION = _schema(
+    ("version", _TEXT, "digest of the definitions of tables, views and macros"),
+    ("sealed", _WHOLE, "the file's time of modification, in seconds since 1970; another one means another writer"),
+)
 TABLES = {
     "dph_releases": ("One row for each publication: its privacy promise and the law of its noise.", RELEASES),
     "dph_bins": ("One row for each position along an axis of a grid, and for each of its levels.", BINS),

@@ -73,7 +73,7 @@ def half_width_grid(scale: Fraction, cells: int, level: Fraction = LEVEL) -> lis
     Returns:
         (number of cells, half width in records), rising.
     """
-    return [(number, half_width_of_sum(scale, number, level)) for number in sorted({*_grid(cells), cells})]
+    return [(number, half_width_of_sum(scale, number, level)) for number in sorted({*draws_up_to(cells), cells})]
 
 
 def half_width_of_box(unbiased: Unbiased, chosen: Sequence[NDArray[np.int64]], level: Fraction = LEVEL) -> float:
@@ -144,14 +144,14 @@ def linear_reach_grid(scale: Fraction, cells: int, level: Fraction = LEVEL) -> l
     Returns:
         (draws, half width in standard deviations), rising.
     """
-    return [(number, linear_reach(scale, number, level)) for number in _grid(cells)]
+    return [(number, linear_reach(scale, number, level)) for number in draws_up_to(cells)]
 
 
 def _next_on_grid(number: int) -> int:
     return max(number + 1, math.floor(number * GRID_RATIO))
 
 
-def _grid(most: int) -> list[int]:
+def draws_up_to(most: int) -> list[int]:
     """Numbers of draws from 1 to `most`, in steps of 5 % or 1."""
     numbers = [1]
     while (number := _next_on_grid(numbers[-1])) <= most:

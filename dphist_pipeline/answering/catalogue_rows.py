@@ -88,6 +88,12 @@ def _most(table: str, cells: int) -> int:
     return cells if table == "dph_linear_widths" else 2 * cells
 
 
+def quality_table(audit: Audit, rows: Sequence[Mapping[str, Any]]) -> Any:
+    """The rows of `dph_quality_rows` for one publication, from those of its quality table."""
+    key = {name: audit[name] for name in KEY}
+    return pa.Table.from_pylist([{**key, "number": number, **row} for number, row in enumerate(rows, 1)], QUALITY)
+
+
 def grid_of(audit: Audit) -> str:
     """A digest of the axes of a grid and, for estimates from reports, of the number of atoms in each cell."""
     told = audit["axes"] if audit.get("atoms") is None else {"axes": audit["axes"], "atoms": audit["atoms"]}
@@ -219,6 +225,18 @@ LINEAR_WIDTHS = _schema(
     ("deviations", _REAL, "half the width of the 95 % interval of a linear estimate, in its standard deviations"),
     ("deviations_of_two", _REAL, f"the same at 97.5 %{_OF_TWO}"),
 )
+QUALITY = _schema(
+    *(_RELEASE, _PERIOD, _REVISION),
+    ("number", _WHOLE, "order of the numbers of a publication, from 1"),
+    ("statistic", _TEXT, "what is counted: units, rows, unparsed, undeclared or cut"),
+    ("axis", _TEXT, "axis that the number is about; null for all"),
+    ("position", _WHOLE, "along the axis, from 0; of units the rows that they hold"),
+    ("category", _TEXT, "what the position is called; null for `other`"),
+    ("estimate", _REAL, "noisy number, not cut off at 0"),
+    ("ci_lower", _REAL, "lower end of its 95 % interval, not cut off at 0"),
+    ("ci_upper", _REAL, "upper end of its 95 % interval"),
+    ("noise_scale", _REAL, "scale of its discrete Laplace noise"),
+)
 VERSION = _schema(
     ("version", _TEXT, "digest of the definitions of tables, views and macros"),
     ("sealed", _WHOLE, "the file's time of modification, in seconds since 1970; another one means another writer"),
@@ -229,5 +247,6 @@ TABLES = {
     "dph_half_widths": ("Half widths of 95 % intervals of sums of independent noisy cells.", HALF_WIDTHS),
     "dph_covariance": ("The covariance of two cells of linear estimates.", COVARIANCE),
     "dph_linear_widths": ("Half widths of 95 % intervals of linear estimates.", LINEAR_WIDTHS),
+    "dph_quality_rows": ("What was bought about the rows behind the counts: one row for each number.", QUALITY),
     "dph_version": ("One row: the version of the definitions.", VERSION),
 }

@@ -21,11 +21,13 @@ from dphist_pipeline.answering.catalogue_rows import (
     covariance_rows,
     grid_of,
     last_width,
+    quality_table,
     release_rows,
     width_rows,
     width_table,
 )
 from dphist_pipeline.answering.macros import MACROS, macro
+from dphist_pipeline.answering.row_quality import read_rows
 from dphist_pipeline.answering.views import (
     CELLS,
     Described,
@@ -76,7 +78,7 @@ def add_publications(
     """
     there = releases_in(connection, within)
     of = {name: list(made) for name, made in groupby(publications, key=lambda one: str(one[1]["release"]))}
-    _describe(connection, within, [audit for _, audit in publications])
+    _describe(connection, within, publications)
     for release, made in of.items():
         table = f"{within}{identifier(CELLS + release)}"
         if release not in there:
@@ -98,7 +100,7 @@ def remove_release(connection: duckdb.DuckDBPyConnection, release: str) -> None:
     if release + EVERY_REVISION not in releases_in(connection):
         connection.execute(f"DROP VIEW {identifier(release + EVERY_REVISION)}")
     connection.execute(f"DROP TABLE {identifier(CELLS + release)}")
-    for table in ("dph_releases", "dph_covariance"):
+    for table in ("dph_releases", "dph_covariance", "dph_quality_rows"):
         connection.execute(f"DELETE FROM {table} WHERE release = $release", {"release": release})
 
 
@@ -145,12 +147,17 @@ def _insert_cells(connection: duckdb.DuckDBPyConnection, table: str, folder: Pat
         connection.execute(insert, {"period": audit["period"], "revision": audit["revision"]})
 
 
-def _describe(connection: duckdb.DuckDBPyConnection, within: str, audits: Sequence[Mapping[str, Any]]) -> None:
+def _describe(connection: duckdb.DuckDBPyConnection, within: str, publications: Sequence[Publication]) -> None:
     """Adds publications, and their grids and scales of noise, to the tables that describe them."""
+    audits = [audit for _, audit in publications]
     known = {grid for (grid,) in connection.execute(f"SELECT DISTINCT grid FROM {within}dph_bins").fetchall()}
     grids = {grid: audit for audit in audits if (grid := grid_of(audit)) not in known}
-    rows = [("dph_releases", release_rows(audits)), ("dph_covariance", covariance_rows(audits))]
-    for name, added in [*rows, *(("dph_bins", bin_rows(audit)) for audit in grids.values())]:
+    for name, added in [
+        ("dph_releases", release_rows(audits)),
+        ("dph_covariance", covariance_rows(audits)),
+        *(("dph_quality_rows", quality_table(audit, read_rows(folder))) for folder, audit in publications),
+        *(("dph_bins", bin_rows(audit)) for audit in grids.values()),
+    ]:
         _insert(connection, f"{within}{name}", added)
     _add_widths(connection, within, audits)
     latest = (

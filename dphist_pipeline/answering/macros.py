@@ -23,6 +23,7 @@ MACROS = (
     "dph_compare",
     "dph_band",
     "dph_counts",
+    "dph_quality",
 )
 _ROW_FOR_ROW = ("dph_marginal", "dph_band", "dph_counts")  # return cells or sums of cells with the table's column names
 _NUMBERS = "t.period, t.revision, t.cell_number, t.estimate, t.unbiased_estimate"

@@ -56,12 +56,17 @@ def read_cells(folder: Path) -> Cells:
         PublicationWithdrawn: the publication was withdrawn.
     """
     audit = read_audit(folder)
-    if "withdrawn" in audit:
-        raise PublicationWithdrawn(audit, _periods_not_withdrawn(folder.resolve().parents[1]))
+    refuse_withdrawn(folder, audit)
     domain = domain_of(audit["axes"])
     rows = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
     values, unbiased = (column.to_numpy().reshape(domain.shape) for column in rows.columns)
     return Cells(domain, values, published_unbiased(audit, unbiased))
+
+
+def refuse_withdrawn(folder: Path, audit: Mapping[str, Any]) -> None:
+    """Raises PublicationWithdrawn where the audit of a published folder says so."""
+    if "withdrawn" in audit:
+        raise PublicationWithdrawn(audit, _periods_not_withdrawn(folder.resolve().parents[1]))
 
 
 def answer_published(folder: Path, box: Mapping[str, Condition]) -> Answer:

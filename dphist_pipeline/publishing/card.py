@@ -20,6 +20,7 @@ import numpy as np
 from dphist_pipeline.answering.chosen_cells import written_end
 from dphist_pipeline.answering.intervals import LEVEL, half_width_of_box, half_width_of_cell, half_width_of_sum
 from dphist_pipeline.answering.report_intervals import half_widths_of_cells, normal_factor, report_reach
+from dphist_pipeline.answering.row_quality import Cut, cuts, rows_of, sentences
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
@@ -144,6 +145,7 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, An
         ],
         **{"mechanism": what, "fields": fields, "reach": None, "total_reach": None},
         "total": shown_number(float((estimate.values if unbiased is None else unbiased.values).sum())),
+        "quality": _quality_facts(estimate, audit),
     }
     if unbiased is None:
         return facts
@@ -158,6 +160,32 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, An
             (what, f"{cells:,}", shown_number(width)) for what, cells, width in _reaches(unbiased, estimate.domain)
         ],
     }
+
+
+def _quality_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the cap cut, in words and by axis, and whether nearly all rows failed; None without a quality table."""
+    if not estimate.quality:
+        return None
+    rows = list(rows_of(estimate.quality))
+    counted = estimate.values if estimate.unbiased is None else estimate.unbiased.values
+    found = cuts(rows, estimate.domain, counted)
+    tables = [
+        {
+            "axis": axis,
+            "rows": [_cut_in_words(cut) for cut in made[:MOST_NAMED]],
+            "more": max(0, len(made) - MOST_NAMED),
+        }
+        for axis, made in found.items()
+        if axis is not None
+    ]
+    return {"says": sentences(audit, rows, found), "tables": tables, "cut": None in found}
+
+
+def _cut_in_words(cut: Cut) -> tuple[str, ...]:
+    numbers = (shown_number(round(value)) for value in (cut.counted, cut.cut, cut.ci_lower, cut.ci_upper))
+    counted, cut_off, lower, upper = numbers
+    share = "" if cut.share is None else f"{100 * cut.share:.1f} %"
+    return cut.category or "other", counted, cut_off, f"{lower} to {upper}", share
 
 
 def _scale_text(scale: str | None) -> str:

@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.intervals import LEVEL, half_width_of_cell, half_width_of_sum
+from dphist_pipeline.answering.intervals import LEVEL, half_width_of_cell
 from dphist_pipeline.answering.report_intervals import half_widths_of_cells, normal_factor
+from dphist_pipeline.answering.row_quality import rows_of
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import ReportedCells, Unbiased
@@ -101,24 +102,10 @@ def _averaged(estimate: Estimate, sizes: NDArray[np.float64]) -> NDArray[np.floa
 
 def write_quality(estimate: Estimate, path: Path) -> None:
     """Writes `quality.parquet`: a row a number that was bought about rows, with its 95 % interval, not cut off."""
-    rows = [
-        {
-            **dict(zip(("statistic", "axis", "position", "category"), named, strict=True)),
-            **{"estimate": value, "ci_lower": value - reach, "ci_upper": value + reach},
-            "noise_scale": float(table.scale),
-        }
-        for table in estimate.quality
-        for reach in [half_width_of_sum(table.scale, 1)]
-        for *named, value in zip(
-            table.statistics, table.axes, table.positions, table.categories, table.values.tolist(), strict=True
-        )
-    ]
-    text, real = pa.string(), pa.float64()
-    schema = pa.schema(
-        [*((name, text) for name in ("statistic", "axis")), ("position", pa.int64()), ("category", text)]
-        + [(name, real) for name in ("estimate", "ci_lower", "ci_upper", "noise_scale")]
-    )
-    _write(path, schema, [pa.RecordBatch.from_pylist(rows, schema=schema)])
+    text, whole, real = pa.string(), pa.int64(), pa.float64()
+    names = [("statistic", text), ("axis", text), ("position", whole), ("category", text)]
+    schema = pa.schema(names + [(name, real) for name in ("estimate", "ci_lower", "ci_upper", "noise_scale")])
+    _write(path, schema, [pa.RecordBatch.from_pylist(list(rows_of(estimate.quality)), schema=schema)])
 
 
 def write_charges(facts: dict[str, Any], charges: list[Charged], path: Path) -> None:

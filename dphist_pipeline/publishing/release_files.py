@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.noise_law import Tail
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, ReportLaw, SharedNoise, Unbiased
 from dphist_pipeline.files import make_folder, sync_folder
 from dphist_pipeline.publishing import withdrawal
@@ -110,11 +111,13 @@ def _unbiased_facts(estimate: Estimate) -> dict[str, Any]:
         law, atoms = asdict(unbiased.law), unbiased.atoms.tolist()
         return {"unbiased_noise_scale": None, "unbiased_covariance": None, "report_law": law, "atoms": atoms}
     shared = unbiased.shared if isinstance(unbiased, NestedCells) else None
+    tail = unbiased.tail if isinstance(unbiased, NestedCells) else None
     return {
         "unbiased_noise_scale": None if unbiased is None else str(unbiased.scale),
         "unbiased_covariance": None
         if shared is None
         else [{"coefficient": part.coefficient, "widths": list(part.widths)} for part in shared],
+        **({} if tail is None else {"unbiased_tail": asdict(tail)}),
     }
 
 
@@ -134,7 +137,8 @@ def published_unbiased(audit: Mapping[str, Any], values: NDArray[np.float64]) ->
     if shared is None:
         return NoisyCells(values, Fraction(scale))
     parts = (SharedNoise(float(part["coefficient"]), tuple(part["widths"])) for part in shared)
-    return NestedCells(values, Fraction(scale), tuple(parts))
+    tail = audit.get("unbiased_tail")  # older versions wrote none
+    return NestedCells(values, Fraction(scale), tuple(parts), Tail(**tail) if tail else None)
 
 
 def move_into_place(staging: Path, published: Path) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline import mechanisms
+from dphist_pipeline.answering.row_quality import failed_nearly_all, rows_of
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.confidential.row_questions import ObservedRows
@@ -93,6 +94,11 @@ class Paid:
     estimate: Estimate
     scales: dict[str, Fraction]
     published: bool
+
+    @property
+    def remark(self) -> str:
+        """What whoever approves it should know; mostly nothing."""
+        return failed_nearly_all(list(rows_of(self.estimate.quality)))
 
 
 def begin(
@@ -226,7 +232,7 @@ def publish(attempt: Attempt, paid: Paid) -> Release:
     Raises:
         AwaitsApproval: `publish: manual`, and nobody approved yet.
     """
-    approved = approval(attempt.spec, attempt.ledger, paid.charge, attempt.key)
+    approved = approval(attempt.spec, attempt.ledger, paid.charge, attempt.key, paid.remark)
     attempt.progress("publishing")
     facts = _facts(attempt.spec, attempt.ledger, attempt.period, attempt.key, paid.charge) | approved
     made = publisher.publish(

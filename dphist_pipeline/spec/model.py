@@ -48,6 +48,11 @@ NOT_IN_DIGEST = declared(digest=False)
 _SPELLINGS = {"add_or_remove_one": "add_remove", "replace_one": "substitute"}
 _MACHINE_ZONES = ("localtime", "Factory", "posixrules", "posix/", "right/")
 
+UNSEEN_CUT = (
+    "`max_rows_per_unit` keeps rows out of the counts, and nothing will tell how many, nor of which kind: shares may "
+    "be biased unseen. `quality: {share: 1/20, by: [AXIS]}` spends a twentieth of epsilon on that."
+)
+
 Neighbours = Literal["add_remove", "substitute"]
 
 
@@ -275,8 +280,9 @@ class ReleaseSpec(RecordSource):
 
     @property
     def remarks(self) -> list[str]:
-        """What to know about the query of the spec, a sentence or two each."""
-        return sources.remarks(self.source_sql, self.trusted_sql, self.account)
+        """What to know about the query of the spec and about its bound, a sentence or two each."""
+        found = sources.remarks(self.source_sql, self.trusted_sql, self.account)
+        return found if self.privacy_unit == EVERY_ROW or self.quality is not None else [*found, UNSEEN_CUT]
 
     def build_mechanism(self) -> Mechanism:
         """The mechanism with its settings."""

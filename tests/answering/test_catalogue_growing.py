@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ TOWN = {"column": "age_lower", "values": ["A", "B"], "labels": ["Aa", ""], "othe
 
 
 def publish(public: Path, axes: list[dict[str, Any]], period: str = WEEKS[0], scale: int = 6, **more: Any) -> Path:
-    made = by_hand.estimate(axes, scale=Fraction(scale))
+    made = replace(by_hand.estimate(axes, scale=Fraction(scale)), quality=(by_hand.QUALITY,))
     return by_hand.publish(public, made, axes, period=period, **more).path
 
 
@@ -90,7 +91,7 @@ def test_laws_of_all_kinds_grow_as_they_are_built_anew(tmp_path: Path) -> None:
         grown = built(public)
     rows = held(grown)
     assert rows == held(anew(public))
-    assert rows["dph_linear_widths"][1] and rows["dph_covariance"][1]
+    assert rows["dph_linear_widths"][1] and rows["dph_covariance"][1] and rows["dph_quality_rows"][1]
 
 
 def test_only_what_is_new_is_read_and_no_other_release_is_filled_again(

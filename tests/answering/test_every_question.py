@@ -40,6 +40,7 @@ QUESTIONS = {
     "dph_compare": "dph_compare('{}weekly', '2026-03-02', '2026-03-16')",
     "dph_band": "dph_band('{}weekly', 0.9, {{'region': 'N'}})",
     "dph_counts": "dph_counts('{}weekly')",
+    "dph_quality": "dph_quality('{}weekly')",
 }
 
 

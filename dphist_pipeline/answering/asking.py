@@ -18,7 +18,8 @@ import duckdb
 import pyarrow as pa
 
 from dphist_pipeline.answering.answers import Answer, Quantile, RangeAnswer
-from dphist_pipeline.answering.catalogue import NAME, attach_catalogue, create_tables
+from dphist_pipeline.answering.catalogue import NAME, attach_catalogue
+from dphist_pipeline.answering.catalogue_tables import create_tables
 from dphist_pipeline.answering.chosen_cells import (
     Condition,
     End,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
@@ -58,17 +58,24 @@ def bin_rows(audit: Audit) -> Any:
     return pa.concat_tables(rows)
 
 
-def width_rows(linear: bool, scale: str, most: int) -> Any:
+def width_table(audit: Audit) -> str:
+    """The table with the half widths of sums of a publication's estimates."""
+    return "dph_half_widths" if audit.get("unbiased_covariance") is None else "dph_linear_widths"
+
+
+def width_rows(table: str, scale: str, draws: int) -> Any:
     """The rows of `dph_half_widths`, or of `dph_linear_widths`, for one scale of noise.
 
     Args:
-        linear: for linear estimates.
+        table: which of them.
         scale: of the noise, as a fraction.
-        most: the largest number of draws in an answer; see `most_draws`.
+        draws: the largest number of draws in an answer; see `most_draws`.
     """
-    schema, grid = (LINEAR_WIDTHS, linear_reach_grid) if linear else (HALF_WIDTHS, half_width_grid)
-    once, twice = (grid(Fraction(scale), most, level) for level in (LEVEL, LEVEL_OF_TWO))
-    rows = [(scale, cells, width, of_two) for (cells, width), (_, of_two) in zip(once, twice, strict=True)]
+    _, schema = TABLES[table]
+    grid: Callable[[Fraction, int, Fraction], Sequence[tuple[int, float]]]
+    grid = linear_reach_grid if table == "dph_linear_widths" else half_width_grid
+    once, twice = (grid(Fraction(scale), draws, level) for level in (LEVEL, LEVEL_OF_TWO))
+    rows = [(scale, number, width, of_two) for (number, width), (_, of_two) in zip(once, twice, strict=True)]
     return pa.table(
         [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)],
         schema=schema,
@@ -82,7 +89,7 @@ def most_draws(audit: Audit) -> int:
     covariance of cells, which is compared with the variance of a draw.
     """
     in_a_cell = 1.0
-    if is_linear(audit):
+    if audit.get("unbiased_covariance"):
         row = math.fsum(abs(part["coefficient"]) * math.prod(part["widths"]) for part in audit["unbiased_covariance"])
         in_a_cell = max(1.0, row / noise_law.variance(Fraction(audit["unbiased_noise_scale"])))
     return math.ceil(2 * int(audit["cells"]) * in_a_cell)
@@ -127,11 +134,6 @@ def grid_of(audit: Audit) -> str:
     """A digest of the axes of a grid and, for estimates from reports, of the number of atoms in each cell."""
     told = audit["axes"] if audit.get("atoms") is None else {"axes": audit["axes"], "atoms": audit["atoms"]}
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def is_linear(audit: Audit) -> bool:
-    """Whether the unbiased estimates of a publication are linear in the noisy ones."""
-    return audit.get("unbiased_covariance") is not None
 
 
 def _release_row(audit: Audit) -> dict[str, Any]:
@@ -283,7 +285,10 @@ DISTANCES = _schema(
     ),
     ("outside", _WHOLE, "number of these sums outside that band"),
 )
-VERSION = _schema(("version", _TEXT, "digest of the definitions of tables, views and macros"))
+VERSION = _schema(
+    ("version", _TEXT, "digest of the definitions of tables, views and macros"),
+    ("sealed", _WHOLE, "the file's time of modification, in seconds since 1970; another one means another writer"),
+)
 TABLES = {
     "dph_releases": ("One row for each publication: its privacy promise and the law of its noise.", RELEASES),
     "dph_bins": ("One row for each position along an axis of a grid, and for each of its levels.", BINS),

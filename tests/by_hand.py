@@ -11,11 +11,22 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NoisyCells
+from dphist_pipeline.estimates.row_quality import RowTable
 from dphist_pipeline.publishing.release_files import write_release
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.spec.axes import domain_of
 
 SCALE = Fraction(6)
+QUALITY = RowTable(
+    ("rows", "rows", "rows", "cut"),
+    (None,) * 4,
+    (None,) * 4,
+    ("declared", "other", "dropped", None),
+    np.array([300.0, 20.0, 1.0, 40.0]),
+    SCALE,
+    "quality_rows",
+    Fraction(1, 6),
+)
 AGE: dict[str, Any] = {"column": "age", "edges": [0, 18, 65], "below": True, "above": True, "other": True}
 WARD: dict[str, Any] = {"column": "ward", "values": ["surgery", "medicine"], "other": True}
 HEIGHT: dict[str, Any] = {"column": "height", "start": 0, "stop": "0.4", "width": "0.1", "closed": "right"}
@@ -59,6 +70,7 @@ def publish(
         **{"privacy_unit": "patient", "max_rows_per_unit": 1, "neighbours": "add_remove", "sensitivity": 1},
         **{"mechanism": "geometric", "cells": made.domain.cells, "axes": axes},
         "ledger": {"number": 1, "hash": "0" * 64, "charged_at": "2026-03-10T06:00:00Z"},
+        **({"quality": {"share": "1/20", "rows": 4, "by": []}} if made.quality else {}),
         **other_facts,
     }
     write_release(made, {}, facts, folder)

@@ -26,6 +26,7 @@ from dphist_pipeline.cli.local_publish import publish as publish_reports
 from dphist_pipeline.cli.mechanisms import show_mechanisms
 from dphist_pipeline.cli.new import new
 from dphist_pipeline.cli.plot import plot
+from dphist_pipeline.cli.quality import quality
 from dphist_pipeline.cli.rehearse import rehearse
 from dphist_pipeline.cli.release import release
 from dphist_pipeline.cli.store import store_app
@@ -50,7 +51,7 @@ command: Callable[..., None]
 for command in (init, check, release):
     app.command()(command)
 app.command(name="mechanisms")(show_mechanisms)
-for command in (answer, publish, reject, withdraw, new, rehearse, plot):
+for command in (answer, quality, publish, reject, withdraw, new, rehearse, plot):
     app.command()(command)
 for command in (forecast, compare):
     app.command(cls=SeveralEpsilons)(command)

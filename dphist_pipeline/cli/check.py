@@ -11,7 +11,7 @@ from rich.markup import escape
 from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
 from dphist_pipeline.cli.terminal import out, per_period, print_facts, print_json, print_lines, promise
 from dphist_pipeline.ledger.ledger import as_text
-from dphist_pipeline.releasing.allowing import compare_columns, load_spec
+from dphist_pipeline.releasing.allowing import compare_columns, load_spec, refuse_taken_view
 
 
 def check(
@@ -29,6 +29,7 @@ def check(
     ledger allows that source: their names and types alone are read.
     """
     checked = load_spec(spec, store)
+    refuse_taken_view(checked, store)
     not_compared = compare_columns(checked, store, datetime.now(UTC))
     columns = f"not compared with the source: {not_compared}" if not_compared else "found in the source"
     if explain:

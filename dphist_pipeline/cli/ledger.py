@@ -217,9 +217,12 @@ def raise_total(
 
 
 @ledger_app.command()
-def key() -> None:
+def key(as_json: JsonOption = False) -> None:
     """Shows the public half of your key, for another operator to add."""
     operator = Operator.load_or_make()
+    if as_json:
+        print_json({"public": operator.public, "private_file": str(key_path())})
+        return
     out.print(operator.public)
     out.print(f"  the private half is {escape(str(key_path()))}", style="dim")
 
@@ -294,7 +297,8 @@ def verify(store: StoreOption = None, as_json: JsonOption = False) -> None:
     if as_json:
         print_json({"entries": entries, "publications": whole, "missing": missing, "ledger": opened.ledger_id})
         return
-    out.print(f"[green]✓[/] {entries} entries, every hash and every sum holds; {whole} publications are whole")
+    found = "1 publication is" if whole == 1 else f"{whole} publications are"
+    out.print(f"[green]✓[/] {entries} entries, every hash and every sum holds; {found} whole")
     for place in missing:
         out.print(f"  published once, and not in the public folder now: {escape(place)}")
 

@@ -32,7 +32,7 @@ def count_bounded(staged: Path, cells: int, max_rows: int, key: bytes) -> Number
     """Counts the kept rows of every cell.
 
     Args:
-        staged: Parquet with `unit` and `code`.
+        staged: Parquet with `unit` and `code`; rows without a code are in no cell.
         cells: how many the domain has.
         max_rows: R, the most rows that are kept of a unit.
         key: `KEY_BYTES` secret bytes, fresh for every run.
@@ -40,46 +40,64 @@ def count_bounded(staged: Path, cells: int, max_rows: int, key: bytes) -> Number
     Returns:
         Kept rows, shape (cells,). Memory: some 100 bytes for each of 2^24 rows; larger sources take several passes.
     """
-    rows = pl.scan_parquet(staged, glob=False)
-    total = rows.select(pl.len()).collect().item()
-    passes = -(-total // PASS_ROWS) or 1
     counts = np.zeros(cells, dtype=np.int64)
+    rows = pl.scan_parquet(staged, glob=False).select("unit", "code").filter(pl.col("code").is_not_null())
+    for codes, kept in kept_rows(rows, max_rows, key):
+        counts[codes] += kept
+    return counts
+
+
+def kept_rows(rows: pl.LazyFrame, max_rows: int, key: bytes) -> Iterator[tuple[Numbers, Numbers]]:
+    """The kept rows by code, in several parts, none of which has a code twice.
+
+    Args:
+        rows: `unit` and `code`.
+        max_rows: R, the most rows that are kept of a unit.
+        key: see `count_bounded`.
+
+    Yields:
+        Codes, and how many rows each has.
+    """
+    for part in in_passes(rows):
+        per_code = part.group_by("unit", "code").agg(copies=pl.len().cast(pl.Int64)).collect(engine="streaming")
+        per_code = per_code.with_columns(rows=pl.col("copies").sum().over("unit"))
+        within = per_code.filter(pl.col("rows") <= max_rows).group_by("code").agg(pl.col("copies").sum())
+        yield within["code"].to_numpy(), within["copies"].to_numpy()
+        over = per_code.filter(pl.col("rows") > max_rows)
+        if not over.is_empty():
+            yield np.unique(_chosen(over, max_rows, key), return_counts=True)
+
+
+def in_passes(rows: pl.LazyFrame) -> Iterator[pl.LazyFrame]:
+    """Rows in parts that memory can hold; the rows of a unit are in one part."""
+    passes = -(-rows.select(pl.len()).collect().item() // PASS_ROWS) or 1
     for number in range(passes):
         # Any split that keeps a unit's rows together will do; this hash decides nothing else.
-        part = rows if passes == 1 else rows.filter(pl.col("unit").hash(seed=0) % passes == number)
-        per_cell = part.group_by("unit", "code").agg(copies=pl.len().cast(pl.Int64)).collect(engine="streaming")
-        per_cell = per_cell.with_columns(rows=pl.col("copies").sum().over("unit"))
-        within = per_cell.filter(pl.col("rows") <= max_rows).group_by("code").agg(pl.col("copies").sum())
-        counts[within["code"].to_numpy()] += within["copies"].to_numpy()
-        counts += _count_chosen(per_cell.filter(pl.col("rows") > max_rows), cells, max_rows, key)
-    return counts
+        yield rows if passes == 1 else rows.filter(pl.col("unit").hash(seed=0) % passes == number)
 
 
 def count_rows(staged: Path, cells: int) -> Numbers:
     """Counts all rows of every cell, where each row is its own unit; shape (cells,)."""
     counts = np.zeros(cells, dtype=np.int64)
-    per_cell = pl.scan_parquet(staged, glob=False).group_by("code").agg(rows=pl.len()).collect(engine="streaming")
+    rows = pl.scan_parquet(staged, glob=False).select("code").filter(pl.col("code").is_not_null())
+    per_cell = rows.group_by("code").agg(rows=pl.len()).collect(engine="streaming")
     counts[per_cell["code"].to_numpy()] = per_cell["rows"].to_numpy()
     return counts
 
 
-def _count_chosen(over: pl.DataFrame, cells: int, max_rows: int, key: bytes) -> Numbers:
-    """Counts the kept rows of units that have more than they may keep; `over`: unit, code, copies."""
-    if over.is_empty():
-        return np.zeros(cells, dtype=np.int64)
+def _chosen(over: pl.DataFrame, max_rows: int, key: bytes) -> Numbers:
+    """Codes of the kept rows of units that have more than they may keep; `over`: unit, code, copies."""
     units = over.select(pl.col("unit").unique())["unit"]
     ranks = pl.DataFrame({"unit": units, "rank": np.arange(units.len())})
     ordered = over.join(ranks, on="unit")
     unit_words = np.fromiter((unit_word(str(unit), key) for unit in units), dtype=np.uint64, count=units.len())
-    codes = _first_rows(
+    return _first_rows(
         ordered["rank"].to_numpy(),
         ordered["code"].to_numpy().astype(np.int64),
         ordered["copies"].to_numpy().astype(np.int64),
         unit_words,
         max_rows,
     )
-    counts: Numbers = np.bincount(codes, minlength=cells)
-    return counts
 
 
 def unit_word(unit: str, key: bytes) -> int:

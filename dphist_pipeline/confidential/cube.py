@@ -9,9 +9,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dphist_pipeline.confidential import row_tables
 from dphist_pipeline.confidential.bounding import KEY_BYTES, count_bounded, count_rows
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading.ingest import stage_rows
+from dphist_pipeline.confidential.row_questions import ObservedRows
 from dphist_pipeline.errors import DphistError
 
 
@@ -23,21 +25,31 @@ class CountingFailed(DphistError):
 
 
 def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
-    """Bounds the staged rows and counts them into `cube.npy`: int64, shape (cells,), in declared order."""
-    counts = _counted(plan, staged)
-    if counts is None:
+    """Bounds the staged rows and counts them into `cube.npy`: int64, shape (cells,), in declared order.
+
+    Where the plan asks for it, numbers for a quality table are left beside it.
+    """
+    counted = _counted(plan, staged)
+    if counted is None:
         raise CountingFailed
-    cube = folder / "cube.npy"
+    cube, (counts, observed) = folder / "cube.npy", counted
     np.save(cube, counts)
+    if observed is not None:
+        row_tables.save(observed, folder)
     staged.unlink()
     return cube
 
 
-def _counted(plan: CountingPlan, staged: Path) -> NDArray[np.int64] | None:
+def _counted(plan: CountingPlan, staged: Path) -> tuple[NDArray[np.int64], ObservedRows | None] | None:
+    key = secrets.token_bytes(KEY_BYTES)
     try:
         if plan.privacy_unit == "row":
-            return count_rows(staged, plan.domain.cells)
-        return count_bounded(staged, plan.domain.cells, plan.max_rows_per_unit, secrets.token_bytes(KEY_BYTES))
+            counts = count_rows(staged, plan.domain.cells)
+        else:
+            counts = count_bounded(staged, plan.domain.cells, plan.max_rows_per_unit, key)
+        if plan.rows_seen is None:
+            return counts, None
+        return counts, row_tables.observe_rows(plan, plan.rows_seen, staged, counts, key)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, MemoryError):
         return None
 

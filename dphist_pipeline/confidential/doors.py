@@ -20,6 +20,7 @@ from dphist_pipeline.confidential import noise
 from dphist_pipeline.confidential.journal import Answers
 from dphist_pipeline.confidential.plain_values import DoorMisuse as DoorMisuse
 from dphist_pipeline.confidential.questions import LARGEST_COUNT, Cells, Choice, Contrasts, Linear, Question, Sums
+from dphist_pipeline.confidential.row_questions import Limits, ObservedRows, RowQuestion
 from dphist_pipeline.confidential.scores import Score
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE, SMALLEST_EPSILON, Budget
@@ -124,27 +125,17 @@ class PrivateCounts:
 
     def _scale(self, question: Question, budget: Budget) -> Fraction:
         """The scale of the noise that covers a question; refused above 10^7."""
-        scale = question.sensitivity(self.sensitivity) / budget.epsilon
-        if scale > LARGEST_SCALE:
-            raise DoorMisuse(f"'{budget.step}' would add noise of scale {scale}; the most is 10^7: raise its epsilon")
-        return scale
+        return _scale_of(question.sensitivity(self.sensitivity), budget)
 
     def __measure(self, question: Linear, budget: Budget) -> tuple[NDArray[np.float64], Fraction]:
         drawn, scale = self.__ask(question, budget)
-        values = drawn.astype(np.float64)
-        values.flags.writeable = False
-        return values, scale
+        return _read_only(drawn), scale
 
     def __ask(self, question: Question, budget: Budget) -> tuple[NDArray[np.int64], Fraction]:
         """The answer to a question, and the scale of its noise."""
         _refuse_all_but_budgets(budget)
         scale = self._scale(question, budget)
-        asked = {
-            "door": question.door,
-            "epsilon": str(budget.spend()),
-            "scale": str(scale),
-            "partition": question.digest,
-        }
+        asked = _charged(question, budget, scale)
         self.__scales[budget.step] = scale
 
         def draw() -> NDArray[np.int64]:
@@ -164,6 +155,58 @@ class PrivateCounts:
 
     def __reduce__(self) -> NoReturn:
         raise DoorMisuse("exact counts are not pickled or copied; pass the object itself")
+
+
+class PrivateRows:
+    """Exact numbers about the first rows of each unit, behind a door of their own.
+
+    Args:
+        limits: how many rows are kept and seen, and what neighbours are.
+        load: gives the exact numbers; called only when a door must draw.
+        answers: the journal of the release.
+    """
+
+    __slots__ = ("__answers", "__limits", "__load")
+
+    def __init__(self, limits: Limits, load: Callable[[], ObservedRows], answers: Answers) -> None:
+        self.__limits, self.__load, self.__answers = limits, load, answers
+
+    def noisy(self, question: RowQuestion, budget: Budget) -> tuple[NDArray[np.float64], Fraction]:
+        """Every number of a question plus its own discrete Laplace noise, and its scale; spends the budget."""
+        _refuse_all_but_budgets(budget)
+        scale = _scale_of(question.sensitivity(self.__limits), budget)
+        asked = _charged(question, budget, scale)
+
+        def draw() -> NDArray[np.int64]:
+            exact = question.answers(self.__load()).astype(np.int64)
+            return _noisy(exact.clip(-LARGEST_COUNT, LARGEST_COUNT), scale)
+
+        return _read_only(self.__answers.answer(budget.step, asked, draw)), scale
+
+    def __repr__(self) -> str:
+        return "PrivateRows(numbers withheld)"
+
+    def __reduce__(self) -> NoReturn:
+        raise DoorMisuse("exact numbers are not pickled or copied; pass the object itself")
+
+
+def _scale_of(sensitivity: int, budget: Budget) -> Fraction:
+    scale = sensitivity / budget.epsilon
+    if scale > LARGEST_SCALE:
+        raise DoorMisuse(f"'{budget.step}' would add noise of scale {scale}; the most is 10^7: raise its epsilon")
+    return scale
+
+
+def _charged(question: Question | RowQuestion, budget: Budget, scale: Fraction) -> dict[str, str]:
+    """Spends a budget; what the journal keeps of the question that it pays for."""
+    asked = {"door": question.door, "epsilon": str(budget.spend())}
+    return {**asked, "scale": str(scale), "partition": question.digest}
+
+
+def _read_only(drawn: NDArray[np.int64]) -> NDArray[np.float64]:
+    values = drawn.astype(np.float64)
+    values.flags.writeable = False
+    return values
 
 
 def _refuse_all_but_budgets(budget: object) -> None:

@@ -45,3 +45,4 @@ class CountingPlan:
     period_column: str | None = None  # says when a row happened; None takes all rows
     period_format: str | None = None  # how dates are written in a period column that is text
     time_zone: str = "UTC"  # of times without an offset
+    rows_seen: int | None = None  # T, the most rows of a unit that a quality table sees; None for no table

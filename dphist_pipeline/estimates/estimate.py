@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.noisy import NoisySums, ReportedCells, Unbiased
+from dphist_pipeline.estimates.row_quality import RowTable
 
 if TYPE_CHECKING:
     from dphist_pipeline.answering.answers import Answer
@@ -37,6 +38,7 @@ class Estimate:
         unbiased: unbiased estimates of the cells with the law of their noise; None if the mechanism paid for none.
         groups: group number of every cell, shape of the domain; None if the mechanism does not group cells.
         sums: noisy sums of the groups; None if the mechanism paid for none.
+        quality: what was bought about the rows behind the counts, beside the mechanism; mostly nothing.
     """
 
     domain: Domain
@@ -45,6 +47,7 @@ class Estimate:
     unbiased: Unbiased | None = None
     groups: NDArray[np.int64] | None = None
     sums: NoisySums | None = None
+    quality: tuple[RowTable, ...] = ()
 
     def __post_init__(self) -> None:
         if self.values.shape != self.domain.shape:

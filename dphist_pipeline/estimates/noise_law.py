@@ -1,8 +1,10 @@
-"""The variance and the exact quantiles of discrete Laplace noise."""
+"""The variance, the exact quantiles and the tails of discrete Laplace noise."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from dphist_pipeline.estimates.certified import Law
@@ -31,3 +33,45 @@ def half_width(scale: Fraction, level: Fraction) -> int:
     while not law.at_most(c + 1, outside):
         c += 1
     return c
+
+
+@dataclass(frozen=True)
+class Tail:
+    """A bound on noise for every c >= 0: P(|noise| > c) <= factor · exp(-rate · c).
+
+    Attributes:
+        rate: per record.
+        factor: at least 1.
+    """
+
+    rate: float
+    factor: float
+
+
+def tail_of_sum(scale: Fraction, weights: Sequence[tuple[float, int]]) -> Tail | None:
+    """A bound on a weighted sum of draws, nearly exact where one draw has the largest weight.
+
+    Let w be that weight, D its draw, q = exp(-1/scale), and R the sum of the others. For every x, whole or not,
+    P(D > x) <= exp(-x/scale) / (1 + q): equality at whole x >= 0, and the right side is above 1 - P(D >= -x) below 0.
+    R is independent, so P(w·D + R > c) = E[P(D > (c - R)/w)] <= exp(-rate·c) · E[exp(rate·R)] / (1 + q) with
+    rate = 1/(scale·w), and the expected value is the product of the moment generating functions. The factor is twice
+    that, for both sides.
+
+    Args:
+        scale: of each draw.
+        weights: absolute weight and number of draws that have it.
+
+    Returns:
+        None if several draws have the largest weight, since the expected value is infinite then.
+    """
+    (most, number), *others = sorted(weights, reverse=True)
+    if number != 1 or (others and others[0][0] > (1 - 1e-9) * most):
+        return None
+    q, rate = math.exp(-1 / scale), 1 / (float(scale) * most)
+    log = math.fsum(count * _log_moment(q, rate * weight) for weight, count in others)
+    return Tail(rate, 2 / (1 + q) * math.exp(log) * (1 + 1e-9))
+
+
+def _log_moment(q: float, t: float) -> float:
+    """log E[exp(t · draw)] = log((1-q)² / ((1 - q·e^t) · (1 - q·e^-t))), written so that small values keep digits."""
+    return -math.log1p(-4 * q * math.sinh(t / 2) ** 2 / (1 - q) ** 2)

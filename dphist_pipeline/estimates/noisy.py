@@ -72,11 +72,13 @@ class NestedCells:
         scale: of the discrete Laplace noise in each sum; in any sum of cells, no draw has a weight above 1.
         shared: the covariance of two cells is the sum of the coefficients of the boxes that hold both. If the last
             boxes reach beyond the domain, this is an upper bound on the variance of a sum of cells.
+        tail: a bound on the noise of each cell; None if none is known.
     """
 
     values: NDArray[np.float64]
     scale: Fraction
     shared: tuple[SharedNoise, ...]
+    tail: noise_law.Tail | None = None
 
     @property
     def variance(self) -> float:

@@ -23,6 +23,7 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.noise_law import tail_of_sum
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.mechanisms import Mechanism
 
@@ -46,7 +47,7 @@ class Boost(Mechanism):
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy sums of every node, then the least squares estimate of the cells."""
-        from dphist_pipeline.solvers.regular_tree import covariance
+        from dphist_pipeline.solvers.regular_tree import covariance, weights_in_a_cell
         from dphist_pipeline.solvers.tree_consistency import consistent_cells
 
         tree = self._tree(counts.domain)
@@ -56,8 +57,9 @@ class Boost(Mechanism):
         sums = counts.noisy_tree(tree.nodes, budget)
         variances = [level.variance for level in sums]
         cells = consistent_cells(tree, [level.values for level in sums], variances)
-        shared = map(SharedNoise, covariance(tree, variances), tree.widths)
-        unbiased = NestedCells(cells, sums[0].scale, tuple(shared))
+        parts = covariance(tree, variances)
+        tail = tail_of_sum(sums[0].scale, weights_in_a_cell(tree.volumes, parts, variances[0]))
+        unbiased = NestedCells(cells, sums[0].scale, tuple(map(SharedNoise, parts, tree.widths)), tail)
         return Estimate(counts.domain, cells, budget.charges, unbiased=unbiased)
 
     def _tree(self, domain: Domain) -> RegularTree:

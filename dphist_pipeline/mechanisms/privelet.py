@@ -22,6 +22,7 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.noise_law import tail_of_sum
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyContrasts, SharedNoise
 from dphist_pipeline.mechanisms import DomainRefused, Mechanism
 
@@ -42,7 +43,11 @@ class Privelet(Mechanism):
         """Noisy contrasts, and the cells that they determine."""
         wavelet = counts.noisy_contrasts(budget)
         cells = cells_of(wavelet, counts.domain.cells)
-        unbiased = NestedCells(cells, wavelet.scale, shared_noise_of(wavelet))
+        shared = shared_noise_of(wavelet)
+        # A cell is the total over the cells, plus or minus the contrast of each node that holds it over its cells.
+        weights = [(1 / width, 1) for part in shared[:-1] for width in part.widths]
+        tail = tail_of_sum(wavelet.scale, [(1 / 2 ** len(wavelet.contrasts), 1), *weights])
+        unbiased = NestedCells(cells, wavelet.scale, shared, tail)
         return Estimate(counts.domain, cells, budget.charges, unbiased=unbiased)
 
 

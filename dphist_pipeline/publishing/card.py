@@ -10,6 +10,7 @@ import ast
 import math
 import re
 from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import numpy as np
 from dphist_pipeline.answering.chosen_cells import written_end
 from dphist_pipeline.answering.intervals import LEVEL, half_width_of_box, half_width_of_cell, half_width_of_sum
 from dphist_pipeline.answering.report_intervals import half_widths_of_cells, normal_factor, report_reach
+from dphist_pipeline.answering.row_quality import Cut, cuts, rows_of, sentences
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
@@ -63,6 +65,7 @@ def release_card(estimate: Estimate, audit: Mapping[str, Any]) -> str:
         pictures=[picture_facts(picture) for picture in pictures],
         left_out=len(domain.axes) - len(pictures) + (len(domain.axes) > 1),
         smoothed=smoothed(estimate),
+        days=_days(audit),
         epsilon=epsilon_text(epsilon),
         promised=[_promise_to(people, epsilon) for people in (1, 2, 5, 10)],
         sql={"period": literal(audit["period"]), "box": _box(domain)},
@@ -73,6 +76,14 @@ def release_card(estimate: Estimate, audit: Mapping[str, Any]) -> str:
 def smoothed(estimate: Estimate) -> bool:
     """Whether estimates differ from the noisy counts that intervals come from."""
     return estimate.unbiased is None or not np.array_equal(estimate.unbiased.values, estimate.values)
+
+
+def _days(audit: Mapping[str, Any]) -> str:
+    """The first and the last day of the period; empty if the audit does not say when the period ends."""
+    if not (audit.get("period_start") and audit.get("period_end")):
+        return ""
+    first, after = (date.fromisoformat(audit[name][:10]) for name in ("period_start", "period_end"))
+    return f"{first} to {after - timedelta(days=1)}" if after - first > timedelta(days=1) else str(first)
 
 
 def _promise_to(people: int, epsilon: Fraction) -> dict[str, str]:
@@ -132,12 +143,16 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, An
             (charge["step"], epsilon_text(Fraction(charge["epsilon"])), _scale_text(charge["noise_scale"]))
             for charge in audit["charges"]
         ],
-        **{"mechanism": what, "fields": fields, "reach": None},
+        **{"mechanism": what, "fields": fields, "reach": None, "total_reach": None},
+        "total": shown_number(float((estimate.values if unbiased is None else unbiased.values).sum())),
+        "quality": _quality_facts(estimate, audit),
     }
     if unbiased is None:
         return facts
     reach = half_width_of_cell(unbiased)
+    every = [np.arange(size) for size in estimate.domain.shape]
     return facts | {
+        "total_reach": shown_number(half_width_of_box(unbiased, every)),
         "reach": shown_number(reach),
         "deviation": shown_number(math.sqrt(unbiased.variance)),
         "ten_times": shown_number(math.ceil(10 * reach)),
@@ -145,6 +160,32 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, An
             (what, f"{cells:,}", shown_number(width)) for what, cells, width in _reaches(unbiased, estimate.domain)
         ],
     }
+
+
+def _quality_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the cap cut, in words and by axis, and whether nearly all rows failed; None without a quality table."""
+    if not estimate.quality:
+        return None
+    rows = list(rows_of(estimate.quality))
+    counted = estimate.values if estimate.unbiased is None else estimate.unbiased.values
+    found = cuts(rows, estimate.domain, counted)
+    tables = [
+        {
+            "axis": axis,
+            "rows": [_cut_in_words(cut) for cut in made[:MOST_NAMED]],
+            "more": max(0, len(made) - MOST_NAMED),
+        }
+        for axis, made in found.items()
+        if axis is not None
+    ]
+    return {"says": sentences(audit, rows, found), "tables": tables, "cut": None in found}
+
+
+def _cut_in_words(cut: Cut) -> tuple[str, ...]:
+    numbers = (shown_number(round(value)) for value in (cut.counted, cut.cut, cut.ci_lower, cut.ci_upper))
+    counted, cut_off, lower, upper = numbers
+    share = "" if cut.share is None else f"{100 * cut.share:.1f} %"
+    return cut.category or "other", counted, cut_off, f"{lower} to {upper}", share
 
 
 def _scale_text(scale: str | None) -> str:

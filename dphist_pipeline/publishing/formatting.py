@@ -27,6 +27,14 @@ def shortened(text: str, most: int) -> str:
     )
 
 
+def shortened_inside(text: str, most: int) -> str:
+    """Text of at most `most` letters; its middle is cut out, because names often differ at their end."""
+    if shortened(text, most) == text:
+        return text
+    end = shortened(text[::-1], most // 3 + 1)[:-1][::-1].lstrip()
+    return shortened(text, most - most // 3) + end
+
+
 def shown_number(value: float) -> str:
     """A count: whole, or with one digit after the point if it is small and not whole."""
     if abs(value) >= 1e15:

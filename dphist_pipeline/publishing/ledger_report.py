@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from dphist_pipeline.ledger.decisions import EVERYWHERE
@@ -46,6 +47,7 @@ def report(ledger: Ledger, year: int | None = None) -> dict[str, Any]:
                 "allowed": [f"{made.kind} {made.name}" for made in statement.decisions],
                 "shared_with": [other.account.name for other in statement.shared],
                 "decisions": [_decided(entry, operators) for entry in entries if _is_about(entry, account.name)],
+                "held": _held(statement, year),
                 "charges": _charges(statement, year),
             }
         )
@@ -80,6 +82,16 @@ def _decided(entry: Entry, operators: dict[str, str]) -> dict[str, Any]:
         "what": what,
         "reason": facts.get("reason", ""),
     }
+
+
+def _held(statement: Statement, year: int | None) -> dict[str, int]:
+    """How many charges a person had to decide on, by what became of them."""
+    states = (
+        statement.states[charge.number]
+        for charge in statement.charges
+        if charge.held and (year is None or charge.charged_at.startswith(str(year)))
+    )
+    return dict(sorted(Counter(states).items()))
 
 
 def _charges(statement: Statement, year: int | None) -> list[dict[str, Any]]:

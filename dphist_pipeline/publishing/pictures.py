@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 
 from dphist_pipeline.domain import CategoricalAxis
-from dphist_pipeline.publishing.formatting import listed, shortened, shown_number, visible
+from dphist_pipeline.publishing.formatting import listed, shortened, shortened_inside, shown_number, visible
 from dphist_pipeline.publishing.picture_sums import Grid, Groups, Marginal, Reals, marginal
 
-MOST_BARS, MOST_ROWS, MOST_SQUARES, MOST_PANELS, MOST_PICTURES = 60, 30, 24, 12, 8
-WIDTH, HEIGHT, ROW, PANEL = 420, 250, 19, 150
+MOST_BARS, MOST_ROWS, MOST_SQUARES, MOST_PANELS, MOST_PICTURES = 60, 61, 24, 12, 8
+WIDTH, HEIGHT, PANEL = 420, 250, 150
+ROW, NARROW_ROW, MANY_ROWS = 19, 14, 30
 # Cut off here, since Vega measures every cut that it tries, which takes a tenth of a second for a long name.
 MOST_LETTERS = 24
 INK, FAINT, LINE, BAR = "#1f2328", "#59636e", "#d1d9e0", "#4f86c0"
@@ -191,7 +192,7 @@ def _bars(alt: Any, sums: Marginal) -> Any:
         cap = min(7.0, 0.6 * (WIDTH - 50) / axis.size) if axis.ordered else 7.0
         lines = alt.Chart().mark_errorbar(ticks=alt.MarkConfig(size=cap, color=INK), color=INK)
         layers.append(lines.encode(place, value("low:Q", title=None), end("high:Q")))
-    height = HEIGHT if axis.ordered else alt.Step(ROW)
+    height = HEIGHT if axis.ordered else alt.Step(ROW if axis.size <= MANY_ROWS else NARROW_ROW)
     return alt.layer(*layers, data=_rows(alt, columns), width=WIDTH, height=height, autosize=FIT)
 
 
@@ -281,7 +282,7 @@ def _different(ticks: Sequence[str], most: int) -> list[str]:
     """Labels of at most about `most` letters, no two alike: a band scale would put equal ones together."""
     names: list[str] = []
     for tick in ticks:
-        label = name = shortened(visible(tick), most).strip() or "–"
+        label = name = shortened_inside(visible(tick), most).strip() or "–"
         number = 2
         while name in names:
             name, number = f"{label} ({number})", number + 1

@@ -6,8 +6,10 @@ import errno
 import hashlib
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from fractions import Fraction
 from importlib.metadata import version
@@ -19,6 +21,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.noise_law import Tail
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, ReportLaw, SharedNoise, Unbiased
 from dphist_pipeline.files import make_folder, sync_folder
 from dphist_pipeline.publishing import withdrawal
@@ -30,12 +33,15 @@ from dphist_pipeline.publishing.parquet_tables import (
     write_charges,
     write_groups,
     write_histogram,
+    write_quality,
 )
 
 TABLES = ("histogram.parquet", "groups.parquet", "audit.parquet")
+QUALITY = "quality.parquet"  # only where the spec asks for it
 PAGES = ("card.html", "deployment.yaml")  # publications of older versions have none
 REPORT_LAW = ("alpha", "beta", "gamma", "delta", "step")
-FILES = (*TABLES, *PAGES, "audit.json")
+FILES = (*TABLES, QUALITY, *PAGES, "audit.json")
+_ENDING = 200  # bytes at the end of an audit that hold its digest
 NOISE = "discrete Laplace, P(k) proportional to exp(-|k| / noise_scale); for choices the one-sided half of it"
 NOISE_OF_REPORTS = "made by every contributor: reports are random, by coins whose chances the settings give"
 VERSIONS = ("dphist-pipeline", "numpy", "cryptography", "pyarrow", "polars", "duckdb")
@@ -65,6 +71,8 @@ def write_release(estimate: Estimate, scales: Mapping[str, Fraction], facts: dic
     write_histogram(estimate, staging / "histogram.parquet")
     write_groups(estimate, staging / "groups.parquet")
     write_charges(facts, charges, staging / "audit.parquet")
+    if estimate.quality:
+        write_quality(estimate, staging / QUALITY)
     audit = {
         **facts,
         "epsilon": str(estimate.epsilon),
@@ -81,10 +89,11 @@ def write_release(estimate: Estimate, scales: Mapping[str, Fraction], facts: dic
     known = {**audit, "versions": versions}
     (staging / "card.html").write_text(release_card(estimate, known), encoding="utf-8")
     (staging / "deployment.yaml").write_text(deployment_yaml(known, smoothed(estimate)), encoding="utf-8")
-    audit |= {"files": {name: _digest(staging / name) for name in FILES[:-1]}, "versions": versions}
+    made = [name for name in FILES[:-1] if name != QUALITY or estimate.quality]
+    audit |= {"files": {name: _digest(staging / name) for name in made}, "versions": versions}
     audit["audit_digest"] = audit_digest(audit)
     (staging / "audit.json").write_text(json.dumps(audit, indent=2) + "\n", encoding="utf-8")
-    for name in FILES:
+    for name in (*made, "audit.json"):
         (staging / name).chmod(0o644)
         _sync(staging / name)
     staging.chmod(0o755)
@@ -102,11 +111,13 @@ def _unbiased_facts(estimate: Estimate) -> dict[str, Any]:
         law, atoms = asdict(unbiased.law), unbiased.atoms.tolist()
         return {"unbiased_noise_scale": None, "unbiased_covariance": None, "report_law": law, "atoms": atoms}
     shared = unbiased.shared if isinstance(unbiased, NestedCells) else None
+    tail = unbiased.tail if isinstance(unbiased, NestedCells) else None
     return {
         "unbiased_noise_scale": None if unbiased is None else str(unbiased.scale),
         "unbiased_covariance": None
         if shared is None
         else [{"coefficient": part.coefficient, "widths": list(part.widths)} for part in shared],
+        **({} if tail is None else {"unbiased_tail": asdict(tail)}),
     }
 
 
@@ -126,7 +137,8 @@ def published_unbiased(audit: Mapping[str, Any], values: NDArray[np.float64]) ->
     if shared is None:
         return NoisyCells(values, Fraction(scale))
     parts = (SharedNoise(float(part["coefficient"]), tuple(part["widths"])) for part in shared)
-    return NestedCells(values, Fraction(scale), tuple(parts))
+    tail = audit.get("unbiased_tail")  # older versions wrote none
+    return NestedCells(values, Fraction(scale), tuple(parts), Tail(**tail) if tail else None)
 
 
 def move_into_place(staging: Path, published: Path) -> bool:
@@ -146,7 +158,8 @@ def values_digest(estimate: Estimate) -> str:
     """SHA-256 of the released values; it does not depend on the versions of libraries that wrote the files."""
     digest = hashlib.sha256()
     unbiased = None if estimate.unbiased is None else estimate.unbiased.values
-    for values, kind in ((estimate.values, "<f8"), (unbiased, "<f8"), (estimate.groups, "<i8")):
+    bought = [(table.values, "<f8") for table in estimate.quality]
+    for values, kind in ((estimate.values, "<f8"), (unbiased, "<f8"), (estimate.groups, "<i8"), *bought):
         content = b"" if values is None else np.ascontiguousarray(values, dtype=kind).tobytes()
         digest.update(len(content).to_bytes(8, "little") + content)
     return digest.hexdigest()
@@ -189,12 +202,35 @@ def mark_withdrawn(published: Path, note: Mapping[str, Any], scratch: Path) -> N
     if card.is_file():  # publications of older versions have none
         contents["card.html"] = withdrawal.marked(card.read_text(encoding="utf-8"), audit)
     for name, content in contents.items():
-        draft = scratch / name
-        draft.write_text(content, encoding="utf-8")
-        draft.chmod(0o644)
-        _sync(draft)
-        draft.replace(published / name)
-    sync_folder(published)
+        replace_public(published / name, content, scratch)
+
+
+def replace_public(path: Path, content: str, scratch: Path) -> None:
+    """Replaces a public file, whole or not at all, and waits until the disk has it.
+
+    Args:
+        path: of the file.
+        content: of the new file.
+        scratch: a private folder on the same file system.
+    """
+    draft = scratch / path.name
+    draft.write_text(content, encoding="utf-8")
+    draft.chmod(0o644)
+    _sync(draft)
+    draft.replace(path)
+    sync_folder(path.parent)
+
+
+def stated_digest(published: Path) -> str:
+    """The digest that ends the audit of a publication, read without the rest; empty if it was withdrawn or is damaged.
+
+    `write_release` writes the digest last, and `mark_withdrawn` writes the withdrawal after it.
+    """
+    with suppress(OSError), (published / "audit.json").open("rb") as file:
+        file.seek(-min(_ENDING, file.seek(0, os.SEEK_END)), os.SEEK_END)
+        found = re.search(rb'"audit_digest": "([0-9a-f]{64})"\s*}\s*$', file.read())
+        return found[1].decode() if found else ""
+    return ""
 
 
 def is_marked(published: Path) -> bool:

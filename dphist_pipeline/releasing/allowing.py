@@ -11,6 +11,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
@@ -23,6 +24,7 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
 from dphist_pipeline.ledger.errors import LedgerError, SourceOfAnother
 from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.releasing import publisher
 from dphist_pipeline.releasing.plans import plan_of, reading_of, request_of, source_plan
 from dphist_pipeline.releasing.store import Store, StoreMissing, store_folder
 from dphist_pipeline.spec import loading
@@ -176,6 +178,20 @@ def compare_columns(spec: ReleaseSpec, store: Path | None, now: datetime) -> str
     except (StoreMissing, LedgerError, PeriodError, SourceRefused) as error:
         return str(error)
     return ""
+
+
+def refuse_taken_view(spec: ReleaseSpec, store: Path | None) -> None:
+    """Refuses the name of a release that the catalogue of the store would need twice.
+
+    Args:
+        spec: checked.
+        store: as on the command line; there may be none yet.
+
+    Raises:
+        ViewTaken: with the other release.
+    """
+    with suppress(StoreMissing):
+        publisher.refuse_taken_view(Store.open(store_folder(store)), spec.release)
 
 
 def declared_code_lists(store: Store | Path | None = None) -> Decided:

@@ -29,14 +29,15 @@ from dphist_pipeline.spec.model import ReleaseSpec
 class AwaitsApproval(DphistError):
     """A release that is charged and drawn under `publish: manual`, and that nobody has approved yet."""
 
-    def __init__(self, key: Key, held: bool) -> None:
-        self.key, self.held = key, held
+    def __init__(self, key: Key, held: bool, remark: str = "") -> None:
+        self.key, self.held, self.remark = key, held, remark
         why = "it was charged under `publish: manual`" if held else "its spec says `publish: manual`"
+        why = f"{why}. {remark}" if remark else f"{why}."
         period = "" if key.period == "all" else f" --period {key.period}"
         revision = "" if key.revision == 1 else f" --revision {key.revision}"
         super().__init__(
             f"release '{key.release}', period {key.period}, revision {key.revision} is charged and drawn, and waits "
-            f"for approval: {why}. Publish it, for nothing more: dphist publish SPEC{period}{revision} --approved-by "
+            f"for approval: {why} Publish it, for nothing more: dphist publish SPEC{period}{revision} --approved-by "
             f"NAME; or say that it will not be: dphist reject {key.release} {key.period}{revision} --reason TEXT"
         )
 
@@ -90,8 +91,15 @@ def waits(spec: ReleaseSpec, charge: Charge | None) -> bool:
     return spec.publish == "manual" or (charge is not None and charge.held)
 
 
-def approval(spec: ReleaseSpec, ledger: Ledger, charge: Charge, key: Key) -> dict[str, Any]:
+def approval(spec: ReleaseSpec, ledger: Ledger, charge: Charge, key: Key, remark: str = "") -> dict[str, Any]:
     """What the audit says of the approval; nothing where a release was published by itself.
+
+    Args:
+        spec: as released.
+        ledger: that charged it.
+        charge: that paid for it.
+        key: of the release.
+        remark: what whoever decides should know of its noisy numbers.
 
     Raises:
         AwaitsApproval: nobody approved yet.
@@ -100,7 +108,7 @@ def approval(spec: ReleaseSpec, ledger: Ledger, charge: Charge, key: Key) -> dic
     if note is not None:
         return {"approved": {"by": note.text, "at": note.made_at, "entry": note.number}}
     if waits(spec, charge) and ledger.published_digest(charge) is None:
-        raise AwaitsApproval(key, charge.held)
+        raise AwaitsApproval(key, charge.held, remark)
     return {}
 
 

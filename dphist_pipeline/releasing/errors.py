@@ -29,6 +29,19 @@ class NameTaken(DphistError):
         )
 
 
+class ViewTaken(DphistError):
+    """A name that a release and a view of another release would share in the catalogue."""
+
+    def __init__(self, release: str, other: str) -> None:
+        self.release, self.other = release, other
+        name = max(release, other, key=len)
+        super().__init__(
+            f"'{release}' and '{other}' cannot both be releases of one store: in the catalogue, {name} is the view of "
+            f"every revision of {min(release, other, key=len)}. This call published and spent nothing; rename "
+            f"'{release}'."
+        )
+
+
 class Withdrawn(DphistError):
     """A publication that was taken back."""
 

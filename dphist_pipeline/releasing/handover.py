@@ -57,8 +57,10 @@ def sanitize_cube(attempt: Attempt, run: str) -> str:
 def what_it_waits_for(attempt: Attempt) -> str | None:
     """What a person must do before the release is published; None if nothing."""
     if attempt.charge is not None and stages.replayed(attempt) is None:
+        with attempt.store.run(attempt.key) as scratch:
+            paid = stages.answered(attempt, scratch)
         try:
-            approval(attempt.spec, attempt.ledger, attempt.charge, attempt.key)
+            approval(attempt.spec, attempt.ledger, attempt.charge, attempt.key, paid.remark if paid else "")
         except AwaitsApproval as waiting:
             return str(waiting)
     return None

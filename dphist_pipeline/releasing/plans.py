@@ -11,7 +11,7 @@ from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.ledger.entries import ChargeRequest
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
-from dphist_pipeline.spec.sources import RecordSource, SqlFile
+from dphist_pipeline.spec.sources import EVERY_ROW, RecordSource, SqlFile
 
 
 def plan_of(spec: ReleaseSpec, period: Period, allowed: SourceReading | None = None) -> CountingPlan:
@@ -33,7 +33,15 @@ def plan_of(spec: ReleaseSpec, period: Period, allowed: SourceReading | None = N
         period_column=spec.period_column,
         period_format=spec.period_format,
         time_zone=spec.time_zone,
+        rows_seen=rows_seen(spec),
     )
+
+
+def rows_seen(spec: ReleaseSpec) -> int | None:
+    """T, the most rows of a unit that a quality table sees; None where the spec asks for no table."""
+    if spec.quality is None:
+        return None
+    return 1 if spec.privacy_unit == EVERY_ROW else spec.quality.rows
 
 
 def request_of(spec: ReleaseSpec, store_id: str, period: str, *, revision: int = 1, reason: str = "") -> ChargeRequest:

@@ -16,10 +16,12 @@ from typing import Any, Protocol, TypeVar
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.publishing.current_files import is_listed, write_current_files
 from dphist_pipeline.publishing.release_files import move_into_place, read_audit, values_digest, write_release
-from dphist_pipeline.releasing.errors import NameTaken, Withdrawn
+from dphist_pipeline.releasing.errors import NameTaken, ViewTaken, Withdrawn
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
+from dphist_pipeline.spec.words import EVERY_REVISION
 
 Progress = Callable[[str], None]
 
@@ -112,7 +114,9 @@ def refuse_taken_name(store: Store, release: str, collection: str | None = None)
 
     Raises:
         NameTaken: anything else was published under it, or charged and drawn for.
+        ViewTaken: a release that is there already has a view of that name, or the name of a view of this one.
     """
+    refuse_taken_view(store, release)
     taken = collection is not None and (store.confidential / "journal" / release).exists()
     for audit in store.public.glob(f"{release}/period=*/revision=*/audit.json"):
         with suppress(OSError, ValueError, TypeError, AttributeError):  # a damaged audit names no owner
@@ -121,10 +125,32 @@ def refuse_taken_name(store: Store, release: str, collection: str | None = None)
         raise NameTaken(release)
 
 
+def refuse_taken_view(store: Store, release: str) -> None:
+    """Refuses a name that the catalogue would need twice; a release that is there already keeps its name.
+
+    Args:
+        store: where to publish.
+        release: the name.
+
+    Raises:
+        ViewTaken: with the other release.
+    """
+    others = [release + EVERY_REVISION, release.removesuffix(EVERY_REVISION)]
+    there = [name for name in others if name != release and _is_used(store, name)]
+    if there and not _is_used(store, release):
+        raise ViewTaken(release, there[0])
+
+
+def _is_used(store: Store, release: str) -> bool:
+    """Whether a release of that name was published, or charged and drawn for."""
+    published = any(store.public.glob(f"{release}/period=*/revision=*/audit.json"))
+    return published or (store.confidential / "journal" / release).exists()
+
+
 def refresh_catalogue(
     store: Store, key: Key, folders: Sequence[Path] = (), progress: Progress = lambda step: None
 ) -> None:
-    """Builds the catalogue, one process at a time, unless it holds all of these published folders.
+    """Lists the current files and builds the catalogue, one process at a time, unless both hold these folders.
 
     Args:
         store: whose catalogue it is.
@@ -136,11 +162,12 @@ def refresh_catalogue(
     from dphist_pipeline.answering.catalogue import is_up_to_date
 
     def is_fresh() -> bool:
-        return bool(folders) and all(is_up_to_date(store.public, folder) for folder in folders)
+        return bool(folders) and all(is_listed(folder) and is_up_to_date(store.public, folder) for folder in folders)
 
     if is_fresh():
         return
     progress("updating the catalogue")
     with store.run(key) as scratch, store.building():
         if not is_fresh():  # somebody else may just have built it
+            write_current_files(store.public, scratch)
             building.build_apart(store.public, scratch)

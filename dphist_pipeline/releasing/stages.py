@@ -18,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline import mechanisms
+from dphist_pipeline.answering.row_quality import failed_nearly_all, rows_of
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.confidential.journal import Journal
+from dphist_pipeline.confidential.row_questions import ObservedRows
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
@@ -49,6 +51,7 @@ from dphist_pipeline.releasing.errors import (
 from dphist_pipeline.releasing.plans import plan_of, request_of
 from dphist_pipeline.releasing.publisher import Progress
 from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.releasing.row_quality import buy_quality
 from dphist_pipeline.releasing.spec_changes import changes_since, keep_spec
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.model import ReleaseSpec
@@ -91,6 +94,11 @@ class Paid:
     estimate: Estimate
     scales: dict[str, Fraction]
     published: bool
+
+    @property
+    def remark(self) -> str:
+        """What whoever approves it should know; mostly nothing."""
+        return failed_nearly_all(list(rows_of(self.estimate.quality)))
 
 
 def begin(
@@ -151,13 +159,21 @@ def read_cube(cube: Path) -> Counts:
     return exact
 
 
+def _observed_rows(load: Load, folder: Path) -> ObservedRows:
+    """Exact numbers about rows, which counting left in a folder; where counts may not be loaded, these may not."""
+    from dphist_pipeline.confidential import row_tables
+
+    load()
+    return row_tables.load(folder)
+
+
 def estimate(attempt: Attempt, load: Load, scratch: Path) -> Paid:
     """Charges, unless that was done before, and asks the doors, unless the journal holds their answers.
 
     Args:
         attempt: see `begin`.
         load: gives the exact counts; called before the charge, or after it for a door that has no answer yet.
-        scratch: a private folder on the store's file system.
+        scratch: a private folder on the store's file system; `load` leaves exact numbers about rows there.
     """
     once: Load = cache(load)  # one reading serves every door, and bounds every unit's rows by the same key
 
@@ -193,16 +209,21 @@ def estimate(attempt: Attempt, load: Load, scratch: Path) -> Paid:
     attempt.progress(f"releasing by {spec.mechanism}")
     counts = PrivateCounts(spec.domain, spec.sensitivity, late, journal)
     try:
-        made = estimate_of(spec.build_mechanism(), counts, spec.epsilon)
+        made = estimate_of(spec.build_mechanism(), counts, spec.mechanism_epsilon)
+        quality = buy_quality(spec, cache(lambda: _observed_rows(late, scratch)), journal)
     except (FileNotFoundError, AnswerDrawnElsewhere):
         refuse_rejected(attempt.store, attempt.ledger, charge)  # meanwhile, and its answers were deleted
         raise
+    made = replace(
+        made, quality=quality, charges=made.charges + tuple((table.step, table.epsilon) for table in quality)
+    )
     if published not in (None, values_digest(made)):
         raise ValuesDiffer(attempt.key)
     # Whoever rejected it meanwhile deleted the answers, and a door may have drawn anew: that leads nowhere.
     refuse_rejected(attempt.store, attempt.ledger, charge)
     attempt.store.forget_kept_runs(attempt.key)
-    return Paid(charge, made, counts.scales, published is not None)
+    scales = counts.scales | {table.step: table.scale for table in quality}
+    return Paid(charge, made, scales, published is not None)
 
 
 def publish(attempt: Attempt, paid: Paid) -> Release:
@@ -211,7 +232,7 @@ def publish(attempt: Attempt, paid: Paid) -> Release:
     Raises:
         AwaitsApproval: `publish: manual`, and nobody approved yet.
     """
-    approved = approval(attempt.spec, attempt.ledger, paid.charge, attempt.key)
+    approved = approval(attempt.spec, attempt.ledger, paid.charge, attempt.key, paid.remark)
     attempt.progress("publishing")
     facts = _facts(attempt.spec, attempt.ledger, attempt.period, attempt.key, paid.charge) | approved
     made = publisher.publish(
@@ -345,6 +366,7 @@ def _facts(spec: ReleaseSpec, ledger: Ledger, period: Period, key: Key, charge: 
         "neighbours": spec.neighbours,
         "sensitivity": spec.sensitivity,
         **_facts_of_reading(spec, ledger, charge),
+        **({"quality": spec.quality.normalised()} if spec.quality is not None else {}),
         "mechanism": spec.mechanism,
         **_foreign(spec.mechanism),
         "settings": mechanisms.settings_of(spec.build_mechanism()),

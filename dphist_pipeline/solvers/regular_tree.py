@@ -137,6 +137,33 @@ def shared_noise(volumes: Sequence[int], precisions: Sequence[float]) -> list[fl
     return [(wide - narrow) / cells for (wide, narrow), cells in zip(pairwise(spreads), volumes, strict=True)]
 
 
+def weights_in_a_cell(
+    volumes: Sequence[int], coefficients: Sequence[float], variance: float
+) -> list[tuple[float, int]]:
+    """The weights of all measurements in the estimate of one cell: absolute weight, and number of nodes that have it.
+
+    A measurement of node v weighs cov(cell, v) / variance; two cells whose lowest common node is of level j have the
+    covariance Σ c_l over l <= j. Padding has no noise: beside it, some of these draws are absent.
+
+    Args:
+        volumes: cells of a node of each level, from the top; the last are 1.
+        coefficients: c_l of each level; see `covariance`.
+        variance: of the measurement of a node, the same on each level.
+
+    Returns:
+        O(levels²) pairs.
+    """
+    together = np.cumsum(coefficients)
+    ends = [*volumes[1:], 0]
+    found = []
+    for level, cells in enumerate(volumes):
+        inside = math.fsum((volumes[j] - ends[j]) * together[j] for j in range(level, len(volumes)))
+        found.append((abs(inside) / variance, 1))
+        beside = ((cells * together[j], (volumes[j] - ends[j]) // cells) for j in range(level))
+        found += [(abs(covariance) / variance, number) for covariance, number in beside]
+    return found
+
+
 def mean_variance(tree: RegularTree, coefficients: Sequence[float]) -> float:
     """Mean variance of the sum over a box, over all boxes of adjacent cells."""
     squares = [

@@ -36,6 +36,7 @@ from dphist_pipeline.spec.fields import Flag
 from dphist_pipeline.spec.mistakes import located
 from dphist_pipeline.spec.numbers import Epsilon
 from dphist_pipeline.spec.periods import MONTHS, Length, Month, Period, PeriodRule, WeekStart
+from dphist_pipeline.spec.quality import Quality, QualitySpec, checked
 from dphist_pipeline.spec.refusals import LONGEST_ECHO, Location, MistakesError, SpecError, as_key, place, shown
 from dphist_pipeline.spec.sources import EVERY_ROW, IN_DIGEST, LATER, DateFormat, RecordSource, SqlFile
 from dphist_pipeline.spec.words import Name, Owners, ReleaseName, Text, Title
@@ -46,6 +47,11 @@ NOT_IN_DIGEST = declared(digest=False)
 
 _SPELLINGS = {"add_or_remove_one": "add_remove", "replace_one": "substitute"}
 _MACHINE_ZONES = ("localtime", "Factory", "posixrules", "posix/", "right/")
+
+UNSEEN_CUT = (
+    "`max_rows_per_unit` keeps rows out of the counts, and nothing will tell how many, nor of which kind: shares may "
+    "be biased unseen. `quality: {share: 1/20, by: [AXIS]}` spends a twentieth of epsilon on that."
+)
 
 Neighbours = Literal["add_remove", "substitute"]
 
@@ -116,6 +122,7 @@ class ReleaseSpec(RecordSource):
     settings: Annotated[dict[str, Any], IN_DIGEST] = Field(default={})
     max_cells: Annotated[int, Field(strict=True, ge=1, le=MOST_CELLS), IN_DIGEST] = MOST_CELLS
     axes: Annotated[Axes, declared(True, description=f"a list of axes, such as {EXAMPLE}", examples=[f"[{EXAMPLE}]"])]
+    quality: Annotated[Quality, LATER] = None
     period: Annotated[Length, IN_DIGEST] = "none"
     period_column: Annotated[Text | None, IN_DIGEST] = None
     period_format: Annotated[DateFormat | None, LATER] = None
@@ -191,6 +198,11 @@ class ReleaseSpec(RecordSource):
             raise ValueError(f"make {product} cells, more than the {most:,} of `max_cells`; use fewer or wider bins")
         return axes
 
+    @field_validator("quality")
+    @classmethod
+    def _quality_fits(cls, quality: QualitySpec | None, info: ValidationInfo) -> QualitySpec | None:
+        return None if quality is None else checked(quality, info.data)
+
     @field_validator("period_column")
     @classmethod
     def _column_where_periods(cls, column: str | None, info: ValidationInfo) -> str | None:
@@ -217,7 +229,7 @@ class ReleaseSpec(RecordSource):
     def _mechanism_serves(self) -> Self:
         """The last check: whether the mechanism can serve these axes with this budget."""
         try:
-            self.build_mechanism().check(self.domain, self.sensitivity, self.epsilon)
+            self.build_mechanism().check(self.domain, self.sensitivity, self.mechanism_epsilon)
         except DphistError as error:
             problem = str(error)
         else:
@@ -262,9 +274,15 @@ class ReleaseSpec(RecordSource):
         return l1_sensitivity(self.max_rows_per_unit, self.neighbours)
 
     @property
+    def mechanism_epsilon(self) -> Fraction:
+        """What the mechanism has of epsilon: all that no quality table takes."""
+        return self.epsilon if self.quality is None else self.epsilon * (1 - self.quality.share)
+
+    @property
     def remarks(self) -> list[str]:
-        """What to know about the query of the spec, a sentence or two each."""
-        return sources.remarks(self.source_sql, self.trusted_sql, self.account)
+        """What to know about the query of the spec and about its bound, a sentence or two each."""
+        found = sources.remarks(self.source_sql, self.trusted_sql, self.account)
+        return found if self.privacy_unit == EVERY_ROW or self.quality is not None else [*found, UNSEEN_CUT]
 
     def build_mechanism(self) -> Mechanism:
         """The mechanism with its settings."""
@@ -279,6 +297,7 @@ class ReleaseSpec(RecordSource):
             "owners": list(self.owners),
             "source": str(self.source),
             "privacy_unit": str(self.privacy_unit),
+            "quality": self.quality and self.quality.normalised(),
             # A file may move, but what the query says may not change unnoticed.
             "source_sql": self.source_sql and f"sha256:{self.source_sql.query.sha256}",
         }

@@ -21,11 +21,12 @@ SQL_WORDS = listed_words("sql_words")
 OUR_COLUMNS = frozenset(
     [
         *("estimate", "unbiased_estimate", "ci_lower", "ci_upper", "group_id"),
-        *("release", "period", "revision", "cell_number"),
+        *("release", "period", "revision", "cell_number", "whole_count"),
     ]
 )
 OUR_FOLDERS = frozenset({"catalog", "journal"})
 OUR_TABLES = "dph_"
+EVERY_REVISION = "_all"  # after a release's name: the catalogue's view of every revision
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 _MARKUP = re.compile(r"<[A-Za-z/!?]|&#?\w+;")

@@ -65,9 +65,10 @@ class Asked:
 
 
 def made(kind: str, step: float = 0.0) -> Estimate:
-    """An estimate of one kind of noise; `step` sets it apart from others of its kind."""
+    """An estimate of one kind of noise, with a quality table; `step` sets it apart from others of its kind."""
     scale = {"wide": Fraction(61, 3), "none": None}.get(kind, by_hand.SCALE)
     start = by_hand.estimate(AXES, scale=scale, off=40.0 if kind == "smoothed" else 0.25)
+    start = replace(start, quality=(by_hand.QUALITY,))
     if kind != "tree":
         return replace(start, values=start.values + step)
     tree = branching_tree(start.domain.shape, 2)

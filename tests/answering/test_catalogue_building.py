@@ -32,7 +32,8 @@ QUESTIONS = {
     "dph_share": "dph_share('{}', {{'ward': 'surgery'}})",
     "dph_quantile": "dph_quantile('{}', 'age')",
     "dph_band": "dph_band('{}')",
-    "dph_counts": "dph_counts('{}')",
+    "dph_whole": "dph_whole('{}')",
+    "dph_distances": "dph_distances('{}')",
 }
 PLANTED = "planted-4e1b"  # as long as the texts that DuckDB keeps inside its vectors
 
@@ -203,7 +204,7 @@ def test_revisions_may_have_other_axes_under_the_same_column_names(tmp_path: Pat
     publish(tmp_path, "2026-03-02", [AGE])
     publish(tmp_path, "2026-03-02", [{"column": "age_lower", "values": ["young", "old"]}], revision=2)
     with duckdb.connect(str(built(tmp_path)), read_only=True) as connection:
-        values = connection.execute("SELECT age_lower FROM weekly ORDER BY revision, cell_number").fetchall()
+        values = connection.execute("SELECT age_lower FROM weekly_all ORDER BY revision, cell_number").fetchall()
         assert [value for (value,) in values] == [None, "0.0", "18.0", "65.0", None, "young", "old"]
         assert connection.execute("SELECT cells FROM dph_box('weekly', {'age_lower': 'old'})").fetchall() == [(1,)]
 
@@ -256,8 +257,12 @@ def test_it_is_made_of_public_files_alone(tmp_path: Path) -> None:
         del heap
 
     builds = []
-    for _ in range(2):
+    for period in (None, None, "2026-03-09"):
         read_records()
+        if period:  # added to a copy
+            publish(tmp_path, period, [AGE, WARD])
+        else:
+            (tmp_path / "catalog.duckdb").unlink(missing_ok=True)
         catalogue = built(tmp_path)
         builds.append(np.fromfile(catalogue, dtype=np.uint8))
         content = catalogue.read_bytes()

@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 import numpy as np
 import typer
+from spec_grammar import Attack
 
 from dphist_pipeline.cli import app as cli
 from dphist_pipeline.confidential import noise
@@ -45,3 +46,19 @@ def large_noise() -> Iterator[None]:
             )
         )
         yield
+
+
+def sensitivity_of(attack: Attack) -> int:
+    """By how much one unit may move counts, as the attacker's spec says."""
+    return int(attack.spec.get("max_rows_per_unit") or 1) * (1 if attack.spec["neighbours"] == "add_remove" else 2)
+
+
+def sensitivity_of_rows(attack: Attack) -> dict[str, int]:
+    """By how much one unit may move what is said of its rows, by door."""
+    parts = 1 if attack.spec["neighbours"] == "add_remove" else 2
+    by_row = attack.spec["privacy_unit"] == "row"
+    seen = 1 if by_row else int((attack.spec.get("quality") or {}).get("rows", 10))
+    cut = seen - int(attack.spec.get("max_rows_per_unit") or 1)
+    failures = parts * seen * len(attack.spec["axes"])
+    doors = {"units_by_rows": parts, "rows_cut": cut, "rows_cut_by": parts * cut}
+    return doors | {"rows_by_place": parts * seen, "failures_by_axis": failures}

@@ -26,7 +26,7 @@ from unittest.mock import patch
 
 import canary
 import numpy as np
-from attacked_noise import at
+from attacked_noise import at, sensitivity_of, sensitivity_of_rows
 from attacked_records import NUMBER, WHALE_ROWS, write_records
 from office import Office, Ran
 from spec_grammar import ALLOWED_QUERY, ALLOWED_QUERY_FILE, CLINIC, HEALTH, Attack
@@ -310,8 +310,9 @@ class AttackedOffice:
         if sum(spent for spent, _ in asked) > epsilon:
             found.append("its doors spent more than was charged")
         for spent, question in asked:
-            if question["door"] != "choose" and Fraction(question["scale"]) * spent < sensitivity:
-                found.append(f"{question} has too little noise for a sensitivity of {sensitivity}")
+            moves = sensitivity_of_rows(attack).get(question["door"], sensitivity)
+            if question["door"] != "choose" and Fraction(question["scale"]) * spent < moves:
+                found.append(f"{question} has too little noise for a sensitivity of {moves}")
         for place in (place for place in made.texts if place.endswith("audit.json")):
             audit = json.loads((self.office.folder / place).read_bytes())
             told = (audit["account"], Fraction(audit["epsilon"]), audit["sensitivity"])
@@ -376,11 +377,6 @@ class Tried:
     outcome: str
     texts: Said
     findings: list[str] = field(default_factory=list)
-
-
-def sensitivity_of(attack: Attack) -> int:
-    """By how much one unit may move counts, as the attacker's spec says."""
-    return int(attack.spec.get("max_rows_per_unit") or 1) * (1 if attack.spec["neighbours"] == "add_remove" else 2)
 
 
 def outcome(ran: Mapping[str, Ran]) -> str:

@@ -369,6 +369,7 @@ _CHANGES: Sequence[Callable[[Choice, Attack], None]] = [
     _set("mechanism", "exact", "dphist_pipeline.mechanisms.geometric", *mechanisms.names()),
     _set("settings", *_SETTINGS),
     _set("max_cells", 1, 10, 10**7),
+    _set("quality", {}, {"share": "1/3", "rows": 60}, {"rows": 2}, {"by": ["{{ env.CANARY }}"]}, {"share": 1}, True),
     _set("publish", "manual", "automatic"),
     _set("first_period", "2026-01-05", "x"),
     _set("schedule", "* * * * *", "{{ env.CANARY }}"),

@@ -13,6 +13,7 @@ from attempts import Attempt
 from office import Office
 from system.orchestrated import leftovers
 
+from dphist_pipeline.confidential import row_tables
 from dphist_pipeline.confidential.cube import load_cube
 from dphist_pipeline.releasing import handover
 from dphist_pipeline.releasing.store import Key, Store
@@ -99,4 +100,11 @@ def test_a_cube_that_holds_code_is_not_run(office: Office) -> None:
     np.save("cube.npy", np.array([Planted()], dtype=object), allow_pickle=True)
     with pytest.raises(ValueError, match="allow_pickle"):
         load_cube(Path("cube.npy"))
+    assert not Path("planted").exists()
+
+
+def test_numbers_about_rows_that_hold_code_are_not_run(office: Office) -> None:
+    np.savez("quality.npz", units=np.array([Planted()], dtype=object), allow_pickle=True)
+    with pytest.raises(ValueError, match="allow_pickle"):
+        row_tables.load(Path())
     assert not Path("planted").exists()

@@ -23,7 +23,7 @@ from spec_grammar import attack
 
 from dphist_pipeline.confidential import cube, doors
 from dphist_pipeline.ledger.decisions import SourceReading
-from dphist_pipeline.releasing import stages
+from dphist_pipeline.releasing import plans, stages
 from dphist_pipeline.spec import code_list_files, loading, row_queries
 from dphist_pipeline.spec.code_lists import CodeListFolders
 from dphist_pipeline.spec.model import ReleaseSpec
@@ -102,7 +102,7 @@ def any_row_count(staged: Path, cells: int, max_rows: int, key: bytes) -> np.nda
     return np.bincount(pl.read_parquet(staged)["code"], minlength=cells).astype(np.int64)
 
 
-def half_a_charge(whole: Any = stages.ChargeRequest, **asked: Any) -> Any:
+def half_a_charge(whole: Any = plans.ChargeRequest, **asked: Any) -> Any:
     return whole(**{**asked, "epsilon": asked["epsilon"] / 2})
 
 
@@ -120,7 +120,7 @@ PLANTED: dict[str, tuple[str, Callable[[], Any]]] = {
     ),
     "queries that need no decision": (
         "one unit moves counts",
-        lambda: patch.object(stages, "_query_of", lambda spec: {}),
+        lambda: patch.object(plans, "_query_of", lambda spec: {}),
     ),
     "sources that need no decision": (
         "for account",
@@ -129,7 +129,7 @@ PLANTED: dict[str, tuple[str, Callable[[], Any]]] = {
     "no bounding": ("one unit moves counts", lambda: patch.object(cube, "count_bounded", any_row_count)),
     "half of epsilon charged": (
         "for a release of epsilon",
-        lambda: patch.object(stages, "ChargeRequest", half_a_charge),
+        lambda: patch.object(plans, "ChargeRequest", half_a_charge),
     ),
 }
 

@@ -20,9 +20,10 @@ from grey_box import Counts, Doors, Log, losses
 from office import AGE, WARD, Office
 
 from dphist_pipeline.confidential import cube
+from dphist_pipeline.confidential.doors import PrivateRows
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.ledger import opened
-from dphist_pipeline.releasing import stages
+from dphist_pipeline.releasing import row_quality, stages
 from dphist_pipeline.spec.loading import load_spec
 
 SCHEMA = pa.schema([("patient", pa.string()), ("age", pa.float64()), ("ward", pa.string())])
@@ -106,8 +107,12 @@ def _watched(log: JournalLog, key: bytes) -> Iterator[None]:
         log.journal = journal
         return Doors(domain, sensitivity, kept, log)
 
+    def doors_to_rows(limits: Any, load: Any, journal: Journal) -> PrivateRows:
+        return PrivateRows(limits, load, log)
+
     with ExitStack() as stack:
         stack.enter_context(patch.object(stages, "PrivateCounts", doors))
+        stack.enter_context(patch.object(row_quality, "PrivateRows", doors_to_rows))
         stack.enter_context(patch.object(stages, "refresh_catalogue", lambda attempt: None))
         stack.enter_context(patch.object(cube, "secrets", SimpleNamespace(token_bytes=lambda size: key[:size])))
         stack.enter_context(patch.object(opened, "utc_now", lambda: "2026-11-02T06:00:00Z"))

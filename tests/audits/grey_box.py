@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.confidential import doors, noise
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.confidential.questions import LARGEST_COUNT
+from dphist_pipeline.confidential.row_questions import ROW_QUESTIONS
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
@@ -28,6 +29,7 @@ from dphist_pipeline.mechanisms import Mechanism
 
 Counts = NDArray[np.int64]
 INFINITE = Fraction(10**30)
+ROW_DOORS = {question.door for question in ROW_QUESTIONS}
 
 
 @dataclass
@@ -244,18 +246,22 @@ def losses(
 ) -> Verdict:
     """Doors whose computations moved further than they declare, or than their noise pays for."""
     distance = int(np.abs(moved).sum())
-    found, total, tightness = [], Fraction(0), dict[str, float]()
+    found, total, whole, tightness = [], Fraction(0), Fraction(0), dict[str, float]()
     if distance > sensitivity:
         found.append(f"counts moved by {distance} and the declared sensitivity is {sensitivity}")
     for here, there in zip(first, second, strict=True):
-        loss, allowed = here.loss(there), here.epsilon * distance / sensitivity
-        total += loss
+        # What is seen of rows moves though no count does: these doors have a sensitivity of their own.
+        loss, allowed = (
+            here.loss(there),
+            here.epsilon * (1 if here.door in ROW_DOORS else Fraction(distance, sensitivity)),
+        )
+        total, whole = total + loss, whole + allowed
         if allowed:
             tightness[here.door] = max(tightness.get(here.door, 0.0), float(loss / allowed))
         if loss > allowed:
             found.append(f"{here.door} '{here.step}' took epsilon {float(here.epsilon):.3g} and lost {float(loss):.3g}")
         found += [f"{here.door} '{here.step}' {problem}" for problem in _beyond(here, there, moved.ravel(), distance)]
-    if total > epsilon * distance / sensitivity:
+    if total > min(epsilon, whole):
         found.append(f"all doors together lost {float(total):.3g} of {float(epsilon):.3g}")
     return Verdict(found, tightness)
 

@@ -15,10 +15,8 @@ ROOM = (
             "attacks/test_mechanisms_that_peek.py",
         ),
         (
-            Mutation("question.sensitivity(self.sensitivity) /", "question.sensitivity(1) /", "noise for Δ = 1"),
-            Mutation(
-                "self.sensitivity) / budget.epsilon", "self.sensitivity) / (2 * budget.epsilon)", "the scale is halved"
-            ),
+            Mutation("question.sensitivity(self.sensitivity),", "question.sensitivity(1),", "noise for Δ = 1"),
+            Mutation("scale = sensitivity / budget", "scale = sensitivity / 2 / budget", "the scale is halved"),
             Mutation("str(budget.spend())", "str(budget.epsilon)", "a door spends nothing"),
             Mutation("type(budget) is not Budget or", "not isinstance(budget, Budget) or", "subclasses open a door"),
             Mutation(
@@ -140,13 +138,41 @@ ROOM = (
         ),
     ),
     Part(
+        "dphist_pipeline/confidential/row_questions.py",
+        ("unit/test_row_questions.py",),
+        (
+            Mutation("return 2 if self.substitute else 1", "return 1", "half the noise under substitution"),
+            Mutation("        return limits.seen - limits.kept\n", "        return 1\n", "noise for one row cut"),
+            Mutation("limits.parts * (limits.seen - limits.kept)", "limits.seen - limits.kept", "and by category"),
+            Mutation("limits.parts * limits.seen * self.axes", "limits.parts * limits.seen", "a row fails on one axis"),
+            Mutation(
+                "        return limits.parts * limits.seen\n", "        return limits.parts\n", "a unit has one row"
+            ),
+            Mutation("not 1 <= self.kept <= self.seen", "not 1 <= self.kept", "a sensitivity below 0"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/row_tables.py",
+        ("unit/test_row_questions.py", "unit/test_row_marks.py", "attacks/test_exact_files_that_stay.py"),
+        (
+            Mutation("np.minimum(held, seen) - 1", "held - 1", "what lies beyond T is told"),
+            Mutation('code="marks"), seen, key', 'code="marks"), seen + 1, key', "failures of T + 1 rows"),
+            Mutation(
+                "count_bounded(staged, cells, seen, key)", "count_bounded(staged, cells, seen + 1, key)", "and cut"
+            ),
+            Mutation("    (folder / FILE).unlink()\n", "", "exact numbers stay"),
+            Mutation("allow_pickle=False", "allow_pickle=True", "numbers may be code"),
+            Mutation('rows.filter(pl.col("code").is_not_null())', "rows", "units without a row in a cell are counted"),
+        ),
+    ),
+    Part(
         "dphist_pipeline/confidential/cube.py",
         ("attacks/test_exact_files_that_stay.py", "unit/test_source_formats.py", "unit/test_ingest.py"),
         (
             Mutation("secrets.token_bytes(KEY_BYTES)", "bytes(KEY_BYTES)", "the same rows are kept in every run"),
             Mutation("    staged.unlink()\n", "", "staged rows stay"),
             Mutation("allow_pickle=False", "allow_pickle=True", "a cube may be code"),
-            Mutation("plan.max_rows_per_unit, secrets", "plan.max_rows_per_unit + 1, secrets", "R + 1 rows a unit"),
+            Mutation("plan.max_rows_per_unit, key)", "plan.max_rows_per_unit + 1, key)", "R + 1 rows a unit"),
         ),
     ),
     Part(

@@ -22,7 +22,7 @@ from grey_box import Log
 from office import AGE, Office
 
 from dphist_pipeline import mechanisms
-from dphist_pipeline.confidential import cube
+from dphist_pipeline.confidential import bounding, cube, row_questions, row_tables
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading.source import SourceRefused
@@ -55,6 +55,17 @@ def test_with_the_same_answers_neighbours_publish_the_same_bytes(office: Office,
     bureau = Bureau(office, mechanism=name, axes=[YEARS])
     for seed in seeds:
         assert bureau.findings(tables(seed, KINDS[seed % 2])) == []
+
+
+QUALITY = {"share": "1/3", "rows": 4, "by": ["ward", "age"]}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seeds", [range(2), pytest.param(range(2, 30), marks=LONG)], ids=["few", "many"])
+def test_one_unit_moves_what_is_said_of_rows_no_further_than_declared(office: Office, kind: str, seeds: range) -> None:
+    bureau = Bureau(office, notion(kind), quality=QUALITY)
+    for seed in seeds:
+        assert bureau.findings(tables(seed, kind)) == []
 
 
 def layout(content: bytes) -> Any:
@@ -179,6 +190,51 @@ def found_in_records(office: Office, name: str, seeds: int = 40) -> list[str]:
             if found := bureau.findings(tables(seed, kind)):
                 return found
     return []
+
+
+def rows_beyond(rows: pl.LazyFrame, max_rows: int, key: bytes, whole: Any = bounding.kept_rows) -> Any:
+    return whole(rows, 10**6, key)
+
+
+def by_their_rows(rows: pl.LazyFrame, seen: int, whole: Any = row_tables._units_by_rows) -> np.ndarray:
+    found: np.ndarray = whole(rows, 10**6)
+    return np.array([*found[: seen - 1], (np.arange(seen, 10**6 + 1) * found[seen - 1 :]).sum()])
+
+
+def nobody_is_somebody(columns: Any, forms: Any, source: Any, whole: Any = ingest.unit_sql) -> Any:
+    made = one_unit_of_nulls(columns, forms, source, whole)
+    return replace(made, unit=f"CASE WHEN {made.unit} = 'nobody' THEN CAST(random() AS VARCHAR) ELSE {made.unit} END")
+
+
+FAULTS_ABOUT_ROWS: dict[str, tuple[str, Callable[[], Any]]] = {
+    "failures beyond T rows": ("a unit more", lambda: patch.object(row_tables, "kept_rows", rows_beyond)),
+    "cut rows beyond T": ("a unit more", lambda: patch.object(row_tables, "count_bounded", unbounded_beyond)),
+    "a unit counted by its rows": (
+        "a unit more",
+        lambda: patch.object(row_tables, "_units_by_rows", by_their_rows),
+    ),
+    "rows without a unit": ("rows without a unit", lambda: patch.object(ingest, "unit_sql", nobody_is_somebody)),
+    "noise for one part under substitute": (
+        "another unit",
+        lambda: patch.object(row_questions.Limits, "parts", property(lambda limits: 1)),
+    ),
+}
+
+
+def unbounded_beyond(staged: Path, cells: int, max_rows: int, key: bytes) -> np.ndarray:
+    return np.bincount(pl.read_parquet(staged)["code"].drop_nulls(), minlength=cells)
+
+
+@pytest.mark.parametrize("name", FAULTS_ABOUT_ROWS)
+def test_the_replay_of_records_finds_a_fault_about_rows(office: Office, name: str) -> None:
+    kind, planted = FAULTS_ABOUT_ROWS[name]
+    bureau, found = Bureau(office, notion(kind), quality={**QUALITY, "by": ["ward"]}), list[str]()
+    with planted():
+        for seed in range(60):
+            found = bureau.findings(tables(seed, kind))
+            if found:
+                break
+    assert found
 
 
 @pytest.mark.parametrize("name", FAULTS)

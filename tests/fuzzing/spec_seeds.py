@@ -64,6 +64,7 @@ BODIES = [
   hive: true
   unit_normalise: [trim, lower, nfc]
   max_cells: 5000
+  quality: {share: 1/20, rows: 10, by: []}
 """,
     """\
   axes:

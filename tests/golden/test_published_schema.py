@@ -49,6 +49,19 @@ AUDIT = {
     "noise_scale": "string",
     "ledger_hash": "string",
 }
+QUALITY = {
+    **{"statistic": "string", "axis": "string", "position": "int64", "category": "string"},
+    **{"estimate": "double", "ci_lower": "double", "ci_upper": "double", "noise_scale": "double"},
+}
+# Of the spec below: each table has an epsilon of 1/100.
+QUALITY_ROWS = [
+    *(("rows", None, None, place, 500.0) for place in ("declared", "other", "dropped")),
+    *((what, axis, None, None, 1000.0) for axis in ("age", "ward") for what in ("unparsed", "undeclared")),
+    *(("units", None, rows, str(rows), 100.0) for rows in range(1, 5)),
+    ("units", None, 5, "5 or more", 100.0),
+    ("cut", None, None, None, 300.0),
+    *(("cut", "ward", position, ward, 300.0) for position, ward in enumerate(["surgery", "medicine", None])),
+]
 AUDIT_KEYS = [
     *["schema_version", "release", "period", "period_start", "period_end", "revision", "reason", "account"],
     *["privacy_unit", "max_rows_per_unit", "neighbours", "sensitivity"],
@@ -100,13 +113,34 @@ def test_a_release_is_these_files_with_these_columns(published: Path) -> None:
     assert list(types(published / "audit.parquet").items()) == list(AUDIT.items())
 
 
+def test_a_quality_table_has_these_rows_and_nothing_else_of_a_release_changes(office: Office) -> None:
+    office.opened().write_spec(axes=AXES, quality={"share": "1/10", "rows": 5, "by": ["ward"]})
+    office.released()
+    folder = office.published()
+    assert sorted(path.name for path in folder.iterdir()) == sorted([*FILES, "quality.parquet"])
+    assert list(types(folder / "quality.parquet").items()) == list(QUALITY.items())
+    rows = pq.read_table(folder / "quality.parquet").to_pylist()
+    assert [
+        (row["statistic"], row["axis"], row["position"], row["category"], row["noise_scale"]) for row in rows
+    ] == QUALITY_ROWS
+    assert all(row["ci_lower"] < row["estimate"] == int(row["estimate"]) < row["ci_upper"] for row in rows)
+    audit = json.loads((folder / "audit.json").read_text())
+    assert list(audit) == [*AUDIT_KEYS[:15], "quality", *AUDIT_KEYS[15:]]
+    assert audit["quality"] == {"share": "1/10", "rows": 5, "by": ["ward"]}
+    assert sorted([*audit["files"], "audit.json"]) == sorted([*FILES, "quality.parquet"])
+    charges = {charge["step"]: charge["epsilon"] for charge in audit["charges"]}
+    steps = ["counts", *(f"quality_{step}" for step in ("rows", "failures", "units", "cut", "cut_ward"))]
+    assert charges == dict(zip(steps, ["9/20", *["1/100"] * 5], strict=True))
+    assert (audit["epsilon"], audit["unbiased_noise_scale"]) == ("1/2", "40/9")
+
+
 def test_no_column_is_an_sql_word(published: Path) -> None:
     reserved = duckdb.sql(
         "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category != 'unreserved'"
     ).fetchall()
     # PARTITION BY, FILTER and the like are words in SQL, and fine as names: only those that need quotes count.
-    words = {word for (word,) in reserved if word not in ("between", "values", "row")} | SQL_WORDS
-    assert not {*HISTOGRAM, *GROUPS, *AUDIT} & words
+    words = {word for (word,) in reserved if word not in ("between", "values", "row", "position")} | SQL_WORDS
+    assert not {*HISTOGRAM, *GROUPS, *AUDIT, *QUALITY} & words
 
 
 def test_the_histogram_has_a_row_for_every_declared_cell_in_declared_order(published: Path) -> None:

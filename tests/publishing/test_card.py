@@ -55,7 +55,7 @@ def test_it_says_what_was_counted_for_whom_and_at_what_price() -> None:
     text = Read(card([AGE, WARD], title="Visits by age and ward")).text
     assert text.startswith("Visits by age and ward, 2026-03-02: release card") and "\ufffd" not in text
     for said in (
-        "from 2026-03-02 up to, but without, 2026-03-09",
+        "2026-03-02 to 2026-03-08",
         "15 = 5 × 3",
         "2 bins with ends at 0, 18, 65; the lower end belongs to a bin",
         "one cell for all values below; one cell for all values above",
@@ -70,6 +70,23 @@ def test_it_says_what_was_counted_for_whom_and_at_what_price() -> None:
         "7" * 64,
     ):
         assert said in text
+
+
+def test_its_first_screen_has_three_figures_three_sentences_and_one_picture() -> None:
+    page = card([AGE, WARD])
+    first = page[page.index('<div class="first">') : page.index("<nav")]
+    assert (first.count("<dt>"), first.count("<p>"), first.count("<figure>")) == (3, 3, 1)
+    text = Read(first).text
+    for said in (
+        "Rows counted",
+        "±",
+        "by age and ward , in 15 cells",
+        "at most 18",
+        "19 times out of 20",
+        "not counted",
+    ):
+        assert said in text, text
+    assert page.count("<figure>") == 3
 
 
 def test_days_levels_and_labels_are_told_as_such() -> None:

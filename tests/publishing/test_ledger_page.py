@@ -30,7 +30,7 @@ CHARGE = {
 ACCOUNT = {
     **{"account": "health", "protects": "patient (add_remove)", "signatures": 1, "total": "26", "renews": True},
     **{"spent": "1/2", "spent_ever": "5/2", "left": "51/2", "allowed": ["source a.csv"], "shared_with": ["school"]},
-    **{"decisions": [DECISION], "charges": [CHARGE]},
+    **{"decisions": [DECISION], "held": {"published": 2, "rejected": 1}, "charges": [CHARGE]},
 }
 
 
@@ -48,6 +48,7 @@ def test_it_says_what_was_decided_spent_and_left() -> None:
             "Spent 1/2 this year",
         ),
         *("Left 51/2 this year", "Spent ever 5/2", "Reads source a.csv", "Shares people with school"),
+        "Held for a person to decide: 2 published, 1 rejected.",
         *("allowed a source a.csv a start", "a late file approved: fine; withdrawn: wrong"),
     ):
         assert said in text
@@ -61,7 +62,7 @@ def test_an_empty_ledger_says_that_no_account_is_open() -> None:
 def test_every_text_of_the_ledger_is_shown_and_none_is_markup() -> None:
     decision, charge = dict.fromkeys(DECISION, HOSTILE), {**dict.fromkeys(CHARGE, HOSTILE), "notes": [HOSTILE]}
     account = {**dict.fromkeys(ACCOUNT, HOSTILE), "allowed": [HOSTILE], "shared_with": [HOSTILE]}
-    account |= {"decisions": [decision], "charges": [charge]}
+    account |= {"decisions": [decision], "held": {}, "charges": [charge]}
     page = ledger_page(report(ledger=HOSTILE, operators=[HOSTILE], general=[decision], accounts=[account]))
     assert_fetches_and_runs_nothing(page)
     assert Read(page).text.count(SHOWN_HOSTILE) == 30

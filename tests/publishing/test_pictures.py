@@ -261,3 +261,10 @@ def test_a_long_name_is_cut_off_by_its_width() -> None:
 def test_a_title_of_any_length_takes_at_most_four_lines() -> None:
     for title, lines in (("word " * 500, 4), ("", 1), ("x" * 5000, 4)):
         assert len(chart(main_picture(grid([AGE])), title or " ").to_dict()["title"]["text"]) == lines
+
+
+def test_long_names_that_differ_at_their_end_stay_apart() -> None:
+    names = [f"department of specialty {number}" for number in range(60)]
+    rows = drawn_rows(grid_of_names(names, ("class",)))
+    shown = [row["name"] for row in rows]
+    assert "department of s…cialty 7" in shown and len(set(shown)) == 61 and all(len(name) <= 24 for name in shown)

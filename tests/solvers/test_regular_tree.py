@@ -16,6 +16,7 @@ from dphist_pipeline.solvers.regular_tree import (
     covariance,
     mean_square,
     mean_variance,
+    weights_in_a_cell,
 )
 from dphist_pipeline.solvers.tree_consistency import consistent, consistent_cells
 
@@ -211,3 +212,16 @@ def test_a_large_count_does_not_eat_the_digits_of_its_neighbours(offset: float) 
     tree, cells = branching_tree((4,), 2), np.array([offset, 1.0, 2.0, 3.0])
     measured = [np.array([offset + 6]), np.array([offset + 1, 5.0]), cells]
     assert consistent_cells(tree, measured, [1.0] * 3).tolist() == cells.tolist()
+
+
+@pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
+def test_the_weights_of_a_cell_are_those_of_the_normal_equations(tree: RegularTree) -> None:
+    levels = len(tree.widths)
+    by_measurement = by_normal_equations(tree, [7.0] * levels)[1][0]
+    volumes = tree.volumes
+    found = weights_in_a_cell(volumes, covariance(tree, [7.0] * levels), 7.0)
+    in_full = np.repeat([weight for weight, _ in found], [number for _, number in found])
+    # Nodes below other top nodes weigh nothing, and are not listed.
+    expected = np.abs(by_measurement)
+    listed = np.sort(in_full[in_full > 1e-9])
+    assert np.sort(expected[expected > 1e-9]) == pytest.approx(listed, abs=1e-9)

@@ -87,6 +87,14 @@ def test_a_release_and_its_replay_leak_nothing(watched: Watched) -> None:
     assert sorted(noisy[noisy > 0]) == sorted(expected), "the canary's counts reach the mechanism"
 
 
+def test_a_quality_table_leaks_nothing_but_its_noisy_numbers(watched: Watched) -> None:
+    watched.office.write_spec(**canary.CHANGES, quality={"share": "1/2", "rows": 3, "by": ["ward"]})
+    assert watched.leaks(code=0) == []
+    table = pq.read_table(watched.office.published() / "quality.parquet").to_pylist()
+    exact = [row["estimate"] % canary.FROZEN_NOISE for row in table]
+    assert exact[:3] == [canary.SURGERY + canary.MEDICINE, canary.OTHER, 0], "exact numbers reach the doors"
+
+
 def truncated(office: Office) -> None:
     source = office.folder / "data" / "admissions.parquet"
     source.write_bytes(source.read_bytes()[:-30])

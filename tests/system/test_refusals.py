@@ -164,3 +164,22 @@ def test_the_installed_command_refuses_and_releases_as_the_one_in_this_process_d
         if code:
             check_refused(Ran(code, done.stdout.decode(), done.stderr.decode()), "attributes.epsilon")
     assert len(office.entries()) == 5
+
+
+def test_two_releases_that_share_the_name_of_a_view_are_refused_unspent(office: Office) -> None:
+    office.opened().released()
+    office.write_spec(release="wards_all")
+    before = office.entries()
+    for command in ("check", "release"):
+        refused = office.run(command, "spec.yaml")
+        told = " ".join(refused.err.split())
+        assert refused.code == 1 and "wards_all is the view of every revision of wards" in told
+        assert "This call published and spent nothing; rename 'wards_all'" in told
+    assert office.entries() == before
+    office.write_spec(release="beds_all")
+    office.released()
+    office.write_spec(release="beds")
+    assert "rename 'beds'" in " ".join(office.run("check", "spec.yaml").err.split())
+    assert office.run("release", "spec.yaml").code == 1
+    office.write_spec()
+    assert office.released().code == 0

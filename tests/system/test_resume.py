@@ -9,6 +9,7 @@ import pytest
 from system.small_release import EPSILON, WEEK, Project, charges
 
 from dphist_pipeline.confidential.journal import Journal
+from dphist_pipeline.publishing.release_files import PublishedFilesDamaged
 from dphist_pipeline.releasing import handover, stages
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.loading import load_spec
@@ -20,7 +21,7 @@ class Stopped(Exception):
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    return Project.make(tmp_path / "project", mechanism="dpcube")
+    return Project.make(tmp_path / "project", mechanism="dpcube", quality={"rows": 4})
 
 
 def stop_at_door(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
@@ -36,7 +37,8 @@ def stop_at_door(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     monkeypatch.setattr(Journal, "answer", stopping)
 
 
-@pytest.mark.parametrize("door", [1, 2])
+# Two doors of the mechanism, then four of the quality table.
+@pytest.mark.parametrize("door", [1, 2, 3, 6])
 @pytest.mark.parametrize("way", ["pipeline", "handover"])
 def test_it_is_finished_at_the_first_price(project: Project, monkeypatch, door: int, way: str) -> None:
     with monkeypatch.context() as patched:
@@ -66,3 +68,26 @@ def test_it_is_finished_at_the_first_price(project: Project, monkeypatch, door: 
     assert charges(project) == [1]
     assert project.spent() == EPSILON
     assert not list((project.root / "confidential" / "runs").iterdir())
+    assert {path.stem for path in journal.rglob("*.answer")} >= {
+        f"quality_{what}" for what in ("rows", "failures", "units", "cut")
+    }
+
+
+def test_a_replay_from_the_journal_gives_the_same_quality_table(project: Project) -> None:
+    first = (project.release().path / "quality.parquet").read_bytes()
+    project.forget("public")
+    made = project.release()
+    assert (made.path / "quality.parquet").read_bytes() == first
+    assert charges(project) == [1]
+
+
+def test_an_altered_or_missing_quality_table_is_noticed(project: Project) -> None:
+    table = project.release().path / "quality.parquet"
+    content = table.read_bytes()
+    for altered in (content[:-1] + b"x", b""):
+        table.write_bytes(altered)
+        with pytest.raises(PublishedFilesDamaged, match=r"missing or altered quality\.parquet"):
+            project.release()
+    table.unlink()
+    with pytest.raises(PublishedFilesDamaged, match=r"missing or altered quality\.parquet"):
+        project.release()

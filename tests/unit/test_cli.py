@@ -35,7 +35,7 @@ STATEMENT = {"account", "privacy_unit", "neighbours", "renews", "total", "spent"
 }
 CHARGE = {"release", "period", "revision", "epsilon", "charged_at", "state", "reason", "notes"}
 CHECKED = {"release", "mechanism", "axes", "cells", "privacy_unit", "neighbours", "sensitivity", "epsilon"} | {
-    *("account", "period", "digest", "source_columns")
+    *("account", "period", "digest", "source_columns", "remarks")
 }
 LONG_NAME = "wards_" + "x" * 57
 USAGE = 2

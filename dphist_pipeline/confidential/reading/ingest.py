@@ -15,7 +15,7 @@ import duckdb
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
 from dphist_pipeline.confidential.reading import databases, lengths, object_stores
 from dphist_pipeline.confidential.reading.derived import select_rows, with_decimal_points
-from dphist_pipeline.confidential.reading.positions import Positions, positions
+from dphist_pipeline.confidential.reading.positions import MARKS, UNDECLARED, UNPARSED, Positions, positions
 from dphist_pipeline.confidential.reading.source import (
     ALWAYS,
     NOTHING_INSTALLED,
@@ -58,14 +58,15 @@ ALL_MEANS = (Means(), Means(threads=1), Means(threads=1, memory=None))
 
 
 def stage_rows(plan: CountingPlan, folder: Path) -> Path:
-    """Writes the rows of a period that lie in declared cells.
+    """Writes the rows of a period, whose unit is known, that lie in declared cells.
 
     Args:
         plan: what to read, of whom, into which grid.
         folder: private; also holds what DuckDB spills.
 
     Returns:
-        A Parquet file: `code`, the cell number, int32; `unit`, int64 or text, unless each row is its own unit.
+        A Parquet file: `code`, the cell number, int32; `unit`, int64 or text, unless each row is its own unit. For a
+        quality table also rows that lie in no cell, whose code is null, and `marks`, int64; see `positions.MARKS`.
 
     Raises:
         SourceRefused, ColumnRefused: for the files as files; never for what a row holds.
@@ -279,26 +280,41 @@ def _stage_statement(plan: CountingPlan, source: Source, axes: list[Positions], 
     unit = [] if plan.privacy_unit == "row" else ["unit"]
     values = [f"{axis.value} AS value_{number}" for number, axis in enumerate(axes)]
     if unit:
-        told = unit_sql(plan.privacy_unit.columns, plan.unit_normalise, source)
-        values += [f"{text} AS {name}" for name, text in told.names.items()]
+        named = unit_sql(plan.privacy_unit.columns, plan.unit_normalise, source)
+        values += [f"{text} AS {name}" for name, text in named.names.items()]
+    found = [f"value_{number}" for number in range(len(axes))]
+    if plan.rows_seen is not None:
+        values += [f"{axis.absent} AS absent_{number}" for number, axis in enumerate(axes)]
+        found += [f"absent_{number}" for number in range(len(axes))]
     rows = f"SELECT {', '.join(values)} FROM ({source.relation}) WHERE {_in_period(plan, source)}"
     if unit:
-        found = [f"value_{number}" for number in range(len(axes))]
-        rows = f"SELECT {', '.join(found)}, {told.unit} AS unit FROM ({rows}) WHERE {told.known}"
+        rows = f"SELECT {', '.join(found)}, {named.unit} AS unit FROM ({rows}) WHERE {named.known}"
     places = ", ".join(f"{axis.place} AS place_{number}" for number, axis in enumerate(axes))
     rows = f"SELECT staged.*, {places} FROM ({rows}) AS staged {' '.join(axis.join for axis in axes)}"
     for level in zip_longest(*(axis.steps for axis in axes)):
         replaced = [f"{step} AS place_{number}" for number, step in enumerate(level) if step]
         rows = f"SELECT * REPLACE ({', '.join(replaced)}) FROM ({rows})"
     code = " + ".join(f"({axis.cell}) * {stride}" for axis, stride in zip(axes, plan.domain.strides, strict=True))
-    columns = ", ".join(["code", *unit])
+    told = [f"CAST({code} AS INTEGER) AS code", *unit]
+    if plan.rows_seen is not None:
+        told.append(f"{_marks(plan, axes)} AS marks")
     return statement(
         "ingest/stage_rows",
-        columns=columns,
-        cells=f"SELECT CAST({code} AS INTEGER) AS {columns} FROM ({rows})",
-        kept="code IS NOT NULL",
+        columns=", ".join(["code", *unit, *(["marks"] if plan.rows_seen is not None else [])]),
+        cells=f"SELECT {', '.join(told)} FROM ({rows})",
+        kept="code IS NOT NULL" if plan.rows_seen is None else "true",
         target=literal(str(staged)),
     )
+
+
+def _marks(plan: CountingPlan, axes: list[Positions]) -> str:
+    """SQL of a number with a digit for each axis, which says whether the row's value is declared."""
+    digits = []
+    for number, (axis, read) in enumerate(zip(plan.domain.axes, axes, strict=True)):
+        outside = f"({read.cell}) IS NULL" if axis.other_cell is None else f"({read.cell}) = {axis.other_cell}"
+        digit = f"CASE WHEN absent_{number} THEN {UNPARSED} WHEN {outside} THEN {UNDECLARED} ELSE 0 END"
+        digits.append(f"CAST({digit} AS BIGINT) * {MARKS**number}")
+    return " + ".join(digits)
 
 
 def _moment_type(plan: CountingPlan, source: Source) -> str:

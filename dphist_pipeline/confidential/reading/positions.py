@@ -17,6 +17,9 @@ from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAx
 from dphist_pipeline.sql_files import identifier, literal, statement
 
 LONGEST_SEARCH = 4096
+# A mark has a digit for each axis, to this base: the value is declared (0), does not parse, or is undeclared.
+MARKS = 3
+UNPARSED, UNDECLARED = 1, 2
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,7 @@ class Positions:
 
     value: str  # the column's value as a number or text, null where it does not parse
     place: str  # first form of the place, over the value and `join`
+    absent: str  # whether the column holds nothing that parses
     cell: str  # the cell along the axis, over value and place; null where the row is to be dropped
     steps: tuple[str, ...] = ()  # what replaces the place next, in order; shorter searches leave later steps out
     join: str = ""  # a left join to declared values, or empty
@@ -44,10 +48,11 @@ def positions(axis: Axis, number: int, kind: str = "VARCHAR") -> Positions:
 def _categories(axis: CategoricalAxis, number: int) -> Positions:
     table = f"categories_{number}"
     # What is longer than every category matches none.
-    longest = max(len(value.encode()) for value in axis.values)
+    longest, text = max(len(value.encode()) for value in axis.values), f"TRY_CAST({identifier(axis.column)} AS VARCHAR)"
     return Positions(
-        value=lengths.at_most(f"TRY_CAST({identifier(axis.column)} AS VARCHAR)", longest),
+        value=lengths.at_most(text, longest),
         place=f"{table}.position",
+        absent=f"{text} IS NULL",
         cell=f"coalesce(place_{number}, {_or_null(axis.other_cell)})",
         join=f"LEFT JOIN {table} ON {table}.category = value_{number}",
         table=statement("ingest/declare_categories", table=table),
@@ -67,6 +72,7 @@ def _searched(axis: BinnedAxis, number: int, kind: str) -> Positions:
     return Positions(
         value=_value(axis, kind),
         place="CAST(0 AS BIGINT)",
+        absent=f"{_value(axis, kind)} IS NULL",
         cell=_cell_of_place(axis, number),
         steps=tuple(steps),
         parameters={f"edges_{number}": list(axis.edges)},
@@ -87,6 +93,7 @@ def _guessed(axis: BinnedAxis, number: int, kind: str) -> Positions:
     return Positions(
         value=_value(axis, kind),
         place=place,
+        absent=f"{_value(axis, kind)} IS NULL",
         cell=_cell_of_place(axis, number),
         join=f"LEFT JOIN {table} ON {table}.bin = least({guess}, {axis.bins - 1})",
         table=statement("ingest/declare_bins", table=table),

@@ -2,9 +2,11 @@
 -- In: release_name; the columns of a cell; a list of periods by their first days, with the revision of each: null stands for
 -- all periods, and for the latest revision.
 WITH
--- This part comes first, and no release can have its name: the name of a later part could hide a release.
+-- No release can have the name of this table, so the name of a part of this query cannot hide it.
 dph_cells AS (
-    SELECT {columns} FROM query_table(release_name) AS t
+    SELECT {columns} FROM query_table(
+        regexp_replace(release_name, '[^.]*$', 'dph_cells_' || lower(trim(split_part(release_name, '.', -1), '"')))
+    ) AS t
 ),
 asked AS (
     SELECT lower(trim(split_part(release_name, '.', -1), '"')) AS release
@@ -15,6 +17,7 @@ asked_keys AS (
         unnest(CAST({revisions} AS BIGINT[])) AS revision,
         unnest({places}) AS place
 ),
+-- The view of the release is named first, without reading it: DuckDB answers a wrong name with the nearest right one.
 published AS (
     SELECT
         r.period, r.revision, r.grid, r.cells, r.noise_scale, r.noise_variance,
@@ -22,8 +25,10 @@ published AS (
         r.noise_scale IS NOT NULL OR r.step IS NOT NULL AS has_bars,
         coalesce(TRY_CAST(split_part(r.noise_scale, '/', 2) AS DOUBLE), 1)
             / TRY_CAST(split_part(r.noise_scale, '/', 1) AS DOUBLE) AS decay,
-        r.revision = max(r.revision) OVER (PARTITION BY r.period) AS is_latest
-    FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS r
+        r.is_latest
+    FROM
+        (SELECT count(*) FROM (FROM query_table(release_name) LIMIT 0)) AS dph_named,
+        query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS r
     WHERE r.release = (SELECT asked.release FROM asked)
 ),
 chosen AS (

@@ -1,0 +1,301 @@
+"""The rows of the catalogue's own tables, from audits: Arrow tables, each column with its meaning as a comment."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO, half_width_grid, linear_reach_grid
+from dphist_pipeline.answering.whole_tables import WholeTable, whole_table
+from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
+from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.publishing.release_files import REPORT_LAW, published_unbiased
+from dphist_pipeline.spec.axes import domain_of
+
+Audit = Mapping[str, Any]
+KEY = ("release", "period", "revision")
+
+
+def release_rows(audits: Sequence[Audit]) -> Any:
+    """The rows of `dph_releases`, one for each audit; whether it is the latest revision is left to be filled in."""
+    return pa.Table.from_pylist(list(map(_release_row, audits)), RELEASES)
+
+
+def covariance_rows(audits: Sequence[Audit]) -> Any:
+    """The rows of `dph_covariance`: one for each publication of linear estimates, level from the root, and axis."""
+    rows = [
+        {
+            **{name: audit[name] for name in KEY},
+            "level": level,
+            "axis": axis.name,
+            "width": width,
+            "coefficient": part["coefficient"],
+        }
+        for audit in audits
+        if audit.get("unbiased_covariance")
+        for level, part in enumerate(audit["unbiased_covariance"], 1)
+        for axis, width in zip(domain_of(audit["axes"]).axes, part["widths"], strict=True)
+    ]
+    return pa.Table.from_pylist(rows, COVARIANCE)
+
+
+def bin_rows(audit: Audit) -> Any:
+    """The rows of `dph_bins` for the grid of an audit."""
+    domain: Domain = domain_of(audit["axes"])
+    rows = [
+        rows
+        for axis, stride in zip(domain.axes, domain.strides, strict=True)
+        for rows in _rows_of_axis(grid_of(audit), axis, stride, audit.get("atoms"))
+    ]
+    return pa.concat_tables(rows)
+
+
+def width_table(audit: Audit) -> str:
+    """The table with the half widths of sums of a publication's estimates."""
+    return "dph_half_widths" if audit.get("unbiased_covariance") is None else "dph_linear_widths"
+
+
+def width_rows(table: str, scale: str, draws: int) -> Any:
+    """The rows of `dph_half_widths`, or of `dph_linear_widths`, for one scale of noise.
+
+    Args:
+        table: which of them.
+        scale: of the noise, as a fraction.
+        draws: the largest number of draws in an answer; see `most_draws`.
+    """
+    _, schema = TABLES[table]
+    grid: Callable[[Fraction, int, Fraction], Sequence[tuple[int, float]]]
+    grid = linear_reach_grid if table == "dph_linear_widths" else half_width_grid
+    once, twice = (grid(Fraction(scale), draws, level) for level in (LEVEL, LEVEL_OF_TWO))
+    rows = [(scale, number, width, of_two) for (number, width), (_, of_two) in zip(once, twice, strict=True)]
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)],
+        schema=schema,
+    )
+
+
+def most_draws(audit: Audit) -> int:
+    """The largest number of draws whose noise an answer sums: in all cells of two periods.
+
+    For linear estimates, the variance of a sum of n cells is at most n times the largest sum of a row of the
+    covariance of cells, which is compared with the variance of a draw.
+    """
+    in_a_cell = 1.0
+    if audit.get("unbiased_covariance"):
+        row = math.fsum(abs(part["coefficient"]) * math.prod(part["widths"]) for part in audit["unbiased_covariance"])
+        in_a_cell = max(1.0, row / noise_law.variance(Fraction(audit["unbiased_noise_scale"])))
+    return math.ceil(2 * int(audit["cells"]) * in_a_cell)
+
+
+def quality_table(audit: Audit, rows: Sequence[Mapping[str, Any]]) -> Any:
+    """The rows of `dph_quality_rows` for one publication, from those of its quality table."""
+    key = {name: audit[name] for name in KEY}
+    return pa.Table.from_pylist([{**key, "number": number, **row} for number, row in enumerate(rows, 1)], QUALITY)
+
+
+def whole_of(audit: Audit, rows: Any) -> WholeTable:
+    """The whole table of a publication; see `whole_tables`.
+
+    Args:
+        audit: of the publication.
+        rows: its published cells, in declared order.
+    """
+    domain: Domain = domain_of(audit["axes"])
+    values, unbiased = (rows[name].to_numpy().reshape(domain.shape) for name in ("estimate", "unbiased_estimate"))
+    return whole_table(domain, values, published_unbiased(audit, unbiased))
+
+
+def distance_rows(audit: Audit, whole: WholeTable) -> Any:
+    """The rows of `dph_distances` for one publication."""
+    key = {name: audit[name] for name in KEY}
+    rows = [
+        {
+            **key,
+            "sums_by": distance.table,
+            "sums": distance.sums,
+            "farthest": distance.farthest,
+            "half_width": None if math.isnan(distance.half_width) else distance.half_width,
+            "outside": distance.outside,
+        }
+        for distance in whole.distances
+    ]
+    return pa.Table.from_pylist(rows, DISTANCES)
+
+
+def grid_of(audit: Audit) -> str:
+    """A digest of the axes of a grid and, for estimates from reports, of the number of atoms in each cell."""
+    told = audit["axes"] if audit.get("atoms") is None else {"axes": audit["axes"], "atoms": audit["atoms"]}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _release_row(audit: Audit) -> dict[str, Any]:
+    row = {name: audit[name] for name in RELEASES.names if name in audit}
+    row = {"model": "central", **row, **(audit.get("report_law") or {})}
+    scale = audit["unbiased_noise_scale"]
+    return {
+        **row,
+        "period_start": _day(audit, "period_start"),
+        "period_end": _day(audit, "period_end"),
+        "axes": [axis.get("name") or axis["column"] for axis in audit["axes"]],
+        "grid": grid_of(audit),
+        "noise_scale": scale,
+        "noise_variance": None if scale is None else noise_law.variance(Fraction(scale)),
+        "charged_at": audit["ledger"]["charged_at"] if audit["ledger"] else None,
+    }
+
+
+def _day(audit: Audit, end: str) -> date | None:
+    """The local day of an end of the period; audits of version 0.1 and releases without periods have none."""
+    return datetime.fromisoformat(audit[end]).date() if audit.get(end) else None
+
+
+def _rows_of_axis(grid: str, axis: Axis, stride: int, atoms: list[int] | None) -> Iterator[Any]:
+    """The rows for an axis and each of its levels; bounds and category of the cell `other` are null."""
+    fixed = {"grid": grid, "axis": axis.name, "level_of": axis.name, "stride": stride, "size": axis.size}
+    fixed |= {"binned": isinstance(axis, BinnedAxis), "calendar": isinstance(axis, CalendarAxis)}
+    if isinstance(axis, BinnedAxis):
+        lower, upper = (pa.array(ends, from_pandas=True) for ends in axis.bounds)
+        yield _rows(axis.size, {**fixed, "bin_lower": lower, "bin_upper": upper, "atoms": atoms})
+        return
+    for name, groups in {axis.name: axis.values, **axis.levels}.items():
+        yield _rows(axis.size, {**fixed, "axis": name, "category": [*groups, *[None] * axis.other]})
+
+
+def _rows(positions: int, columns: Mapping[str, Any]) -> Any:
+    """Rows of `dph_bins`: a single value is repeated in all rows, and a missing column is null."""
+    filled = {"position": np.arange(positions), **columns}
+    arrays = []
+    for field in BINS:
+        value = filled.get(field.name)
+        plain = value is None or isinstance(value, str | int)
+        arrays.append(pa.array([value] * positions if plain else value, field.type))
+    return pa.table(arrays, schema=BINS)
+
+
+def _schema(*columns: tuple[str, pa.DataType, str]) -> pa.Schema:
+    """A schema from (name, type, meaning of the column)."""
+    return pa.schema([pa.field(name, kind, metadata={"comment": comment}) for name, kind, comment in columns])
+
+
+def comments_of(schema: pa.Schema) -> dict[str, str]:
+    """The meaning of every column of a table, by name."""
+    return {field.name: field.metadata[b"comment"].decode() for field in schema}
+
+
+_TEXT, _WHOLE, _REAL = pa.string(), pa.int64(), pa.float64()
+_RELEASE = ("release", _TEXT, "name of the release")
+_PERIOD = ("period", _TEXT, "first day of the period, such as 2026-01-05; `all` for a release without periods")
+_REVISION = ("revision", _WHOLE, "from 1; a later revision of a period replaces the earlier ones")
+_GRID = ("grid", _TEXT, "digest of the axes; publications of the same grid have the same cells")
+_SCALE = (
+    "noise_scale",
+    _TEXT,
+    "scale of the discrete Laplace noise of one draw, exact; null where no noisy cells were paid for",
+)
+RELEASES = _schema(
+    _RELEASE,
+    ("title", _TEXT, "title for readers; null if the spec has none"),
+    _PERIOD,
+    ("period_start", pa.date32(), "first day of the period"),
+    ("period_end", pa.date32(), "day after the last day of the period"),
+    _REVISION,
+    ("is_latest", pa.bool_(), "whether this is the latest revision of the period"),
+    ("axes", pa.list_(_TEXT), "names of the axes, in declared order"),
+    ("mechanism", _TEXT, "published mechanism that made the estimates"),
+    ("privacy_unit", _TEXT, "who is protected"),
+    ("neighbours", _TEXT, "inputs that the promise makes alike: add_remove or substitute one unit"),
+    ("max_rows_per_unit", _WHOLE, "rows of a unit that count; further rows were left out before counting"),
+    ("epsilon", _TEXT, "privacy budget that this revision spent, exact"),
+    ("cells", _WHOLE, "number of declared cells"),
+    ("account", _TEXT, "account of the ledger that paid"),
+    ("charged_at", _TEXT, "when the ledger charged it"),
+    ("audit_digest", _TEXT, "digest of audit.json"),
+    _GRID,
+    _SCALE,
+    ("noise_variance", _REAL, "variance of one draw of the noise"),
+    ("model", _TEXT, "central, or local where contributors randomise their own reports"),
+    *(
+        (name, _REAL, f"{name} of the error law of estimates from reports; null for the central model")
+        for name in REPORT_LAW
+    ),
+)
+BINS = _schema(
+    _GRID,
+    ("axis", _TEXT, "axis, or level of its hierarchy"),
+    ("level_of", _TEXT, "axis that a level belongs to; an axis belongs to itself"),
+    ("stride", _WHOLE, "difference of cell numbers for one step along the axis"),
+    ("size", _WHOLE, "number of positions along the axis"),
+    ("position", _WHOLE, "from 0, in declared order"),
+    ("binned", pa.bool_(), "whether the axis has bins of a number or of days, not categories"),
+    ("calendar", pa.bool_(), "whether the ends of bins are days since 1970-01-01"),
+    ("bin_lower", _REAL, "lower end of the bin; -inf for an open end, null for `other`"),
+    ("bin_upper", _REAL, "upper end of the bin; inf for an open end, null for `other`"),
+    ("category", _TEXT, "category or group; null for `other`"),
+    ("atoms", _WHOLE, "number of report intervals in the bin, for estimates from reports"),
+)
+_OF_TWO = ", for two intervals that hold together with 95 %"
+HALF_WIDTHS = _schema(
+    _SCALE,
+    ("cells", _WHOLE, "number of cells in a sum; use the first entry that is large enough"),
+    ("half_width", _WHOLE, "half the width of the 95 % interval of the sum, in rows"),
+    ("half_width_of_two", _WHOLE, f"the same at 97.5 %{_OF_TWO}"),
+)
+COVARIANCE = _schema(
+    *(_RELEASE, _PERIOD, _REVISION),
+    ("level", _WHOLE, "from 1, the root"),
+    ("axis", _TEXT, "axis"),
+    ("width", _WHOLE, "cells along the axis that share a node of the level"),
+    ("coefficient", _REAL, "covariance of two cells in the same node, summed over such levels"),
+)
+LINEAR_WIDTHS = _schema(
+    _SCALE,
+    ("draws", _WHOLE, "number of draws with the variance of the estimate; use the last entry that is not larger"),
+    ("deviations", _REAL, "half the width of the 95 % interval of a linear estimate, in its standard deviations"),
+    ("deviations_of_two", _REAL, f"the same at 97.5 %{_OF_TWO}"),
+)
+QUALITY = _schema(
+    *(_RELEASE, _PERIOD, _REVISION),
+    ("number", _WHOLE, "order of the numbers of a publication, from 1"),
+    ("statistic", _TEXT, "what is counted: units, rows, unparsed, undeclared or cut"),
+    ("axis", _TEXT, "axis that the number is about; null for all"),
+    ("position", _WHOLE, "along the axis, from 0; of units the rows that they hold"),
+    ("category", _TEXT, "what the position is called; null for `other`"),
+    ("estimate", _REAL, "noisy number, not cut off at 0"),
+    ("ci_lower", _REAL, "lower end of its 95 % interval, not cut off at 0"),
+    ("ci_upper", _REAL, "upper end of its 95 % interval"),
+    ("noise_scale", _REAL, "scale of its discrete Laplace noise"),
+)
+DISTANCES = _schema(
+    *(_RELEASE, _PERIOD, _REVISION),
+    ("sums_by", _TEXT, "which sums of whole counts: total, an axis, two axes joined by *, or cells"),
+    ("sums", _WHOLE, "number of these sums"),
+    ("farthest", _REAL, "largest distance of such a sum from its unbiased estimate, in rows"),
+    (
+        "half_width",
+        _REAL,
+        "half width of the band that holds all these sums together with 95 %, in rows; null where there is none",
+    ),
+    ("outside", _WHOLE, "number of these sums outside that band"),
+)
+VERSION = _schema(
+    ("version", _TEXT, "digest of the definitions of tables, views and macros"),
+    ("sealed", _WHOLE, "the file's time of modification, in seconds since 1970; another one means another writer"),
+)
+TABLES = {
+    "dph_releases": ("One row for each publication: its privacy promise and the law of its noise.", RELEASES),
+    "dph_bins": ("One row for each position along an axis of a grid, and for each of its levels.", BINS),
+    "dph_half_widths": ("Half widths of 95 % intervals of sums of independent noisy cells.", HALF_WIDTHS),
+    "dph_covariance": ("The covariance of two cells of linear estimates.", COVARIANCE),
+    "dph_linear_widths": ("Half widths of 95 % intervals of linear estimates.", LINEAR_WIDTHS),
+    "dph_quality_rows": ("What was bought about the rows behind the counts: one row for each number.", QUALITY),
+    "dph_distances": ("How far sums of whole counts are from the unbiased estimates.", DISTANCES),
+    "dph_version": ("One row: the version of the definitions.", VERSION),
+}

@@ -1,0 +1,161 @@
+"""What a quality table says of a release: the rows that the bound cut, and whether nearly all values failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from dphist_pipeline.answering.intervals import half_width_of_sum
+from dphist_pipeline.domain import Domain
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimates.row_quality import PLACES, RowTable
+from dphist_pipeline.spec.axes import domain_of
+
+FILE = "quality.parquet"
+NEARLY_ALL = 10  # so many times the rows in cells of declared values alone
+# Without numbers: it may be told of a release that is not published yet.
+NEARLY_ALL_FAILED = (
+    "By the quality table, nearly all rows hold, on some axis, a value that is missing, does not parse or is not "
+    "declared: does the spec fit the source?"
+)
+Row = Mapping[str, Any]
+
+
+class NoQualityTable(DphistError):
+    """The release was published without a quality table."""
+
+    def __init__(self, audit: Row) -> None:
+        self.release = str(audit["release"])
+        super().__init__(
+            f"release '{self.release}', period {audit['period']} has no quality table: `quality` was not in its spec. "
+            "Add it there; it pays for the next period, or for a revision"
+        )
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Rows that were counted and rows that the bound cut, of all or in one position along an axis.
+
+    Attributes:
+        category: what the position is called; None for `other`.
+        counted: estimated rows in the histogram.
+        cut: estimated rows that the bound keeps out, among those that are seen.
+        ci_lower, ci_upper: 95 % interval of the rows cut, not cut off.
+    """
+
+    category: str | None
+    counted: float
+    cut: float
+    ci_lower: float
+    ci_upper: float
+
+    @property
+    def share(self) -> float | None:
+        """The share of the rows seen that was cut, from 0 to 1; None where noise leaves no rows."""
+        seen = self.counted + self.cut
+        return min(1.0, max(0.0, self.cut / seen)) if seen > 0 else None
+
+
+def rows_of(tables: Sequence[RowTable]) -> Iterator[dict[str, Any]]:
+    """The rows of `quality.parquet`: each number with its 95 % interval, not cut off."""
+    for table in tables:
+        reach = half_width_of_sum(table.scale, 1)
+        names = zip(table.statistics, table.axes, table.positions, table.categories, strict=True)
+        for (statistic, axis, position, category), value in zip(names, table.values.tolist(), strict=True):
+            yield {
+                **{"statistic": statistic, "axis": axis, "position": position, "category": category},
+                **{"estimate": value, "ci_lower": value - reach, "ci_upper": value + reach},
+                "noise_scale": float(table.scale),
+            }
+
+
+def read_rows(folder: Path) -> list[dict[str, Any]]:
+    """The quality table of a published folder, whose files were checked; empty where it has none."""
+    path = folder / FILE
+    rows: list[dict[str, Any]] = pq.ParquetFile(path).read().to_pylist() if path.exists() else []
+    return rows
+
+
+def read_quality(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The audit and the quality table of a published folder.
+
+    Raises:
+        PublishedFilesDamaged: a published file is missing or altered.
+        PublicationWithdrawn: the publication was withdrawn.
+        NoQualityTable: its spec declared none.
+    """
+    from dphist_pipeline.answering.published import refuse_withdrawn
+    from dphist_pipeline.publishing.release_files import read_audit
+
+    audit = read_audit(folder)
+    refuse_withdrawn(folder, audit)
+    rows = read_rows(folder)
+    if not rows:
+        raise NoQualityTable(audit)
+    return audit, rows
+
+
+def published_cuts(folder: Path, audit: Row, rows: Sequence[Row]) -> dict[str | None, list[Cut]]:
+    """As `cuts`, for a published folder."""
+    domain = domain_of(audit["axes"])
+    counts = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
+    chosen = counts["estimate" if counts["unbiased_estimate"].null_count else "unbiased_estimate"]
+    return cuts(rows, domain, chosen.to_numpy().reshape(domain.shape))
+
+
+def cuts(rows: Sequence[Row], domain: Domain, counted: NDArray[np.float64]) -> dict[str | None, list[Cut]]:
+    """What the bound cut: under None of all rows, under an axis by position along it; empty where nothing was bought.
+
+    Args:
+        rows: of a quality table.
+        domain: of the release.
+        counted: estimated counts, shape of the domain.
+    """
+    found: dict[str | None, list[Cut]] = {}
+    names = [axis.name for axis in domain.axes]
+    for row in rows:
+        if row["statistic"] != "cut":
+            continue
+        inside = counted if row["axis"] is None else counted.take(row["position"], names.index(row["axis"]))
+        cut = Cut(row["category"], float(inside.sum()), row["estimate"], row["ci_lower"], row["ci_upper"])
+        found.setdefault(row["axis"], []).append(cut)
+    return found
+
+
+def say_of_rows(folder: Path, audit: Row) -> list[str]:
+    """As `sentences`, for a published folder, whose files were checked; empty without a quality table."""
+    rows = read_rows(folder)
+    return sentences(audit, rows, published_cuts(folder, audit, rows)) if rows else []
+
+
+def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequence[Cut]]) -> list[str]:
+    """What a reader should know first, a sentence each."""
+    said = [failed] if (failed := failed_nearly_all(rows)) else []
+    if None in found:
+        (cut,) = found[None]
+        share = "" if cut.share is None else f", {100 * cut.share:.1f} % of all"
+        about, lower, upper = (f"{max(0.0, end):,.0f}" for end in (cut.cut, cut.ci_lower, cut.ci_upper))
+        bound = f"{audit['max_rows_per_unit']:,} row{'s' if audit['max_rows_per_unit'] != 1 else ''}"
+        said.append(
+            f"At most {bound} of each {audit['privacy_unit']} are counted. This cap cut about {about} rows (95 %: "
+            f"{lower} to {upper}){share}, as far as the first {audit['quality']['rows']} rows of each are looked at."
+        )
+    return said
+
+
+def failed_nearly_all(rows: Sequence[Row]) -> str:
+    """A sentence where the ends of the intervals say that nearly no row holds declared values alone; else nothing."""
+    places = {row["category"]: row for row in rows if row["statistic"] == "rows"}
+    if not places:
+        return ""
+    declared, *failed = (places[place] for place in PLACES)
+    least = sum(row["ci_lower"] for row in failed)
+    if least <= 0 or NEARLY_ALL * max(0.0, declared["ci_upper"]) > least:
+        return ""
+    return NEARLY_ALL_FAILED

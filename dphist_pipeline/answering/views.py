@@ -1,0 +1,188 @@
+"""The plain views of a release in the catalogue, for tools that call no macros, and the comments on everything.
+
+`<release>` has the latest revision of each period, `<release>_all` every revision. Both read the release's table, whose
+name no release can have. A view never hides a published column: it leaves out its own column of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+from dphist_pipeline.answering.macros import macro
+from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
+from dphist_pipeline.publishing.parquet_tables import axis_columns
+from dphist_pipeline.spec.axes import domain_of
+from dphist_pipeline.spec.words import EVERY_REVISION
+from dphist_pipeline.sql_files import identifier, literal
+
+CELLS = "dph_cells_"  # the table of a release, before its name
+_COMMENTS = {
+    "period": "first day of the period, such as 2026-01-05; `all` for a release without periods",
+    "period_start": "first day of the period",
+    "period_end": "day after the last day of the period",
+    "revision": "from 1; a later revision of a period replaces the earlier ones",
+    "is_latest": "whether this is the latest revision of the period",
+    "cell_number": "number of the cell in declared order, from 0; the last axis runs fastest",
+    "estimate": "estimated number of (bounded) rows in the cell, not cut off at 0",
+    "unbiased_estimate": "the number that the interval belongs to: the noisy count itself, or a linear estimate of it",
+    "ci_lower": "lower end of the 95 % interval of the cell, not cut off at 0; for sums ask a macro",
+    "ci_upper": "upper end of the 95 % interval of the cell; for sums ask a macro",
+    "whole_count": "the cell as a non-negative whole number, fitted so that sums stay near the unbiased ones",
+    "group_id": "cells with the same number share one estimate; null without groups",
+}
+_KEY = ("period", "revision", "cell_number")
+
+
+@dataclass(frozen=True)
+class Described:
+    """A release whose views are made.
+
+    Attributes:
+        release: its name.
+        columns: of its table.
+        axes: all that its publications ever had.
+    """
+
+    release: str
+    columns: tuple[str, ...]
+    axes: tuple[Axis, ...]
+
+    @classmethod
+    def of(cls, release: str, columns: Sequence[str], audits: Sequence[Mapping[str, Any]]) -> Described:
+        """From the audits of its publications."""
+        distinct = {str(audit["axes"]): audit["axes"] for audit in audits}
+        # In an order that does not depend on when each was published.
+        axes = (axis for _, described in sorted(distinct.items()) for axis in domain_of(described).axes)
+        return cls(release, tuple(columns), tuple(axes))
+
+    @property
+    def published(self) -> list[str]:
+        """The columns of the published tables."""
+        return [column for column in self.columns if column not in _KEY]
+
+    @property
+    def comments(self) -> dict[str, str]:
+        """What the published columns mean."""
+        return _COMMENTS | {name: text for axis in self.axes for name, text in _axis_comments(axis).items()}
+
+    def columns_of(self, axis: str) -> list[str]:
+        """The published columns of an axis, of whatever kind it was."""
+        return [name for one in self.axes if one.name == axis for name in axis_columns(one)]
+
+
+def view_statements(within: str, of: Described, taken: set[str]) -> Iterator[str]:
+    """The statements that make the views of a release, and the comments on its views and table.
+
+    Args:
+        within: the schema with a dot after it, or nothing.
+        of: the release.
+        taken: names of releases; a release keeps its name where another one's view of every revision would have it.
+    """
+    about = f"What views and macros read. Ask {of.release}, or {of.release}{EVERY_REVISION}, instead."
+    comments = of.comments
+    yield from table_comments(within, CELLS + of.release, about, {name: comments[name] for name in of.columns})
+    if of.release + EVERY_REVISION not in taken:
+        yield from _view(within, of, of.release + EVERY_REVISION, latest=False)
+    yield from _view(within, of, of.release, latest=True)
+
+
+def title_comments(within: str, release: str, title: str, taken: set[str]) -> Iterator[str]:
+    """The comments on the views of a release.
+
+    Args:
+        within: the schema with a dot after it, or nothing.
+        release: its name.
+        title: for readers.
+        taken: see `view_statements`.
+    """
+    for name, rows in ((release, "the latest revision"), (release + EVERY_REVISION, "every revision")):
+        if name == release or name not in taken:
+            about = f"{title}: {rows} of each period, one row for each cell."
+            yield f"COMMENT ON VIEW {within}{identifier(name)} IS {literal(about)}"
+
+
+def table_comments(within: str, table: str, about: str, columns: Mapping[str, str]) -> Iterator[str]:
+    """The comments on a table and its columns.
+
+    Args:
+        within: the schema with a dot after it, or nothing.
+        table: its name.
+        about: what the table is.
+        columns: what each column means.
+    """
+    yield f"COMMENT ON TABLE {within}{identifier(table)} IS {literal(about)}"
+    yield from _column_comments(within, table, columns)
+
+
+def macro_comment(within: str, name: str) -> str:
+    """The comment on a macro: the one that opens its file.
+
+    Args:
+        within: the schema with a dot after it, or nothing.
+        name: of the macro.
+    """
+    opening = takewhile(lambda line: line.startswith("--"), macro(name).splitlines())
+    about = " ".join(line.removeprefix("--").strip() for line in opening)
+    return f"COMMENT ON MACRO TABLE {within}{name} IS {literal(about)}"
+
+
+def _view(within: str, of: Described, name: str, latest: bool) -> Iterator[str]:
+    shown = {column: (sql, comment) for column, sql, comment in _view_columns(of, latest)}
+    selected = ",\n    ".join(f"{sql} AS {identifier(column)}" for column, (sql, _) in shown.items())
+    yield (
+        f"CREATE OR REPLACE VIEW {within}{identifier(name)} AS\nSELECT\n    {selected}\n"
+        f"FROM {within}{identifier(CELLS + of.release)} AS t JOIN {within}dph_releases AS r\n"
+        f"    ON r.release = {literal(of.release)} AND r.period = t.period AND r.revision = t.revision"
+        + ("\nWHERE r.is_latest" if latest else "")
+    )
+    yield from _column_comments(within, name, {column: comment for column, (_, comment) in shown.items()})
+
+
+def _view_columns(of: Described, latest: bool) -> Iterator[tuple[str, str, str]]:
+    """The columns of a view in order: name, SQL and comment."""
+    published, comments = of.published, of.comments
+    own = {name: f"r.{name}" for name in ("period_start", "period_end", "is_latest") if name not in published}
+    last = {axis.name: max(of.columns_of(axis.name), key=published.index) for axis in of.axes}
+    for name in ("period", "period_start", "period_end", "revision", *(() if latest else ("is_latest",))):
+        if name in (*_KEY, *own):
+            yield name, own.get(name, f"t.{name}"), comments[name]
+    for column in published:
+        yield column, f"t.{identifier(column)}", comments[column]
+        for axis in [axis for axis in last if last[axis] == column and f"{axis}_is_other" not in published]:
+            yield f"{axis}_is_other", _is_other(of, axis), f"whether the cell is the one for {axis} = other"
+    yield "cell_number", "t.cell_number", comments["cell_number"]
+
+
+def _is_other(of: Described, axis: str) -> str:
+    """SQL: whether a cell is the one for `other`; null where a publication does not have the axis."""
+    keys = dict.fromkeys(key for one in of.axes if one.name == axis for key in _keys(one))
+    all_null = " AND ".join(f"t.{identifier(key)} IS NULL" for key in keys)
+    return f"CASE WHEN list_contains(r.axes, {literal(axis)}) THEN {all_null} END"
+
+
+def _keys(axis: Axis) -> list[str]:
+    """The columns of an axis that are all null for `other`, and for no other cell."""
+    return list(axis_columns(axis))[: 2 if isinstance(axis, BinnedAxis) else 1]
+
+
+def _axis_comments(axis: Axis) -> dict[str, str]:
+    """What the published columns of an axis mean."""
+    if isinstance(axis, BinnedAxis):
+        lower, upper = _keys(axis)
+        kind = " (a day, as text)" if isinstance(axis, CalendarAxis) else ""
+        ends = ("within", "outside of") if axis.closed == "left" else ("outside of", "within")
+        return {
+            column: f"{axis.name}: {end} end of the bin{kind}, {which} the bin; null for an open end and for other"
+            for column, end, which in ((lower, "lower", ends[0]), (upper, "upper", ends[1]))
+        }
+    about = {f"{axis.name}_label": f"{axis.name}: the category's label for readers; null without one"}
+    about |= {level: f"{axis.name}: the category's group at the level {level}; null for other" for level in axis.levels}
+    return {axis.name: f"{axis.name}: the category; null for other", **about}
+
+
+def _column_comments(within: str, table: str, columns: Mapping[str, str]) -> Iterator[str]:
+    for column, comment in columns.items():
+        yield f"COMMENT ON COLUMN {within}{identifier(table)}.{identifier(column)} IS {literal(comment)}"

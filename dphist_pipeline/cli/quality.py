@@ -1,0 +1,73 @@
+"""The command `dphist quality`: what a publication says of the rows behind its counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from dphist_pipeline.cli.options import JsonOption, StoreOption
+from dphist_pipeline.cli.terminal import out, print_json, print_table
+from dphist_pipeline.releasing.store import Store, store_folder
+
+TITLES = {"rows": "rows by where they fell", "units": "units by the rows they hold"}
+
+
+def quality(
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The name of a published release.")],
+    period: Annotated[
+        str | None, typer.Option(metavar="DAY", help="Its first day, or 2026-W10. Default: the latest.")
+    ] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Shows what the bound cut and which values failed. Spends nothing.
+
+    Only for releases whose spec declares `quality`: every number has noise
+    that a share of their epsilon paid for, and a 95 % interval.
+    """
+    from dphist_pipeline.answering.published import latest_revision
+    from dphist_pipeline.answering.row_quality import published_cuts, read_quality, sentences
+
+    folder = latest_revision(Store.open(store_folder(store)).public, release, period)
+    audit, rows = read_quality(folder)
+    found = published_cuts(folder, audit, rows)
+    says = sentences(audit, rows, found)
+    if as_json:
+        named = {name: audit[name] for name in ("release", "period", "revision", "max_rows_per_unit", "quality")}
+        print_json({**named, "says": says, "rows": rows})
+        return
+    out.print(f"[bold]{release}[/], period {audit['period']}, revision {audit['revision']}")
+    for sentence in says:
+        out.print(f"  {sentence}")
+    for statistic in ("rows", "units"):
+        _print_numbers(TITLES[statistic], [row for row in rows if row["statistic"] == statistic])
+    failures = [row for row in rows if row["statistic"] in ("unparsed", "undeclared")]
+    header = ["axis", "rows whose value", "estimate", "95 %"]
+    means = {"unparsed": "is missing or does not parse", "undeclared": "is not declared"}
+    print_table(header, [(row["axis"], means[row["statistic"]], *_numbers(row)) for row in failures])
+    for axis, cuts in found.items():
+        if axis is not None:
+            print_table(
+                [axis, "counted", "cut", "95 %", "share cut"],
+                [
+                    (
+                        cut.category or "other",
+                        f"{cut.counted:,.0f}",
+                        f"{cut.cut:,.0f}",
+                        f"{cut.ci_lower:,.0f} to {cut.ci_upper:,.0f}",
+                        "" if cut.share is None else f"{100 * cut.share:.1f} %",
+                    )
+                    for cut in cuts
+                ],
+            )
+
+
+def _print_numbers(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
+        print_table([title, "estimate", "95 %"], [(row["category"], *_numbers(row)) for row in rows])
+
+
+def _numbers(row: Mapping[str, Any]) -> tuple[str, str]:
+    return f"{row['estimate']:,.0f}", f"{row['ci_lower']:,.0f} to {row['ci_upper']:,.0f}"

@@ -1,0 +1,189 @@
+"""The questions about rows that a quality table is made of: a closed set of frozen classes, each with its proof.
+
+The histogram holds at most R rows of a unit. A quality table looks further, at the first T > R rows of each unit in a
+secret order: for rows in declared cells the one by which bounding keeps rows, for all rows, those in no cell among
+them, another one of the same making. Which rows come first depends on the unit's own rows and on a key alone. So a unit
+adds its own part to each table, whatever others hold. `sensitivity(limits)` is how far all numbers of a table move
+together when one unit is added or removed, or substituted by another one: then its part is taken away, and that of the
+other one is added. The doors add discrete Laplace noise of scale sensitivity/ε to each number; `questions` says why.
+
+Rows that name no unit, and what the parser took for no row, are in no table: no promise covers them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.confidential.plain_values import DoorMisuse
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many rows of a unit are counted and seen, and what neighbours are.
+
+    Attributes:
+        kept: R, the most rows of a unit in the histogram.
+        seen: T, the most rows of a unit in a table; larger than R, but where every row is its own unit.
+        substitute: whether neighbours have another unit in one's place, or one unit more.
+    """
+
+    kept: int
+    seen: int
+    substitute: bool
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.kept <= self.seen:
+            raise DoorMisuse("a quality table sees at least the rows that are kept")
+
+    @property
+    def parts(self) -> int:
+        """How many units' parts differ between neighbours."""
+        return 2 if self.substitute else 1
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedRows:
+    """Exact numbers about the first T rows of each unit.
+
+    Attributes:
+        units: units that hold 1, 2, …, T or more rows in declared cells, shape (T,).
+        cut: rows R+1 … T of each unit by cell, shape (cells,).
+        places: rows in cells of declared values alone, rows in `other` of some axis, and rows that lie in no cell.
+        failures: for each axis the rows that hold nothing that parses, and undeclared values; shape (axes, 2).
+    """
+
+    units: Numbers
+    cut: Numbers
+    places: Numbers
+    failures: Numbers
+
+
+class RowQuestion(ABC):
+    """What a door computes from observed rows, and how far that moves.
+
+    Attributes:
+        door: its name in the journal.
+    """
+
+    __slots__ = ()
+    door: ClassVar[str]
+
+    @abstractmethod
+    def sensitivity(self, limits: Limits) -> int:
+        """How far all answers move together between neighbours: proved in each class."""
+
+    @abstractmethod
+    def answers(self, observed: ObservedRows) -> Numbers:
+        """The exact numbers, one dimension."""
+
+    @property
+    def digest(self) -> str:
+        """What the journal keeps of it beside the door; empty where the domain says it all."""
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitsByRows(RowQuestion):
+    """How many units hold 1, 2, …, T-1 rows in declared cells, and how many T or more."""
+
+    door: ClassVar[str] = "units_by_rows"
+
+    def sensitivity(self, limits: Limits) -> int:
+        """1, or 2 under substitution: a unit is counted in one of the numbers or, without such a row, in none."""
+        return limits.parts
+
+    def answers(self, observed: ObservedRows) -> Numbers:
+        """Units by rows, shape (T,)."""
+        return observed.units
+
+
+@dataclass(frozen=True, slots=True)
+class RowsCut(RowQuestion):
+    """How many of the first T rows of units, among those in declared cells, the bound keeps out of the histogram."""
+
+    door: ClassVar[str] = "rows_cut"
+
+    def sensitivity(self, limits: Limits) -> int:
+        """T - R, under substitution too: a unit adds between 0 and T - R to the one number, and so does another one."""
+        return limits.seen - limits.kept
+
+    def answers(self, observed: ObservedRows) -> Numbers:
+        """One number."""
+        return np.array([observed.cut.sum()])
+
+
+@dataclass(frozen=True, slots=True)
+class RowsCutBy(RowQuestion):
+    """The same by position along one axis.
+
+    Attributes:
+        axis: its number.
+        shape: of the domain.
+    """
+
+    axis: int
+    shape: tuple[int, ...]
+    door: ClassVar[str] = "rows_cut_by"
+
+    def sensitivity(self, limits: Limits) -> int:
+        """T - R, or 2(T - R) under substitution: a unit adds at most T - R rows, each of which has one position; those
+        of another unit may have other positions.
+        """
+        return limits.parts * (limits.seen - limits.kept)
+
+    @property
+    def digest(self) -> str:
+        """Which axis."""
+        return f"axis {self.axis}"
+
+    def answers(self, observed: ObservedRows) -> Numbers:
+        """Rows by position, shape (size of the axis,)."""
+        others = tuple(number for number in range(len(self.shape)) if number != self.axis)
+        return np.asarray(observed.cut.reshape(self.shape).sum(axis=others))
+
+
+@dataclass(frozen=True, slots=True)
+class RowsByPlace(RowQuestion):
+    """How many of the first T rows of units lie in cells of declared values, in `other` of an axis, and in no cell."""
+
+    door: ClassVar[str] = "rows_by_place"
+
+    def sensitivity(self, limits: Limits) -> int:
+        """T, or 2T under substitution: a unit adds at most T rows, each of which is in one of the three places."""
+        return limits.parts * limits.seen
+
+    def answers(self, observed: ObservedRows) -> Numbers:
+        """Three numbers."""
+        return observed.places
+
+
+@dataclass(frozen=True, slots=True)
+class FailuresByAxis(RowQuestion):
+    """How many of the first T rows of units hold nothing that parses on an axis, or a value that is not declared.
+
+    Attributes:
+        axes: how many the domain has.
+    """
+
+    axes: int
+    door: ClassVar[str] = "failures_by_axis"
+
+    def sensitivity(self, limits: Limits) -> int:
+        """T for each axis, or 2T under substitution: each of at most T rows adds 1 to at most one of the two numbers
+        of an axis, and may do so on every axis.
+        """
+        return limits.parts * limits.seen * self.axes
+
+    def answers(self, observed: ObservedRows) -> Numbers:
+        """Two numbers an axis, axis by axis."""
+        return observed.failures.ravel()
+
+
+ROW_QUESTIONS: tuple[type[RowQuestion], ...] = (UnitsByRows, RowsCut, RowsCutBy, RowsByPlace, FailuresByAxis)

@@ -1,0 +1,82 @@
+"""`current.json` of every release: the files of the latest revisions that stand, for readers of plain Parquet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from dphist_pipeline.publishing.release_files import read_audit, replace_public, stated_digest
+
+NAME = "current.json"
+SCHEMA_VERSION = 1
+
+
+def write_current_files(public: Path, scratch: Path) -> None:
+    """Writes `current.json` of every release of which something was published or withdrawn since.
+
+    Of publications that it lists already, only the ends of their audits are read.
+
+    Args:
+        public: the store's public folder; one process at a time.
+        scratch: a private folder on the same file system.
+
+    Raises:
+        PublishedFilesDamaged: a file of a publication that it does not list yet is missing or altered.
+    """
+    for folder in sorted({path.parent for path in public.glob("*/period=*")}):
+        listed = _listed(folder)
+        periods = [found for path in sorted(folder.glob("period=*")) for found in _current(path, listed)]
+        content = {"schema_version": SCHEMA_VERSION, "release": folder.name, "periods": periods}
+        text = json.dumps(content, indent=2) + "\n"
+        if not (folder / NAME).is_file() or (folder / NAME).read_bytes() != text.encode():
+            replace_public(folder / NAME, text, scratch)
+
+
+def is_listed(published: Path) -> bool:
+    """Whether `current.json` lists a publication as it is now, or a later revision of its period.
+
+    Args:
+        published: its folder.
+    """
+    entry = _listed(published.parents[1]).get(published.parent.name.removeprefix("period="))
+    if entry is None:
+        return False
+    revision = int(published.name.removeprefix("revision="))
+    is_same = entry["revision"] == revision and entry["audit_digest"] == stated_digest(published)
+    return is_same or int(entry["revision"]) > revision
+
+
+def _current(period: Path, listed: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The entry of the latest revision of a period that stands; none if all were withdrawn."""
+    name = period.name.removeprefix("period=")
+    revisions = {path.name.removeprefix("revision="): path for path in period.glob("revision=*")}
+    for number in sorted(filter(str.isdecimal, revisions), key=int, reverse=True):
+        before, folder = listed.get(name), revisions[number]
+        if before and (before["revision"], before["audit_digest"]) == (int(number), stated_digest(folder)):
+            return [before]
+        audit = read_audit(folder)
+        is_here = (audit["release"], audit["period"], str(audit["revision"])) == (period.parent.name, name, number)
+        if is_here and "withdrawn" not in audit:
+            return [_entry(audit)]
+    return []
+
+
+def _entry(audit: Mapping[str, Any]) -> dict[str, Any]:
+    place = f"period={audit['period']}/revision={audit['revision']}"
+    return {
+        **{name: audit.get(name) for name in ("period", "period_start", "period_end", "revision")},
+        "audit_digest": audit["audit_digest"],
+        "files": [{"path": f"{place}/{name}", "sha256": digest} for name, digest in audit["files"].items()],
+    }
+
+
+def _listed(release: Path) -> dict[str, Mapping[str, Any]]:
+    """The entries of `current.json` by period; none if it is missing or damaged."""
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        content = json.loads((release / NAME).read_bytes())
+        if content["schema_version"] == SCHEMA_VERSION and content["release"] == release.name:
+            return {str(entry["period"]): entry for entry in content["periods"]}
+    return {}

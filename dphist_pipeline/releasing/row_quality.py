@@ -1,0 +1,87 @@
+"""The quality table of a release: which questions about rows are asked, for which shares of what it may cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dphist_pipeline.answering.chosen_cells import written_end
+from dphist_pipeline.confidential.doors import PrivateRows
+from dphist_pipeline.confidential.journal import Answers
+from dphist_pipeline.confidential.row_questions import (
+    FailuresByAxis,
+    Limits,
+    ObservedRows,
+    RowQuestion,
+    RowsByPlace,
+    RowsCut,
+    RowsCutBy,
+    UnitsByRows,
+)
+from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis
+from dphist_pipeline.estimates.budget import Budget
+from dphist_pipeline.estimates.row_quality import FAILURES, PLACES, RowTable
+from dphist_pipeline.releasing.plans import rows_seen
+from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.sources import EVERY_ROW
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A question, and what its numbers are called: statistic, axis, position and category of each."""
+
+    step: str
+    question: RowQuestion
+    names: list[tuple[str, str | None, int | None, str | None]]
+
+
+def buy_quality(spec: ReleaseSpec, load: Callable[[], ObservedRows], answers: Answers) -> tuple[RowTable, ...]:
+    """The tables that a spec asks for, each for an equal share of what quality may cost; none where it asks for none.
+
+    Args:
+        spec: checked.
+        load: gives the exact numbers, where a door must draw.
+        answers: the journal of the release.
+    """
+    seen = rows_seen(spec)
+    if spec.quality is None or seen is None:
+        return ()
+    asked = list(_questions(spec, seen))
+    budget = Budget(spec.epsilon * spec.quality.share, "quality")
+    parts = budget.split(**{one.step: Fraction(1, len(asked)) for one in asked})
+    doors = PrivateRows(Limits(spec.max_rows_per_unit, seen, spec.neighbours == "substitute"), load, answers)
+    return tuple(_table(doors, one, part) for one, part in zip(asked, parts, strict=True))
+
+
+def _questions(spec: ReleaseSpec, seen: int) -> Iterator[_Asked]:
+    axes, shape = spec.domain.axes, spec.domain.shape
+    yield _Asked("quality_rows", RowsByPlace(), [("rows", None, None, place) for place in PLACES])
+    failures = [(failure, axis.name, None, None) for axis in axes for failure in FAILURES]
+    yield _Asked("quality_failures", FailuresByAxis(len(axes)), [*failures])
+    if spec.privacy_unit == EVERY_ROW or spec.quality is None:
+        return
+    held = [str(rows) for rows in range(1, seen)] + [f"{seen} or more"]
+    yield _Asked("quality_units", UnitsByRows(), [("units", None, rows, name) for rows, name in enumerate(held, 1)])
+    yield _Asked("quality_cut", RowsCut(), [("cut", None, None, None)])
+    for number, axis in enumerate(axes):
+        if axis.name in spec.quality.by:
+            named = [("cut", axis.name, position, _called(axis, position)) for position in range(axis.size)]
+            yield _Asked(f"quality_cut_{axis.name}", RowsCutBy(number, shape), [*named])
+
+
+def _called(axis: Axis, position: int) -> str | None:
+    """What a position along an axis is called; None for `other`."""
+    if position == axis.other_cell:
+        return None
+    if isinstance(axis, CategoricalAxis):
+        return axis.values[position]
+    assert isinstance(axis, BinnedAxis)
+    lower, upper = (written_end(axis, ends[position]) for ends in axis.bounds)
+    return f"{lower} to {upper}"
+
+
+def _table(doors: PrivateRows, asked: _Asked, budget: Budget) -> RowTable:
+    values, scale = doors.noisy(asked.question, budget)
+    statistics, axes, positions, categories = zip(*asked.names, strict=True)
+    return RowTable(statistics, axes, positions, categories, values, scale, budget.step, budget.epsilon)

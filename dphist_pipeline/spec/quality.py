@@ -1,0 +1,113 @@
+"""The quality table as a spec asks for it: its share of epsilon, how many rows of a unit it sees, and by which axes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from dphist_pipeline.errors import did_you_mean
+from dphist_pipeline.estimates.budget import LARGEST_SCALE, SMALLEST_EPSILON
+from dphist_pipeline.spec.fields import listed
+from dphist_pipeline.spec.mistakes import located
+from dphist_pipeline.spec.numbers import LARGEST_DENOMINATOR, digits, exact
+from dphist_pipeline.spec.refusals import Location, MistakesError, shown
+from dphist_pipeline.spec.sources import EVERY_ROW
+from dphist_pipeline.spec.words import PublishedName
+
+DEFAULT_SHARE, DEFAULT_ROWS = Fraction(1, 20), 10
+MOST_ROWS, MOST_BY = 10_000, 2
+MOST_AXES = 39  # a row's marks, a digit to base 3 for each axis, fit 63 bits
+EXAMPLE = "{share: 1/20, rows: 10, by: [ward]}"
+
+
+def _share(value: object) -> Fraction:
+    share = exact(value)
+    if not 0 < share < 1 or share.denominator > LARGEST_DENOMINATOR:
+        raise ValueError(f"must lie between 0 and 1, such as 1/20, not {shown(value)}: the mechanism takes the rest")
+    return share
+
+
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(names)) < len(names):
+        raise ValueError("names an axis twice; keep one of them")
+    return names
+
+
+class QualitySpec(BaseModel):
+    """What a quality table is to say, and what it may cost."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    share: Annotated[Fraction, BeforeValidator(_share)] = DEFAULT_SHARE
+    rows: int = Field(default=DEFAULT_ROWS, strict=True, ge=1, le=MOST_ROWS)
+    by: Annotated[tuple[PublishedName, ...], AfterValidator(_distinct), listed(0, MOST_BY)] = ()
+
+    def normalised(self) -> dict[str, object]:
+        """All fields as JSON values."""
+        return {"share": str(self.share), "rows": self.rows, "by": list(self.by)}
+
+
+def _quality(value: object) -> object:
+    if value is None or isinstance(value, QualitySpec):
+        return value
+    if not isinstance(value, dict):
+        raise ValueError(f"must be a mapping such as {EXAMPLE}, not {shown(value)}")
+    try:
+        return QualitySpec.model_validate(value)
+    except ValidationError as error:
+        mistakes = MistakesError(located(error, QualitySpec.model_fields))
+    raise mistakes
+
+
+Quality = Annotated[QualitySpec | None, BeforeValidator(_quality)]
+
+
+def checked(quality: QualitySpec, fields: Mapping[str, Any]) -> QualitySpec:
+    """A quality table that fits the fields of its spec that were found right.
+
+    Raises:
+        MistakesError: by field of the table.
+    """
+    found: list[tuple[Location, str]] = []
+    by_row, bound = fields.get("privacy_unit") == EVERY_ROW, fields.get("max_rows_per_unit")
+    axes = fields.get("axes")
+    if by_row:
+        given = quality.model_fields_set & {"rows", "by"}
+        found += [((name,), "has no use with `privacy_unit: row`, where no row is cut; remove it") for name in given]
+    elif bound is not None and quality.rows <= bound:
+        what = f"must be more than `max_rows_per_unit`, {bound:,}: the rows beyond the bound are what it looks at"
+        found.append((("rows",), what))
+    if axes is not None:
+        names = [axis.name for axis in axes]
+        unknown = [(number, name) for number, name in enumerate(quality.by) if name not in names]
+        found += [
+            (("by", number), f"names no axis, {shown(name)}. {did_you_mean(name, names)}") for number, name in unknown
+        ]
+        if len(axes) > MOST_AXES:
+            found.append(((), f"is bought for at most {MOST_AXES} axes, not {len(axes)}; remove it, or use fewer axes"))
+    if not found and {"epsilon", "max_rows_per_unit", "neighbours", "axes"} <= fields.keys():
+        found += _too_little(quality, fields["epsilon"], len(axes or ()), fields["neighbours"] == "substitute", by_row)
+    if found:
+        raise MistakesError(found)
+    return quality
+
+
+def _too_little(
+    quality: QualitySpec, epsilon: Fraction, axes: int, substitute: bool, by_row: bool
+) -> list[tuple[Location, str]]:
+    """Whether noise can be drawn for every table, of which failures by axis move most, and something is left."""
+    moved = (2 if substitute else 1) * (1 if by_row else quality.rows) * axes
+    each = quality.share * epsilon / tables(quality, by_row)
+    if each < SMALLEST_EPSILON or moved / each > LARGEST_SCALE:
+        return [(("share",), f"leaves too little for noise: {moved:,} rows at epsilon {digits(each)}; raise it")]
+    if (1 - quality.share) * epsilon < SMALLEST_EPSILON:
+        return [(("share",), "leaves less than an epsilon of 10^-6 to the mechanism; lower it")]
+    return []
+
+
+def tables(quality: QualitySpec, by_row: bool) -> int:
+    """How many tables share what quality costs: rows by place and failures, else units and rows cut, too."""
+    return 2 if by_row else 4 + len(quality.by)

@@ -1,0 +1,36 @@
+-- What was bought about the rows behind the counts, with 95 % intervals: one row for each number, for each period (its latest
+-- revision), in order. `units` counts units by the rows that they hold, `rows` the rows by where they fell, `unparsed` and
+-- `undeclared` the rows whose value on an axis is missing or no declared one, `cut` the rows that the bound keeps out. Of each
+-- unit, at most the first `rows` rows that the spec declares are seen; numbers and ends of intervals may be negative.
+-- In: the release's table; a period by its first day; without it all periods that have such a table.
+CREATE OR REPLACE MACRO {schema}dph_quality(release_name, period := NULL, revision := NULL) AS TABLE
+{opening},
+bought AS (
+    SELECT q.*
+    FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_quality_rows')) AS q, asked
+    WHERE q.release = asked.release
+),
+first_problems AS (
+    FROM period_problems
+    UNION ALL
+    SELECT 'no period asked for has a quality table: `quality` was not in its spec' AS problem
+    WHERE NOT EXISTS (FROM period_problems WHERE problem IS NOT NULL) AND NOT EXISTS (
+        FROM bought JOIN chosen ON chosen.period = bought.period AND chosen.revision = bought.revision
+    )
+)
+SELECT
+    b.period,
+    b.revision,
+    b.statistic,
+    b.axis,
+    b.position,
+    b.category,
+    b.estimate,
+    b.ci_lower,
+    b.ci_upper,
+    b.noise_scale
+FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN (
+    bought AS b JOIN chosen ON chosen.period = b.period AND chosen.revision = b.revision
+) ON true
+WHERE {no_problem}
+ORDER BY b.period, b.number

@@ -1,0 +1,157 @@
+"""What the bound cut and what failed, as people read it: on the card, by the command, in SQL, before an approval."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+from carded import Read
+from office import Office
+
+from dphist_pipeline.answering.row_quality import NEARLY_ALL_FAILED
+from dphist_pipeline.confidential import noise
+from dphist_pipeline.spec.model import UNSEEN_CUT
+
+# 100 patients with one row in surgery, and 50 with five in medicine, of which two are kept, and two of three are seen.
+RECORDS: dict[str, list[Any]] = {
+    "patient": [f"p{number}" for number in range(100)] + [f"q{number % 50}" for number in range(250)],
+    "age": [30.0] * 350,
+    "ward": ["surgery"] * 100 + ["medicine"] * 250,
+}
+QUALITY = {"share": "1/2", "rows": 4, "by": ["ward"]}
+SAYS = (
+    "At most 2 rows of each patient are counted. This cap cut about 100 rows (95 %: 0 to 220), 33.3 % of all, as far "
+    "as the first 4 rows of each are looked at."
+)
+
+
+@pytest.fixture
+def office(office: Office, monkeypatch: pytest.MonkeyPatch) -> Office:
+    """An office whose noise is 0: what is written of it stays an interval."""
+    monkeypatch.setattr(noise, "discrete_laplace", lambda scale, size: noise.np.zeros(size, dtype=noise.np.int64))
+    office.opened().write_records(RECORDS)
+    office.write_spec(quality=QUALITY)
+    return office
+
+
+def card(office: Office) -> str:
+    return Read((office.published() / "card.html").read_text(encoding="utf-8")).text
+
+
+def test_the_card_says_at_once_what_the_cap_cut_and_by_which_category(office: Office) -> None:
+    office.released()
+    page = card(office)
+    assert page.index(SAYS) < page.index("declared before any record was read")
+    assert "What the cap cut, by ward ward counted cut 95 % share cut surgery 100 0 −120 to 120 0.0 %" in page
+    assert "medicine 100 100 −20 to 220 50.0 % other 0 0 −120 to 120" in page
+    assert "a share of 1/2 of ε paid for noisy numbers" in page
+    assert "quality.parquet what the cap cut" in page
+
+
+def test_a_card_without_a_quality_table_speaks_of_none(office: Office) -> None:
+    office.write_spec()
+    office.released()
+    page = card(office)
+    assert "This cap" not in page and "the cap cut" not in page and "quality" not in page
+
+
+def test_the_command_shows_the_same_numbers(office: Office) -> None:
+    office.released()
+    ran = office.run("quality", "wards")
+    assert ran.code == 0, ran.err
+    lines = [" ".join(line.split()) for line in ran.out.splitlines()]
+    assert lines[:2] == ["wards, period all, revision 1", SAYS]
+    for line in (
+        "declared 300 60 to 540",
+        "1 100 40 to 160",
+        "4 or more 50 -10 to 110",
+        "ward is not declared 0 -479 to 479",
+        "medicine 100 100 -20 to 220 50.0 %",
+    ):
+        assert line in lines
+    told = office.run("quality", "wards", "--period", "all", "--json").json
+    assert told["says"] == [SAYS]
+    assert told["rows"] == pq.read_table(office.published() / "quality.parquet").to_pylist()
+    assert (told["quality"], told["max_rows_per_unit"]) == (QUALITY, 2)
+
+
+def test_sql_gives_the_published_rows_of_the_latest_revision(office: Office) -> None:
+    office.released()
+    office.released("--revise", "--reason", "again")
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{office.store}/public/catalog.duckdb' AS r (READ_ONLY)")
+        found = connection.sql("FROM r.dph_quality('r.wards')").to_arrow_table()
+        with pytest.raises(duckdb.Error, match="there is no period 2020-01-01"):
+            connection.sql("FROM r.dph_quality('r.wards', period := '2020-01-01')").fetchall()
+    rows = pq.read_table(office.published(revision=2) / "quality.parquet")
+    assert found.drop_columns(["period", "revision"]).to_pylist() == rows.to_pylist()
+    assert set(found["revision"].to_pylist()) == {2}
+
+
+def test_without_a_quality_table_command_and_macro_say_so(office: Office) -> None:
+    office.write_spec()
+    office.released()
+    ran = office.run("quality", "wards")
+    assert (ran.code, "has no quality table" in ran.err) == (1, True)
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{office.store}/public/catalog.duckdb' AS r (READ_ONLY)")
+        with pytest.raises(duckdb.Error, match="no period asked for has a quality table"):
+            connection.sql("FROM r.dph_quality('r.wards')").fetchall()
+
+
+def test_check_warns_of_a_bound_whose_cut_nobody_will_see(office: Office) -> None:
+    assert UNSEEN_CUT not in office.run("check", "spec.yaml").out
+    office.write_spec()
+    assert UNSEEN_CUT in office.run("check", "spec.yaml").out
+    by_row = {"privacy_unit": "row", "max_rows_per_unit": ...}
+    office.write_spec(**by_row)
+    assert UNSEEN_CUT not in office.run("check", "spec.yaml").out
+
+
+def write_failing(office: Office, rows: int = 100_000) -> None:
+    """Records none of whose wards is declared."""
+    office.write_records({"patient": list(range(rows)), "age": [30.0] * rows, "ward": ["ward 7"] * rows})
+
+
+def test_a_release_whose_rows_nearly_all_failed_says_so_first(office: Office) -> None:
+    write_failing(office)
+    office.released()
+    page = card(office)
+    assert page.index(NEARLY_ALL_FAILED) < page.index("declared before any record was read")
+    assert NEARLY_ALL_FAILED in office.run("quality", "wards").out
+
+
+def test_a_few_failures_are_no_reason_to_warn(office: Office) -> None:
+    write_failing(office, 300)  # too few to be told from noise
+    office.released()
+    assert NEARLY_ALL_FAILED not in card(office)
+
+
+def test_what_waits_for_a_person_says_that_nearly_all_rows_failed(office: Office) -> None:
+    write_failing(office)
+    office.write_spec(quality=QUALITY, publish="manual")
+    waits = office.release()
+    assert waits.code == 0
+    assert NEARLY_ALL_FAILED in waits.out and "waits for approval" in waits.out
+    assert not office.published().exists()
+    show = office.run("ledger", "show", "health", "--json").json[0]
+    assert show["spent"] == "1/2"
+    assert office.run("ledger", "report", "--json").json["accounts"][0]["held"] == {"waits": 1}
+    assert office.run("reject", "wards", "all", "--reason", "another file").code == 0
+    assert office.run("ledger", "report", "--json").json["accounts"][0]["held"] == {"rejected": 1}
+
+
+def test_where_every_row_is_a_unit_there_are_failures_and_no_cut(office: Office) -> None:
+    opened = ["open", "rows_alone", "--privacy-unit", "row", "--neighbours", "add_remove", "--total", "10"]
+    assert office.run("ledger", *opened).code == 0
+    office.write_records(RECORDS, "data/visits.parquet")
+    by_row = {"privacy_unit": "row", "max_rows_per_unit": ..., "account": "rows_alone", "quality": {"share": "1/2"}}
+    office.write_spec(source="data/visits.parquet", **by_row)
+    assert office.run("ledger", "allow", "rows_alone", "--source", "data/visits.parquet").code == 0
+    office.released()
+    rows = pq.read_table(office.published() / "quality.parquet").to_pylist()
+    assert {row["statistic"] for row in rows} == {"rows", "unparsed", "undeclared"}
+    assert {row["noise_scale"] for row in rows} == {8.0, 16.0}  # one row, or one on each of two axes, at 1/8
+    assert "This cap" not in card(office)

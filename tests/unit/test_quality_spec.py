@@ -1,0 +1,71 @@
+"""The quality table in a spec: what is refused, what it costs, and that specs without it keep their digests."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from spec_scenario import AGE, WARD, refusal, spec
+
+SUBSTITUTE = {"neighbours": "substitute"}
+
+
+@pytest.mark.parametrize(
+    ("quality", "place", "says"),
+    [
+        ("yes", "quality", "must be a mapping such as {share: 1/20, rows: 10, by: [ward]}"),
+        ({"rows": 3}, "quality.rows", "must be more than `max_rows_per_unit`, 3"),
+        ({"rows": 0}, "quality.rows", "must be at least 1"),
+        ({"rows": 10**6}, "quality.rows", "must be at most 10,000"),
+        ({"rows": True}, "quality.rows", "must be a whole number"),
+        ({"share": 0}, "quality.share", "must lie between 0 and 1"),
+        ({"share": 1}, "quality.share", "must lie between 0 and 1"),
+        ({"share": "-1/20"}, "quality.share", "must lie between 0 and 1"),
+        ({"share": "1/9999999999999999999999999999999999"}, "quality.share", "must lie between 0 and 1"),
+        ({"share": "most"}, "quality.share", "must be a number"),
+        ({"share": "0.00001"}, "quality.share", "leaves too little for noise"),
+        ({"by": "ward"}, "quality.by", "must be a list"),
+        ({"by": ["ward", "ward"]}, "quality.by", "names an axis twice"),
+        ({"by": ["wards"]}, "quality.by[0]", "names no axis, 'wards'. Did you mean 'ward'?"),
+        ({"by": ["ward", "age", "ward"]}, "quality.by", "has more than 2 items"),
+        ({"bye": ["ward"]}, "quality.bye", "unknown field. Did you mean 'by'?"),
+    ],
+)
+def test_a_wrong_quality_table_is_refused_with_its_place(quality: object, place: str, says: str) -> None:
+    found = refusal(quality=quality)
+    assert list(found) == [place]
+    assert says in found[place]
+
+
+def test_rows_and_axes_have_no_use_where_every_row_is_a_unit() -> None:
+    by_row = {"privacy_unit": "row", "max_rows_per_unit": ...}
+    found = refusal(quality={"rows": 10, "by": ["ward"]}, **by_row)
+    assert sorted(found) == ["quality.by", "quality.rows"]
+    assert all("no use with `privacy_unit: row`" in what for what in found.values())
+    assert spec(quality={}, **by_row).quality is not None
+
+
+def test_more_axes_than_marks_have_digits_are_refused() -> None:
+    axes = [{"column": f"axis_{number}", "edges": [0, 1]} for number in range(40)]
+    assert "at most 39 axes" in refusal(axes=axes, quality={})["quality"]
+    assert spec(axes=axes[:39], quality={"share": "1/2"}).quality is not None
+
+
+def test_the_mechanism_gets_what_quality_leaves_exactly() -> None:
+    made = spec(epsilon="1/3", quality={"share": "1/7"})
+    assert made.mechanism_epsilon == Fraction(2, 7)
+    assert spec(epsilon="1/3").mechanism_epsilon == Fraction(1, 3)
+
+
+def test_a_mechanism_that_cannot_serve_the_rest_is_refused() -> None:
+    assert spec(epsilon="0.000001", max_rows_per_unit=10).epsilon
+    assert "quality.share" in refusal(epsilon="0.000001", max_rows_per_unit=9, quality={})
+
+
+def test_quality_is_in_the_digest_only_where_it_is_declared() -> None:
+    without, with_it = spec(), spec(quality={"by": ["ward"]})
+    assert "quality" not in without.digested()
+    assert without.digest == spec(quality=None).digest != with_it.digest
+    assert with_it.digested()["quality"] == {"share": "1/20", "rows": 10, "by": ["ward"]}
+    assert with_it.digest == spec(quality={"share": 0.05, "rows": 10, "by": ["ward"]}).digest
+    assert spec(axes=[AGE, WARD], quality={"rows": 11}).digest != spec(quality={}).digest

@@ -109,7 +109,11 @@ barred AS (
             WHEN b.other_lower <= 0 THEN 1
             ELSE b.part_upper / (b.part_upper + b.other_lower)
         END AS ci_upper,
-        coalesce(sqrt({report_contrast}), sqrt(b.va - 2 * sound * b.vat + sound ** 2 * b.vt)) / b.whole_estimate AS noise_error,
+        CASE
+            WHEN b.step IS NOT NULL THEN sqrt({report_contrast})
+            -- Rounding may bring it below 0 where the part is the whole.
+            WHEN b.has_bars AND sound IS NOT NULL THEN sqrt(greatest(0, b.va - 2 * sound * b.vat + sound ** 2 * b.vt))
+        END / b.whole_estimate AS noise_error,
         coalesce(b.part_variance, b.linear_variance) AS linear_variance
     FROM roots AS b
 ),

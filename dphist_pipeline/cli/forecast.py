@@ -45,7 +45,7 @@ def forecast(
         str | None,
         typer.Option(
             metavar="COUNTS",
-            help="Public counts of units that hold 1, 2 and more rows, for an advice on the bound. Default: a quality table.",
+            help="Public counts of units by the rows that they hold, to compare bounds. Default: a quality table.",
         ),
     ] = None,
     store: StoreOption = None,

@@ -1,8 +1,8 @@
 """Which bound on the rows of a unit to choose: what each cuts against the noise that it needs.
 
 Both follow from how many units hold 1, 2, 3, … rows: as a published quality table tells, with its noise, or as public
-counts tell. Rows are taken to be cut alike in all cells; where they are not, shares are biased, as a quality table by axis
-tells.
+counts tell. Rows are taken to be cut alike in all cells; where they are not, shares are biased, and a quality table by
+axis tells by how much.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ import duckdb
 import pyarrow as pa
 
 from dphist_pipeline.answering.answers import Answer, Quantile, RangeAnswer
-from dphist_pipeline.answering.catalogue import NAME, attach_catalogue, create_tables
+from dphist_pipeline.answering.catalogue import NAME, attach_catalogue
+from dphist_pipeline.answering.catalogue_tables import create_tables
 from dphist_pipeline.answering.chosen_cells import (
     Condition,
     End,
@@ -163,13 +164,13 @@ class Publication:
         """
         return self._table("dph_band", None, ANSWER_COLUMNS, float(level), self._whole_bins(box))
 
-    def counts(self) -> pa.Table:
-        """All cells as whole numbers that add up to the total: `dph_counts`.
+    def whole(self) -> pa.Table:
+        """All cells as non-negative whole numbers whose sums stay near the unbiased ones: `dph_whole`.
 
         Returns:
-            One row per cell: the columns of the axes, `count` and `estimate`.
+            One row per cell: the columns of the axes, `whole_count` and `estimate`.
         """
-        return self._table("dph_counts", None, ("count", "estimate"))
+        return self._table("dph_whole", None, ("whole_count", "estimate"))
 
     def change_since(self, earlier: Publication, box: Box) -> Answer:
         """The change of the count in a box since another publication: `dph_compare`.

@@ -1,8 +1,8 @@
 """Builds the catalogue: one DuckDB file with every published table and the macros that answer questions.
 
-The file is built from the public files and renamed into place. So it can be read during a publication, copied anywhere,
-and attached read-only in plain DuckDB. For each release it holds a table of its cells (all periods and revisions, with
-the number of each cell) and two views of it; see `views`. The other tables are those of `catalogue_rows.TABLES`:
+The file is drafted elsewhere and renamed into place. So it can be read during a publication, copied anywhere, and
+attached read-only in plain DuckDB. For each release it holds a table of its cells (all periods and revisions, with the
+number of each cell) and two views of it; see `views`. The other tables are those of `catalogue_rows.TABLES`:
 
     dph_releases       one row per publication: its privacy promise, and the scale and variance of a draw of its noise;
                        for a release of the local model, the error law of estimates from reports instead
@@ -16,46 +16,37 @@ the number of each cell) and two views of it; see `views`. The other tables are 
     dph_version        one row: the version of the macros and tables
     dph_linear_widths  for each noise scale, the half width of a 95 % interval of a linear estimate in standard
                        deviations, by the number of draws with the same variance
+
+A publication is added to a copy of the file, so that its cost does not grow with what was published before. Everything
+is built from the public files where that cannot be right: the file is missing, damaged, of another version or written
+to by somebody else, or a publication that it holds was withdrawn, replaced or moved away.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from itertools import groupby
+import os
+import shutil
+import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import duckdb
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from dphist_pipeline.answering.catalogue_rows import (
-    TABLES,
-    bin_rows,
-    comments_of,
-    covariance_rows,
-    grid_of,
-    is_linear,
-    most_draws,
-    quality_table,
-    release_rows,
-    width_rows,
+from dphist_pipeline.answering.catalogue_rows import grid_of
+from dphist_pipeline.answering.catalogue_tables import (
+    Publication,
+    add_publications,
+    create_tables,
+    releases_in,
+    remove_release,
+    version,
 )
-from dphist_pipeline.answering.macros import MACROS, macro
-from dphist_pipeline.answering.row_quality import read_rows
-from dphist_pipeline.answering.views import CELLS, Described, macro_comment, table_comments, view_statements
-from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS
-from dphist_pipeline.publishing.release_files import read_audit
-from dphist_pipeline.releasing.store import Key
-from dphist_pipeline.sql_files import identifier, literal
+from dphist_pipeline.publishing.release_files import read_audit, stated_digest
+from dphist_pipeline.sql_files import literal
 
 NAME = "catalog.duckdb"
-ROWS = "dph_rows"
-Publication = tuple[Path, dict[str, Any]]  # its folder, and its audit
+Key = tuple[str, str, int]  # release, period and revision
 OLDEST_DUCKDB = "v1.4.0"  # the oldest version that can read the file
 
 
@@ -63,18 +54,23 @@ def build_catalogue(public: Path, scratch: Path) -> Path:
     """Writes `catalog.duckdb` beside the releases; programs that have the old file open keep reading it.
 
     Args:
-        public: the store's public folder.
+        public: the store's public folder; one process at a time.
         scratch: a private folder on the same file system, for the draft.
 
     Raises:
         PublishedFilesDamaged: a published file is missing or altered.
     """
-    draft, catalogue = scratch / NAME, public / NAME
-    with duckdb.connect() as connection:
-        connection.execute(f"ATTACH {literal(str(draft))} AS catalogue (STORAGE_VERSION '{OLDEST_DUCKDB}')")
-        connection.execute("USE catalogue")
-        create_tables(connection, list_publications(public))
+    draft, catalogue, sealed = scratch / NAME, public / NAME, int(time.time())
+    if not _is_added_to_copy(public, draft, sealed):
+        for leftover in (draft, draft.with_name(f"{NAME}.wal")):
+            leftover.unlink(missing_ok=True)
+        with duckdb.connect() as connection:
+            connection.execute(f"ATTACH {literal(str(draft))} AS catalogue (STORAGE_VERSION '{OLDEST_DUCKDB}')")
+            connection.execute("USE catalogue")
+            create_tables(connection, list_publications(public))
+            connection.execute("UPDATE dph_version SET sealed = $sealed", {"sealed": sealed})
     draft.chmod(0o644)
+    os.utime(draft, (sealed, sealed))
     # A program that opened the old catalogue to write and was killed leaves this file, and DuckDB refuses a new
     # catalogue beside it.
     catalogue.with_name(f"{NAME}.wal").unlink(missing_ok=True)
@@ -108,121 +104,71 @@ def attach_catalogue(connection: duckdb.DuckDBPyConnection, public: Path) -> fro
         made_by = connection.execute("SELECT version FROM catalogue.dph_version").fetchall()
     except duckdb.Error:  # the file is missing or damaged, or another version made it
         return frozenset()
-    return frozenset(digest for (digest,) in known) if made_by == [(_version(),)] else frozenset()
+    return frozenset(digest for (digest,) in known) if made_by == [(version(),)] else frozenset()
 
 
-def _version() -> str:
-    """A digest of tables and macros, so that a catalogue of an older version is rebuilt."""
-    tables = [f"{columns}{comments_of(columns)}" for _, columns in TABLES.values()]
-    columns = [*("period", "revision", "cell_number", "a_lower", "a_upper", "b", "b_label"), *OUR_COLUMNS]
-    axes = [{"column": "a", "edges": [0, 1]}, {"column": "b", "values": ["c"], "labels": ["C"]}]
-    views = view_statements("", Described.of("example", columns, [{"axes": axes}]), set())
-    told = [*tables, *views, *map(macro, MACROS)]
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
-
-
-def list_publications(public: Path) -> list[Publication]:
+def list_publications(public: Path, release: str = "*") -> list[Publication]:
     """Every publication, ordered by release, period and revision.
 
     Ignores folders that were renamed, and publications that were withdrawn.
 
     Args:
         public: the store's public folder.
+        release: only those of one release.
     """
-    folders = [path.parent for path in public.glob("*/period=*/revision=*/audit.json")]
-    found = []
-    for folder in folders:
-        if folder.name.removeprefix("revision=").isdecimal():
-            audit = read_audit(folder)
-            key = Key(audit["release"], audit["period"], audit["revision"])
-            if folder == public / key.public_place and "withdrawn" not in audit:
-                found.append((folder, audit))
-    return sorted(found, key=lambda publication: [publication[1][name] for name in ("release", "period", "revision")])
+    return _read(_folders(public, release))
 
 
-def create_tables(
-    connection: duckdb.DuckDBPyConnection, publications: list[Publication], schema: str | None = None
-) -> None:
-    """Creates all tables, views and macros of the catalogue.
-
-    Args:
-        connection: to DuckDB.
-        publications: as `list_publications` returns them.
-        schema: an existing, empty schema; None for the current schema of the connection.
-    """
-    within = "" if schema is None else f"{identifier(schema)}."
-    for name, (about, columns) in TABLES.items():
-        with _registered(connection, columns.empty_table()):
-            connection.execute(f"CREATE TABLE {within}{name} AS FROM {ROWS}")
-        _run(connection, table_comments(within, name, about, comments_of(columns)))
-    connection.execute(f"INSERT INTO {within}dph_version VALUES ($version)", {"version": _version()})
-    for name in MACROS:
-        connection.execute(macro(name, schema))
-        connection.execute(macro_comment(within, name))
-    _describe(connection, within, publications)
-    of = {name: list(made) for name, made in groupby(publications, key=lambda one: str(one[1]["release"]))}
-    for release, made in of.items():
-        columns = _cells(connection, f"{within}{identifier(CELLS + release)}", made)
-        described = Described.of(release, columns, [audit for _, audit in made])
-        _run(connection, view_statements(within, described, set(of)))
+def _read(folders: Mapping[Key, Path]) -> list[Publication]:
+    """The publications in force in some folders, ordered by release, period and revision."""
+    found: list[Publication] = []
+    for key, folder in sorted(folders.items()):
+        audit = read_audit(folder)
+        if (audit["release"], audit["period"], audit["revision"]) == key and "withdrawn" not in audit:
+            found.append((folder, audit))
+    return found
 
 
-def _cells(connection: duckdb.DuckDBPyConnection, table: str, publications: list[Publication]) -> list[str]:
-    """Creates the table of a release, with all periods and revisions, and returns its columns."""
-    columns = {"period": pa.string(), "revision": pa.int64(), "cell_number": pa.int64()}
-    for folder, _ in publications:  # a revision may have other axes
-        for field in pq.read_schema(folder / "histogram.parquet"):
-            if columns.setdefault(field.name, field.type) != field.type:
-                columns[field.name] = pa.string()
-    with _registered(connection, pa.schema(list(columns.items())).empty_table()):
-        connection.execute(f"CREATE TABLE {table} AS FROM {ROWS}")
-    for folder, audit in publications:
-        # ParquetFile, because `read_table` would read the names of the folders as columns.
-        rows = pq.ParquetFile(folder / "histogram.parquet").read()
-        rows = rows.append_column("cell_number", pa.array(np.arange(rows.num_rows)))
-        insert = f"INSERT INTO {table} BY NAME SELECT *, $period AS period, $revision AS revision FROM {ROWS}"
-        with _registered(connection, rows):
-            connection.execute(insert, {"period": audit["period"], "revision": audit["revision"]})
-    return list(columns)
+def _folders(public: Path, release: str = "*") -> dict[Key, Path]:
+    """The folders of publications by release, period and revision."""
+    audits = public.glob(f"{release}/period=*/revision=*/audit.json")
+    folders = [path.parent for path in audits if path.parent.name.removeprefix("revision=").isdecimal()]
+    return {(path.parents[1].name, path.parent.name[7:], int(path.name[9:])): path for path in folders}
 
 
-def _describe(connection: duckdb.DuckDBPyConnection, within: str, publications: list[Publication]) -> None:
-    """Fills the tables that describe publications."""
-    audits = [audit for _, audit in publications]
-    most: dict[tuple[bool, str], int] = {}
-    for audit in audits:
-        if audit["unbiased_noise_scale"] is not None:
-            law = (is_linear(audit), str(audit["unbiased_noise_scale"]))
-            most[law] = max(most.get(law, 1), most_draws(audit))
-    grids = {grid_of(audit): audit for audit in audits}
-    for table, rows in [
-        ("dph_releases", release_rows(audits)),
-        ("dph_covariance", covariance_rows(audits)),
-        *(("dph_quality_rows", quality_table(audit, read_rows(folder))) for folder, audit in publications),
-        *(("dph_bins", bin_rows(audit)) for audit in grids.values()),
-        *(
-            ("dph_linear_widths" if linear else "dph_half_widths", width_rows(linear, scale, draws))
-            for (linear, scale), draws in most.items()
-        ),
-    ]:
-        with _registered(connection, rows):
-            connection.execute(f"INSERT INTO {within}{table} BY NAME FROM {ROWS}")
-    connection.execute(
-        f"UPDATE {within}dph_releases AS r SET is_latest = r.revision = "
-        f"(SELECT max(l.revision) FROM {within}dph_releases AS l WHERE l.release = r.release AND l.period = r.period)"
-    )
-
-
-@contextmanager
-def _registered(connection: duckdb.DuckDBPyConnection, rows: pa.Table) -> Iterator[None]:
-    """Arrow rows as `ROWS`, a name that no release can have."""
-    connection.register(ROWS, rows)
+def _is_added_to_copy(public: Path, draft: Path, sealed: int) -> bool:
+    """Copies the catalogue and adds what was published since; False if it must be built from the public files."""
     try:
-        yield
-    finally:
-        connection.unregister(ROWS)
+        with (public / NAME).open("rb") as old, draft.open("wb") as new:
+            written = os.fstat(old.fileno()).st_mtime_ns
+            shutil.copyfileobj(old, new, 1 << 20)
+        with duckdb.connect() as connection:
+            connection.execute(f"ATTACH {literal(str(draft))} AS catalogue")
+            connection.execute("USE catalogue")
+            made = connection.execute("SELECT version, sealed FROM dph_version").fetchall()
+            keys = connection.execute("SELECT release, period, revision, audit_digest FROM dph_releases").fetchall()
+            held = {(release, period, revision): digest for release, period, revision, digest in keys}
+            folders = _folders(public)
+            is_whole = made == [(version(), written // 10**9)] and written % 10**9 == 0
+            if not is_whole or any(stated_digest(folders.get(key, draft)) != held[key] for key in held):
+                return False
+            _add(connection, public, {key: folder for key, folder in folders.items() if key not in held}, sealed)
+            return True
+    except (duckdb.Error, FileNotFoundError):  # the file is missing or damaged, or another version made it
+        return False
 
 
-def _run(connection: duckdb.DuckDBPyConnection, statements: Iterable[str]) -> None:
-    for statement in statements:
-        connection.execute(statement)
+def _add(connection: duckdb.DuckDBPyConnection, public: Path, folders: Mapping[Key, Path], sealed: int) -> None:
+    """Adds publications to the catalogue that is in use; of a release whose axes changed, all of them anew."""
+    connection.execute("BEGIN TRANSACTION")
+    added, there = _read(folders), releases_in(connection)
+    grids = set(connection.execute("SELECT DISTINCT release, grid FROM dph_releases").fetchall())
+    new_grids = {(str(audit["release"]), grid_of(audit)) for _, audit in added} - grids
+    changed = {release for release, _ in new_grids if release in there}
+    for release in changed:
+        remove_release(connection, release)
+    added = [one for one in added if one[1]["release"] not in changed]
+    added += [one for release in sorted(changed) for one in list_publications(public, release)]
+    add_publications(connection, added)
+    connection.execute("UPDATE dph_version SET sealed = $sealed", {"sealed": sealed})
+    connection.execute("COMMIT")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO, half_width_grid, linear_reach_grid
+from dphist_pipeline.answering.whole_tables import WholeTable, whole_table
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.estimates import noise_law
-from dphist_pipeline.publishing.release_files import REPORT_LAW
+from dphist_pipeline.publishing.release_files import REPORT_LAW, published_unbiased
 from dphist_pipeline.spec.axes import domain_of
 
 Audit = Mapping[str, Any]
@@ -57,17 +58,24 @@ def bin_rows(audit: Audit) -> Any:
     return pa.concat_tables(rows)
 
 
-def width_rows(linear: bool, scale: str, most: int) -> Any:
+def width_table(audit: Audit) -> str:
+    """The table with the half widths of sums of a publication's estimates."""
+    return "dph_half_widths" if audit.get("unbiased_covariance") is None else "dph_linear_widths"
+
+
+def width_rows(table: str, scale: str, draws: int) -> Any:
     """The rows of `dph_half_widths`, or of `dph_linear_widths`, for one scale of noise.
 
     Args:
-        linear: for linear estimates.
+        table: which of them.
         scale: of the noise, as a fraction.
-        most: the largest number of draws in an answer; see `most_draws`.
+        draws: the largest number of draws in an answer; see `most_draws`.
     """
-    schema, grid = (LINEAR_WIDTHS, linear_reach_grid) if linear else (HALF_WIDTHS, half_width_grid)
-    once, twice = (grid(Fraction(scale), most, level) for level in (LEVEL, LEVEL_OF_TWO))
-    rows = [(scale, cells, width, of_two) for (cells, width), (_, of_two) in zip(once, twice, strict=True)]
+    _, schema = TABLES[table]
+    grid: Callable[[Fraction, int, Fraction], Sequence[tuple[int, float]]]
+    grid = linear_reach_grid if table == "dph_linear_widths" else half_width_grid
+    once, twice = (grid(Fraction(scale), draws, level) for level in (LEVEL, LEVEL_OF_TWO))
+    rows = [(scale, number, width, of_two) for (number, width), (_, of_two) in zip(once, twice, strict=True)]
     return pa.table(
         [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)],
         schema=schema,
@@ -81,7 +89,7 @@ def most_draws(audit: Audit) -> int:
     covariance of cells, which is compared with the variance of a draw.
     """
     in_a_cell = 1.0
-    if is_linear(audit):
+    if audit.get("unbiased_covariance"):
         row = math.fsum(abs(part["coefficient"]) * math.prod(part["widths"]) for part in audit["unbiased_covariance"])
         in_a_cell = max(1.0, row / noise_law.variance(Fraction(audit["unbiased_noise_scale"])))
     return math.ceil(2 * int(audit["cells"]) * in_a_cell)
@@ -93,15 +101,39 @@ def quality_table(audit: Audit, rows: Sequence[Mapping[str, Any]]) -> Any:
     return pa.Table.from_pylist([{**key, "number": number, **row} for number, row in enumerate(rows, 1)], QUALITY)
 
 
+def whole_of(audit: Audit, rows: Any) -> WholeTable:
+    """The whole table of a publication; see `whole_tables`.
+
+    Args:
+        audit: of the publication.
+        rows: its published cells, in declared order.
+    """
+    domain: Domain = domain_of(audit["axes"])
+    values, unbiased = (rows[name].to_numpy().reshape(domain.shape) for name in ("estimate", "unbiased_estimate"))
+    return whole_table(domain, values, published_unbiased(audit, unbiased))
+
+
+def distance_rows(audit: Audit, whole: WholeTable) -> Any:
+    """The rows of `dph_distances` for one publication."""
+    key = {name: audit[name] for name in KEY}
+    rows = [
+        {
+            **key,
+            "sums_by": distance.table,
+            "sums": distance.sums,
+            "farthest": distance.farthest,
+            "half_width": None if math.isnan(distance.half_width) else distance.half_width,
+            "outside": distance.outside,
+        }
+        for distance in whole.distances
+    ]
+    return pa.Table.from_pylist(rows, DISTANCES)
+
+
 def grid_of(audit: Audit) -> str:
     """A digest of the axes of a grid and, for estimates from reports, of the number of atoms in each cell."""
     told = audit["axes"] if audit.get("atoms") is None else {"axes": audit["axes"], "atoms": audit["atoms"]}
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def is_linear(audit: Audit) -> bool:
-    """Whether the unbiased estimates of a publication are linear in the noisy ones."""
-    return audit.get("unbiased_covariance") is not None
 
 
 def _release_row(audit: Audit) -> dict[str, Any]:
@@ -241,7 +273,22 @@ QUALITY = _schema(
     ("ci_upper", _REAL, "upper end of its 95 % interval"),
     ("noise_scale", _REAL, "scale of its discrete Laplace noise"),
 )
-VERSION = _schema(("version", _TEXT, "digest of the definitions of tables, views and macros"))
+DISTANCES = _schema(
+    *(_RELEASE, _PERIOD, _REVISION),
+    ("sums_by", _TEXT, "which sums of whole counts: total, an axis, two axes joined by *, or cells"),
+    ("sums", _WHOLE, "number of these sums"),
+    ("farthest", _REAL, "largest distance of such a sum from its unbiased estimate, in rows"),
+    (
+        "half_width",
+        _REAL,
+        "half width of the band that holds all these sums together with 95 %, in rows; null where there is none",
+    ),
+    ("outside", _WHOLE, "number of these sums outside that band"),
+)
+VERSION = _schema(
+    ("version", _TEXT, "digest of the definitions of tables, views and macros"),
+    ("sealed", _WHOLE, "the file's time of modification, in seconds since 1970; another one means another writer"),
+)
 TABLES = {
     "dph_releases": ("One row for each publication: its privacy promise and the law of its noise.", RELEASES),
     "dph_bins": ("One row for each position along an axis of a grid, and for each of its levels.", BINS),
@@ -249,5 +296,6 @@ TABLES = {
     "dph_covariance": ("The covariance of two cells of linear estimates.", COVARIANCE),
     "dph_linear_widths": ("Half widths of 95 % intervals of linear estimates.", LINEAR_WIDTHS),
     "dph_quality_rows": ("What was bought about the rows behind the counts: one row for each number.", QUALITY),
+    "dph_distances": ("How far sums of whole counts are from the unbiased estimates.", DISTANCES),
     "dph_version": ("One row: the version of the definitions.", VERSION),
 }

@@ -22,10 +22,11 @@ MACROS = (
     "dph_quantile",
     "dph_compare",
     "dph_band",
-    "dph_counts",
+    "dph_whole",
+    "dph_distances",
     "dph_quality",
 )
-_ROW_FOR_ROW = ("dph_marginal", "dph_band", "dph_counts")  # return cells or sums of cells with the table's column names
+_ROW_FOR_ROW = ("dph_marginal", "dph_band", "dph_whole")  # return cells or sums of cells with the table's column names
 _NUMBERS = "t.period, t.revision, t.cell_number, t.estimate, t.unbiased_estimate"
 _ONE_BOX = {"dph_total": "JSON '{}'", "dph_box": "CAST(box AS JSON)"}
 _ONE_KEY = {"periods": "[period]", "revisions": "[revision]", "places": "[1]"}

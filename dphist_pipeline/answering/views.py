@@ -30,6 +30,7 @@ _COMMENTS = {
     "unbiased_estimate": "the number that the interval belongs to: the noisy count itself, or a linear estimate of it",
     "ci_lower": "lower end of the 95 % interval of the cell, not cut off at 0; for sums ask a macro",
     "ci_upper": "upper end of the 95 % interval of the cell; for sums ask a macro",
+    "whole_count": "the cell as a non-negative whole number, fitted so that sums stay near the unbiased ones",
     "group_id": "cells with the same number share one estimate; null without groups",
 }
 _KEY = ("period", "revision", "cell_number")
@@ -42,21 +43,20 @@ class Described:
     Attributes:
         release: its name.
         columns: of its table.
-        title: of its latest publication, or its name.
         axes: all that its publications ever had.
     """
 
     release: str
     columns: tuple[str, ...]
-    title: str
     axes: tuple[Axis, ...]
 
     @classmethod
     def of(cls, release: str, columns: Sequence[str], audits: Sequence[Mapping[str, Any]]) -> Described:
-        """From the audits of its publications, the latest last."""
+        """From the audits of its publications."""
         distinct = {str(audit["axes"]): audit["axes"] for audit in audits}
-        axes = (axis for described in distinct.values() for axis in domain_of(described).axes)
-        return cls(release, tuple(columns), audits[-1].get("title") or release, tuple(axes))
+        # In an order that does not depend on when each was published.
+        axes = (axis for _, described in sorted(distinct.items()) for axis in domain_of(described).axes)
+        return cls(release, tuple(columns), tuple(axes))
 
     @property
     def published(self) -> list[str]:
@@ -85,8 +85,23 @@ def view_statements(within: str, of: Described, taken: set[str]) -> Iterator[str
     comments = of.comments
     yield from table_comments(within, CELLS + of.release, about, {name: comments[name] for name in of.columns})
     if of.release + EVERY_REVISION not in taken:
-        yield from _view(within, of, of.release + EVERY_REVISION, "every revision of each period", latest=False)
-    yield from _view(within, of, of.release, "the latest revision of each period", latest=True)
+        yield from _view(within, of, of.release + EVERY_REVISION, latest=False)
+    yield from _view(within, of, of.release, latest=True)
+
+
+def title_comments(within: str, release: str, title: str, taken: set[str]) -> Iterator[str]:
+    """The comments on the views of a release.
+
+    Args:
+        within: the schema with a dot after it, or nothing.
+        release: its name.
+        title: for readers.
+        taken: see `view_statements`.
+    """
+    for name, rows in ((release, "the latest revision"), (release + EVERY_REVISION, "every revision")):
+        if name == release or name not in taken:
+            about = f"{title}: {rows} of each period, one row for each cell."
+            yield f"COMMENT ON VIEW {within}{identifier(name)} IS {literal(about)}"
 
 
 def table_comments(within: str, table: str, about: str, columns: Mapping[str, str]) -> Iterator[str]:
@@ -114,7 +129,7 @@ def macro_comment(within: str, name: str) -> str:
     return f"COMMENT ON MACRO TABLE {within}{name} IS {literal(about)}"
 
 
-def _view(within: str, of: Described, name: str, rows: str, latest: bool) -> Iterator[str]:
+def _view(within: str, of: Described, name: str, latest: bool) -> Iterator[str]:
     shown = {column: (sql, comment) for column, sql, comment in _view_columns(of, latest)}
     selected = ",\n    ".join(f"{sql} AS {identifier(column)}" for column, (sql, _) in shown.items())
     yield (
@@ -123,7 +138,6 @@ def _view(within: str, of: Described, name: str, rows: str, latest: bool) -> Ite
         f"    ON r.release = {literal(of.release)} AND r.period = t.period AND r.revision = t.revision"
         + ("\nWHERE r.is_latest" if latest else "")
     )
-    yield f"COMMENT ON VIEW {within}{identifier(name)} IS {literal(f'{of.title}: {rows}, one row for each cell.')}"
     yield from _column_comments(within, name, {column: comment for column, (_, comment) in shown.items()})
 
 

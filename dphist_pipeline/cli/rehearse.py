@@ -60,7 +60,7 @@ def _print_rehearsal(spec: ReleaseSpec, found: Rehearsal) -> None:
     )
     out.print("\n[bold]Steps[/]")
     print_table(["step", "seconds"], [(name, f"{seconds:.2f}") for name, seconds in found.seconds.items()])
-    out.print(f"\n[bold]Files that would be published[/] in {escape(found.folder)}/, and the catalogue")
+    out.print(f"\n[bold]Files that would be published[/] in {escape(found.folder)}/, and those that are made from them")
     print_table(["file", "bytes"], [(Path(name).name, f"{size:,}") for name, size in found.files.items()])
     out.print("\n[bold]histogram.parquet: its columns and first rows[/]")
     ordinals = ["1st row", "2nd row", "3rd row"][: max(map(len, found.first_rows.values()))]

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import duckdb
 
-from dphist_pipeline.answering.catalogue import create_tables, list_publications
+from dphist_pipeline.answering.catalogue import list_publications
+from dphist_pipeline.answering.catalogue_tables import create_tables
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.sql_files import identifier
 

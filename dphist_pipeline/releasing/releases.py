@@ -115,11 +115,11 @@ class Release:
 
         return pl.DataFrame(self._asked().band(level, box))
 
-    def counts(self) -> pl.DataFrame:
-        """The release as whole numbers from 0 that add up to its total, for reading; without error bars."""
+    def whole(self) -> pl.DataFrame:
+        """The release as whole numbers from 0 whose sums stay near the unbiased ones; without intervals."""
         import polars as pl
 
-        return pl.DataFrame(self._asked().counts())
+        return pl.DataFrame(self._asked().whole())
 
     def _asked(self) -> Publication:
         from dphist_pipeline.answering.asking import Publication

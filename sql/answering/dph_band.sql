@@ -77,7 +77,7 @@ first_problems AS (
     SELECT 'the level lies between 0 and 1, as 0.95' AS problem WHERE NOT coalesce(level > 0 AND level < 1, false)
 )
 SELECT
-    inside.* EXCLUDE (cell_number, estimate, unbiased_estimate, ci_lower, ci_upper, group_id),
+    inside.* EXCLUDE (cell_number, estimate, unbiased_estimate, ci_lower, ci_upper, group_id, whole_count),
     inside.estimate,
     inside.unbiased_estimate AS unbiased,
     sqrt(r.variance) AS noise_error,

@@ -45,6 +45,7 @@ def test_a_release_has_its_catalogue_built_by_another_process(project: Project, 
 def test_what_the_other_process_refuses_is_said_and_the_release_stands(project: Project) -> None:
     project.release()
     (project.published() / "groups.parquet").unlink()
+    (project.root / "public" / "catalog.duckdb").unlink()
     with pytest.raises(CatalogueNotBuilt, match=r"missing or altered groups\.parquet"):
         project.release("2024-01-08")
     assert project.published("2024-01-08").is_dir()

@@ -239,7 +239,7 @@ REVISIONS = {
     f"dph_band('r.weekly', box := {{'age': [0, 18]}}, period := '{PERIODS[1]}', revision := 1)": [(PERIODS[1], 1)],
     f"dph_quantile('r.weekly', 'age', period := '{PERIODS[1]}', revision := 1)": [(PERIODS[1], 1)],
     "dph_share('r.weekly', {'age': [0, 18]}, revision := 2)": [(period, 2) for period in PERIODS[1:]],
-    f"dph_counts('r.weekly', period := '{PERIODS[2]}', revision := 2)": [(PERIODS[2], 2)],
+    f"dph_whole('r.weekly', period := '{PERIODS[2]}', revision := 2)": [(PERIODS[2], 2)],
 }
 
 

@@ -38,7 +38,6 @@ from oracle import Oracle
 from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.answering.chosen_cells import QuestionRefused
 from dphist_pipeline.answering.macros import MACROS, macro
-from dphist_pipeline.answering.whole_counts import whole_counts
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.integrations.duckdb import install
@@ -54,7 +53,8 @@ QUESTIONS = {
     "dph_quantile": "dph_quantile('{}weekly', 'day', 0.25)",
     "dph_compare": "dph_compare('{}weekly', '2026-03-02', '2026-03-16')",
     "dph_band": "dph_band('{}weekly', 0.9, {{'region': 'N'}})",
-    "dph_counts": "dph_counts('{}weekly')",
+    "dph_whole": "dph_whole('{}weekly')",
+    "dph_distances": "dph_distances('{}weekly')",
     "dph_quality": "dph_quality('{}weekly')",
 }
 
@@ -208,12 +208,11 @@ def test_bands_and_whole_counts_are_the_same_in_sql_and_python(store: Asked, box
             mine = [row for row in rows if row["period"] == period]
             told = release.band(level, box) if period in TOLD and level == 0.95 else None
             assert_rows_told(mine, release, store.oracles[period].band(level, box), told)
-    rows = ask(store, "dph_counts('r.weekly')")
+    rows = ask(store, "dph_whole('r.weekly')")
     for period, release in store.releases.items():
-        table = release.counts()
+        table = release.whole()
         mine = [row for row in rows if row["period"] == period]
         assert [list(row.values())[2:] for row in mine] == [list(row) for row in table.rows()]
-        assert table["count"].to_list() == whole_counts(release.table["estimate"].to_numpy()).tolist()
 
 
 REFUSED = {
@@ -232,7 +231,7 @@ REFUSED = {
     "dph_compare('r.weekly', '2026-03-02', '2026-03-02')": "a comparison takes two periods",
     "dph_band('r.weekly', 1)": "the level lies between 0 and 1",
     "dph_band('r.weekly', box := {'age': [1, 2]})": "is not an edge",
-    "dph_counts('r.weekly', 'x')": "there is no period x",
+    "dph_whole('r.weekly', 'x')": "there is no period x",
 }
 
 
@@ -274,7 +273,7 @@ def test_an_axis_may_be_called_self_or_as_a_column_of_an_answer(tmp_path: Path) 
             found = connection.execute(f"FROM r.dph_marginal('r.weekly', ['{name}'])").fetchall()
             assert [(row[2], row[9]) for row in found] == [("a", 64), ("b", 64)]
             assert [row[3] for row in found] == [release.answer(**{name: value}).estimate for value in "ab"]
-        for question in ("dph_band('r.weekly')", "dph_counts('r.weekly')"):
+        for question in ("dph_band('r.weekly')", "dph_whole('r.weekly')"):
             assert len(connection.execute(f"FROM r.{question}").fetchall()) == 128
 
 

@@ -147,9 +147,9 @@ def test_marginals_bands_and_whole_counts_are_the_same_in_sql_and_python(town: T
             mine = [row for row in rows if row["period"] == period]
             told = release.band(level, box) if period in TOLD and level == 0.95 else None
             assert_rows_told(mine, release, town.oracles[axis][period].band(level, box), told)
-    rows = ask(town, f"dph_counts('r.town_{axis}')")
+    rows = ask(town, f"dph_whole('r.town_{axis}')")
     for period, release in town.releases[axis].items():
-        told = release.counts().rows()
+        told = release.whole().rows()
         assert [tuple(row.values())[2:] for row in rows if row["period"] == period] == told
 
 
@@ -226,7 +226,7 @@ def test_what_an_office_published_answers_beside_it_as_it_does_alone(town: Town,
     questions = [
         *["dph_total('r.wards')", "dph_box('r.wards', {'ward': 'surgery'})", "dph_range('r.wards', 'age', 10, 70)"],
         *["dph_marginal('r.wards', ['age'])", "dph_share('r.wards', {'ward': 'surgery'})"],
-        *["dph_quantile('r.wards', 'age', 0.3)", "dph_band('r.wards')", "dph_counts('r.wards')"],
+        *["dph_quantile('r.wards', 'age', 0.3)", "dph_band('r.wards')", "dph_whole('r.wards')"],
     ]
     for question in questions:
         with attached(alone) as connection:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from office import OPEN_HEALTH, Office, Ran
+from office import DERIVED, OPEN_HEALTH, Office, Ran
 from reports_scenario import random_ids
 
 from dphist_pipeline.ledger.ledger import Ledger
@@ -81,9 +81,9 @@ class LocalOffice:
         return ran
 
     def files(self) -> dict[str, bytes]:
-        """Every published file but the catalogue, which is built from them."""
+        """Every published file but those that are made from them."""
         public = self.office.store / "public"
-        found = [path for path in sorted(public.rglob("*")) if path.is_file() and path.name != "catalog.duckdb"]
+        found = [path for path in sorted(public.rglob("*")) if path.is_file() and path.name not in DERIVED]
         return {str(path.relative_to(public)): path.read_bytes() for path in found}
 
     def audit(self, release: str, period: str = "all", revision: int = 1) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import dagster as dg
 import numpy as np
-from office import Office
+from office import DERIVED, Office
 
 from dphist_pipeline import LocalCollection
 from dphist_pipeline.integrations.dagster_local import collection_definitions
@@ -78,9 +78,9 @@ class Collecting:
         return path
 
     def published_files(self) -> dict[str, bytes]:
-        """Every public file but the catalogue, which is built from them."""
+        """Every public file but those that are made from them."""
         public = self.office.store / "public"
-        files = [path for path in sorted(public.rglob("*")) if path.is_file() and path.name != "catalog.duckdb"]
+        files = [path for path in sorted(public.rglob("*")) if path.is_file() and path.name not in DERIVED]
         return {str(path.relative_to(public)): path.read_bytes() for path in files}
 
     def releases(self) -> dict[str, bytes]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import dagster as dg
 from dagster.components.testing.utils import create_defs_folder_sandbox
-from office import SPEC, Office
+from office import DERIVED, SPEC, Office
 
 from dphist_pipeline import HistogramRelease
 from dphist_pipeline.integrations.dagster import release_definitions
@@ -89,9 +89,9 @@ def events(run: dg.ExecuteInProcessResult) -> list[dg.AssetMaterialization]:
 
 
 def public_files(office: Office) -> dict[str, bytes]:
-    """Every published file but the catalogue, which is built anew from them."""
+    """Every published file but those that are made from them."""
     public = office.store / "public"
-    files = [path for path in sorted(public.rglob("*")) if path.is_file() and path.name != "catalog.duckdb"]
+    files = [path for path in sorted(public.rglob("*")) if path.is_file() and path.name not in DERIVED]
     return {str(path.relative_to(public)): path.read_bytes() for path in files}
 
 

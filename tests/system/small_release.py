@@ -27,6 +27,7 @@ from unittest import mock
 import pyarrow as pa
 import pyarrow.parquet as pq
 import sqlalchemy as sa
+from office import DERIVED
 
 from dphist_pipeline.answering import building
 from dphist_pipeline.answering.catalogue import build_catalogue
@@ -164,10 +165,9 @@ class Project:
         return ledger.statement(ACCOUNT).spent
 
     def files(self, below: str = "") -> dict[str, str]:
-        """Every file in a folder of the store, with its digest."""
+        """Every file in a folder of the store, with its digest, but those that are made from others."""
         top = self.root / below
-        # The catalogue is built anew from the other files, under an id of its own.
-        files = sorted(path for path in top.rglob("*") if path.is_file() and path.name != "catalog.duckdb")
+        files = sorted(path for path in top.rglob("*") if path.is_file() and path.name not in DERIVED)
         return {str(path.relative_to(top)): _digest(path) for path in files}
 
     def forget(self, below: str) -> None:

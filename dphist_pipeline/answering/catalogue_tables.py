@@ -1,0 +1,222 @@
+"""Fills the tables of a catalogue: all publications at once, or some that are added to those that it holds."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dphist_pipeline.answering.catalogue_rows import (
+    TABLES,
+    bin_rows,
+    comments_of,
+    covariance_rows,
+    distance_rows,
+    grid_of,
+    most_draws,
+    quality_table,
+    release_rows,
+    whole_of,
+    width_rows,
+    width_table,
+)
+from dphist_pipeline.answering.macros import MACROS, macro
+from dphist_pipeline.answering.row_quality import read_rows
+from dphist_pipeline.answering.views import (
+    CELLS,
+    Described,
+    macro_comment,
+    table_comments,
+    title_comments,
+    view_statements,
+)
+from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS
+from dphist_pipeline.spec.words import EVERY_REVISION
+from dphist_pipeline.sql_files import identifier
+
+Publication = tuple[Path, Mapping[str, Any]]  # its folder, and its audit
+ROWS = "dph_rows"
+
+
+def create_tables(
+    connection: duckdb.DuckDBPyConnection, publications: Sequence[Publication], schema: str | None = None
+) -> None:
+    """Creates all tables, views and macros of the catalogue.
+
+    Args:
+        connection: to DuckDB.
+        publications: ordered by release, period and revision.
+        schema: an existing, empty schema; None for the current schema of the connection.
+    """
+    within = "" if schema is None else f"{identifier(schema)}."
+    for name, (about, columns) in TABLES.items():
+        with _registered(connection, columns.empty_table()):
+            connection.execute(f"CREATE TABLE {within}{name} AS FROM {ROWS}")
+        _run(connection, table_comments(within, name, about, comments_of(columns)))
+    connection.execute(f"INSERT INTO {within}dph_version (version) VALUES ($version)", {"version": version()})
+    for name in MACROS:
+        connection.execute(macro(name, schema))
+        connection.execute(macro_comment(within, name))
+    add_publications(connection, publications, within)
+
+
+def add_publications(
+    connection: duckdb.DuckDBPyConnection, publications: Sequence[Publication], within: str = ""
+) -> None:
+    """Adds publications to a catalogue that does not hold them.
+
+    Args:
+        connection: to DuckDB.
+        publications: ordered by release, period and revision; of a release that is there, with axes that it had before.
+        within: the schema with a dot after it; nothing for the current schema of the connection.
+    """
+    there = releases_in(connection, within)
+    of = {name: list(made) for name, made in groupby(publications, key=lambda one: str(one[1]["release"]))}
+    _describe(connection, within, publications)
+    for release, made in of.items():
+        table = f"{within}{identifier(CELLS + release)}"
+        if release not in there:
+            described = Described.of(release, _create_cells(connection, table, made), [audit for _, audit in made])
+            _run(connection, view_statements(within, described, there | set(of)))
+        for folder, audit in made:
+            _insert_cells(connection, within, table, folder, audit)
+        _run(connection, title_comments(within, release, _title(connection, within, release), there | set(of)))
+
+
+def remove_release(connection: duckdb.DuckDBPyConnection, release: str) -> None:
+    """Removes the cells, views and publications of a release; bins and widths stay, for other releases.
+
+    Args:
+        connection: to DuckDB.
+        release: its name.
+    """
+    connection.execute(f"DROP VIEW {identifier(release)}")
+    if release + EVERY_REVISION not in releases_in(connection):
+        connection.execute(f"DROP VIEW {identifier(release + EVERY_REVISION)}")
+    connection.execute(f"DROP TABLE {identifier(CELLS + release)}")
+    for table in ("dph_releases", "dph_covariance", "dph_quality_rows", "dph_distances"):
+        connection.execute(f"DELETE FROM {table} WHERE release = $release", {"release": release})
+
+
+def releases_in(connection: duckdb.DuckDBPyConnection, within: str = "") -> set[str]:
+    """The releases that a catalogue holds.
+
+    Args:
+        connection: to DuckDB.
+        within: the schema with a dot after it; nothing for the current schema of the connection.
+    """
+    found = connection.execute(f"SELECT DISTINCT release FROM {within}dph_releases").fetchall()
+    return {release for (release,) in found}
+
+
+def version() -> str:
+    """A digest of tables, views and macros, so that a catalogue of an older version is rebuilt."""
+    tables = [f"{columns}{comments_of(columns)}" for _, columns in TABLES.values()]
+    columns = [*("period", "revision", "cell_number", "a_lower", "a_upper", "b", "b_label"), *OUR_COLUMNS]
+    axes = [{"column": "a", "edges": [0, 1]}, {"column": "b", "values": ["c"], "labels": ["C"]}]
+    views = view_statements("", Described.of("example", columns, [{"axes": axes}]), set())
+    told = [*tables, *views, *title_comments("", "example", "Example", set()), *map(macro, MACROS)]
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
+
+
+def _create_cells(connection: duckdb.DuckDBPyConnection, table: str, publications: Sequence[Publication]) -> list[str]:
+    """Creates the table of a release, without rows, and returns its columns."""
+    columns = {"period": pa.string(), "revision": pa.int64(), "cell_number": pa.int64()}
+    for folder, _ in publications:  # a revision may have other axes
+        for field in pq.read_schema(folder / "histogram.parquet"):
+            if columns.setdefault(field.name, field.type) != field.type:
+                columns[field.name] = pa.string()
+    columns["whole_count"] = pa.int64()
+    with _registered(connection, pa.schema(list(columns.items())).empty_table()):
+        connection.execute(f"CREATE TABLE {table} AS FROM {ROWS}")
+    return list(columns)
+
+
+def _insert_cells(
+    connection: duckdb.DuckDBPyConnection, within: str, table: str, folder: Path, audit: Mapping[str, Any]
+) -> None:
+    """Adds the cells of a publication, in declared order, with whole counts; `cell_number` counts from 0."""
+    # ParquetFile, because `read_table` would read the names of the folders as columns.
+    rows = pq.ParquetFile(folder / "histogram.parquet").read()
+    whole = whole_of(audit, rows)
+    _insert(connection, f"{within}dph_distances", distance_rows(audit, whole))
+    rows = rows.append_column("whole_count", pa.array(whole.counts.ravel()))
+    rows = rows.append_column("cell_number", pa.array(np.arange(rows.num_rows)))
+    insert = f"INSERT INTO {table} BY NAME SELECT *, $period AS period, $revision AS revision FROM {ROWS}"
+    with _registered(connection, rows):
+        connection.execute(insert, {"period": audit["period"], "revision": audit["revision"]})
+
+
+def _describe(connection: duckdb.DuckDBPyConnection, within: str, publications: Sequence[Publication]) -> None:
+    """Adds publications, and their grids and scales of noise, to the tables that describe them."""
+    audits = [audit for _, audit in publications]
+    known = {grid for (grid,) in connection.execute(f"SELECT DISTINCT grid FROM {within}dph_bins").fetchall()}
+    grids = {grid: audit for audit in audits if (grid := grid_of(audit)) not in known}
+    for name, added in [
+        ("dph_releases", release_rows(audits)),
+        ("dph_covariance", covariance_rows(audits)),
+        *(("dph_quality_rows", quality_table(audit, read_rows(folder))) for folder, audit in publications),
+        *(("dph_bins", bin_rows(audit)) for audit in grids.values()),
+    ]:
+        _insert(connection, f"{within}{name}", added)
+    _add_widths(connection, within, audits)
+    latest = (
+        f"SELECT max(l.revision) FROM {within}dph_releases AS l WHERE (l.release, l.period) = (r.release, r.period)"
+    )
+    connection.execute(
+        f"UPDATE {within}dph_releases AS r SET is_latest = r.revision = ({latest}) "
+        f"WHERE is_latest IS DISTINCT FROM (r.revision = ({latest}))"
+    )
+
+
+def _add_widths(connection: duckdb.DuckDBPyConnection, within: str, audits: Sequence[Mapping[str, Any]]) -> None:
+    """Has the tables of widths reach as far as the largest publication of each scale of noise needs."""
+    most: dict[tuple[str, str], int] = {}
+    for audit in audits:
+        if audit["unbiased_noise_scale"] is not None:
+            law = (width_table(audit), str(audit["unbiased_noise_scale"]))
+            most[law] = max(most.get(law, 1), most_draws(audit))
+    for (name, scale), draws in most.items():
+        number = "draws" if name == "dph_linear_widths" else "cells"
+        widest = f"SELECT max({number}) FROM {within}{name} WHERE noise_scale = $scale"
+        (there,) = connection.execute(widest, {"scale": scale}).fetchall()[0]
+        if there is None or there < draws:
+            connection.execute(f"DELETE FROM {within}{name} WHERE noise_scale = $scale", {"scale": scale})
+            _insert(connection, f"{within}{name}", width_rows(name, scale, draws))
+
+
+def _title(connection: duckdb.DuckDBPyConnection, within: str, release: str) -> str:
+    """The title of the last publication of a release, or its name."""
+    asked = (
+        f"SELECT title FROM {within}dph_releases WHERE release = $release ORDER BY period DESC, revision DESC LIMIT 1"
+    )
+    (title,) = connection.execute(asked, {"release": release}).fetchall()[0]
+    return title or release
+
+
+def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
+    with _registered(connection, rows):
+        connection.execute(f"INSERT INTO {table} BY NAME FROM {ROWS}")
+
+
+@contextmanager
+def _registered(connection: duckdb.DuckDBPyConnection, rows: pa.Table) -> Iterator[None]:
+    """Arrow rows as `ROWS`, a name that no release can have."""
+    connection.register(ROWS, rows)
+    try:
+        yield
+    finally:
+        connection.unregister(ROWS)
+
+
+def _run(connection: duckdb.DuckDBPyConnection, statements: Iterable[str]) -> None:
+    for statement in statements:
+        connection.execute(statement)

@@ -36,6 +36,9 @@ _TWO_KEYS = {
     "revisions": "coalesce(TRY_CAST(CAST(revision AS VARCHAR) AS BIGINT[]), [NULL, NULL])[:2]",
     "places": "[1, 2]",
 }
+# Half the width of a 95 % interval, in standard deviations: 2.12 for one Laplace variable, less for sums of several;
+# the rest is for the ratios of noisy numbers.
+SURE = 2.2
 _NONE_APART = "SELECT CAST(NULL AS VARCHAR) AS grid, CAST(NULL AS VARCHAR) AS axis WHERE false"
 _ROLLED_APART = "SELECT DISTINCT w.grid, w.level_of AS axis FROM wanted_axes AS w WHERE w.is_asked"
 _SPAN_APART = "SELECT spans.grid, spans.axis FROM spans"
@@ -99,6 +102,11 @@ def macro(name: str, schema: str | None = None) -> str:
         "report_bound": _piece("report_reach", row="v", factor="v.factor", variance="variance"),
         **_report_parts(name),
         "answer": _piece("answer", **_FROM_MIDDLE, **_NOTES),
+        "caps": _piece("caps"),
+        "capped": _piece("capped", row="caps"),
+        "first_capped": _piece("capped", row="one_cap"),
+        "second_capped": _piece("capped", row="two_cap"),
+        "sure": repr(SURE),
         "found": _piece("found"),
         "no_problem": _piece("no_problem", macro=name),
     }

@@ -1,6 +1,8 @@
 -- The share of a box that lies in a part of it, with its 95 % interval: one row for each period (its latest revision), in order.
 -- The interval is Fieller's: all shares p for which part - p * box is not farther from 0 than its noise goes, 19 times out of 20.
 -- For noise of a scale below 1 and for reports, it combines intervals of the part and of the rest of the box, and is wider.
+-- `capped` tells what rows beyond the bound would change, where a quality table counts them: by how many points, with an
+-- interval of about 95 %, if part and whole have conditions on one axis alone and the table has that axis.
 -- In: the release's table; the part and the whole as boxes, as in dph_box (the part is the cells in both boxes); a period.
 CREATE OR REPLACE MACRO {schema}dph_share(release_name, part, whole := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
@@ -117,6 +119,58 @@ barred AS (
         coalesce(b.part_variance, b.linear_variance) AS linear_variance
     FROM roots AS b
 ),
+{caps}
+-- The one axis that part and whole have conditions on, and the rows cut in both along it.
+one_axis AS (
+    SELECT allowed.grid, any_value(allowed.axis) AS axis
+    FROM allowed GROUP BY allowed.grid HAVING count(DISTINCT allowed.axis) = 1
+),
+cut_along AS (
+    SELECT
+        b.period, b.revision, any_value(b.noise_scale) AS scale,
+        sum(b.estimate) FILTER (coalesce(p.is_wanted, true)) AS part_cut,
+        sum(b.estimate) FILTER (coalesce(w.is_wanted, true)) AS whole_cut,
+        count(*) FILTER (coalesce(p.is_wanted, true)) AS part_draws,
+        count(*) FILTER (coalesce(w.is_wanted, true)) AS whole_draws
+    FROM bought AS b
+    JOIN chosen AS c ON c.period = b.period AND c.revision = b.revision
+    JOIN one_axis AS o ON o.grid = c.grid AND o.axis = b.axis
+    LEFT JOIN positions AS p
+        ON p.name = 'part' AND p.grid = o.grid AND p.axis = o.axis AND p.position = b.position
+    LEFT JOIN positions AS w
+        ON w.name = 'whole' AND w.grid = o.grid AND w.axis = o.axis AND w.position = b.position
+    WHERE b.statistic = 'cut'
+    GROUP BY b.period, b.revision
+),
+-- The share as published, and as it would be with the rows cut; the bias is the difference. Its variance by the derivatives of
+-- both: those by a noisy number of rows cut, and those by a noisy cell of the part and of the rest.
+biased AS (
+    SELECT
+        v.period, v.revision, 100 * (v.share - v.wider) AS points,
+        100 * {sure} * sqrt(
+            (exp(-1 / v.scale) * 2 / (1 - exp(-1 / v.scale)) ** 2)
+                * ((1 - v.wider) ** 2 * v.part_draws + v.wider ** 2 * (v.whole_draws - v.part_draws)) / v.seen ** 2
+            + coalesce(
+                v.cell_variance * (
+                    v.part_cells * ((1 - v.share) / v.counted - (1 - v.wider) / v.seen) ** 2
+                    + v.rest_cells * (v.wider / v.seen - v.share / v.counted) ** 2
+                ),
+                v.noise_error ** 2
+            )
+        ) AS reach
+    FROM (
+        SELECT
+            p.period, p.revision, k.scale, k.part_draws, k.whole_draws, b.noise_error,
+            CASE WHEN p.linear_variance IS NULL THEN p.noise_variance END AS cell_variance,
+            p.cells AS part_cells, p.other_cells AS rest_cells,
+            p.whole_unbiased AS counted, p.whole_unbiased + k.whole_cut AS seen,
+            p.unbiased / counted AS share, (p.unbiased + k.part_cut) / seen AS wider
+        FROM pairs AS p
+        JOIN barred AS b ON b.period = p.period AND b.revision = p.revision
+        JOIN cut_along AS k ON k.period = p.period AND k.revision = p.revision
+        WHERE p.whole_unbiased > 0 AND p.whole_unbiased + k.whole_cut > 0
+    ) AS v
+),
 first_problems AS (SELECT CAST(NULL AS VARCHAR) AS problem)
 SELECT
     barred.period,
@@ -137,7 +191,17 @@ SELECT
         WHEN NOT barred.has_bars THEN '{no_interval}'
         WHEN barred.share NOT BETWEEN 0 AND 1 THEN '{no_share}'
         WHEN barred.share NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN '{smoothed}'
-    END AS note
+    END AS note,
+    CASE
+        WHEN biased.reach < 100
+            THEN 'the bound moves this share by about ' || printf('%+.2f', biased.points) || ' points (95 %: '
+                || printf('%+.2f', biased.points - biased.reach) || ' to '
+                || printf('%+.2f', biased.points + biased.reach) || '), measured with the first ' || caps.seen
+                || ' rows of each unit'
+        WHEN caps.cut IS NOT NULL THEN {capped}
+    END AS capped
 FROM ({found}) AS found LEFT JOIN barred ON true
+LEFT JOIN caps ON caps.period = barred.period AND caps.revision = barred.revision
+LEFT JOIN biased ON biased.period = barred.period AND biased.revision = barred.revision
 WHERE {no_problem}
 ORDER BY barred.period

@@ -33,6 +33,10 @@ FOLDER = PROJECT / "demo"
 SPECS = PROJECT / "dagster_project" / "defs"
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 QUESTION = "r.dph_box('r.weekly_admissions', {'age': [60, NULL], 'ward': 'surgery'})"
+CUT = """
+SELECT greatest(0, ci_lower), greatest(0, ci_upper) FROM r.dph_quality('r.weekly_admissions')
+WHERE statistic = 'cut' AND axis IS NULL ORDER BY period DESC LIMIT 1
+"""
 WEEK_KEYS = [(FIRST_DAY + timedelta(weeks=week)).isoformat() for week in range(WEEKS)]
 
 console = Console(soft_wrap=True, highlight=False)
@@ -130,12 +134,14 @@ def show(store: Store) -> None:
     with duckdb.connect() as connection:
         connection.execute(f"ATTACH '{catalogue}' AS r (READ_ONLY)")
         rows = connection.execute(query).fetchall()
+        (cut,) = connection.execute(CUT).fetchall()
         total = connection.execute("SELECT estimate, ci_lower, ci_upper FROM r.dph_total('r.population')").fetchall()[0]
     console.print("\nSurgical admissions, age 60 and over, at most 3 visits a patient and week:")
     table = Table("week of", "estimate", "95 % interval", box=None, header_style="bold", pad_edge=False)
     for period, visits, lower, upper in rows:
         table.add_row(period, f"{visits:,.0f}", f"{lower:,.0f} to {upper:,.0f}")
     console.print(table)
+    console.print("Visits that the bound of 3 left out in the last week, of up to 5: {:,.0f} to {:,.0f}".format(*cut))
     console.print(residents(*total))
     console.print("\nWhat was spent, once and for all:")
     for account in store.ledger().accounts():

@@ -1,14 +1,11 @@
-"""Simultaneous confidence bands: all intervals of a band hold together with the stated probability.
+"""Half widths of simultaneous intervals for linear estimates, by Chernoff's inequality.
 
-Bands are exact for independent cells. They use Chernoff's inequality for linear estimates, and Bernstein's inequality
-for estimates from reports.
-
-Chernoff: P(|S| > c) <= 2·E[exp(t·S)]·exp(-t·c) for every t > 0. Let S be a sum of draws with weights of at most 1 and
-with variance V. Then log E[exp(t·S)] <= V/σ² · log M(t), where σ² and M belong to one draw: log M(√v·t) is convex in v
-and 0 at 0, because log M(t) = -log(1 - 2σ²·sinh²(t/2)) is a series of t² without negative terms. So every t gives
+P(|S| > c) <= 2·E[exp(t·S)]·exp(-t·c) for every t > 0. Let S be a sum of draws with weights of at most 1 and with
+variance V. Then log E[exp(t·S)] <= V/σ² · log M(t), where σ² and M belong to one draw: log M(√v·t) is convex in v and 0
+at 0, because log M(t) = -log(1 - 2σ²·sinh²(t/2)) is a series of t² without negative terms. So every t gives
     c = (log(2/missed) + V/σ²·log M(t)) / t,
-and the smallest c over a fixed list of t is used, here and in SQL. The result is 11 to 39 % larger than a normal law
-would give, and up to twice the exact quantile for a single draw; it needs no table.
+and the smallest c over a fixed list of t is used, here and in the macros. The result is 11 to 39 % larger than a normal
+law would give, and up to twice the exact quantile for a single draw; it needs no table.
 """
 
 from __future__ import annotations
@@ -19,9 +16,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.report_intervals import bernstein_factor, half_widths_of_cells
 from dphist_pipeline.estimates import noise_law
-from dphist_pipeline.estimates.noisy import NestedCells, ReportedCells, Unbiased
 
 # Values of t as fractions of 1/scale, where M becomes infinite. Dense near 0 for many draws, and near 1 for one draw.
 TRIALS = np.concatenate([0.9 ** np.arange(1, 151), 1 - 0.8 ** np.arange(1, 41)])
@@ -41,27 +36,3 @@ def chernoff_reach(scale: Fraction, variance: NDArray[np.float64], missed: float
     for rate, grows in zip(TRIALS * decay, log_m, strict=True):
         np.minimum(reach, (math.log(2 / missed) + variance / one * grows) / rate, out=reach)
     return np.where(variance > 0, reach, 0.0)
-
-
-def band_half_widths(unbiased: Unbiased, cells: int, level: float) -> NDArray[np.float64]:
-    """Half widths of a band that holds `cells` cells at once with the probability `level`, in records.
-
-    An interval of an independent cell holds with level^(1/cells). For other cells, an interval misses with a
-    probability of at most (1 - level) / cells.
-
-    Args:
-        unbiased: the cells.
-        cells: number of cells in the band.
-        level: between 0 and 1.
-
-    Returns:
-        Shape (cells of the domain,) for estimates from reports; shape () for others, whose cells have equal widths.
-    """
-    if isinstance(unbiased, ReportedCells):
-        return half_widths_of_cells(unbiased, bernstein_factor((1 - level) / cells))
-    if isinstance(unbiased, NestedCells):
-        return chernoff_reach(unbiased.scale, np.asarray(unbiased.variance), (1 - level) / cells)
-    # 1 - level^(1/cells), written so that small values keep their digits.
-    missed, decay = -math.expm1(math.log(level) / cells), float(1 / unbiased.scale)
-    # P(|draw| > c) = 2·q^(c+1) / (1+q), q = exp(-decay); rounded up.
-    return np.asarray(max(0.0, math.ceil(math.log(2 / (missed * (1 + math.exp(-decay)))) / decay - 1 + 1e-9)))

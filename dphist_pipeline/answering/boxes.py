@@ -1,72 +1,26 @@
-"""The estimated count in a box of cells, with its 95 % interval."""
+"""The estimated count in a box of an estimate that is not published; published ones are asked by SQL, see `asking`.
+
+All numbers are those of the macro `dph_box`: the same sums, tables of half widths and notes.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from functools import reduce
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dphist_pipeline.answering.chosen_cells import Condition, chosen_cells
+from dphist_pipeline.answering.answers import Answer, Basis
+from dphist_pipeline.answering.chosen_cells import Condition, overlapped_cells
 from dphist_pipeline.answering.intervals import half_width_of_box
-from dphist_pipeline.answering.notes import NO_INTERVAL, note_of
+from dphist_pipeline.answering.notes import CUT, NO_INTERVAL, note_of
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.estimates.noisy import NoisyCells, Unbiased
-
-Basis = Literal["unbiased", "linear", "noise_only"]
-Positions = Sequence[NDArray[np.int64]]
-Reals = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """The published cells of a release.
-
-    Attributes:
-        domain: the declared grid.
-        values: estimates, shape of the domain.
-        unbiased: unbiased estimates of the cells with the law of their noise; None if the mechanism paid for none.
-    """
-
-    domain: Domain
-    values: Reals
-    unbiased: Unbiased | None
-
-
-@dataclass(frozen=True)
-class Answer:
-    """An estimated count with its 95 % interval.
-
-    Attributes:
-        estimate: sum of the published estimates, in records; the mechanism may have smoothed them.
-        unbiased: the number that the interval belongs to: the sum of the unbiased estimates, in records; nan if the
-            mechanism paid for none.
-        ci_lower: lower end of the interval, below 0 where the noise reaches there. The interval holds the true
-            (bounded) count with a probability of at least 95 %, if the box was chosen without looking at the
-            estimates. nan if there is no interval.
-        ci_upper: upper end of the interval; nan if there is no interval.
-        basis: `unbiased` if the interval follows from the exact law of independent noise; `linear` if it follows from
-            the variance of linear estimates or of reports, times a calibrated factor; `noise_only` if there is none.
-        cells: number of cells in the sum.
-        noise_error: standard deviation of the noise in records; nan if it is not known.
-        note: why there is no interval, or why the estimate lies outside it; else empty.
-    """
-
-    estimate: float
-    unbiased: float
-    ci_lower: float
-    ci_upper: float
-    basis: Basis
-    cells: int
-    noise_error: float = math.nan
-    note: str = ""
+from dphist_pipeline.estimates.noisy import NoisyCells, Reals, Unbiased, exact_sum
 
 
 def answer_box(domain: Domain, values: Reals, unbiased: Unbiased | None, box: Mapping[str, Condition]) -> Answer:
-    """Estimates the count in a box of cells.
+    """Estimates the count in a box of cells, whether or not its ends are edges of bins.
 
     Args:
         domain: the declared grid.
@@ -77,44 +31,19 @@ def answer_box(domain: Domain, values: Reals, unbiased: Unbiased | None, box: Ma
             of its hierarchy, takes a category, None for `other`, or a list of categories.
 
     Raises:
-        QuestionRefused: an axis or category is unknown, an end lies within a bin, or the box holds no cells.
+        QuestionRefused: an axis or category is unknown, an end lies beyond the edges, or the box holds no cells.
     """
-    return answer_positions(values, unbiased, chosen_cells(domain, box))
-
-
-def answer_positions(values: Reals, unbiased: Unbiased | None, positions: Positions) -> Answer:
-    """Estimates the count in the cells at all combinations of positions.
-
-    Args:
-        values: estimates, shape of the domain.
-        unbiased: see `answer_box`.
-        positions: along each axis, shape (positions,) each; may be empty.
-    """
-    inside = sum_of(values, positions)
-    cells = math.prod(len(along) for along in positions)
+    around, shares = overlapped_cells(domain, box)
+    within = [along[share == 1] for along, share in zip(around, shares, strict=True)]
+    cut = [axis.name for axis, share in zip(domain.axes, shares, strict=True) if (share < 1).any()]
+    weights = reduce(np.multiply, np.ix_(*shares)) if cut else 1.0
+    cells = math.prod(len(along) for along in around)
+    estimate, note = exact_sum(values[np.ix_(*around)] * weights), CUT.format(axes=", ".join(cut)) if cut else ""
     if unbiased is None:
-        return Answer(inside, math.nan, math.nan, math.nan, "noise_only", cells, note=NO_INTERVAL)
-    centre, reach = sum_of(unbiased.values, positions), half_width_of_box(unbiased, positions)
-    error, note = math.sqrt(unbiased.variance_of_sum(positions)), note_of(inside, centre, reach)
-    return Answer(inside, centre, centre - reach, centre + reach, basis_of(unbiased), cells, error, note)
-
-
-def sum_of(values: Reals, positions: Positions) -> float:
-    """The sum of the cells at all combinations of positions.
-
-    Args:
-        values: one number per cell, shape of the domain.
-        positions: along each axis, shape (positions,) each; may be empty.
-    """
-    return float(values[np.ix_(*positions)].sum())
-
-
-def basis_of(unbiased: Unbiased | None) -> Basis:
-    """The source of an interval, as in `Answer.basis`.
-
-    Args:
-        unbiased: the unbiased estimates that the interval is computed from.
-    """
-    if unbiased is None:
-        return "noise_only"
-    return "unbiased" if isinstance(unbiased, NoisyCells) else "linear"
+        return Answer(estimate, math.nan, math.nan, math.nan, "noise_only", cells, note=note or NO_INTERVAL)
+    centre, reach = exact_sum(unbiased.values[np.ix_(*around)]), half_width_of_box(unbiased, around)
+    least = exact_sum(unbiased.values[np.ix_(*within)]) - half_width_of_box(unbiased, within)
+    middle = exact_sum(unbiased.values[np.ix_(*around)] * weights)
+    basis: Basis = "unbiased" if isinstance(unbiased, NoisyCells) else "linear"
+    error, note = math.sqrt(unbiased.variance_of_sum(around)), note or note_of(estimate, centre, reach)
+    return Answer(estimate, middle, least, centre + reach, basis, cells, error, note)

@@ -85,15 +85,26 @@ def is_up_to_date(public: Path, folder: Path) -> bool:
         folder: of the publication.
     """
     digest = json.loads((folder / "audit.json").read_bytes())["audit_digest"]
+    with duckdb.connect() as connection:
+        return digest in attach_catalogue(connection, public)
+
+
+def attach_catalogue(connection: duckdb.DuckDBPyConnection, public: Path) -> frozenset[str]:
+    """Attaches the catalogue as `catalogue`, and returns the audit digests of its publications.
+
+    Returns an empty set if the catalogue cannot be read or has other macros.
+
+    Args:
+        connection: to a database in memory; an open file would share an older file of that name in this process.
+        public: the store's public folder.
+    """
     try:
-        # Attach the file instead of opening it: an open one shares an older file of that name in this process.
-        with duckdb.connect() as connection:
-            connection.execute(f"ATTACH {literal(str(public / NAME))} AS catalogue (READ_ONLY)")
-            known = connection.execute("SELECT audit_digest FROM catalogue.dph_releases").fetchall()
-            made_by = connection.execute("SELECT version FROM catalogue.dph_version").fetchall()
+        connection.execute(f"ATTACH {literal(str(public / NAME))} AS catalogue (READ_ONLY)")
+        known = connection.execute("SELECT audit_digest FROM catalogue.dph_releases").fetchall()
+        made_by = connection.execute("SELECT version FROM catalogue.dph_version").fetchall()
     except duckdb.Error:  # the file is missing or damaged, or another version made it
-        return False
-    return (digest,) in known and made_by == [(version(),)]
+        return frozenset()
+    return frozenset(digest for (digest,) in known) if made_by == [(version(),)] else frozenset()
 
 
 def list_publications(public: Path, release: str = "*") -> list[Publication]:

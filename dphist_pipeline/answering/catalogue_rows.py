@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from fractions import Fraction
@@ -12,10 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO, draws_up_to, half_width_grid, linear_reach_grid
+from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO, half_width_grid, linear_reach_grid
+from dphist_pipeline.answering.whole_tables import WholeTable, whole_table
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.estimates import noise_law
-from dphist_pipeline.publishing.release_files import REPORT_LAW
+from dphist_pipeline.publishing.release_files import REPORT_LAW, published_unbiased
 from dphist_pipeline.spec.axes import domain_of
 
 Audit = Mapping[str, Any]
@@ -61,37 +63,68 @@ def width_table(audit: Audit) -> str:
     return "dph_half_widths" if audit.get("unbiased_covariance") is None else "dph_linear_widths"
 
 
-def width_rows(table: str, scale: str, cells: int) -> Any:
+def width_rows(table: str, scale: str, most: int) -> Any:
     """The rows of `dph_half_widths`, or of `dph_linear_widths`, for one scale of noise.
 
     Args:
         table: which of them.
         scale: of the noise, as a fraction.
-        cells: the largest number of cells of a publication.
+        most: the largest number of draws in an answer; see `most_draws`.
     """
     _, schema = TABLES[table]
     grid: Callable[[Fraction, int, Fraction], Sequence[tuple[int, float]]]
     grid = linear_reach_grid if table == "dph_linear_widths" else half_width_grid
-    once, twice = (grid(Fraction(scale), _most(table, cells), level) for level in (LEVEL, LEVEL_OF_TWO))
+    once, twice = (grid(Fraction(scale), most, level) for level in (LEVEL, LEVEL_OF_TWO))
     rows = [(scale, number, width, of_two) for (number, width), (_, of_two) in zip(once, twice, strict=True)]
     return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
 
 
-def last_width(table: str, cells: int) -> int:
-    """The number of cells or draws in the last row of `width_rows`."""
-    most = _most(table, cells)
-    return draws_up_to(most)[-1] if table == "dph_linear_widths" else most
+def most_draws(audit: Audit) -> int:
+    """The largest number of draws whose noise an answer sums: in all cells of two periods.
 
-
-def _most(table: str, cells: int) -> int:
-    """The largest number of cells or draws in a sum: up to the cells of two periods together."""
-    return cells if table == "dph_linear_widths" else 2 * cells
+    For linear estimates, the variance of a sum of n cells is at most n times the largest sum of a row of the
+    covariance of cells, which is compared with the variance of a draw.
+    """
+    in_a_cell = 1.0
+    if width_table(audit) == "dph_linear_widths":
+        row = math.fsum(abs(part["coefficient"]) * math.prod(part["widths"]) for part in audit["unbiased_covariance"])
+        in_a_cell = max(1.0, row / noise_law.variance(Fraction(audit["unbiased_noise_scale"])))
+    return math.ceil(2 * int(audit["cells"]) * in_a_cell)
 
 
 def quality_table(audit: Audit, rows: Sequence[Mapping[str, Any]]) -> Any:
     """The rows of `dph_quality_rows` for one publication, from those of its quality table."""
     key = {name: audit[name] for name in KEY}
     return pa.Table.from_pylist([{**key, "number": number, **row} for number, row in enumerate(rows, 1)], QUALITY)
+
+
+def whole_of(audit: Audit, rows: Any) -> WholeTable:
+    """The whole table of a publication; see `whole_tables`.
+
+    Args:
+        audit: of the publication.
+        rows: its published cells, in declared order.
+    """
+    domain: Domain = domain_of(audit["axes"])
+    values, unbiased = (rows[name].to_numpy().reshape(domain.shape) for name in ("estimate", "unbiased_estimate"))
+    return whole_table(domain, values, published_unbiased(audit, unbiased))
+
+
+def distance_rows(audit: Audit, whole: WholeTable) -> Any:
+    """The rows of `dph_distances` for one publication."""
+    key = {name: audit[name] for name in KEY}
+    rows = [
+        {
+            **key,
+            "sums_by": distance.table,
+            "sums": distance.sums,
+            "farthest": distance.farthest,
+            "half_width": None if math.isnan(distance.half_width) else distance.half_width,
+            "outside": distance.outside,
+        }
+        for distance in whole.distances
+    ]
+    return pa.Table.from_pylist(rows, DISTANCES)
 
 
 def grid_of(audit: Audit) -> str:
@@ -241,6 +274,18 @@ VERSION = _schema(
     ("version", _TEXT, "digest of the definitions of tables, views and macros"),
     ("sealed", _WHOLE, "the file's time of modification, in seconds since 1970; another one means another writer"),
 )
+DISTANCES = _schema(
+    *(_RELEASE, _PERIOD, _REVISION),
+    ("sums_by", _TEXT, "which sums of whole counts: total, an axis, two axes joined by *, or cells"),
+    ("sums", _WHOLE, "number of these sums"),
+    ("farthest", _REAL, "largest distance of such a sum from its unbiased estimate, in rows"),
+    (
+        "half_width",
+        _REAL,
+        "half width of the band that holds all these sums together with 95 %, in rows; null where there is none",
+    ),
+    ("outside", _WHOLE, "number of these sums outside that band"),
+)
 TABLES = {
     "dph_releases": ("One row for each publication: its privacy promise and the law of its noise.", RELEASES),
     "dph_bins": ("One row for each position along an axis of a grid, and for each of its levels.", BINS),
@@ -248,5 +293,6 @@ TABLES = {
     "dph_covariance": ("The covariance of two cells of linear estimates.", COVARIANCE),
     "dph_linear_widths": ("Half widths of 95 % intervals of linear estimates.", LINEAR_WIDTHS),
     "dph_quality_rows": ("What was bought about the rows behind the counts: one row for each number.", QUALITY),
+    "dph_distances": ("How far sums of whole counts are from the unbiased estimates.", DISTANCES),
     "dph_version": ("One row: the version of the definitions.", VERSION),
 }

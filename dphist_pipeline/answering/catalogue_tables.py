@@ -19,10 +19,12 @@ from dphist_pipeline.answering.catalogue_rows import (
     bin_rows,
     comments_of,
     covariance_rows,
+    distance_rows,
     grid_of,
-    last_width,
+    most_draws,
     quality_table,
     release_rows,
+    whole_of,
     width_rows,
     width_table,
 )
@@ -85,7 +87,7 @@ def add_publications(
             described = Described.of(release, _create_cells(connection, table, made), [audit for _, audit in made])
             _run(connection, view_statements(within, described, there | set(of)))
         for folder, audit in made:
-            _insert_cells(connection, table, folder, audit)
+            _insert_cells(connection, within, folder, audit)
         _run(connection, title_comments(within, release, _title(connection, within, release), there | set(of)))
 
 
@@ -100,7 +102,7 @@ def remove_release(connection: duckdb.DuckDBPyConnection, release: str) -> None:
     if release + EVERY_REVISION not in releases_in(connection):
         connection.execute(f"DROP VIEW {identifier(release + EVERY_REVISION)}")
     connection.execute(f"DROP TABLE {identifier(CELLS + release)}")
-    for table in ("dph_releases", "dph_covariance", "dph_quality_rows"):
+    for table in ("dph_releases", "dph_covariance", "dph_quality_rows", "dph_distances"):
         connection.execute(f"DELETE FROM {table} WHERE release = $release", {"release": release})
 
 
@@ -132,16 +134,24 @@ def _create_cells(connection: duckdb.DuckDBPyConnection, table: str, publication
         for field in pq.read_schema(folder / "histogram.parquet"):
             if columns.setdefault(field.name, field.type) != field.type:
                 columns[field.name] = pa.string()
+    columns["whole_count"] = pa.int64()
     with _registered(connection, pa.schema(list(columns.items())).empty_table()):
         connection.execute(f"CREATE TABLE {table} AS FROM {ROWS}")
     return list(columns)
 
 
-def _insert_cells(connection: duckdb.DuckDBPyConnection, table: str, folder: Path, audit: Mapping[str, Any]) -> None:
-    """Adds the cells of a publication, in declared order; `cell_number` counts from 0."""
+def _insert_cells(connection: duckdb.DuckDBPyConnection, within: str, folder: Path, audit: Mapping[str, Any]) -> None:
+    """Adds the cells of a publication, in declared order, and the distances of its whole counts.
+
+    `cell_number` counts from 0.
+    """
     # ParquetFile, because `read_table` would read the names of the folders as columns.
     rows = pq.ParquetFile(folder / "histogram.parquet").read()
+    whole = whole_of(audit, rows)
+    _insert(connection, f"{within}dph_distances", distance_rows(audit, whole))
+    rows = rows.append_column("whole_count", pa.array(whole.counts.ravel()))
     rows = rows.append_column("cell_number", pa.array(np.arange(rows.num_rows)))
+    table = f"{within}{identifier(CELLS + audit['release'])}"
     insert = f"INSERT INTO {table} BY NAME SELECT *, $period AS period, $revision AS revision FROM {ROWS}"
     with _registered(connection, rows):
         connection.execute(insert, {"period": audit["period"], "revision": audit["revision"]})
@@ -175,14 +185,14 @@ def _add_widths(connection: duckdb.DuckDBPyConnection, within: str, audits: Sequ
     for audit in audits:
         if audit["unbiased_noise_scale"] is not None:
             law = (width_table(audit), str(audit["unbiased_noise_scale"]))
-            most[law] = max(most.get(law, 1), audit["cells"])
-    for (name, scale), cells in most.items():
+            most[law] = max(most.get(law, 1), most_draws(audit))
+    for (name, scale), draws in most.items():
         number = "draws" if name == "dph_linear_widths" else "cells"
         widest = f"SELECT max({number}) FROM {within}{name} WHERE noise_scale = $scale"
         (there,) = connection.execute(widest, {"scale": scale}).fetchall()[0]
-        if there is None or there < last_width(name, cells):
+        if there is None or there < draws:
             connection.execute(f"DELETE FROM {within}{name} WHERE noise_scale = $scale", {"scale": scale})
-            _insert(connection, f"{within}{name}", width_rows(name, scale, cells))
+            _insert(connection, f"{within}{name}", width_rows(name, scale, draws))
 
 
 def _title(connection: duckdb.DuckDBPyConnection, within: str, release: str) -> str:

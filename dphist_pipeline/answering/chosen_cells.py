@@ -1,7 +1,8 @@
-"""Selects the cells of a box: by ranges, days, categories, and levels of a hierarchy."""
+"""Selects the cells of a box: by ranges, days, categories, and levels of a hierarchy; and writes boxes for SQL."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -19,17 +20,18 @@ Condition = tuple[End, End] | str | None | Sequence[str | None]
 
 OTHER = "other"
 ANY_END = ", or ask `Release.answer`, `Release.range` or `dphist answer`, which take any end"
+Positions = list[NDArray[np.int64]]
 
 
 class QuestionRefused(DphistError):
     """A question that the declared grid cannot answer."""
 
     def __init__(self, axis: str, problem: str) -> None:
-        self.axis, self.problem = axis, problem
-        super().__init__(f"axis '{axis}': {problem}")
+        self.axis, self.problem = axis, problem  # a macro names the axis in the problem
+        super().__init__(f"axis '{axis}': {problem}" if axis else problem)
 
 
-def chosen_cells(domain: Domain, box: Mapping[str, Condition]) -> list[NDArray[np.int64]]:
+def chosen_cells(domain: Domain, box: Mapping[str, Condition]) -> Positions:
     """The positions along each axis that a box selects.
 
     Args:
@@ -44,6 +46,79 @@ def chosen_cells(domain: Domain, box: Mapping[str, Condition]) -> list[NDArray[n
     """
     check_axes(domain, box)
     return [_positions(axis, box) for axis in domain.axes]
+
+
+def overlapped_cells(domain: Domain, box: Mapping[str, Condition]) -> tuple[Positions, list[NDArray[np.float64]]]:
+    """The positions along each axis that a box overlaps; its ends may cut bins.
+
+    Args:
+        domain: the declared grid.
+        box: see `chosen_cells`.
+
+    Returns:
+        For each axis rising positions, and the share of each that lies in the box, shape (positions,) both.
+
+    Raises:
+        QuestionRefused: see `chosen_cells`; ends beyond the edges are refused.
+    """
+    cut = {axis.name: shares for axis in domain.axes if (shares := _shares_of_cut_bins(axis, box)) is not None}
+    whole = chosen_cells(domain, {name: wanted for name, wanted in box.items() if name not in cut})
+    positions = [
+        np.flatnonzero(cut[axis.name]) if axis.name in cut else along
+        for axis, along in zip(domain.axes, whole, strict=True)
+    ]
+    return positions, [
+        cut[axis.name][along] if axis.name in cut else np.ones(along.size)
+        for axis, along in zip(domain.axes, positions, strict=True)
+    ]
+
+
+def _shares_of_cut_bins(axis: Axis, box: Mapping[str, Condition]) -> NDArray[np.float64] | None:
+    """The share of each cell that lies in the range of an axis; None if no end of a valid range lies within a bin."""
+    wanted = box.get(axis.name)
+    if not isinstance(axis, BinnedAxis) or not isinstance(wanted, tuple) or len(wanted) != 2:
+        return None
+    low, high = end_of(axis, wanted[0], -math.inf), end_of(axis, wanted[1], math.inf)
+    within = [end for end in (low, high) if math.isfinite(end) and end not in axis.edges]
+    if not (within and low < high and all(axis.edges[0] < end < axis.edges[-1] for end in within)):
+        return None
+    lower, upper = axis.bounds
+    with np.errstate(invalid="ignore"):
+        overlap = (np.minimum(high, upper) - np.maximum(low, lower)) / (upper - lower)
+    inside = (lower >= low) & (upper <= high)
+    return np.where(inside, 1.0, np.where((upper > low) & (lower < high), overlap, 0.0))
+
+
+def box_as_json(domain: Domain, box: Mapping[str, Condition]) -> str:
+    """A box as the macros read it: ends as numbers or days, an open end and `other` as null.
+
+    Args:
+        domain: the declared grid.
+        box: as `overlapped_cells` takes it.
+    """
+    return json.dumps({axis: _as_json(domain, axis, wanted) for axis, wanted in box.items()})
+
+
+def _as_json(domain: Domain, name: str, wanted: Condition) -> object:
+    axis = next(axis for axis in domain.axes if name == axis.name or name in getattr(axis, "levels", ()))
+    if isinstance(axis, CategoricalAxis):
+        groups = axis.values if name == axis.name else axis.levels[name]
+        listed = list(wanted) if isinstance(wanted, list | tuple | set | frozenset) else [wanted]
+        return [None if group == OTHER and OTHER not in groups else group for group in listed]
+    return [end_as_json(axis, end) for end in wanted]  # type: ignore[union-attr]  # a range: it has been selected
+
+
+def end_as_json(axis: BinnedAxis, end: object) -> float | str | None:
+    """One end of a range as the macros read it: a number, a day as text, null for an open end.
+
+    Args:
+        axis: of the range.
+        end: as `end_of` takes it.
+    """
+    number = end_of(axis, end, math.inf)
+    if math.isinf(number):
+        return None
+    return day_of(number).isoformat() if isinstance(axis, CalendarAxis) else number
 
 
 def check_axes(domain: Domain, names: Iterable[str]) -> None:

@@ -34,8 +34,22 @@ SLACK = 1e-9
 GRID_RATIO = 1.05
 
 
-@lru_cache(maxsize=65536)
 def half_width_of_sum(scale: Fraction, cells: int, level: Fraction = LEVEL) -> int:
+    """Half the width of the interval for a sum of `cells` independent cells, in records, as in the catalogue's table.
+
+    It is the exact half width for the next number of cells in the table. A sum of more draws has a wider distribution
+    (draws are symmetric and unimodal), so it is never too narrow; it is at most about 2.5 % too wide.
+
+    Args:
+        scale: of the discrete Laplace noise in each cell, in records.
+        cells: number of independent draws, at least 1.
+        level: of the interval, up to 0.999999.
+    """
+    return exact_half_width(scale, _grid(cells)[-1], level)
+
+
+@lru_cache(maxsize=65536)
+def exact_half_width(scale: Fraction, cells: int, level: Fraction = LEVEL) -> int:
     """The smallest c with P(|S| <= c) >= level, in records, where S is the noise in a sum of `cells` cells.
 
     The result is at most 1 too large; above 10^7 records it may be a few parts in 10^8 too large.
@@ -60,10 +74,7 @@ def half_width_of_sum(scale: Fraction, cells: int, level: Fraction = LEVEL) -> i
 
 
 def half_width_grid(scale: Fraction, cells: int, level: Fraction = LEVEL) -> list[tuple[int, int]]:
-    """A table of half widths for SQL; use the first entry with at least as many cells as the sum.
-
-    A sum of more draws has a wider distribution (draws are symmetric and unimodal), so the next larger entry is never
-    too narrow; it is at most about 2.5 % too wide.
+    """The catalogue's table of `half_width_of_sum`; use the first entry with at least as many cells as the sum.
 
     Args:
         scale: of the discrete Laplace noise in each cell, in records.
@@ -73,7 +84,7 @@ def half_width_grid(scale: Fraction, cells: int, level: Fraction = LEVEL) -> lis
     Returns:
         (number of cells, half width in records), rising.
     """
-    return [(number, half_width_of_sum(scale, number, level)) for number in sorted({*draws_up_to(cells), cells})]
+    return [(number, exact_half_width(scale, number, level)) for number in _grid(cells)]
 
 
 def half_width_of_box(unbiased: Unbiased, chosen: Sequence[NDArray[np.int64]], level: Fraction = LEVEL) -> float:
@@ -113,12 +124,10 @@ def half_width_of_linear(scale: Fraction, variance: float, level: Fraction = LEV
         variance: of the estimate, in records squared.
         level: of the interval.
     """
-    # SQL adds in another order, so a rounding error must not decide which entry of the grid is used.
+    # SQL adds in another order, so a rounding error must not decide which entry of the table is used.
     draws = max(1.0, variance / noise_law.variance(scale) * (1 + 1e-9))
-    number = 1
-    while (next_number := _next_on_grid(number)) <= draws:
-        number = next_number
-    return linear_reach(scale, number, level) * math.sqrt(variance)
+    last = max(number for number in _grid(math.ceil(draws)) if number <= draws)
+    return math.sqrt(variance) * linear_reach(scale, last, level)
 
 
 def linear_reach(scale: Fraction, draws: int, level: Fraction = LEVEL) -> float:
@@ -129,33 +138,34 @@ def linear_reach(scale: Fraction, draws: int, level: Fraction = LEVEL) -> float:
         draws: the estimate has at least the variance of so many independent draws.
         level: of the interval.
     """
-    calibrated = (half_width_of_sum(scale, draws, level) + 1) / math.sqrt(draws * noise_law.variance(scale))
+    calibrated = (exact_half_width(scale, draws, level) + 1) / math.sqrt(draws * noise_law.variance(scale))
     return min(calibrated, math.sqrt(1 / (1 - level)))
 
 
-def linear_reach_grid(scale: Fraction, cells: int, level: Fraction = LEVEL) -> list[tuple[int, float]]:
-    """A table of `linear_reach` for SQL; use the last entry whose draws have at most the variance of the estimate.
+def linear_reach_grid(scale: Fraction, draws: int, level: Fraction = LEVEL) -> list[tuple[int, float]]:
+    """The catalogue's table of `linear_reach`; use the last entry with at most the variance of the estimate.
 
     Args:
         scale: of the discrete Laplace noise in each draw.
-        cells: the largest number of draws.
+        draws: the largest number of draws.
         level: of the interval.
 
     Returns:
         (draws, half width in standard deviations), rising.
     """
-    return [(number, linear_reach(scale, number, level)) for number in draws_up_to(cells)]
+    return [(number, linear_reach(scale, number, level)) for number in _grid(draws)]
 
 
 def _next_on_grid(number: int) -> int:
     return max(number + 1, math.floor(number * GRID_RATIO))
 
 
-def draws_up_to(most: int) -> list[int]:
-    """Numbers of draws from 1 to `most`, in steps of 5 % or 1."""
+@lru_cache
+def _grid(most: int) -> list[int]:
+    """Numbers of draws from 1 to the first that is at least `most`, in steps of 5 % or 1."""
     numbers = [1]
-    while (number := _next_on_grid(numbers[-1])) <= most:
-        numbers.append(number)
+    while numbers[-1] < most:
+        numbers.append(_next_on_grid(numbers[-1]))
     return numbers
 
 

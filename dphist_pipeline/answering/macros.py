@@ -22,18 +22,39 @@ MACROS = (
     "dph_quantile",
     "dph_compare",
     "dph_band",
-    "dph_counts",
+    "dph_whole",
+    "dph_distances",
     "dph_quality",
 )
-_ROW_FOR_ROW = ("dph_marginal", "dph_band", "dph_counts")  # return cells or sums of cells with the table's column names
+_ROW_FOR_ROW = ("dph_marginal", "dph_band", "dph_whole")  # return cells or sums of cells with the table's column names
 _NUMBERS = "t.period, t.revision, t.cell_number, t.estimate, t.unbiased_estimate"
 _ONE_BOX = {"dph_total": "JSON '{}'", "dph_box": "CAST(box AS JSON)"}
-_ONE_PERIOD = "CASE WHEN period IS NOT NULL THEN [CAST(period AS VARCHAR)] END"
-_TWO_PERIODS = "[CAST(first_period AS VARCHAR), CAST(second_period AS VARCHAR)]"
+_ONE_KEY = {"periods": "[period]", "revisions": "[revision]", "places": "[1]"}
+_TWO_KEYS = {
+    "periods": "[CAST(first_period AS VARCHAR), CAST(second_period AS VARCHAR)]",
+    "revisions": "coalesce(TRY_CAST(CAST(revision AS VARCHAR) AS BIGINT[]), [NULL, NULL])[:2]",
+    "places": "[1, 2]",
+}
 _NONE_APART = "SELECT CAST(NULL AS VARCHAR) AS grid, CAST(NULL AS VARCHAR) AS axis WHERE false"
 _ROLLED_APART = "SELECT DISTINCT w.grid, w.level_of AS axis FROM wanted_axes AS w WHERE w.is_asked"
 _SPAN_APART = "SELECT spans.grid, spans.axis FROM spans"
 _APART = {"dph_marginal": _ROLLED_APART, "dph_quantile": _SPAN_APART}
+_THE_BOX = "SELECT 'box' AS name, 'box' AS source"
+_WITH_INNER = """
+    SELECT 'around' AS name, 'box' AS source
+    UNION ALL
+    SELECT 'inner' AS name, 'box' AS source WHERE EXISTS (FROM cuts)
+"""
+_NAMED = {
+    **dict.fromkeys(_ONE_BOX, _WITH_INNER),
+    "dph_range": "SELECT unnest(['inner', 'outer']) AS name, 'box' AS source",
+    "dph_share": "FROM (VALUES ('whole', 'whole'), ('part', 'whole'), ('part', 'part')) AS names(name, source)",
+}
+_FROM_MIDDLE = {
+    "lower": "barred.unbiased - barred.half_width",
+    "upper": "barred.unbiased + barred.half_width",
+    "cut_note": "",
+}
 
 
 @cache
@@ -50,25 +71,36 @@ def macro(name: str, schema: str | None = None) -> str:
         "opening": _piece(
             "opening",
             columns="t.*" if name in _ROW_FOR_ROW else _NUMBERS,
-            periods=_TWO_PERIODS if name == "dph_compare" else _ONE_PERIOD,
+            **(_TWO_KEYS if name == "dph_compare" else _ONE_KEY),
         ),
         "bins": _piece("bins"),
-        "boxes": _piece("boxes", more_positions=_piece("range_positions") if name == "dph_range" else ""),
+        "boxes": _piece(
+            "boxes",
+            named=_NAMED.get(name, _THE_BOX),
+            more_positions=_piece("range_positions") if name == "dph_range" else "",
+            takes_any_end="true" if name in _ONE_BOX else "false",
+        ),
         "nested": _piece("nested", apart=_APART.get(name, _NONE_APART)),
         "atoms": _piece("atoms"),
-        "sums": _piece("sums", inside=inside, report_variance=_variance("s")),
+        "sums": _piece(
+            "sums",
+            inside=inside,
+            report_variance=_variance("s"),
+            **_SUMS,
+        ),
+        **_SUMS,
         "inside": inside,
         "reach": _reach(LEVEL, ""),
         "reach_of_two": _reach(LEVEL_OF_TWO, "_of_two"),
         "bound": _piece("bound", trials=trials),
         "report_bound": _piece("report_reach", row="v", factor="v.factor", variance="variance"),
         **_report_parts(name),
-        "answer": _piece("answer", **_NOTES),
+        "answer": _piece("answer", **_FROM_MIDDLE, **_NOTES),
         "found": _piece("found"),
         "no_problem": _piece("no_problem", macro=name),
     }
     if name in _ONE_BOX:
-        parts["one_box"] = _piece("one_box", box=_ONE_BOX[name], **parts)
+        parts["one_box"] = _piece("one_box", box=_ONE_BOX[name], **_parts_of_cut_boxes(), **parts)
     return statement(f"answering/{name}", **parts, **_NOTES)
 
 
@@ -77,6 +109,18 @@ def _reach(level: Fraction, which: str) -> str:
     by_reports = _piece("report_reach", row="summed", factor=repr(normal_factor(level)), variance="linear_variance")
     widths = {"half_width": f"half_width{which}", "deviations": f"deviations{which}"}
     return _piece("reach", report_reach=by_reports, **widths)
+
+
+def _parts_of_cut_boxes() -> dict[str, str]:
+    """SQL for the answer for a box that cuts bins."""
+    note = f"WHEN barred.cut_axes IS NOT NULL THEN '{_NOTES['cut']}'\n        "
+    note = note.replace("{axes}", "' || barred.cut_axes || '")
+    ends = {"lower": "barred.ci_lower", "upper": "barred.ci_upper"}
+    return {"answer_of_cut": _piece("answer", **ends, cut_note=note, **_NOTES)}
+
+
+def _sum(number: str) -> str:
+    return _piece("exact_sum", number=number)
 
 
 def _report_parts(name: str) -> dict[str, str]:
@@ -112,6 +156,21 @@ def _piece(name: str, **parts: str) -> str:
     return "\n".join(lines)
 
 
+_SUMS = {
+    name: _sum(number)
+    for name, number in {
+        "estimate": "t.estimate",
+        "unbiased": "t.unbiased_estimate",
+        "variance": "nested.coefficient * nested.squares",
+        "sum_of_estimate": "estimate",
+        "sum_of_unbiased": "unbiased_estimate",
+        "sum_of_row": "v.coefficient * v.squares",
+        "sum_of_nodes": "nodes.coefficient",
+        "sum_of_spans": "s.weight * s.share",
+        "spread_estimate": "w.estimate * w.weight",
+        "spread_unbiased": "w.unbiased_estimate * w.weight",
+    }.items()
+}
 _NOTES = {
     name: literal(text)[1:-1]
     for name, text in {
@@ -121,5 +180,6 @@ _NOTES = {
         "no_whole": notes.NO_WHOLE,
         "no_share": notes.NO_SHARE,
         "open_bin": notes.OPEN_BIN,
+        "cut": notes.CUT,
     }.items()
 }

@@ -1,4 +1,4 @@
-"""Reads published releases, for `dphist answer` and `Release.answer`."""
+"""Finds published releases by name and period, and says which were withdrawn."""
 
 from __future__ import annotations
 
@@ -9,14 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
-from dphist_pipeline.answering.boxes import Answer, Cells
-from dphist_pipeline.answering.chosen_cells import Condition
-from dphist_pipeline.answering.ranges import answer_any_box
 from dphist_pipeline.errors import DphistError, did_you_mean
-from dphist_pipeline.publishing.release_files import published_unbiased, read_audit
-from dphist_pipeline.spec.axes import domain_of
+from dphist_pipeline.publishing.release_files import read_audit
 from dphist_pipeline.spec.periods import PeriodRule
 from dphist_pipeline.spec.refusals import PeriodError
 
@@ -45,8 +39,8 @@ class PublicationWithdrawn(DphistError):
         )
 
 
-def read_cells(folder: Path) -> Cells:
-    """The cells of a published folder, with the law of their noise.
+def audit_in_force(folder: Path) -> dict[str, Any]:
+    """The audit of a published folder that was not withdrawn.
 
     Args:
         folder: of one publication.
@@ -57,29 +51,13 @@ def read_cells(folder: Path) -> Cells:
     """
     audit = read_audit(folder)
     refuse_withdrawn(folder, audit)
-    domain = domain_of(audit["axes"])
-    rows = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
-    values, unbiased = (column.to_numpy().reshape(domain.shape) for column in rows.columns)
-    return Cells(domain, values, published_unbiased(audit, unbiased))
+    return audit
 
 
 def refuse_withdrawn(folder: Path, audit: Mapping[str, Any]) -> None:
     """Raises PublicationWithdrawn where the audit of a published folder says so."""
     if "withdrawn" in audit:
         raise PublicationWithdrawn(audit, _periods_not_withdrawn(folder.resolve().parents[1]))
-
-
-def answer_published(folder: Path, box: Mapping[str, Condition]) -> Answer:
-    """The estimated count in a box, from one published folder; see `ranges.answer_any_box`.
-
-    Args:
-        folder: of one publication.
-        box: see `boxes.answer_box`.
-
-    Raises:
-        PublishedFilesDamaged: a published file is missing or altered.
-    """
-    return answer_any_box(read_cells(folder), box)
 
 
 def latest_revision(public: Path, release: str, period: str | None) -> Path:

@@ -82,27 +82,3 @@ def half_widths_of_cells(cells: ReportedCells, factor: float) -> Reals:
         factor: see `report_reach`.
     """
     return report_reach(factor, cells.variances, cells.law.slope(cells.atoms), cells.law.step)
-
-
-def balance_reach(cells: ReportedCells, positions: NDArray[np.int64], q: float, factor: float) -> Reals:
-    """Half widths of (1-q)·A - q·R at every inner edge, where A and R are the counts below and above the edge.
-
-    Args:
-        cells: estimates from reports.
-        positions: the selected bins, rising, shape (bins,), at least two.
-        q: of the quantile, between 0 and 1.
-        factor: see `report_reach`.
-
-    Returns:
-        In records, shape (bins - 1,).
-    """
-    atoms, counts = np.cumsum(cells.atoms[positions]), np.cumsum(cells.values[positions])
-    parts = [(1 - q, atoms[:-1], counts[:-1]), (-q, atoms[-1] - atoms[:-1], counts[-1] - counts[:-1])]
-    return report_reach(factor, cells.law.weighted_variance(parts), _balance_slope(cells, atoms, q), cells.law.step)
-
-
-def _balance_slope(cells: ReportedCells, atoms: NDArray[np.int64], q: float) -> Reals:
-    """The largest change of the variance per record in (1-q)·A - q·R, for a record on either side of the edge."""
-    both = cells.law.delta * (atoms[:-1] - q * atoms[-1])
-    below, above = np.abs(cells.law.gamma * (1 - q) + both), np.abs(cells.law.gamma * q - both)
-    return np.asarray(np.maximum(below, above), dtype=np.float64)

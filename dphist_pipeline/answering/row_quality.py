@@ -128,6 +128,12 @@ def cuts(rows: Sequence[Row], domain: Domain, counted: NDArray[np.float64]) -> d
     return found
 
 
+def say_of_rows(folder: Path, audit: Row) -> list[str]:
+    """As `sentences`, for a published folder, whose files were checked; empty without a quality table."""
+    rows = read_rows(folder)
+    return sentences(audit, rows, published_cuts(folder, audit, rows)) if rows else []
+
+
 def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequence[Cut]]) -> list[str]:
     """What a reader should know first, a sentence each."""
     said = [failed] if (failed := failed_nearly_all(rows)) else []

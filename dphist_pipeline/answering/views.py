@@ -30,6 +30,7 @@ _COMMENTS = {
     "unbiased_estimate": "the number that the interval belongs to: the noisy count itself, or a linear estimate of it",
     "ci_lower": "lower end of the 95 % interval of the cell, not cut off at 0; for sums ask a macro",
     "ci_upper": "upper end of the 95 % interval of the cell; for sums ask a macro",
+    "whole_count": "the cell as a non-negative whole number, fitted so that sums stay near the unbiased ones",
     "group_id": "cells with the same number share one estimate; null without groups",
 }
 _KEY = ("period", "revision", "cell_number")

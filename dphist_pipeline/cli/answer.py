@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,7 +14,8 @@ from dphist_pipeline.cli.terminal import out, print_json, print_table
 from dphist_pipeline.releasing.store import Store, store_folder
 
 if TYPE_CHECKING:
-    from dphist_pipeline.answering.boxes import Answer
+    from dphist_pipeline.answering.answers import Answer
+    from dphist_pipeline.answering.asking import Publication
     from dphist_pipeline.answering.chosen_cells import Condition
 
 
@@ -38,24 +38,24 @@ def answer(
     as_json: JsonOption = False,
 ) -> None:
     """Estimates a count from a publication, with its 95 % interval. Spends nothing."""
+    from dphist_pipeline.answering.asking import Publication
     from dphist_pipeline.answering.grammar import parse_where
-    from dphist_pipeline.answering.published import answer_published, latest_revision
-    from dphist_pipeline.publishing.release_files import read_audit
+    from dphist_pipeline.answering.published import latest_revision
 
     box = parse_where(where) if where.strip() else {}
     opened = Store.open(store_folder(store))
     folder = latest_revision(opened.public, release, period)
     period, revision = folder.parent.name.removeprefix("period="), int(folder.name.removeprefix("revision="))
     facts = {"release": release, "period": period, "revision": revision, "where": where}
+    publication = Publication.read(folder)
     if by.strip():
-        _show_table(folder, [name.strip() for name in by.split(",")], box, facts, as_json)
+        _show_table(publication, [name.strip() for name in by.split(",")], box, facts, as_json)
         return
-    found = answer_published(folder, box)
+    found = publication.answer(box)
     if as_json:
         print_json({**facts, **_as_json(found)})
         return
-    audit = read_audit(folder)
-    counted, true = _unit_in_words(audit)
+    counted, true = _unit_in_words(publication.audit)
     cells = "1 cell" if found.cells == 1 else f"{found.cells:,} cells"
     which = f"{release}, period {period}, revision {revision}"
     out.print(f"[bold]{found.estimate:,.0f}[/] {counted}, estimated over {cells}: {which}")
@@ -65,8 +65,9 @@ def answer(
             out.print(f"  The interval belongs to the unbiased estimate, {found.unbiased:,.0f}.")
     if found.note:
         out.print(f"  {found.note}")
-    if "reports" in audit:
-        out.print(f"  Estimated from {audit['reports']['accepted']:,} reports; an estimate may exceed their number.")
+    if "reports" in publication.audit:
+        accepted = publication.audit["reports"]["accepted"]
+        out.print(f"  Estimated from {accepted:,} reports; an estimate may exceed their number.")
 
 
 def _unit_in_words(audit: Mapping[str, Any]) -> tuple[str, str]:
@@ -83,12 +84,10 @@ def _as_json(found: Answer) -> dict[str, Any]:
 
 
 def _show_table(
-    folder: Path, by: list[str], box: Mapping[str, Condition], facts: dict[str, Any], as_json: bool
+    publication: Publication, by: list[str], box: Mapping[str, Condition], facts: dict[str, Any], as_json: bool
 ) -> None:
     """Prints the estimated counts by some axes."""
-    from dphist_pipeline.answering.answer_tables import marginal_table
-
-    rows = marginal_table(folder, by, box).to_pylist()
+    rows = publication.marginal(by, box).to_pylist()
     if as_json:
         infinite = {math.inf: None, -math.inf: None}
         rows = [{name: infinite.get(value, value) for name, value in row.items()} for row in rows]

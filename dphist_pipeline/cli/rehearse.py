@@ -76,7 +76,7 @@ def _print_rehearsal(spec: ReleaseSpec, found: Rehearsal) -> None:
 
 
 def _interval(answer: dict[str, Any]) -> str:
-    return "none" if answer["lower"] is None else f"{answer['lower']:,.0f} to {answer['upper']:,.0f}"
+    return "none" if answer["ci_lower"] is None else f"{answer['ci_lower']:,.0f} to {answer['ci_upper']:,.0f}"
 
 
 def _cell(value: Any) -> str:

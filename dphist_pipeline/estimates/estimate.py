@@ -15,7 +15,7 @@ from dphist_pipeline.estimates.noisy import NoisySums, ReportedCells, Unbiased
 from dphist_pipeline.estimates.row_quality import RowTable
 
 if TYPE_CHECKING:
-    from dphist_pipeline.answering.boxes import Answer
+    from dphist_pipeline.answering.answers import Answer
     from dphist_pipeline.answering.chosen_cells import Condition
 
 
@@ -74,15 +74,14 @@ class Estimate:
         return self.unbiased is not None and self.groups is None and np.array_equal(self.values, self.unbiased.values)
 
     def box(self, /, **axes: Condition) -> Answer:
-        """The estimated count in a box, with its 95 % interval; see `answering.ranges.answer_any_box`.
+        """The estimated count in a box, with its 95 % interval; see `answering.boxes.answer_box`.
 
         Args:
             axes: condition on each axis by its name, as (low, high) or categories; an axis without one is summed over.
         """
-        from dphist_pipeline.answering.boxes import Cells
-        from dphist_pipeline.answering.ranges import answer_any_box
+        from dphist_pipeline.answering.boxes import answer_box
 
-        return answer_any_box(Cells(self.domain, self.values, self.unbiased), axes)
+        return answer_box(self.domain, self.values, self.unbiased, axes)
 
     def range(self, low: float | None, high: float | None) -> Answer:
         """The estimated count in [low, high) of the only axis, with its 95 % interval.

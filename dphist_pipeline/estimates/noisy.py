@@ -12,6 +12,17 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.estimates import noise_law
 
+Reals = NDArray[np.float64]
+
+
+def exact_sum(values: Reals) -> float:
+    """The double that is nearest to the sum; it does not depend on the order of the values.
+
+    Args:
+        values: any shape.
+    """
+    return math.fsum(values.ravel().tolist())
+
 
 @dataclass(frozen=True, eq=False)
 class NoisyCells:
@@ -236,7 +247,7 @@ class ReportedCells:
             chosen: see `variance_of_sum`.
         """
         (positions,) = chosen
-        return np.asarray(self.atoms[positions].sum()), np.asarray(self.values[positions].sum())
+        return np.asarray(self.atoms[positions].sum()), np.asarray(exact_sum(self.values[positions]))
 
 
 Unbiased = NoisyCells | NestedCells | ReportedCells

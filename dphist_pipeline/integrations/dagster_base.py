@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeVar
 import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from dphist_pipeline.answering.row_quality import say_of_rows
 from dphist_pipeline.domain import Axis, BinnedAxis, Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS, axis_columns
@@ -285,6 +286,7 @@ def _published_metadata(made: Release) -> dict[str, Any]:
         "audit": records_table(
             {name: row[name] for name in ("step", "epsilon", "noise_scale")} for row in audit["charges"]
         ),
+        **({"rows": dg.MetadataValue.text(told)} if (told := " ".join(say_of_rows(made.path, audit))) else {}),
         "files": dg.MetadataValue.path(str(made.path)),
         **({"card": dg.MetadataValue.path(str(card))} if card.exists() else {}),
         "picture": dg.MetadataValue.md(f"![{audit['release']}](data:image/svg+xml;base64,{picture})"),

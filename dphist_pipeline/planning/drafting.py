@@ -179,12 +179,13 @@ def _privacy_fields(ids: list[Column]) -> list[str]:
     return [
         "",
         f"  # The column that identifies a person, whose privacy is protected{hint}.",
-        "  # Several columns as a list; `row` (and no max_rows_per_unit) only if every row is a different person.",
+        "  # Several columns as a list; `row` (no max_rows_per_unit, no `rows`) only if every row is another person.",
         _field("privacy_unit", "[]", OPEN),
         _field("max_rows_per_unit", OPEN, "the most rows of a person that count in a period; noise grows with it"),
         _field("neighbours", OPEN, "add_remove hides whether a person is present; substitute hides their values"),
         _field("epsilon", OPEN, "per period; `dphist forecast` shows the errors for each epsilon"),
         _field("account", OPEN, "the account that is charged; open it with `dphist ledger open`"),
+        _field("quality", "{share: 1/20, rows: 10}", "buys what the bound cuts, of the first `rows` rows of a person"),
         _field("mechanism", "geometric", "plain noise; `dphist mechanisms` and `dphist forecast` show others"),
     ]
 

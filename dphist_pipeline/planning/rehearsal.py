@@ -196,7 +196,7 @@ def _answers(spec: ReleaseSpec, made: Release) -> Iterator[dict[str, Any]]:
     for where, box in asked:
         answer = made.answer(**box)
         low, high = (None, None) if answer.basis == "noise_only" else (answer.ci_lower, answer.ci_upper)
-        yield {"where": where, "estimate": answer.estimate, "lower": low, "upper": high}
+        yield {"where": where, "estimate": answer.estimate, "ci_lower": low, "ci_upper": high}
 
 
 def _remarks(spec: ReleaseSpec) -> Iterator[str]:

@@ -47,7 +47,7 @@ def write_picture(folder: Path, box: Mapping[str, Condition], where: str, file: 
 
     Raises:
         PictureRefused: the ending is unknown, or the file cannot be written.
-        PublicationWithdrawn, PublishedFilesDamaged, QuestionRefused: see `answer_published`.
+        PublicationWithdrawn, PublishedFilesDamaged, QuestionRefused: see `asking.Publication`.
     """
     check_format(file)
     audit = read_audit(folder)

@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from dphist_pipeline.answering.boxes import Answer, Cells
+    from dphist_pipeline.answering.answers import Answer, Quantile, RangeAnswer
+    from dphist_pipeline.answering.asking import Publication
     from dphist_pipeline.answering.chosen_cells import Condition, End
-    from dphist_pipeline.answering.quantiles import Quantile
-    from dphist_pipeline.answering.ranges import RangeAnswer
     from dphist_pipeline.releasing.store import Store
 
     Box = Mapping[str, Condition]
@@ -84,61 +83,45 @@ class Release:
 
     def answer(self, /, **axes: Condition) -> Answer:
         """The estimated count in a box of cells, with its error bar: `answer(age=(60, 80), ward="surgery")`."""
-        from dphist_pipeline.answering.published import answer_published
-
-        return answer_published(self.path, axes)
+        return self._asked().answer(axes)
 
     def range(self, axis: str, low: End, high: End, box: Box = _ALL) -> RangeAnswer:
         """The estimated count in [low, high) of an axis, whether or not its ends are edges of bins."""
-        from dphist_pipeline.answering.ranges import answer_range
-
-        return answer_range(self._cells(), axis, (low, high), box)
+        return self._asked().range(axis, (low, high), box)
 
     def marginal(self, by: Sequence[str], box: Box = _ALL) -> pl.DataFrame:
         """The estimated counts by some axes or levels of them, each with its error bar: `marginal(["ward", "age"])`."""
         import polars as pl
 
-        from dphist_pipeline.answering.answer_tables import marginal_table
-
-        return pl.DataFrame(marginal_table(self.path, by, box))
+        return pl.DataFrame(self._asked().marginal(by, box))
 
     def share(self, part: Box, whole: Box = _ALL) -> Answer:
         """What share of a box lies in a part of it: `share({"ward": "surgery"}, {"age": (60, None)})`."""
-        from dphist_pipeline.answering.ratios import share_of_box
-
-        return share_of_box(self._cells(), part, whole)
+        return self._asked().share(part, whole)
 
     def quantile(self, axis: str, q: float = 0.5, box: Box = _ALL) -> Quantile:
         """In which bin of an axis a quantile lies, with the bins that noise leaves open."""
-        from dphist_pipeline.answering.quantiles import quantile_of_axis
-
-        return quantile_of_axis(self._cells(), axis, q, box)
+        return self._asked().quantile(axis, q, box)
 
     def change_since(self, earlier: Release, box: Box = _ALL) -> Answer:
         """What the count in a box changed by since another publication, with its error bar."""
-        from dphist_pipeline.answering.ratios import change
-
         if not isinstance(earlier, Release):
             raise NotARelease(earlier, self.audit["release"])
-        return change(earlier._cells(), self._cells(), box)
+        return self._asked().change_since(earlier._asked(), box)
 
     def band(self, level: float = 0.95, box: Box = _ALL) -> pl.DataFrame:
         """Every cell with a band that holds the true counts of all of them at once."""
         import polars as pl
 
-        from dphist_pipeline.answering.answer_tables import band_table
+        return pl.DataFrame(self._asked().band(level, box))
 
-        return pl.DataFrame(band_table(self.path, level, box))
-
-    def counts(self) -> pl.DataFrame:
-        """The release as whole numbers from 0 that add up to its total, for reading; without error bars."""
+    def whole(self) -> pl.DataFrame:
+        """The release as whole numbers from 0 whose sums stay near the unbiased ones; without intervals."""
         import polars as pl
 
-        from dphist_pipeline.answering.answer_tables import counts_table
+        return pl.DataFrame(self._asked().whole())
 
-        return pl.DataFrame(counts_table(self.path))
+    def _asked(self) -> Publication:
+        from dphist_pipeline.answering.asking import Publication
 
-    def _cells(self) -> Cells:
-        from dphist_pipeline.answering.published import read_cells
-
-        return read_cells(self.path)
+        return Publication.read(self.path)

@@ -21,7 +21,7 @@ SQL_WORDS = listed_words("sql_words")
 OUR_COLUMNS = frozenset(
     [
         *("estimate", "unbiased_estimate", "ci_lower", "ci_upper", "group_id"),
-        *("release", "period", "revision", "cell_number"),
+        *("release", "period", "revision", "cell_number", "whole_count"),
     ]
 )
 OUR_FOLDERS = frozenset({"catalog", "journal"})

@@ -2,17 +2,16 @@
 -- of the box, in declared order, for each period (its latest revision). Exact for independent cells; by Chernoff's inequality
 -- for linear estimates and by Bernstein's for estimates from reports, and then somewhat wide.
 -- In: the release's table; the level; a box and a period as in dph_box.
-CREATE OR REPLACE MACRO {schema}dph_band(release_name, level := 0.95, box := '{}', period := NULL) AS TABLE
+CREATE OR REPLACE MACRO {schema}dph_band(release_name, level := 0.95, box := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
 {bins},
 boxes AS (SELECT 'box' AS source, CAST(box AS JSON) AS box),
-named AS (SELECT 'box' AS name, 'box' AS source),
 {boxes},
 inside AS (
     SELECT t.* FROM conditions AS c JOIN dph_cells AS t ON {inside}
 ),
 cell_variances AS (
-    SELECT nodes.period, fsum(nodes.coefficient) AS linear_variance
+    SELECT nodes.period, {sum_of_nodes} AS linear_variance
     FROM (
         SELECT chosen.period, v.level, any_value(v.coefficient) AS coefficient
         FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_covariance')) AS v
@@ -78,7 +77,7 @@ first_problems AS (
     SELECT 'the level lies between 0 and 1, as 0.95' AS problem WHERE NOT coalesce(level > 0 AND level < 1, false)
 )
 SELECT
-    inside.* EXCLUDE (cell_number, estimate, unbiased_estimate, ci_lower, ci_upper, group_id),
+    inside.* EXCLUDE (cell_number, estimate, unbiased_estimate, ci_lower, ci_upper, group_id, whole_count),
     inside.estimate,
     inside.unbiased_estimate AS unbiased,
     sqrt(r.variance) AS noise_error,

@@ -3,6 +3,6 @@
 -- JSON text: for each axis [low, high) in axis units (days as '2026-03-02') with null for an open end, or a category, null for
 -- `other`, or a list of categories. A level of a hierarchy takes the same conditions as its axis. An axis without a condition is
 -- summed over. A period by its first day; without it all periods.
-CREATE OR REPLACE MACRO {schema}dph_box(release_name, box := '{}', period := NULL) AS TABLE
+CREATE OR REPLACE MACRO {schema}dph_box(release_name, box := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
 {one_box}

@@ -1,10 +1,10 @@
 -- The change of a count from one period to another, with its 95 % interval: one row, from the latest revisions.
--- In: the release's table; two periods by their first days, the earlier one first; a box as in dph_box.
-CREATE OR REPLACE MACRO {schema}dph_compare(release_name, first_period, second_period, box := '{}') AS TABLE
+-- In: the release's table; two periods by their first days, the earlier one first; a box as in dph_box; a list of their two
+-- revisions, which may be of one period.
+CREATE OR REPLACE MACRO {schema}dph_compare(release_name, first_period, second_period, box := '{}', revision := NULL) AS TABLE
 {opening},
 {bins},
 boxes AS (SELECT 'box' AS source, CAST(box AS JSON) AS box),
-named AS (SELECT 'box' AS name, 'box' AS source),
 {boxes},
 {nested},
 {atoms},
@@ -35,17 +35,21 @@ together AS (
             WHEN one.linear_variance IS NULL AND two.linear_variance IS NULL THEN 'unbiased'
             ELSE 'linear'
         END AS basis
-    FROM reaching AS one, reaching AS two, asked
-    WHERE one.period = asked.periods[1] AND two.period = asked.periods[2]
+    FROM reaching AS one, reaching AS two
+    WHERE one.place = 1 AND two.place = 2
 ),
 barred AS (
     SELECT summed.*, CASE WHEN summed.is_one_law THEN {reach} ELSE summed.half_width_apart END AS half_width
     FROM together AS summed
 ),
 first_problems AS (
-    SELECT 'a comparison takes two periods, by their first days' AS problem
-    FROM asked
-    WHERE asked.periods[1] IS NULL OR asked.periods[2] IS NULL OR asked.periods[1] = asked.periods[2]
+    SELECT 'a comparison takes two periods, by their first days, or two revisions of one period' AS problem
+    FROM asked_keys AS k
+    HAVING count(k.period) < 2
+        OR (SELECT count(*) = 2 AND count(DISTINCT (chosen.period, chosen.revision)) = 1 FROM chosen)
+    UNION ALL
+    SELECT 'a change of revisions takes two numbers, as in revision := [1, 2]'
+    WHERE revision IS NOT NULL AND coalesce(len(TRY_CAST(CAST(revision AS VARCHAR) AS BIGINT[])) <> 2, true)
 )
 SELECT
     barred.first_period,

@@ -2,11 +2,10 @@
 -- declared order, for each period (its latest revision), with the column names of the release's table.
 -- In: the release's table; a list of axes or of levels of their hierarchies, by name; a box and a period as in dph_box.
 -- Each interval holds with 95 % by itself; they do not all hold together.
-CREATE OR REPLACE MACRO {schema}dph_marginal(release_name, axes, box := '{}', period := NULL) AS TABLE
+CREATE OR REPLACE MACRO {schema}dph_marginal(release_name, axes, box := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
 {bins},
 boxes AS (SELECT 'box' AS source, CAST(box AS JSON) AS box),
-named AS (SELECT 'box' AS name, 'box' AS source),
 {boxes},
 wanted_axes AS (
     SELECT DISTINCT a.grid, a.axis, a.level_of, a.stride, a.size, w.name IS NOT NULL AS is_asked
@@ -58,13 +57,13 @@ grouped AS MATERIALIZED (
                 OR list_contains(CAST(axes AS VARCHAR[]), regexp_replace(c, '_(lower|upper|label)$', ''))
                 OR list_contains(CAST(axes AS VARCHAR[]), c)
         ),
-        min(cell_number) AS _first, count(*) AS _cells, sum(estimate) AS _estimate, sum(unbiased_estimate) AS _unbiased
+        min(cell_number) AS _first, count(*) AS _cells, {sum_of_estimate} AS _estimate, {sum_of_unbiased} AS _unbiased
     FROM inside
     GROUP BY ALL
 ),
 -- For linear estimates: the variance of each row, if levels are summed.
 row_variances AS (
-    SELECT v.period, v._first, fsum(v.coefficient * v.squares) AS linear_variance
+    SELECT v.period, v._first, {sum_of_row} AS linear_variance
     FROM (
         SELECT
             g.period, g._first, nested.level,
@@ -82,7 +81,7 @@ row_variances AS (
     GROUP BY v.period, v._first
 ),
 variances AS (
-    SELECT nested.period, fsum(nested.coefficient * nested.squares) AS linear_variance
+    SELECT nested.period, {variance} AS linear_variance
     FROM nested
     GROUP BY nested.period
 ),

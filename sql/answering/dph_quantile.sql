@@ -5,7 +5,7 @@
 -- count.
 -- Numbers are in axis units, on a calendar axis days since 1970-01-01; `bin` and `ci_bins` are texts for readers.
 -- In: the release's table; a binned axis; q from 0 to 1; a box and a period as in dph_box.
-CREATE OR REPLACE MACRO {schema}dph_quantile(release_name, axis, q := 0.5, box := '{}', period := NULL) AS TABLE
+CREATE OR REPLACE MACRO {schema}dph_quantile(release_name, axis, q := 0.5, box := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
 {bins},
 given AS (
@@ -22,7 +22,6 @@ boxes AS (
         END AS box
     FROM given
 ),
-named AS (SELECT 'box' AS name, 'box' AS source),
 {boxes},
 spans AS (
     SELECT allowed.grid, allowed.axis, allowed.stride, allowed.size, allowed.first, allowed.final
@@ -32,7 +31,7 @@ spans AS (
 along AS (
     SELECT
         c.period, (t.cell_number // spans.stride) % spans.size AS position,
-        count(*) AS cells, sum(t.estimate) AS estimate, sum(t.unbiased_estimate) AS unbiased
+        count(*) AS cells, {estimate} AS estimate, {unbiased} AS unbiased
     FROM conditions AS c
     JOIN spans ON spans.grid = c.grid
     JOIN dph_cells AS t ON {inside}
@@ -82,7 +81,7 @@ span_squares AS (
     ) AS w
 ),
 span_variances AS (
-    SELECT s.period, s.position, fsum(s.weight * s.share) AS linear_variance
+    SELECT s.period, s.position, {sum_of_spans} AS linear_variance
     FROM span_squares AS s
     GROUP BY s.period, s.position
 ),
@@ -182,6 +181,8 @@ SELECT
         ELSE 'linear'
     END AS basis,
     barred.cells,
+    barred.bin_lower,
+    barred.bin_upper,
     barred.lower_end || ' to ' || barred.upper_end AS bin,
     CASE WHEN barred.has_bars THEN barred.low || ' to ' || barred.high END AS ci_bins,
     CASE

@@ -4,11 +4,10 @@
 -- interval and the upper end of the outer interval with 95 %.
 -- In: the release's table; a binned axis and its ends, days as '2026-03-02', null for an open end; a box for the other
 -- axes and a period as in dph_box.
-CREATE OR REPLACE MACRO {schema}dph_range(release_name, axis, low, high, box := '{}', period := NULL) AS TABLE
+CREATE OR REPLACE MACRO {schema}dph_range(release_name, axis, low, high, box := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
 {bins},
 boxes AS (SELECT 'box' AS source, CAST(box AS JSON) AS box),
-named AS (SELECT unnest(['inner', 'outer']) AS name, 'box' AS source),
 asked_range AS (SELECT CAST(low AS VARCHAR) AS low, CAST(high AS VARCHAR) AS high),
 ranges AS (
     SELECT

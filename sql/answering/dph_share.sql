@@ -2,16 +2,13 @@
 -- The interval combines the intervals of the part and of the rest of the box, which hold together with 95 %, so it is somewhat
 -- wide. For linear estimates it combines those of the part and of the box, and is wider for large shares.
 -- In: the release's table; the part and the whole as boxes, as in dph_box (the part is the cells in both boxes); a period.
-CREATE OR REPLACE MACRO {schema}dph_share(release_name, part, whole := '{}', period := NULL) AS TABLE
+CREATE OR REPLACE MACRO {schema}dph_share(release_name, part, whole := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
 {bins},
 boxes AS (
     SELECT 'whole' AS source, CAST(whole AS JSON) AS box
     UNION ALL
     SELECT 'part' AS source, CAST(part AS JSON) AS box
-),
-named AS (
-    FROM (VALUES ('whole', 'whole'), ('part', 'whole'), ('part', 'part')) AS names(name, source)
 ),
 {boxes},
 {nested},

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import by_hand
 import duckdb
+import pytest
 from by_hand import AGE
+from oracle import Oracle
 
+from dphist_pipeline.answering.answers import Answer, Quantile
 from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.answering.chosen_cells import Condition
 from dphist_pipeline.estimates import noise_law
@@ -41,6 +45,7 @@ PERIODS = {
     "2026-04-06": "smoothed",
     "2026-04-13": "none",
 }
+TOLD = ("2026-03-09", "2026-03-23", "2026-04-13")  # the periods that Python is asked for, too: each takes its time
 Box = dict[str, Condition]
 BOXES: list[Box] = [
     {},
@@ -52,10 +57,11 @@ BOXES: list[Box] = [
 
 @dataclass(frozen=True)
 class Asked:
-    """A catalogue, and the same releases as Python holds them, by period."""
+    """A catalogue, and by period the same releases, and what they answer as worked out cell by cell."""
 
     catalogue: Path
     releases: dict[str, Release]
+    oracles: dict[str, Oracle]
 
 
 def made(kind: str, step: float = 0.0) -> Estimate:
@@ -77,7 +83,8 @@ def published(public: Path, scratch: Path) -> Asked:
         period: by_hand.publish(public, made(kind, 3.0 * number), AXES, period=period)
         for number, (period, kind) in enumerate(PERIODS.items())
     }
-    return Asked(build_catalogue(public, scratch), releases)
+    oracles = {period: Oracle.of(release) for period, release in releases.items()}
+    return Asked(build_catalogue(public, scratch), releases, oracles)
 
 
 @contextmanager
@@ -95,3 +102,32 @@ def rows_of(connection: duckdb.DuckDBPyConnection, query: str, *parameters: obje
 
 def as_json(box: Box) -> str:
     return json.dumps({axis: list(wanted) if isinstance(wanted, tuple) else wanted for axis, wanted in box.items()})
+
+
+def assert_told(row: dict[str, Any], expected: Answer | Quantile, told: Answer | Quantile | None = None) -> None:
+    """The row is what the oracle expects, but for rounding, and what Python tells, to the last digit."""
+    for name, fact in asdict(expected).items():
+        value = _filled(name, row[name])
+        near = pytest.approx(fact, rel=1e-9, abs=1e-7, nan_ok=True) if isinstance(fact, float) else fact
+        assert value == near, name
+        assert told is None or repr(value) == repr(getattr(told, name)), name
+
+
+def assert_rows_told(
+    rows: list[dict[str, Any]], release: Release, expected: list[dict[str, Any]], told: Any = None
+) -> None:
+    """The rows are what the oracle expects, and the table that Python tells, in the same order."""
+    published = release.table
+    assert len(rows) == len(expected)
+    for row, one in zip(rows, expected, strict=True):
+        cell = published.row(one["first"], named=True)
+        columns = [name for name in row if name in cell and name not in asdict(one["answer"])]
+        assert [row[name] for name in columns] == [cell[name] for name in columns]
+        assert_told(row, one["answer"])
+    if told is not None:
+        assert repr([list(row.values())[2:] for row in rows]) == repr([list(row) for row in told.rows()])
+        assert [list(row)[2:] for row in rows[:1]] == [told.columns]
+
+
+def _filled(name: str, value: Any) -> Any:
+    return ("" if name == "note" else math.nan) if value is None else value

@@ -17,8 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.boxes import Answer, answer_box
-from dphist_pipeline.answering.chosen_cells import Condition, QuestionRefused
+from dphist_pipeline.answering.answers import Answer
+from dphist_pipeline.answering.boxes import answer_box
+from dphist_pipeline.answering.chosen_cells import Condition, QuestionRefused, chosen_cells
 from dphist_pipeline.answering.intervals import half_width_of_sum
 from dphist_pipeline.answering.notes import NO_INTERVAL
 from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis, Domain
@@ -175,7 +176,7 @@ def test_other_is_refused_where_there_is_none() -> None:
 def test_edges_are_named_with_all_their_digits() -> None:
     made = by_hand.estimate([{"column": "income", "edges": [12345678, 12345679, 999999999999999]}])
     with pytest.raises(QuestionRefused, match="the bin from 12345679 to 999999999999999;"):
-        answer_box(made.domain, made.values, made.unbiased, {"income": (12345680, None)})
+        chosen_cells(made.domain, {"income": (12345680, None)})
 
 
 @pytest.mark.parametrize("scale", [SCALE, None], ids=str)

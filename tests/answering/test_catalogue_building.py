@@ -32,7 +32,8 @@ QUESTIONS = {
     "dph_share": "dph_share('{}', {{'ward': 'surgery'}})",
     "dph_quantile": "dph_quantile('{}', 'age')",
     "dph_band": "dph_band('{}')",
-    "dph_counts": "dph_counts('{}')",
+    "dph_whole": "dph_whole('{}')",
+    "dph_distances": "dph_distances('{}')",
 }
 PLANTED = "planted-4e1b"  # as long as the texts that DuckDB keeps inside its vectors
 

@@ -9,10 +9,8 @@ import by_hand
 import numpy as np
 import pytest
 
-from dphist_pipeline.answering.boxes import Cells
 from dphist_pipeline.answering.chosen_cells import QuestionRefused
 from dphist_pipeline.answering.published import NotPublished
-from dphist_pipeline.answering.ranges import answer_range
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
 
@@ -44,8 +42,11 @@ def test_within_one_bin_there_may_be_nothing() -> None:
     assert (found.ci_lower, found.ci_upper) == (0, ONE.box(age=(20, 40)).ci_upper)
 
 
-def test_several_axes_may_be_cut_at_once() -> None:
+def test_several_axes_may_be_cut_at_once(tmp_path: Path) -> None:
     found = CUBE.box(age=(5, 40), dose=(None, 2), ward="medicine")
+    assert (
+        by_hand.publish(tmp_path, CUBE, [AGE, DOSE, WARD]).answer(age=(5, 40), dose=(None, 2), ward="medicine") == found
+    )
     values = CUBE.values[:2, :, 1]
     assert found.estimate == pytest.approx(np.array([0.75, 1]) @ values @ np.array([1, 1, 0.5]))
     assert found.ci_lower == CUBE.box(age=(20, 40), dose=(None, 1), ward="medicine").ci_lower
@@ -66,18 +67,18 @@ def test_a_published_release_and_its_ranges_say_the_same(tmp_path: Path) -> None
     assert (found.ci_lower, found.ci_upper, both.covers) == (both.ci_lower, both.ci_upper, "partly")
 
 
-def test_a_range_is_taken_within_a_box_of_its_own_axis() -> None:
-    cells = Cells(CUBE.domain, CUBE.values, CUBE.unbiased)
-    found = answer_range(cells, "age", (10, 60), {"age": (20, None), "dose": (0, 1)})
+def test_a_range_is_taken_within_a_box_of_its_own_axis(tmp_path: Path) -> None:
+    release = by_hand.publish(tmp_path, CUBE, [AGE, DOSE, WARD])
+    found = release.range("age", 10, 60, {"age": (20, None), "dose": (0, 1)})
     assert (found.inner, found.covers) == (CUBE.box(age=(20, 60), dose=(0, 1)), "exactly")
-    cut = answer_range(cells, "age", (30, 60), {"age": (0, 40), "dose": (0, 1)})
+    cut = release.range("age", 30, 60, {"age": (0, 40), "dose": (0, 1)})
     assert (cut.outer, cut.inner.cells, cut.covers) == (CUBE.box(age=(20, 40), dose=(0, 1)), 0, "partly")
 
 
-def test_ends_beyond_the_bins_are_told_where_those_end() -> None:
-    cells = Cells(CUBE.domain, CUBE.values, CUBE.unbiased)
-    with pytest.raises(QuestionRefused, match="has bins from -inf to 3 only; leave an end open"):
-        answer_range(cells, "dose", (0.5, 4), {})
+def test_ends_beyond_the_bins_are_told_where_those_end(tmp_path: Path) -> None:
+    release = by_hand.publish(tmp_path, CUBE, [AGE, DOSE, WARD])
+    with pytest.raises(QuestionRefused, match=r"dose has bins from -inf to 3\.0 only; leave an end open"):
+        release.range("dose", 0.5, 4)
 
 
 def test_a_range_without_cells_is_refused() -> None:
@@ -97,6 +98,6 @@ def test_a_published_release_is_opened_by_its_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ends", [(30, 30), (40, 40), (35, 30)])
-def test_a_range_whose_ends_do_not_rise_is_told_so(ends: tuple[int, int]) -> None:
+def test_a_range_whose_ends_do_not_rise_is_told_so(tmp_path: Path, ends: tuple[int, int]) -> None:
     with pytest.raises(QuestionRefused, match="two ends, low below high"):
-        answer_range(Cells(ONE.domain, ONE.values, ONE.unbiased), "age", ends, {})
+        by_hand.publish(tmp_path, ONE, [AGE]).range("age", *ends)

@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.intervals import LEVEL, _ProbabilityWithin, half_width_grid, half_width_of_sum
+from dphist_pipeline.answering.intervals import (
+    LEVEL,
+    _ProbabilityWithin,
+    exact_half_width,
+    half_width_grid,
+    half_width_of_sum,
+)
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.estimates import noise_law
 
@@ -42,7 +48,7 @@ def test_a_half_width_is_that_of_brute_force_or_one_more(scale: Fraction) -> Non
     for cells in range(1, 13):
         exact = within(scale, cells)
         for level in LEVELS:
-            found = half_width_of_sum(scale, cells, level)
+            found = exact_half_width(scale, cells, level)
             assert exact[found] >= float(level) - 1e-12, (cells, level)
             assert found < 2 or exact[found - 2] < float(level), (cells, level)
             # One more only where the probability is within the slack of the level.
@@ -61,7 +67,7 @@ def test_the_trapezoid_rule_is_as_exact_as_it_says(scale: Fraction) -> None:
     "scale", [Fraction(1, 20), Fraction(1), Fraction(50), Fraction(3000), Fraction(10**7)], ids=str
 )
 def test_more_cells_never_reach_less_far(scale: Fraction) -> None:
-    widths = [half_width_of_sum(scale, cells) for cells in (*range(1, 40), 100, 1000, 10**4, 10**5, 10**6, 10**7)]
+    widths = [exact_half_width(scale, cells) for cells in (*range(1, 40), 100, 1000, 10**4, 10**5, 10**6, 10**7)]
     assert all(fewer <= more for fewer, more in pairwise(widths))
 
 
@@ -73,18 +79,20 @@ def test_many_cells_reach_as_far_as_the_normal_law_says(scale: Fraction) -> None
         kurtosis = (1 + 10 * q + q * q) / (2 * q) / cells if scale < 1000 else 3 / cells
         quantile = NORMAL + (NORMAL**3 - 3 * NORMAL) * kurtosis / 24
         expected = quantile * math.sqrt(cells * noise_law.variance(scale))
-        assert half_width_of_sum(scale, cells) == pytest.approx(expected, rel=1e-7, abs=1)
+        assert exact_half_width(scale, cells) == pytest.approx(expected, rel=1e-7, abs=1)
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 20), Fraction(4, 3), Fraction(20)], ids=str)
-def test_the_grid_for_sql_is_never_too_narrow_and_hardly_too_wide(scale: Fraction) -> None:
+def test_the_table_of_half_widths_is_never_too_narrow_and_hardly_too_wide(scale: Fraction) -> None:
     grid = half_width_grid(scale, 3000)
     assert grid[0][0] == 1
-    assert grid[-1][0] == 3000
+    assert grid[-2][0] < 3000 <= grid[-1][0]
+    assert half_width_grid(scale, 700) == grid[: len(half_width_grid(scale, 700))]
     for cells in range(1, 3001):
-        exact = half_width_of_sum(scale, cells)
+        exact = exact_half_width(scale, cells)
         looked_up = next(width for most, width in grid if most >= cells)
         assert exact <= looked_up <= exact * 1.03 + 1, cells
+        assert looked_up == half_width_of_sum(scale, cells)
 
 
 def test_the_grid_of_one_cell_is_that_cell() -> None:
@@ -95,9 +103,9 @@ def test_the_grid_of_one_cell_is_that_cell() -> None:
 def test_intervals_hold_the_truth_as_often_as_they_say(scale: Fraction, cells: int) -> None:
     def covered(assumed: Fraction) -> float:
         sums = noise.discrete_laplace(scale, BOXES * cells).reshape(BOXES, cells).sum(axis=1)
-        return float(np.mean(np.abs(sums) <= half_width_of_sum(assumed, cells)))
+        return float(np.mean(np.abs(sums) <= exact_half_width(assumed, cells)))
 
-    width = half_width_of_sum(scale, cells)
+    width = exact_half_width(scale, cells)
     promised = _ProbabilityWithin(scale, cells)(width)  # 95 %, and what whole numbers add
     assert promised >= float(LEVEL)
     assert abs(covered(scale) - promised) < ALARM

@@ -14,6 +14,7 @@ import duckdb
 import numpy as np
 import pytest
 import reported
+from answering_scenario import assert_told
 from by_hand import AGE, HEIGHT, WARD
 from numpy.typing import NDArray
 
@@ -28,7 +29,6 @@ from dphist_pipeline.answering.intervals import (
     linear_reach,
     linear_reach_grid,
 )
-from dphist_pipeline.answering.quantiles import _balance_variance
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, SharedNoise
@@ -118,11 +118,9 @@ def test_sql_files_and_estimates_answer_alike(store: Any, name: str, box: Box) -
             expected = made.box(**box)
             assert release.answer(**box) == expected
             assert expected.basis == "linear"
-            assert row["cells"] == expected.cells
-            assert row["estimate"] == pytest.approx(expected.estimate)
+            assert_told(row, expected, expected)
             variance = variance_by_hand(made, box)
             assert row["noise_error"] == pytest.approx(math.sqrt(variance), rel=1e-9)
-            assert (row["ci_lower"], row["ci_upper"]) == pytest.approx((expected.ci_lower, expected.ci_upper), rel=1e-9)
             centre = float(made.unbiased.values[np.ix_(*chosen_cells(made.domain, box))].sum())
             assert expected.ci_upper == pytest.approx(centre + half_width_of_linear(made.unbiased.scale, variance))
             assert expected.ci_lower == pytest.approx(2 * centre - expected.ci_upper)
@@ -231,7 +229,7 @@ def test_weighted_sums_of_few_draws_are_held_too(scale: Fraction) -> None:
 def test_the_grid_for_sql_is_what_python_takes(scale: Fraction) -> None:
     grid = linear_reach_grid(scale, 5000)
     assert grid[0][0] == 1
-    assert 0.95 * 5000 < grid[-1][0] <= 5000
+    assert grid[-2][0] < 5000 <= grid[-1][0]
     for draws in (0.3, 1, 1.5, 2, 7, 19.99, 333, 4999):
         variance = draws * noise_law.variance(scale)
         looked_up = [reach for number, reach in grid if number <= max(1, draws * (1 + 1e-9))][-1]
@@ -250,20 +248,3 @@ def test_a_box_without_cells_has_an_interval_of_no_width() -> None:
     nested = NestedCells(np.zeros(3), Fraction(2), (SharedNoise(5.0, (1,)),))
     for unbiased in (NoisyCells(np.zeros(3), Fraction(2)), nested, reported.estimate([reported.AGE]).unbiased):
         assert unbiased is not None and half_width_of_box(unbiased, empty) == 0
-
-
-@pytest.mark.parametrize("q", [0.1, 0.5])
-def test_what_a_quantile_weighs_has_the_variance_of_its_cells(q: float) -> None:
-    made = linear([WARD, AGE, HEIGHT])
-    assert isinstance(made.unbiased, NestedCells)
-    positions = chosen_cells(made.domain, {"ward": ["surgery", None], "age": (None, 65)})
-    found = _balance_variance(made.unbiased, positions, 1, q)
-    cells = np.array([one.ravel() for one in np.meshgrid(*positions, indexing="ij")]).T
-    assert len(found) == 2
-    for edge, variance in zip(positions[1], found, strict=False):
-        weighed = np.where(cells[:, 1] <= edge, 1 - q, -q)
-        by_hand_variance = 0.0
-        for part in made.unbiased.shared:
-            _, node = np.unique(cells // np.array(part.widths), axis=0, return_inverse=True)
-            by_hand_variance += part.coefficient * float((np.bincount(node.ravel(), weighed) ** 2).sum())
-        assert variance == pytest.approx(by_hand_variance, rel=1e-9)

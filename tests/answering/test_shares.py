@@ -4,41 +4,52 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from pathlib import Path
 
+import by_hand
 import numpy as np
 import pytest
-from by_hand import SCALE
 
-from dphist_pipeline.answering.boxes import Cells
 from dphist_pipeline.answering.notes import NO_WHOLE
-from dphist_pipeline.answering.ratios import change, share_of_box
-from dphist_pipeline.domain import CategoricalAxis, Domain
-from dphist_pipeline.estimates.noisy import NoisyCells
+from dphist_pipeline.releasing.releases import Release
 
-DOMAIN = Domain((CategoricalAxis("ward", "ward", ("a", "b"), False),))
+WARD = {"column": "ward", "values": ["a", "b"]}
 
 
-def published(noisy: list[int], scale: Fraction) -> Cells:
-    values = np.array(noisy, dtype=float)
-    return Cells(DOMAIN, values, NoisyCells(values, scale))
+def published(public: Path, noisy: list[int], scale: Fraction, period: str = "2026-03-02") -> Release:
+    made = by_hand.estimate([WARD], np.array(noisy, dtype=float), scale=scale, off=0)
+    return by_hand.publish(public, made, [WARD], period=period)
 
 
 @pytest.mark.parametrize("scale", [Fraction(2), Fraction(20)], ids=str)
-def test_two_intervals_that_hold_together_miss_with_2_5_percent_each(scale: Fraction):
+def test_two_intervals_that_hold_together_miss_with_2_5_percent_each(tmp_path: Path, scale: Fraction) -> None:
     q = math.exp(-1 / scale)
     reach = next(c for c in range(10**4) if 2 * q ** (c + 1) / (1 + q) <= 0.025)
-    share = share_of_box(published([900, 2100], scale), {"ward": "a"}, {})
+    first = published(tmp_path, [900, 2100], scale)
+    share = first.share({"ward": "a"})
     assert share.ci_lower == pytest.approx((900 - reach) / (900 - reach + 2100 + reach))
     assert share.ci_upper == pytest.approx((900 + reach) / (900 + reach + 2100 - reach))
     # Draws of two laws: the intervals of both periods are added.
     other = next(c for c in range(10**4) if 2 * (q * q) ** (c + 1) / (1 + q * q) <= 0.025)
-    moved = change(published([900, 2100], scale), published([950, 2100], scale / 2), {"ward": "a"})
+    second = published(tmp_path, [950, 2100], scale / 2, "2026-03-09")
+    moved = second.change_since(first, {"ward": "a"})
     assert (moved.ci_lower, moved.ci_upper) == (50 - reach - other, 50 + reach + other)
 
 
 @pytest.mark.parametrize("noisy", [[0, 0], [3, -3], [-2, -1]])
-def test_there_is_no_share_of_a_whole_that_is_estimated_at_nothing(noisy: list[int]):
-    values = np.array(noisy)
-    found = share_of_box(Cells(DOMAIN, values.astype(float), NoisyCells(values, SCALE)), {"ward": "a"}, {})
+def test_there_is_no_share_of_a_whole_that_is_estimated_at_nothing(tmp_path: Path, noisy: list[int]) -> None:
+    found = published(tmp_path, noisy, by_hand.SCALE).share({"ward": "a"})
     assert math.isnan(found.estimate) and math.isnan(found.noise_error) and found.note == NO_WHOLE
     assert 0 <= found.ci_lower <= found.ci_upper <= 1
+
+
+def test_a_change_may_be_of_another_release_of_another_revision_and_of_itself(tmp_path: Path) -> None:
+    one, two = (published(tmp_path / name, [900, 2100 + step], Fraction(2)) for name, step in (("a", 0), ("b", 5)))
+    made = by_hand.estimate([WARD], np.array([950.0, 2100]), scale=Fraction(2), off=0)
+    revised = by_hand.publish(tmp_path / "a", made, [WARD], revision=2)
+    other = by_hand.publish(tmp_path / "a", made, [WARD], "daily")
+    assert two.change_since(one).unbiased == 5
+    assert one.change_since(one).unbiased == 0
+    assert revised.change_since(one, {"ward": "a"}).unbiased == 50 == other.change_since(one, {"ward": "a"}).unbiased
+    forth, back = revised.change_since(one), one.change_since(revised)
+    assert (back.ci_lower, back.ci_upper, back.cells) == (-forth.ci_upper, -forth.ci_lower, 4)

@@ -246,11 +246,6 @@ ANSWERS = (
         ),
     ),
     Part(
-        "sql/answering/dph_counts.sql",
-        ("answering/test_whole_counts.py", BANDS),
-        (Mutation("k.part % 1024 DESC, k.part = 0", "k.part % 1024, k.part = 0", "the smallest remainders"),),
-    ),
-    Part(
         "sql/answering/pieces/report_variance.sql",
         (*REPORTED,),
         (Mutation("* greatest(0, {count})", "* {count}", "negative estimates lower the variance"),),

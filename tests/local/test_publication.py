@@ -17,7 +17,7 @@ from local_office import COLLECTION, LocalOffice, sure
 from office import Office
 
 from dphist_pipeline.answering import building
-from dphist_pipeline.answering.published import PublicationWithdrawn, read_cells
+from dphist_pipeline.answering.published import PublicationWithdrawn, audit_in_force
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import (
@@ -254,13 +254,13 @@ def test_a_withdrawn_collection_is_marked_and_published_only_by_a_revision(local
         assert (refused.value.withdrawn, refused.value.published) == (["ages_city"], ["ages_state"])
     assert local.files() == before
     with pytest.raises(PublicationWithdrawn):
-        read_cells(folders[1])
+        audit_in_force(folders[1])
     made = publish(local, file, reason="the right one")
     assert [(release.audit["release"], release.audit["revision"]) for release in made] == [
         ("ages_city", 3),
         ("ages_state", 3),
     ]
-    assert read_cells(made[0].path).values.size == 4
+    assert audit_in_force(made[0].path)["cells"] == 4
     assert len(pipeline.withdraw(local.store, "ages_city", "all", "wrong as well")) == 3
     assert local.audit("ages_city")["withdrawn"]["reason"] == "a wrong question"
     assert local.audit("ages_city", revision=3)["withdrawn"]["reason"] == "wrong as well"

@@ -14,15 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from oracle import Oracle
 from scipy import stats  # type: ignore[import-untyped]
 
 import dphist_pipeline as dph
 from dphist_pipeline import mechanisms
-from dphist_pipeline.answering.bands import band_half_widths, chernoff_reach
-from dphist_pipeline.answering.boxes import Cells
-from dphist_pipeline.answering.intervals import half_width_of_box, half_width_of_sum
-from dphist_pipeline.answering.quantiles import quantile_of_axis
-from dphist_pipeline.answering.ratios import change, share_of_box
+from dphist_pipeline.answering.bands import chernoff_reach
+from dphist_pipeline.answering.intervals import exact_half_width, half_width_of_box
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates import noise_law
@@ -102,12 +100,17 @@ def test_linear_estimates_and_ranges_of_them_are_held_as_often_as_promised(name:
                 assert refused(int((missed <= NARROW * reach).sum()), missed.size, float(level))
 
 
+def band_reach(scale: Fraction, cells: int, level: float) -> float:
+    one = NoisyCells(np.zeros(1), scale)
+    return Oracle(Domain.from_shape((1,)), one.values, one).band_reach(np.ones(1, dtype=bool), cells, level)
+
+
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(20)], ids=str)
 def test_a_band_holds_all_cells_at_once_as_often_as_promised(scale: Fraction) -> None:
     runs, cells = 6000, 64
     largest = np.abs(noise.discrete_laplace(scale, runs * cells)).reshape(runs, cells).max(axis=1)
     for level in (0.5, 0.95):
-        reach = band_half_widths(NoisyCells(np.zeros(cells), scale), cells, level)
+        reach = band_reach(scale, cells, level)
         assert not refused(int((largest <= reach).sum()), runs, level)
         assert refused(int((largest <= NARROW * reach).sum()), runs, level)
         pointwise = noise_law.half_width(scale, Fraction(level))
@@ -118,7 +121,7 @@ def test_a_band_holds_all_cells_at_once_as_often_as_promised(scale: Fraction) ->
 @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(7, 2), Fraction(2000)], ids=str)
 def test_a_band_is_the_narrowest_by_the_exact_law(scale: Fraction, cells: int) -> None:
     for level in (0.5, 0.95, 0.999):
-        reach = band_half_widths(NoisyCells(np.zeros(1), scale), cells, level)
+        reach = band_reach(scale, cells, level)
         outside = -np.expm1(np.log(level) / cells)
         exact = noise_law.half_width(scale, 1 - Fraction(float(outside) * (1 - 1e-12)))
         assert exact <= reach <= exact + 1
@@ -128,18 +131,18 @@ def test_a_band_is_the_narrowest_by_the_exact_law(scale: Fraction, cells: int) -
 def test_chernoffs_bound_is_never_below_the_exact_quantile_and_not_far_above(scale: Fraction) -> None:
     for draws in (1, 2, 30, 4000):
         for missed in (Fraction(5, 100), Fraction(1, 1000), Fraction(1, 10**5)):
-            exact = half_width_of_sum(scale, draws, 1 - missed)
+            exact = exact_half_width(scale, draws, 1 - missed)
             bound = float(chernoff_reach(scale, np.array([draws * noise_law.variance(scale)]), float(missed))[0])
             assert bound >= exact - 1
             assert bound <= (2 if draws == 1 else 1.8) * exact + 2
 
 
-def noisy(counts: NDArray[np.int64], scale: Fraction, number: int) -> Sequence[Cells]:
+def noisy(counts: NDArray[np.int64], scale: Fraction, number: int) -> Sequence[Oracle]:
     """The same counts published so many times, with noisy cells as estimates."""
     domain = Domain.from_shape(counts.shape)
     draws = noise.discrete_laplace(scale, number * counts.size).reshape(number, *counts.shape)
     values = (draws + counts).astype(np.float64)
-    return [Cells(domain, one, NoisyCells(one, scale)) for one in values]
+    return [Oracle(domain, one, NoisyCells(one, scale)) for one in values]
 
 
 def test_shares_and_changes_are_held_as_often_as_promised() -> None:
@@ -150,9 +153,9 @@ def test_shares_and_changes_are_held_as_often_as_promised() -> None:
     held = dict.fromkeys(["small share", "large share", "change"], 0)
     for one, two in zip(noisy(counts, scale, trials), noisy(after, Fraction(4), trials), strict=True):
         found = {
-            "small share": (share_of_box(one, small, {}), counts[2:4].sum() / counts.sum()),
-            "large share": (share_of_box(one, large, {}), counts[1:].sum() / counts.sum()),
-            "change": (change(one, two, small), after[2:4].sum() - counts[2:4].sum()),
+            "small share": (one.share(small, {}), counts[2:4].sum() / counts.sum()),
+            "large share": (one.share(large, {}), counts[1:].sum() / counts.sum()),
+            "change": (two.change_since(one, small), after[2:4].sum() - counts[2:4].sum()),
         }
         for name, (answer, truth) in found.items():
             held[name] += answer.ci_lower <= truth <= answer.ci_upper
@@ -162,7 +165,7 @@ def test_shares_and_changes_are_held_as_often_as_promised() -> None:
 def test_a_quantile_that_lies_at_an_edge_is_held_as_often_as_promised() -> None:
     trials, held, neighbour = 1200, 0, 0
     for one in noisy(np.full(8, 400), Fraction(10), trials):
-        median = quantile_of_axis(one, "axis_0", 0.5, {})
+        median = one.quantile("axis_0", 0.5, {})
         held += median.ci_lower <= 3 and median.ci_upper >= 4  # the first four bins hold just half
         neighbour += median.ci_lower <= 2 and median.ci_upper >= 3
     assert not refused(held, trials, 0.95)
@@ -172,6 +175,6 @@ def test_a_quantile_that_lies_at_an_edge_is_held_as_often_as_promised() -> None:
 def test_an_interval_of_a_box_that_was_chosen_from_the_release_is_not_promised() -> None:
     """The warning about boxes chosen after looking is not empty: the largest cell is held less often."""
     counts, scale = np.full(200, 50), Fraction(10)
-    reach = half_width_of_sum(scale, 1)
+    reach = exact_half_width(scale, 1)
     largest = [one.values.max() - 50 for one in noisy(counts, scale, 1500)]
     assert refused(int((np.array(largest) <= reach).sum()), 1500, 0.95)

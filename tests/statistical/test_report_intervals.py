@@ -17,14 +17,12 @@ from functools import lru_cache
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from oracle import Oracle
 from reported import ENCODINGS, Encoding, chances, law
 from scipy import stats  # type: ignore[import-untyped]
 
-from dphist_pipeline.answering.boxes import Cells
 from dphist_pipeline.answering.intervals import half_width_of_box
-from dphist_pipeline.answering.quantiles import quantile_of_axis
-from dphist_pipeline.answering.ratios import change, share_of_box
-from dphist_pipeline.answering.report_intervals import balance_reach, bernstein_factor, normal_factor, report_reach
+from dphist_pipeline.answering.report_intervals import bernstein_factor, normal_factor, report_reach
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.noisy import ReportedCells, ReportLaw
 
@@ -193,8 +191,12 @@ def test_the_law_of_weighted_sums_is_that_of_single_reports(encoding: Encoding, 
 def test_a_balance_reaches_as_far_as_its_variance_and_what_a_record_changes_of_it(encoding: Encoding) -> None:
     values, atoms = np.array([30.0, 20, 12, 5]), np.array([1, 7, 2, 4])
     one, factor = law(encoding, 90, 1.5, 14, 0.4), 3.0
+    cells = Oracle(Domain.from_shape((4,)), values, ReportedCells(values, atoms, one))
     for q in (0.1, 0.5, 0.8):
-        found = balance_reach(ReportedCells(values, atoms, one), np.arange(4), q, factor)
+        found = [
+            cells.balance_reach(np.where(np.arange(4) <= edge, 1 - q, -q), q, missed=2 * math.exp(-(factor**2) / 2))
+            for edge in range(3)
+        ]
         for edge in range(3):
 
             def variance(below: float, above: float, edge: int = edge, q: float = q) -> float:
@@ -270,10 +272,10 @@ def test_shares_and_changes_of_reports_are_held_as_often_as_promised(encoding: E
         after = drawn(encoding, epsilon, COUNTS // 2, 60, ATOMS, share, runs)
         held, narrow = {"small": 0, "large": 0, "change": 0}, 0
         for one, two in zip(before, after, strict=True):
-            earlier, later = Cells(domain, one.values, one), Cells(domain, two.values, two)
-            small = share_of_box(earlier, {"axis_0": (2, 4)}, {})
-            large = share_of_box(earlier, {"axis_0": (1, 8)}, {})
-            moved = change(earlier, later, {"axis_0": (2, 7)})
+            earlier, later = Oracle(domain, one.values, one), Oracle(domain, two.values, two)
+            small = earlier.share({"axis_0": (2, 4)}, {})
+            large = earlier.share({"axis_0": (1, 8)}, {})
+            moved = later.change_since(earlier, {"axis_0": (2, 7)})
             truth = (COUNTS // 2)[2:7].sum() - COUNTS[2:7].sum()
             held["small"] += small.ci_lower <= COUNTS[2:4].sum() / COUNTS.sum() <= small.ci_upper
             held["large"] += large.ci_lower <= COUNTS[1:].sum() / COUNTS.sum() <= large.ci_upper
@@ -291,12 +293,14 @@ def test_a_quantile_of_reports_that_lies_at_an_edge_is_held_as_often_as_promised
     for epsilon, share in ((6.0, 1.0), (12.0, 0.4)):
         held = neighbour = inside = 0
         for one in drawn(encoding, epsilon, counts, 0, atoms, share, runs):
-            median = quantile_of_axis(Cells(domain, one.values, one), "axis_0", 0.5, {})
+            cells = Oracle(domain, one.values, one)
+            median = cells.quantile("axis_0", 0.5, {})
             held += median.ci_lower <= 3 and median.ci_upper >= 4  # the first four bins hold just half
             neighbour += median.ci_lower <= 2 and median.ci_upper >= 3
             below = np.cumsum(one.values)
             off = np.abs(below[:-1] - 0.5 * below[-1] - (np.cumsum(counts)[:-1] - counts.sum() / 2))
-            inside += bool((off <= balance_reach(one, np.arange(8), 0.5, bernstein_factor(0.05 / 7))).all())
+            weights = (np.where(np.arange(8) <= edge, 0.5, -0.5) for edge in range(7))
+            inside += bool((off <= [cells.balance_reach(each, 0.5, 0.05 / 7) for each in weights]).all())
         assert not refused(held, runs, 0.95)
         assert refused(neighbour, runs, 0.95)
         assert not refused(inside, runs, 0.95)

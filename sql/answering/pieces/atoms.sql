@@ -1,9 +1,9 @@
 -- For estimates from reports: the number of atoms (report intervals) in each box. Such releases have one binned axis, of which a
 -- box selects neighbouring bins; other releases have no atoms.
 atoms AS (
-    SELECT c.name, c.period, sum(bins.atoms) AS atoms
+    SELECT c.name, c.period, c.revision, sum(bins.atoms) AS atoms
     FROM conditions AS c
     JOIN bins ON bins.grid = c.grid AND bins.atoms IS NOT NULL
     WHERE len(list_filter(c.allowed, lambda k: bins.position NOT BETWEEN k.first AND k.final)) = 0
-    GROUP BY c.name, c.period
+    GROUP BY c.name, c.period, c.revision
 )

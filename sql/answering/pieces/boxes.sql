@@ -1,6 +1,6 @@
 -- The positions that boxes select along each axis of each grid, and the problems of the boxes.
--- In: boxes (source, box as JSON); named (name, source): a name stands for the cells that lie in all of its sources;
--- more_positions, further conditions on positions, by name.
+-- In: boxes (source, box as JSON); named (name, source): a name stands for the cells that lie in all of its sources, `inner` for
+-- those that lie in them entirely; more_positions, further conditions on positions; takes_any_end, whether a box may cut bins.
 axes AS (
     SELECT
         a.*,
@@ -39,16 +39,50 @@ ends AS (
     FROM axes
     WHERE axes.wanted IS NOT NULL AND axes.binned
 ),
--- The selected positions of every axis or level that has a condition.
+-- Ends that are not edges of bins; only an end between the first and the last edge cuts a bin.
+cuts AS (
+    SELECT
+        ends.grid, ends.axis, any_value(edges.stride) AS stride, any_value(ends.written) AS written,
+        max_by(edges.written, edges.edge) FILTER (isfinite(edges.edge) AND edges.edge < ends.bound) AS edge_below,
+        min_by(edges.written, edges.edge) FILTER (isfinite(edges.edge) AND edges.edge > ends.bound) AS edge_above,
+        ends.bound > min(edges.edge) AND ends.bound < max(edges.edge) AS cuts_a_cell
+    FROM ends JOIN (
+        SELECT
+            bins.grid, bins.axis, bins.stride, unnest([bins.bin_lower, bins.bin_upper]) AS edge,
+            unnest([bins.lower_end, bins.upper_end]) AS written
+        FROM bins
+    ) AS edges ON edges.grid = ends.grid AND edges.axis = ends.axis
+    WHERE isfinite(ends.bound)
+    GROUP BY ends.grid, ends.axis, ends.bound
+    HAVING NOT bool_or(ends.bound = edges.edge)
+),
+named AS ({named}),
+-- The positions that lie within every axis or level that has a condition, and those that overlap it.
 asked_positions AS (
-    SELECT axes.source, bins.grid, bins.level_of, bins.stride, bins.size, bins.position, coalesce(
+    SELECT
+        axes.source, bins.grid, bins.level_of, bins.stride, bins.size, bins.position,
+        coalesce(
+            CASE
+                WHEN axes.binned THEN bins.bin_lower >= coalesce(axes.low, '-inf')
+                    AND bins.bin_upper <= coalesce(axes.high, 'inf')
+                ELSE wishes.axis IS NOT NULL
+            END,
+            false
+        ) AS is_within,
+        coalesce(
+            CASE
+                WHEN axes.binned THEN bins.bin_upper > coalesce(axes.low, '-inf')
+                    AND bins.bin_lower < coalesce(axes.high, 'inf')
+                ELSE wishes.axis IS NOT NULL
+            END,
+            false
+        ) AS is_around,
+        -- The share of a cut bin that lies in the range.
         CASE
-            WHEN axes.binned THEN bins.bin_lower >= coalesce(axes.low, '-inf')
-                AND bins.bin_upper <= coalesce(axes.high, 'inf')
-            ELSE wishes.axis IS NOT NULL
-        END,
-        false
-    ) AS is_wanted
+            WHEN is_within OR NOT axes.binned THEN 1
+            ELSE (least(bins.bin_upper, coalesce(axes.high, 'inf')) - greatest(bins.bin_lower, coalesce(axes.low, '-inf')))
+                / (bins.bin_upper - bins.bin_lower)
+        END AS share
     FROM axes JOIN bins ON bins.grid = axes.grid AND bins.axis = axes.axis
     LEFT JOIN wishes
         ON wishes.source = axes.source AND wishes.grid = bins.grid AND wishes.axis = bins.axis
@@ -57,7 +91,9 @@ asked_positions AS (
 ),
 -- The positions of every axis that meet the conditions on the axis and on its levels.
 positions AS (
-    SELECT p.name, p.grid, p.level_of AS axis, p.stride, p.size, p.position, bool_and(p.is_wanted) AS is_wanted
+    SELECT
+        p.name, p.grid, p.level_of AS axis, p.stride, p.size, p.position,
+        bool_and(CASE WHEN p.name = 'inner' THEN p.is_within ELSE p.is_around END) AS is_wanted, min(p.share) AS share
     FROM (
         SELECT named.name, asked_positions.* EXCLUDE (source)
         FROM asked_positions JOIN named ON named.source = asked_positions.source
@@ -78,6 +114,8 @@ allowed AS (
             any_value(positions.stride) AS stride, any_value(positions.size) AS size,
             min(positions.position) FILTER (positions.is_wanted) AS first,
             max(positions.position) FILTER (positions.is_wanted) AS final,
+            min_by(positions.share, positions.position) FILTER (positions.is_wanted) AS first_share,
+            max_by(positions.share, positions.position) FILTER (positions.is_wanted) AS final_share,
             count(*) FILTER (positions.is_wanted) AS wanted,
             CAST(
                 string_agg(CASE WHEN positions.is_wanted THEN '1' ELSE '0' END, '' ORDER BY positions.position) AS BIT
@@ -112,20 +150,15 @@ problems AS (
         OR axes.low >= axes.high OR isnan(axes.high)
     )
     UNION ALL
-    SELECT 'axis ' || ends.axis || ': ' || any_value(ends.written) || ' is not an edge; the nearest are ' || concat_ws(
-        ' and ',
-        max_by(edges.written, edges.edge) FILTER (isfinite(edges.edge) AND edges.edge < ends.bound),
-        min_by(edges.written, edges.edge) FILTER (isfinite(edges.edge) AND edges.edge > ends.bound)
-    ) || CASE WHEN ends.bound > min(edges.edge) AND ends.bound < max(edges.edge) THEN '; dph_range takes any end' ELSE '' END
-    FROM ends JOIN (
-        SELECT
-            bins.grid, bins.axis, unnest([bins.bin_lower, bins.bin_upper]) AS edge,
-            unnest([bins.lower_end, bins.upper_end]) AS written
-        FROM bins
-    ) AS edges ON edges.grid = ends.grid AND edges.axis = ends.axis
-    WHERE isfinite(ends.bound)
-    GROUP BY ends.grid, ends.axis, ends.bound
-    HAVING NOT bool_or(ends.bound = edges.edge)
+    SELECT 'axis ' || cuts.axis || ': ' || cuts.written || ' is not an edge; the nearest are '
+        || concat_ws(' and ', cuts.edge_below, cuts.edge_above)
+        || CASE
+            WHEN cuts.edge_below || cuts.edge_above IS NOT NULL THEN '; dph_box and dph_range take any end'
+            WHEN cuts.cuts_a_cell THEN '; dph_range takes any end'
+            ELSE ''
+        END
+    FROM cuts
+    WHERE NOT ({takes_any_end} AND coalesce(cuts.edge_below || cuts.edge_above IS NOT NULL, false))
     UNION ALL
     SELECT 'axis ' || unknown.axis || ' has no category ' || coalesce(any_value(unknown.category), 'for other')
         || '; it has ' || array_to_string(
@@ -152,17 +185,29 @@ problems AS (
     FROM allowed
     WHERE allowed.wanted = 0 AND allowed.name <> 'inner'
 ),
+-- Each publication with each name: the conditions, and where its cells lie. If they are one run of cell numbers, no cell needs
+-- a look at the conditions.
 conditions AS (
     SELECT
         chosen.*,
         names.name,
-        coalesce(
-            (SELECT list({
+        coalesce(held.allowed, []) AS allowed,
+        coalesce(held.first_cell, 0) AS first_cell,
+        chosen.cells - 1 - coalesce(held.beyond, 0) AS final_cell,
+        final_cell - first_cell + 1 = chosen.cells / coalesce(held.positions, 1) * coalesce(held.wanted, 1) AS is_run
+    FROM chosen CROSS JOIN (SELECT DISTINCT named.name FROM named) AS names
+    LEFT JOIN (
+        SELECT
+            allowed.grid, allowed.name,
+            list({
                 'stride': allowed.stride, 'size': allowed.size,
-                'first': allowed.first, 'final': allowed.final, 'bits': allowed.bits
-             })
-             FROM allowed WHERE allowed.grid = chosen.grid AND allowed.name = names.name),
-            []
-        ) AS allowed
-    FROM chosen, (SELECT DISTINCT named.name FROM named) AS names
+                'first': allowed.first, 'final': allowed.final, 'bits': allowed.bits,
+                'first_share': allowed.first_share, 'final_share': allowed.final_share
+            } ORDER BY allowed.stride DESC) AS allowed,
+            sum(allowed.first * allowed.stride) AS first_cell,
+            sum((allowed.size - 1 - allowed.final) * allowed.stride) AS beyond,
+            product(allowed.size) AS positions, product(allowed.wanted) AS wanted
+        FROM allowed
+        GROUP BY allowed.grid, allowed.name
+    ) AS held ON held.grid = chosen.grid AND held.name = names.name
 )

@@ -1,20 +1,54 @@
--- The rest of a macro that answers for one box, {box}: one row for each period.
+-- The rest of a macro that answers for one box, {box}: one row for each publication. If the box cuts bins, the estimate spreads
+-- their rows evenly, and the interval runs from the lower end for the bins within the box to the upper end for those around it.
 {bins},
 boxes AS (SELECT 'box' AS source, {box} AS box),
-named AS (SELECT 'box' AS name, 'box' AS source),
 {boxes},
 {nested},
 {atoms},
 {sums},
+reached AS (
+    SELECT summed.*, {reach} AS half_width FROM summed
+),
+spread AS (
+    SELECT w.period, w.revision, {spread_estimate} AS estimate, {spread_unbiased} AS unbiased
+    FROM (
+        SELECT
+            c.period, c.revision, t.estimate, t.unbiased_estimate,
+            list_product(list_transform(
+                c.allowed,
+                lambda k: CASE (t.cell_number // k.stride) % k.size
+                    WHEN k.first THEN k.first_share
+                    WHEN k.final THEN k.final_share
+                    ELSE 1.0
+                END
+            )) AS weight
+        FROM conditions AS c JOIN dph_cells AS t ON {inside}
+        WHERE c.name = 'around' AND EXISTS (FROM cuts)
+    ) AS w
+    GROUP BY w.period, w.revision
+),
 barred AS (
-    SELECT summed.*, {reach} AS half_width
-    FROM summed
+    SELECT
+        r.* EXCLUDE (estimate, unbiased),
+        coalesce(spread.estimate, r.estimate) AS estimate,
+        coalesce(spread.unbiased, r.unbiased) AS unbiased,
+        coalesce(within.unbiased - within.half_width, r.unbiased - r.half_width) AS ci_lower,
+        r.unbiased + r.half_width AS ci_upper,
+        (
+            SELECT string_agg(cut.axis, ', ' ORDER BY cut.stride DESC)
+            FROM (SELECT DISTINCT cuts.axis, cuts.stride FROM cuts WHERE cuts.grid = r.grid) AS cut
+        ) AS cut_axes
+    FROM reached AS r
+    LEFT JOIN reached AS within
+        ON within.name = 'inner' AND within.period = r.period AND within.revision = r.revision
+    LEFT JOIN spread ON spread.period = r.period AND spread.revision = r.revision
+    WHERE r.name = 'around'
 ),
 first_problems AS (SELECT CAST(NULL AS VARCHAR) AS problem)
 SELECT
     barred.period,
     barred.revision,
-    {answer}
+    {answer_of_cut}
 FROM ({found}) AS found LEFT JOIN barred ON true
 WHERE {no_problem}
 ORDER BY barred.period

@@ -1,5 +1,6 @@
--- The first part of every macro: the cells of the release, and the latest revision of each period in the question.
--- In: release_name; the columns of a cell; a list of periods by their first days, null for all.
+-- The first part of every macro: the cells of the release, and the publications in the question.
+-- In: release_name; the columns of a cell; a list of periods by their first days, with the revision of each: null stands for
+-- all periods, and for the latest revision.
 WITH
 -- No release can have the name of this table, so the name of a part of this query cannot hide it.
 dph_cells AS (
@@ -8,30 +9,44 @@ dph_cells AS (
     ) AS t
 ),
 asked AS (
+    SELECT lower(trim(split_part(release_name, '.', -1), '"')) AS release
+),
+asked_keys AS (
     SELECT
-        lower(trim(split_part(release_name, '.', -1), '"')) AS release,
-        {periods} AS periods
+        unnest(CAST({periods} AS VARCHAR[])) AS period,
+        unnest(CAST({revisions} AS BIGINT[])) AS revision,
+        unnest({places}) AS place
 ),
 -- The view of the release is named first, without reading it: DuckDB answers a wrong name with the nearest right one.
-latest AS (
+published AS (
     SELECT
         r.period, r.revision, r.grid, r.cells, r.noise_scale, r.noise_variance,
         r.alpha, r.beta, r.gamma, r.delta, r.step,
         r.noise_scale IS NOT NULL OR r.step IS NOT NULL AS has_bars,
         coalesce(TRY_CAST(split_part(r.noise_scale, '/', 2) AS DOUBLE), 1)
-            / TRY_CAST(split_part(r.noise_scale, '/', 1) AS DOUBLE) AS decay
+            / TRY_CAST(split_part(r.noise_scale, '/', 1) AS DOUBLE) AS decay,
+        r.is_latest
     FROM
         (SELECT count(*) FROM (FROM query_table(release_name) LIMIT 0)) AS dph_named,
         query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS r
     WHERE r.release = (SELECT asked.release FROM asked)
-    QUALIFY r.revision = max(r.revision) OVER (PARTITION BY r.period)
 ),
 chosen AS (
-    SELECT latest.* FROM latest, asked WHERE coalesce(list_contains(asked.periods, latest.period), true)
+    SELECT published.*, k.place
+    FROM published JOIN asked_keys AS k
+        ON coalesce(k.period = published.period, true) AND coalesce(k.revision = published.revision, published.is_latest)
 ),
 period_problems AS (
-    SELECT 'there is no period ' || unknown.period || '; it has '
-        || (SELECT min(latest.period) || ' to ' || max(latest.period) FROM latest) AS problem
-    FROM (SELECT unnest(asked.periods) AS period FROM asked) AS unknown
-    WHERE unknown.period NOT IN (SELECT latest.period FROM latest)
+    SELECT 'there is no period ' || k.period || '; it has '
+        || (SELECT min(published.period) || ' to ' || max(published.period) FROM published) AS problem
+    FROM asked_keys AS k
+    WHERE k.period NOT IN (SELECT published.period FROM published)
+    UNION ALL
+    SELECT 'there is no revision ' || k.revision || coalesce(' of period ' || k.period, '') || '; it has '
+        || (
+            SELECT string_agg(DISTINCT p.revision, ', ' ORDER BY p.revision)
+            FROM published AS p WHERE coalesce(p.period = k.period, true)
+        )
+    FROM asked_keys AS k
+    WHERE k.revision IS NOT NULL AND k.place NOT IN (SELECT chosen.place FROM chosen)
 )

@@ -2,5 +2,5 @@
 CASE WHEN {law}.step IS NOT NULL THEN greatest(
             0,
             {law}.alpha * {atoms} - {law}.beta * {atoms} ** 2
-                + ({law}.gamma + {law}.delta * {atoms}) * greatest(0, {count})
+                + {law}.gamma * greatest(0, {count}) + {law}.delta * {atoms} * greatest(0, {count})
         ) END

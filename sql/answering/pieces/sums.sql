@@ -1,6 +1,6 @@
 -- The sum of each named box, and the variance of its noise: rows of `summed`.
 variances AS (
-    SELECT nested.name, nested.period, nested.revision, fsum(nested.coefficient * nested.squares) AS linear_variance
+    SELECT nested.name, nested.period, nested.revision, {variance} AS linear_variance
     FROM nested
     GROUP BY nested.name, nested.period, nested.revision
 ),
@@ -21,12 +21,12 @@ summed AS (
         LEFT JOIN (
             SELECT
                 c.name, c.period, c.revision,
-                count(*) AS cells, sum(t.estimate) AS estimate, sum(t.unbiased_estimate) AS unbiased
+                count(*) AS cells, {estimate} AS estimate, {unbiased} AS unbiased
             FROM conditions AS c JOIN dph_cells AS t ON {inside}
             GROUP BY c.name, c.period, c.revision
         ) AS inside ON inside.name = c.name AND inside.period = c.period AND inside.revision = c.revision
         LEFT JOIN variances
             ON variances.name = c.name AND variances.period = c.period AND variances.revision = c.revision
-        LEFT JOIN atoms ON atoms.name = c.name AND atoms.period = c.period
+        LEFT JOIN atoms ON atoms.name = c.name AND atoms.period = c.period AND atoms.revision = c.revision
     ) AS s
 )

@@ -1,0 +1,17 @@
+-- The release as non-negative whole numbers: one row for each cell, in declared order, for each period (its latest revision).
+-- Fitted to the unbiased estimates from the total over each axis and pair of axes down to the cells, so that sums stay near
+-- theirs; setting negative estimates to 0 would make sums too large. They have no intervals; `dph_distances` tells how far
+-- their sums are from the unbiased ones.
+-- In: the release's table; a period by its first day; without it all periods.
+CREATE OR REPLACE MACRO {schema}dph_whole(release_name, period := NULL, revision := NULL) AS TABLE
+{opening},
+first_problems AS (FROM period_problems)
+SELECT
+    t.* EXCLUDE (cell_number, estimate, unbiased_estimate, ci_lower, ci_upper, group_id, whole_count),
+    t.whole_count,
+    t.estimate
+FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN (
+    dph_cells AS t JOIN chosen ON chosen.period = t.period AND chosen.revision = t.revision
+) ON true
+WHERE {no_problem}
+ORDER BY t.period, t.cell_number

@@ -1,0 +1,58 @@
+"""Whole tables in the catalogue: `dph_whole`, `dph_distances` and the column `whole_count` of the views."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from answering_scenario import Asked, attached, published, rows_of
+
+from dphist_pipeline.answering.whole_tables import WholeTable, whole_table
+from dphist_pipeline.publishing.release_files import published_unbiased, read_audit
+from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.spec.axes import domain_of
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Asked:
+    return published(tmp_path_factory.mktemp("public"), tmp_path_factory.mktemp("scratch"))
+
+
+def whole(release: Release) -> WholeTable:
+    """The whole table of a publication, from its files."""
+    audit = read_audit(release.path)
+    domain = domain_of(audit["axes"])
+    rows = pq.ParquetFile(release.path / "histogram.parquet").read(["estimate", "unbiased_estimate"])
+    values, unbiased = (column.to_numpy().reshape(domain.shape) for column in rows.columns)
+    return whole_table(domain, values, published_unbiased(audit, unbiased))
+
+
+def test_whole_counts_of_every_period_are_those_of_its_files(store: Asked) -> None:
+    with attached(store.catalogue) as connection:
+        for period, release in store.releases.items():
+            rows = rows_of(connection, "FROM r.dph_whole('r.weekly', period := ?)", period)
+            counts = [row["whole_count"] for row in rows]
+            assert counts == whole(release).counts.ravel().tolist() and min(counts) >= 0
+            view = rows_of(connection, "SELECT whole_count FROM r.weekly WHERE period = ? ORDER BY cell_number", period)
+            assert [row["whole_count"] for row in view] == counts
+            assert list(rows[0])[:2] == ["period", "revision"] and list(rows[0])[-2:] == ["whole_count", "estimate"]
+
+
+def test_distances_are_told_where_there_are_unbiased_estimates(store: Asked) -> None:
+    with attached(store.catalogue) as connection:
+        for period, release in store.releases.items():
+            rows = rows_of(connection, "FROM r.dph_distances('r.weekly', period := ?)", period)
+            expected = {distance.table: distance for distance in whole(release).distances}
+            assert {row["sums_by"] for row in rows} == set(expected)
+            for row in rows:
+                distance = expected[row["sums_by"]]
+                assert (row["sums"], row["outside"]) == (distance.sums, distance.outside)
+                found = np.array([row["farthest"], row["half_width"]], dtype=np.float64)
+                np.testing.assert_array_equal(found, [distance.farthest, distance.half_width])
+
+
+@pytest.mark.parametrize("macro", ["dph_whole", "dph_distances"])
+def test_an_unknown_period_is_refused_by_name(store: Asked, macro: str) -> None:
+    with attached(store.catalogue) as connection, pytest.raises(duckdb.Error, match=f"{macro}: there is no period x"):
+        rows_of(connection, f"FROM r.{macro}('r.weekly', period := 'x')")

@@ -295,7 +295,6 @@ def test_an_altered_law_is_found_and_an_audit_without_a_model_is_central(tmp_pat
     (local.path / "audit.json").write_text(json.dumps(audit))
     with pytest.raises(PublishedFilesDamaged, match=r"altered audit\.json"):
         local.answer()
-    # A catalogue that took its rows when the files were whole keeps them; one that is built from the files reads them.
     (tmp_path / "catalog.duckdb").unlink()
     with pytest.raises(PublishedFilesDamaged, match=r"altered audit\.json"):
         build_catalogue(tmp_path, tmp_path / "scratch")

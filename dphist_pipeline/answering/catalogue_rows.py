@@ -63,20 +63,23 @@ def width_table(audit: Audit) -> str:
     return "dph_half_widths" if audit.get("unbiased_covariance") is None else "dph_linear_widths"
 
 
-def width_rows(table: str, scale: str, most: int) -> Any:
+def width_rows(table: str, scale: str, draws: int) -> Any:
     """The rows of `dph_half_widths`, or of `dph_linear_widths`, for one scale of noise.
 
     Args:
         table: which of them.
         scale: of the noise, as a fraction.
-        most: the largest number of draws in an answer; see `most_draws`.
+        draws: the largest number of draws in an answer; see `most_draws`.
     """
     _, schema = TABLES[table]
     grid: Callable[[Fraction, int, Fraction], Sequence[tuple[int, float]]]
     grid = linear_reach_grid if table == "dph_linear_widths" else half_width_grid
-    once, twice = (grid(Fraction(scale), most, level) for level in (LEVEL, LEVEL_OF_TWO))
+    once, twice = (grid(Fraction(scale), draws, level) for level in (LEVEL, LEVEL_OF_TWO))
     rows = [(scale, number, width, of_two) for (number, width), (_, of_two) in zip(once, twice, strict=True)]
-    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)],
+        schema=schema,
+    )
 
 
 def most_draws(audit: Audit) -> int:
@@ -86,7 +89,7 @@ def most_draws(audit: Audit) -> int:
     covariance of cells, which is compared with the variance of a draw.
     """
     in_a_cell = 1.0
-    if width_table(audit) == "dph_linear_widths":
+    if audit.get("unbiased_covariance"):
         row = math.fsum(abs(part["coefficient"]) * math.prod(part["widths"]) for part in audit["unbiased_covariance"])
         in_a_cell = max(1.0, row / noise_law.variance(Fraction(audit["unbiased_noise_scale"])))
     return math.ceil(2 * int(audit["cells"]) * in_a_cell)
@@ -219,11 +222,7 @@ RELEASES = _schema(
     _GRID,
     _SCALE,
     ("noise_variance", _REAL, "variance of one draw of the noise"),
-    (
-        "tail_rate",
-        _REAL,
-        "linear estimates: P(|noise of a cell| > c) <= tail_factor * exp(-tail_rate * c); null if unknown",
-    ),
+    ("tail_rate", _REAL, "linear estimates: P(|noise of a cell| > c) <= tail_factor * exp(-tail_rate * c); null if unknown"),
     ("tail_factor", _REAL, "see tail_rate"),
     ("model", _TEXT, "central, or local where contributors randomise their own reports"),
     *(
@@ -277,10 +276,6 @@ QUALITY = _schema(
     ("ci_upper", _REAL, "upper end of its 95 % interval"),
     ("noise_scale", _REAL, "scale of its discrete Laplace noise"),
 )
-VERSION = _schema(
-    ("version", _TEXT, "digest of the definitions of tables, views and macros"),
-    ("sealed", _WHOLE, "the file's time of modification, in seconds since 1970; another one means another writer"),
-)
 DISTANCES = _schema(
     *(_RELEASE, _PERIOD, _REVISION),
     ("sums_by", _TEXT, "which sums of whole counts: total, an axis, two axes joined by *, or cells"),
@@ -292,6 +287,10 @@ DISTANCES = _schema(
         "half width of the band that holds all these sums together with 95 %, in rows; null where there is none",
     ),
     ("outside", _WHOLE, "number of these sums outside that band"),
+)
+VERSION = _schema(
+    ("version", _TEXT, "digest of the definitions of tables, views and macros"),
+    ("sealed", _WHOLE, "the file's time of modification, in seconds since 1970; another one means another writer"),
 )
 TABLES = {
     "dph_releases": ("One row for each publication: its privacy promise and the law of its noise.", RELEASES),

@@ -87,7 +87,7 @@ def add_publications(
             described = Described.of(release, _create_cells(connection, table, made), [audit for _, audit in made])
             _run(connection, view_statements(within, described, there | set(of)))
         for folder, audit in made:
-            _insert_cells(connection, within, folder, audit)
+            _insert_cells(connection, within, table, folder, audit)
         _run(connection, title_comments(within, release, _title(connection, within, release), there | set(of)))
 
 
@@ -140,18 +140,16 @@ def _create_cells(connection: duckdb.DuckDBPyConnection, table: str, publication
     return list(columns)
 
 
-def _insert_cells(connection: duckdb.DuckDBPyConnection, within: str, folder: Path, audit: Mapping[str, Any]) -> None:
-    """Adds the cells of a publication, in declared order, and the distances of its whole counts.
-
-    `cell_number` counts from 0.
-    """
+def _insert_cells(
+    connection: duckdb.DuckDBPyConnection, within: str, table: str, folder: Path, audit: Mapping[str, Any]
+) -> None:
+    """Adds the cells of a publication, in declared order, with whole counts; `cell_number` counts from 0."""
     # ParquetFile, because `read_table` would read the names of the folders as columns.
     rows = pq.ParquetFile(folder / "histogram.parquet").read()
     whole = whole_of(audit, rows)
     _insert(connection, f"{within}dph_distances", distance_rows(audit, whole))
     rows = rows.append_column("whole_count", pa.array(whole.counts.ravel()))
     rows = rows.append_column("cell_number", pa.array(np.arange(rows.num_rows)))
-    table = f"{within}{identifier(CELLS + audit['release'])}"
     insert = f"INSERT INTO {table} BY NAME SELECT *, $period AS period, $revision AS revision FROM {ROWS}"
     with _registered(connection, rows):
         connection.execute(insert, {"period": audit["period"], "revision": audit["revision"]})

@@ -92,6 +92,7 @@ def macro(name: str, schema: str | None = None) -> str:
             "sums",
             inside=inside,
             report_variance=_variance("s"),
+            **(_spread_sums() if name in _ONE_BOX else {"spread": "", "spread_columns": ""}),
             **_SUMS,
         ),
         **_SUMS,
@@ -128,6 +129,17 @@ def _parts_of_cut_boxes() -> dict[str, str]:
     note = note.replace("{axes}", "' || barred.cut_axes || '")
     ends = {"lower": "barred.ci_lower", "upper": "barred.ci_upper"}
     return {"answer_of_cut": _piece("answer", **ends, cut_note=note, **_NOTES)}
+
+
+def _spread_sums() -> dict[str, str]:
+    """SQL for the sums that spread the rows of cut bins evenly, and for the names of these sums."""
+    weight = _piece("weight")
+    names = {"spread_estimate": "estimate", "spread_unbiased": "unbiased_estimate"}
+    sums = [f"{_sum(f't.{column} * {weight}')} AS {name}" for name, column in names.items()]
+    return {
+        "spread": "".join(f",\n                {one}" for one in sums),
+        "spread_columns": "".join(f",\n            inside.{name}" for name in names),
+    }
 
 
 def _sum(number: str) -> str:
@@ -178,8 +190,6 @@ _SUMS = {
         "sum_of_row": "v.coefficient * v.squares",
         "sum_of_nodes": "nodes.coefficient",
         "sum_of_spans": "s.weight * s.share",
-        "spread_estimate": "w.estimate * w.weight",
-        "spread_unbiased": "w.unbiased_estimate * w.weight",
     }.items()
 }
 _NOTES = {

@@ -107,9 +107,9 @@ def test_only_what_is_new_is_read_and_no_other_release_is_filled_again(
     insert = catalogue_tables._insert_cells
     monkeypatch.setattr(building, "read_audit", lambda folder: read.append(folder) or read_audit(folder))
 
-    def inserting(connection: Any, within: str, folder: Path, audit: Any) -> None:
+    def inserting(connection: Any, within: str, table: str, folder: Path, audit: Any) -> None:
         filled.append((audit["release"], audit["period"]))
-        insert(connection, within, folder, audit)
+        insert(connection, within, table, folder, audit)
 
     monkeypatch.setattr(catalogue_tables, "_insert_cells", inserting)
     folder = publish(public, [WARD], WEEKS[3], release="beds")

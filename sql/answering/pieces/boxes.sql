@@ -194,6 +194,7 @@ conditions AS (
         coalesce(held.allowed, []) AS allowed,
         coalesce(held.first_cell, 0) AS first_cell,
         chosen.cells - 1 - coalesce(held.beyond, 0) AS final_cell,
+        coalesce(held.is_cut, false) AS is_cut,
         final_cell - first_cell + 1 = chosen.cells / coalesce(held.positions, 1) * coalesce(held.wanted, 1) AS is_run
     FROM chosen CROSS JOIN (SELECT DISTINCT named.name FROM named) AS names
     LEFT JOIN (
@@ -204,8 +205,9 @@ conditions AS (
                 'first': allowed.first, 'final': allowed.final, 'bits': allowed.bits,
                 'first_share': allowed.first_share, 'final_share': allowed.final_share
             } ORDER BY allowed.stride DESC) AS allowed,
-            sum(allowed.first * allowed.stride) AS first_cell,
-            sum((allowed.size - 1 - allowed.final) * allowed.stride) AS beyond,
+            CAST(sum(allowed.first * allowed.stride) AS BIGINT) AS first_cell,
+            CAST(sum((allowed.size - 1 - allowed.final) * allowed.stride) AS BIGINT) AS beyond,
+            bool_or(allowed.first_share < 1 OR allowed.final_share < 1) AS is_cut,
             product(allowed.size) AS positions, product(allowed.wanted) AS wanted
         FROM allowed
         GROUP BY allowed.grid, allowed.name

@@ -2,7 +2,8 @@
 -- In: release_name; the columns of a cell; a list of periods by their first days, with the revision of each: null stands for
 -- all periods, and for the latest revision.
 WITH
--- No release can have the name of this table, so the name of a part of this query cannot hide it.
+-- No release can have the name of this table, so the name of a part of this query cannot hide it. Read this part once: if two
+-- parts read it, DuckDB makes a copy of all cells first.
 dph_cells AS (
     SELECT {columns} FROM query_table(
         regexp_replace(release_name, '[^.]*$', 'dph_cells_' || lower(trim(split_part(release_name, '.', -1), '"')))

@@ -25,7 +25,8 @@ def answer(
         str,
         typer.Option(
             metavar="TEXT",
-            help="Conditions on axes, joined by `and`: \"age in [60, 80) and ward = 'surgery'\". All cells without it.",
+            help="Conditions on axes, joined by `and`: \"age in [60, 80) and ward = 'surgery'\"; also !=, and "
+            "`or` on one axis. All cells without it.",
         ),
     ] = "",
     by: Annotated[

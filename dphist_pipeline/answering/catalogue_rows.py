@@ -166,8 +166,10 @@ def _rows_of_axis(grid: str, axis: Axis, stride: int, atoms: list[int] | None) -
         lower, upper = (pa.array(ends, from_pandas=True) for ends in axis.bounds)
         yield _rows(axis.size, {**fixed, "bin_lower": lower, "bin_upper": upper, "atoms": atoms})
         return
+    none = [None] * axis.other
     for name, groups in {axis.name: axis.values, **axis.levels}.items():
-        yield _rows(axis.size, {**fixed, "axis": name, "category": [*groups, *[None] * axis.other]})
+        labels = [*(label or None for label in axis.labels), *none] if axis.labels and name == axis.name else None
+        yield _rows(axis.size, {**fixed, "axis": name, "category": [*groups, *none], "label": labels})
 
 
 def _rows(positions: int, columns: Mapping[str, Any]) -> Any:
@@ -242,6 +244,7 @@ BINS = _schema(
     ("bin_lower", _REAL, "lower end of the bin; -inf for an open end, null for `other`"),
     ("bin_upper", _REAL, "upper end of the bin; inf for an open end, null for `other`"),
     ("category", _TEXT, "category or group; null for `other`"),
+    ("label", _TEXT, "display name of the category; null where there is none, and for levels"),
     ("atoms", _WHOLE, "number of report intervals in the bin, for estimates from reports"),
 )
 _OF_TWO = ", for two intervals that hold together with 95 %"

@@ -224,7 +224,11 @@ RELEASES = _schema(
     _GRID,
     _SCALE,
     ("noise_variance", _REAL, "variance of one draw of the noise"),
-    ("tail_rate", _REAL, "linear estimates: P(|noise of a cell| > c) <= tail_factor * exp(-tail_rate * c); null if unknown"),
+    (
+        "tail_rate",
+        _REAL,
+        "linear estimates: P(|noise of a cell| > c) <= tail_factor * exp(-tail_rate * c); null if unknown",
+    ),
     ("tail_factor", _REAL, "see tail_rate"),
     ("model", _TEXT, "central, or local where contributors randomise their own reports"),
     *(

@@ -28,7 +28,7 @@ pairs AS (
     WHERE whole.name = 'whole' AND part.name = 'part'
 ),
 reaching AS (
-    SELECT summed.*, {reach_of_two} AS part_reach FROM pairs AS summed
+    SELECT summed.*, ({reach}).two AS part_reach FROM pairs AS summed
 ),
 others AS (
     SELECT
@@ -37,14 +37,17 @@ others AS (
         abs(r.gamma + r.delta * r.other_atoms) AS slope
     FROM reaching AS r
 ),
+reaching_others AS (
+    SELECT summed.*, ({reach}).two AS other_reach FROM others AS summed
+),
 bounds AS (
     SELECT
         summed.*,
         greatest(0, summed.unbiased - summed.part_reach) AS part_lower,
         greatest(0, summed.unbiased + summed.part_reach) AS part_upper,
-        greatest(0, summed.other_unbiased - {reach_of_two}) AS other_lower,
-        greatest(0, summed.other_unbiased + {reach_of_two}) AS other_upper
-    FROM others AS summed
+        greatest(0, summed.other_unbiased - summed.other_reach) AS other_lower,
+        greatest(0, summed.other_unbiased + summed.other_reach) AS other_upper
+    FROM reaching_others AS summed
 ),
 barred AS (
     SELECT

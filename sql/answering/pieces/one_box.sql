@@ -6,8 +6,15 @@ boxes AS (SELECT 'box' AS source, {box} AS box),
 {nested},
 {atoms},
 {sums},
+sets AS (
+    SELECT s.name AS id, s.period, s.revision, s.cells, s.groups FROM summed AS s
+),
+{group_sums},
+reaching AS (
+    SELECT summed.*, {reach} AS reach FROM summed
+),
 reached AS (
-    SELECT summed.*, {reach} AS half_width FROM summed
+    {ends}
 ),
 spread AS (
     SELECT w.period, w.revision, {spread_estimate} AS estimate, {spread_unbiased} AS unbiased
@@ -29,16 +36,21 @@ spread AS (
 ),
 barred AS (
     SELECT
-        r.* EXCLUDE (estimate, unbiased),
-        coalesce(spread.estimate, r.estimate) AS estimate,
-        coalesce(spread.unbiased, r.unbiased) AS unbiased,
-        coalesce(within.unbiased - within.half_width, r.unbiased - r.half_width) AS ci_lower,
-        r.unbiased + r.half_width AS ci_upper,
-        (
-            SELECT string_agg(cut.axis, ', ' ORDER BY cut.stride DESC)
-            FROM (SELECT DISTINCT cuts.axis, cuts.stride FROM cuts WHERE cuts.grid = r.grid) AS cut
-        ) AS cut_axes
+        r.* EXCLUDE (estimate, unbiased, basis, noise_error, ci_lower, ci_upper),
+        r.ci_upper IS NOT NULL AND (cut.axes IS NULL OR within.ci_lower IS NOT NULL) AS has_ends,
+        CASE WHEN cut.axes IS NULL THEN r.estimate ELSE spread.estimate END AS estimate,
+        CASE WHEN cut.axes IS NULL THEN r.unbiased ELSE spread.unbiased END AS unbiased,
+        CASE WHEN has_ends THEN r.noise_error END AS noise_error,
+        CASE WHEN has_ends THEN coalesce(within.ci_lower, r.ci_lower) END AS ci_lower,
+        CASE WHEN has_ends THEN r.ci_upper END AS ci_upper,
+        CASE WHEN has_ends THEN r.basis ELSE 'noise_only' END AS basis,
+        cut.axes AS cut_axes
     FROM reached AS r
+    LEFT JOIN (
+        SELECT c.grid, string_agg(c.axis, ', ' ORDER BY c.stride DESC) AS axes
+        FROM (SELECT DISTINCT cuts.grid, cuts.axis, cuts.stride FROM cuts) AS c
+        GROUP BY c.grid
+    ) AS cut ON cut.grid = r.grid
     LEFT JOIN reached AS within
         ON within.name = 'inner' AND within.period = r.period AND within.revision = r.revision
     LEFT JOIN spread ON spread.period = r.period AND spread.revision = r.revision

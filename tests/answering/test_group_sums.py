@@ -44,7 +44,7 @@ def asked(public: Path, question: str, *parameters: object) -> list[dict[str, An
 
 def answer_of(row: dict[str, Any]) -> Answer:
     empty = {"note": ""}
-    named = {name: row[name] for name in asdict(Answer(0, 0, 0, 0, "unbiased", 0))}
+    named = {name: row[name] for name in asdict(Answer(0, 0, 0, 0, "unbiased", 0)) if name in row}
     return Answer(**{name: empty.get(name, math.nan) if value is None else value for name, value in named.items()})
 
 

@@ -16,30 +16,12 @@ reaching AS (
 reached AS (
     {ends}
 ),
-spread AS (
-    SELECT w.period, w.revision, {spread_estimate} AS estimate, {spread_unbiased} AS unbiased
-    FROM (
-        SELECT
-            c.period, c.revision, t.estimate, t.unbiased_estimate,
-            list_product(list_transform(
-                c.allowed,
-                lambda k: CASE (t.cell_number // k.stride) % k.size
-                    WHEN k.first THEN k.first_share
-                    WHEN k.final THEN k.final_share
-                    ELSE 1.0
-                END
-            )) AS weight
-        FROM conditions AS c JOIN dph_cells AS t ON {inside}
-        WHERE c.name = 'around' AND EXISTS (FROM cuts)
-    ) AS w
-    GROUP BY w.period, w.revision
-),
 barred AS (
     SELECT
-        r.* EXCLUDE (estimate, unbiased, basis, noise_error, ci_lower, ci_upper),
-        r.ci_upper IS NOT NULL AND (cut.axes IS NULL OR within.ci_lower IS NOT NULL) AS has_ends,
-        CASE WHEN cut.axes IS NULL THEN r.estimate ELSE spread.estimate END AS estimate,
-        CASE WHEN cut.axes IS NULL THEN r.unbiased ELSE spread.unbiased END AS unbiased,
+        r.* EXCLUDE (estimate, unbiased, spread_estimate, spread_unbiased, basis, noise_error, ci_lower, ci_upper),
+        r.ci_upper IS NOT NULL AND (NOT r.is_cut OR within.ci_lower IS NOT NULL) AS has_ends,
+        CASE WHEN r.is_cut THEN coalesce(r.spread_estimate, 0) ELSE r.estimate END AS estimate,
+        CASE WHEN r.is_cut THEN r.spread_unbiased ELSE r.unbiased END AS unbiased,
         CASE WHEN has_ends THEN r.noise_error END AS noise_error,
         CASE WHEN has_ends THEN coalesce(within.ci_lower, r.ci_lower) END AS ci_lower,
         CASE WHEN has_ends THEN r.ci_upper END AS ci_upper,
@@ -53,7 +35,6 @@ barred AS (
     ) AS cut ON cut.grid = r.grid
     LEFT JOIN reached AS within
         ON within.name = 'inner' AND within.period = r.period AND within.revision = r.revision
-    LEFT JOIN spread ON spread.period = r.period AND spread.revision = r.revision
     WHERE r.name = 'around'
 ),
 first_problems AS (SELECT CAST(NULL AS VARCHAR) AS problem)

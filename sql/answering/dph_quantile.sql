@@ -9,7 +9,7 @@ CREATE OR REPLACE MACRO {schema}dph_quantile(release_name, axis, q := 0.5, box :
 {opening},
 {bins},
 given AS (
-    SELECT coalesce(CAST(box AS JSON), JSON '{}') AS box, CAST(axis AS VARCHAR) AS axis, CAST(q AS DOUBLE) AS q
+    SELECT coalesce({box}, JSON '{}') AS box, CAST(axis AS VARCHAR) AS axis, TRY_CAST(q AS DOUBLE) AS q
 ),
 boxes AS (
     SELECT
@@ -164,7 +164,7 @@ first_problems AS (
     FROM chosen, given
     WHERE NOT EXISTS (FROM axes WHERE axes.grid = chosen.grid AND axes.axis = given.axis AND axes.binned)
     UNION ALL
-    SELECT 'a quantile lies between 0 and 1, as 0.5' FROM given WHERE NOT coalesce(given.q > 0 AND given.q < 1, false)
+    SELECT 'q is one number between 0 and 1, as 0.5, not ' || coalesce(CAST(q AS VARCHAR), 'null') FROM given WHERE NOT coalesce(given.q > 0 AND given.q < 1, false)
 )
 SELECT
     barred.period,

@@ -226,7 +226,7 @@ REFUSED = {
     "dph_share('r.weekly', {'state': 'a'})": "axis state has no category a; it has A, B, C",
     "dph_share('r.weekly', {'state': 'A'}, {'region': 'N'})": "no cells lie where axis county is asked",
     "dph_quantile('r.weekly', 'wrad')": "there is no binned axis wrad in period 2026-03-02; those are age, day",
-    "dph_quantile('r.weekly', 'age', 1.5)": "a quantile lies between 0 and 1",
+    "dph_quantile('r.weekly', 'age', 1.5)": "q is one number between 0 and 1, as 0.5, not 1.5",
     "dph_compare('r.weekly', '2026-03-02', '2026-03-03')": "there is no period 2026-03-03",
     "dph_compare('r.weekly', '2026-03-02', '2026-03-02')": "a comparison takes two periods",
     "dph_band('r.weekly', 1)": "the level lies between 0 and 1",

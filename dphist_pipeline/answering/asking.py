@@ -135,19 +135,21 @@ class Publication:
         (row,) = self._rows("dph_share", self._whole_bins(part), self._whole_bins(whole))
         return _from_row(Answer, row)
 
-    def quantile(self, axis: str, q: float, box: Box) -> Quantile:
-        """The bin of an axis that contains a quantile: `dph_quantile`.
+    def quantiles(self, axis: str, shares: Sequence[float], box: Box) -> list[Quantile]:
+        """The bins of an axis that contain some quantiles: `dph_quantile`. Their intervals hold together.
 
         Args:
             axis: name of a binned axis.
-            q: between 0 and 1.
+            shares: each between 0 and 1.
             box: see `boxes.answer_box`.
 
         Raises:
-            QuestionRefused: the axis is not a binned axis, q is not between 0 and 1, or see `chosen_cells`.
+            QuestionRefused: the axis is not a binned axis, a share is not between 0 and 1, or see `chosen_cells`.
         """
-        (row,) = self._rows("dph_quantile", axis, float(q), self._whole_bins(box))
-        return _from_row(Quantile, row)
+        wanted = [float(share) for share in shares]
+        rows = self._rows("dph_quantile", axis, wanted, self._whole_bins(box))
+        found = {row["q"]: _from_row(Quantile, row) for row in rows}
+        return [found[share] for share in wanted]
 
     def band(self, level: float, box: Box) -> pa.Table:
         """The cells of a box with a band that holds with the probability `level`: `dph_band`.
@@ -285,7 +287,7 @@ def _in_memory(process: int, sources: tuple[_Source, ...]) -> duckdb.DuckDBPyCon
 
 def _from_row(kind: type[Found], row: Mapping[str, Any]) -> Found:
     """An answer from a row of a macro: null is nan, or an empty note."""
-    empty = {"note": ""}
+    empty = {"note": "", "capped": ""}
     known = {field.name: row[field.name] for field in fields(kind) if field.name in row}
     filled: dict[str, Any] = {n: empty.get(n, math.nan) if fact is None else fact for n, fact in known.items()}
     return kind(**filled)

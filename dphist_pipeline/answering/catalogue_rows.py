@@ -139,9 +139,10 @@ def grid_of(audit: Audit) -> str:
 def _release_row(audit: Audit) -> dict[str, Any]:
     row = {name: audit[name] for name in RELEASES.names if name in audit}
     row = {"model": "central", **row, **(audit.get("report_law") or {})}
-    scale = audit["unbiased_noise_scale"]
+    scale, tail = audit["unbiased_noise_scale"], audit.get("unbiased_tail") or {}
     return {
         **row,
+        **{f"tail_{name}": bound for name, bound in tail.items()},
         "period_start": _day(audit, "period_start"),
         "period_end": _day(audit, "period_end"),
         "axes": [axis.get("name") or axis["column"] for axis in audit["axes"]],
@@ -165,8 +166,10 @@ def _rows_of_axis(grid: str, axis: Axis, stride: int, atoms: list[int] | None) -
         lower, upper = (pa.array(ends, from_pandas=True) for ends in axis.bounds)
         yield _rows(axis.size, {**fixed, "bin_lower": lower, "bin_upper": upper, "atoms": atoms})
         return
+    none = [None] * axis.other
     for name, groups in {axis.name: axis.values, **axis.levels}.items():
-        yield _rows(axis.size, {**fixed, "axis": name, "category": [*groups, *[None] * axis.other]})
+        labels = [*(label or None for label in axis.labels), *none] if axis.labels and name == axis.name else None
+        yield _rows(axis.size, {**fixed, "axis": name, "category": [*groups, *none], "label": labels})
 
 
 def _rows(positions: int, columns: Mapping[str, Any]) -> Any:
@@ -221,6 +224,12 @@ RELEASES = _schema(
     _GRID,
     _SCALE,
     ("noise_variance", _REAL, "variance of one draw of the noise"),
+    (
+        "tail_rate",
+        _REAL,
+        "linear estimates: P(|noise of a cell| > c) <= tail_factor * exp(-tail_rate * c); null if unknown",
+    ),
+    ("tail_factor", _REAL, "see tail_rate"),
     ("model", _TEXT, "central, or local where contributors randomise their own reports"),
     *(
         (name, _REAL, f"{name} of the error law of estimates from reports; null for the central model")
@@ -239,6 +248,7 @@ BINS = _schema(
     ("bin_lower", _REAL, "lower end of the bin; -inf for an open end, null for `other`"),
     ("bin_upper", _REAL, "upper end of the bin; inf for an open end, null for `other`"),
     ("category", _TEXT, "category or group; null for `other`"),
+    ("label", _TEXT, "display name of the category; null where there is none, and for levels"),
     ("atoms", _WHOLE, "number of report intervals in the bin, for estimates from reports"),
 )
 _OF_TWO = ", for two intervals that hold together with 95 %"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
 from numbers import Real
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +17,11 @@ from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAx
 from dphist_pipeline.errors import DphistError, did_you_mean
 
 End = float | date | str | None
-Condition = tuple[End, End] | str | None | Sequence[str | None]
+Categories = str | None | Sequence[str | None]
+Condition = tuple[End, End] | Categories | Mapping[str, Categories]
 
 OTHER = "other"
+MOST_LISTED = 20
 ANY_END = ", or ask `Release.answer`, `Release.range` or `dphist answer`, which take any end"
 Positions = list[NDArray[np.int64]]
 
@@ -101,11 +104,11 @@ def box_as_json(domain: Domain, box: Mapping[str, Condition]) -> str:
 
 def _as_json(domain: Domain, name: str, wanted: Condition) -> object:
     axis = next(axis for axis in domain.axes if name == axis.name or name in getattr(axis, "levels", ()))
-    if isinstance(axis, CategoricalAxis):
-        groups = axis.values if name == axis.name else axis.levels[name]
-        listed = list(wanted) if isinstance(wanted, list | tuple | set | frozenset) else [wanted]
-        return [None if group == OTHER and OTHER not in groups else group for group in listed]
-    return [end_as_json(axis, end) for end in wanted]  # type: ignore[union-attr]  # a range: it has been selected
+    if not isinstance(axis, CategoricalAxis):
+        return [end_as_json(axis, end) for end in cast("tuple[End, End]", wanted)]
+    listed, negated = listed_categories(name, wanted)
+    codes = [_code_of(axis, name, group) for group in listed]
+    return {"not": codes} if negated else codes
 
 
 def end_as_json(axis: BinnedAxis, end: object) -> float | str | None:
@@ -211,25 +214,57 @@ def end_of(axis: BinnedAxis, end: object, open_end: float) -> float:
     raise QuestionRefused(axis.name, f"takes numbers as ends, not {end!r:.60}")
 
 
+def listed_categories(name: str, wanted: Condition) -> tuple[list[object], bool]:
+    """The categories that a condition lists, and whether all cells but theirs are asked for.
+
+    Args:
+        name: of the axis or level.
+        wanted: a category, a list of them, or `{"not": …}` of these.
+
+    Raises:
+        QuestionRefused: none is listed.
+    """
+    negated = isinstance(wanted, Mapping)
+    if isinstance(wanted, Mapping):
+        if list(wanted) != ["not"]:
+            raise QuestionRefused(name, "takes categories, or all but some as {'not': ['surgery']}")
+        wanted = wanted["not"]
+    listed: list[object] = list(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
+    if not listed:
+        raise QuestionRefused(name, "takes a category or a list of them, not an empty list")
+    return listed, negated
+
+
 def _positions_of_groups(
     axis: CategoricalAxis, name: str, groups: tuple[str, ...], wanted: Condition
 ) -> NDArray[np.int64]:
     """Positions of the categories in the selected groups of a level; the axis itself counts as the finest level."""
-    listed: list[object] = list(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
-    if not listed:
-        raise QuestionRefused(name, "takes a category or a list of them, not an empty list")
-    positions: list[int] = []
-    for group in listed:
-        inside = [position for position, named in enumerate(groups) if named == group]
-        if axis.other_cell is not None and (group is None or (group == OTHER and not inside)):
-            inside = [axis.other_cell]
-        if not inside:
-            hint = did_you_mean(group, set(groups))
-            if axis.other_cell is not None:
-                hint += f" For null and all other values: `{name} is other`, in Python None."
-            raise QuestionRefused(name, f"has no category {group!r:.60}. {hint}")
-        positions += inside
-    return np.array(sorted(set(positions)), dtype=np.int64)
+    listed, negated = listed_categories(name, wanted)
+    codes = {_code_of(axis, name, group) for group in listed}
+    of_cells = [*groups, *[None] * axis.other]
+    return np.array([place for place, code in enumerate(of_cells) if (code in codes) != negated], dtype=np.int64)
+
+
+def _code_of(axis: CategoricalAxis, name: str, group: object) -> str | None:
+    """The category or group of a level that is asked for by its code or, if only one category has it, by its label.
+
+    None stands for the cell for `other`.
+    """
+    groups = axis.values if name == axis.name else axis.levels[name]
+    if group in groups:
+        return str(group)
+    if axis.other_cell is not None and group in (None, OTHER):
+        return None
+    labelled = [code for code, label in zip(axis.values, axis.labels, strict=False) if label and label == group]
+    if name == axis.name and len(labelled) == 1:
+        return labelled[0]
+    if name == axis.name and labelled:
+        codes = ", ".join(map(repr, labelled[:MOST_LISTED]))
+        raise QuestionRefused(name, f"has several categories with the label {group!r:.60}; use their codes: {codes}")
+    hint = did_you_mean(group, {*groups, *(axis.labels if name == axis.name else ())} - {""})
+    if axis.other_cell is not None:
+        hint += f" For null and all other values: `{name} is other`, in Python None."
+    raise QuestionRefused(name, f"has no category {group!r:.60}. {hint}")
 
 
 def _positions_of_range(axis: BinnedAxis, low: float, high: float) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""The grammar of `dphist answer --where`: conditions on axes, joined by `and`.
+"""The grammar of `dphist answer --where`: conditions on axes, joined by `and`; categories of one axis also by `or`.
 
 age in [60, 80)            a half-open range, in axis units
 age >= 60    age < 80      one end of a range; > and <= are refused, and the message names the end to use
@@ -6,14 +6,17 @@ day >= 2026-03-02          days on a calendar axis
 ward = 'surgery'           a category, also with ==; a plain word needs no quotes
 ward in ('surgery', 'medicine')
 ward is other              the cell for null and undeclared values; also `ward = other`, unless a category has that name
+ward != 'surgery'          all other cells of the axis, with the one for null and undeclared values; also `is not other`
+ward = a or ward = b       as `ward in (a, b)`; beside `and` in parentheses: `age >= 60 and (ward = a or ward = b)`
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import date, timedelta
+from typing import Any
 
 from dphist_pipeline.answering.chosen_cells import Condition
 from dphist_pipeline.errors import DphistError
@@ -21,7 +24,7 @@ from dphist_pipeline.errors import DphistError
 LONGEST = 2_000
 _TOKEN = re.compile(
     r"\s*(?:(?P<day>\d{4}-\d{2}-\d{2})(?!\w)|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<word>[A-Za-z_]\w*)|'(?P<text>(?:[^']|'')*)'"
-    r"|(?P<sign>>=|<=|==|[=<>\[\](),]))",
+    r"|(?P<sign>>=|<=|==|!=|<>|[=<>\[\](),]))",
 )
 
 
@@ -32,7 +35,7 @@ class WhereRefused(DphistError):
         self.where, self.problem = where, problem
         super().__init__(
             f"--where: {problem}. It takes conditions joined by `and`, as in "
-            "\"age in [60, 80) and ward = 'surgery'\"; also >=, <, in ('a', 'b'), is other."
+            "\"age in [60, 80) and ward = 'surgery'\"; also >=, <, !=, in ('a', 'b'), is other, and `or` on one axis."
         )
 
 
@@ -59,64 +62,88 @@ class _Parser:
 
     def box(self) -> dict[str, Condition]:
         while True:
-            self._condition()
+            self._alternatives()
             if self._peek() == ("end", ""):
                 return self._box
             self._expect("word", "and")
 
-    def _condition(self) -> None:
+    def _alternatives(self) -> None:
+        """Adds a condition, or several conditions on one axis that are joined by `or`."""
+        in_parentheses, first = self._skip("sign", "("), self._next
+        axis, wanted = self._condition()
+        while self._skip("word", "or"):
+            other_axis, also = self._condition()
+            if other_axis != axis or not (_are_categories(wanted) and _are_categories(also)):
+                raise WhereRefused(
+                    self._where,
+                    f"`or` joins categories of one axis, not '{axis}' and '{other_axis}'"
+                    if other_axis != axis
+                    else f"`or` joins categories that '{axis}' equals, not ranges and not !=",
+                )
+            wanted = [*_listed(wanted), *_listed(also)]
+        if in_parentheses:
+            self._expect("sign", ")")
+        elif self._joined_by_or(first) and (self._box or self._peek()[0] != "end"):
+            raise WhereRefused(self._where, "beside `and`, put the conditions that `or` joins into parentheses")
+        self._add(axis, wanted)
+
+    def _joined_by_or(self, first: int) -> bool:
+        return any(kind == "word" and text.lower() == "or" for kind, text in self._tokens[first + 3 : self._next])
+
+    def _condition(self) -> tuple[str, Condition]:
         axis = self._take("word")
         kind, sign = self._peek()
         self._next += 1
         if kind == "word" and sign.lower() == "in":
-            self._in(axis)
-        elif kind == "word" and sign.lower() == "is":
+            return axis, self._in()
+        if kind == "word" and sign.lower() == "is":
+            is_not = self._skip("word", "not")
             self._expect("word", "other")
-            self._add(axis, None)
-        elif sign in ("=", "=="):
-            self._add(axis, self._category())
-        elif sign == ">=":
-            self._end(axis, 0, self._number_or_day())
-        elif sign == "<":
-            self._end(axis, 1, self._number_or_day())
-        elif sign in (">", "<="):
+            return axis, {"not": [None]} if is_not else None
+        if sign in ("=", "=="):
+            return axis, self._category()
+        if sign in ("!=", "<>"):
+            return axis, {"not": [self._category()]}
+        if sign == ">=":
+            return axis, (self._number_or_day(), None)
+        if sign == "<":
+            return axis, (None, self._number_or_day())
+        if sign in (">", "<="):
             mend = f"{axis} {'>=' if sign == '>' else '<'} {_next(*self._peek())}"
             raise WhereRefused(
                 self._where,
                 f"'{axis} {sign}' is not known, since ranges hold their lower end and not their upper one; use >= and "
                 f"<, as in `{mend}`, or a range, as in `{axis} in [low, high)`",
             )
-        else:
-            raise WhereRefused(self._where, f"after '{axis}' one of in, is, =, >=, < is expected")
+        raise WhereRefused(self._where, f"after '{axis}' one of in, is, =, !=, >=, < is expected")
 
-    def _in(self, axis: str) -> None:
-        if self._peek() == ("sign", "["):
-            self._next += 1
+    def _in(self) -> Condition:
+        if self._skip("sign", "["):
             low = self._number_or_day()
             self._expect("sign", ",")
             high = self._number_or_day()
             self._expect("sign", ")")
-            self._add(axis, (low, high))
-            return
+            return low, high
         self._expect("sign", "(")
         listed = [self._category()]
-        while self._peek() == ("sign", ","):
-            self._next += 1
+        while self._skip("sign", ","):
             listed.append(self._category())
         self._expect("sign", ")")
-        self._add(axis, listed)
-
-    def _end(self, axis: str, side: int, value: float | str) -> None:
-        """Adds one end of a range; another condition may add the other end."""
-        ends = self._box.get(axis, (None, None))
-        if not isinstance(ends, tuple) or ends[side] is not None:
-            raise WhereRefused(self._where, f"'{axis}' has two conditions that do not go together")
-        self._box[axis] = (value, ends[1]) if side == 0 else (ends[0], value)
+        return listed
 
     def _add(self, axis: str, wanted: Condition) -> None:
-        if axis in self._box:
-            raise WhereRefused(self._where, f"'{axis}' has two conditions; join them into one")
-        self._box[axis] = wanted
+        """Adds a condition; only two ends of a range, or several !=, may be on one axis."""
+        there = self._box.get(axis, wanted)
+        if axis not in self._box:
+            self._box[axis] = wanted
+        elif isinstance(there, Mapping) and isinstance(wanted, Mapping):
+            self._box[axis] = {"not": [*_listed(there["not"]), *_listed(wanted["not"])]}
+        elif isinstance(there, tuple) and isinstance(wanted, tuple) and (there[0], wanted[1]) == (None, None):
+            self._box[axis] = (wanted[0], there[1])
+        elif isinstance(there, tuple) and isinstance(wanted, tuple) and (there[1], wanted[0]) == (None, None):
+            self._box[axis] = (there[0], wanted[1])
+        else:
+            raise WhereRefused(self._where, f"'{axis}' has two conditions that do not go together; join them into one")
 
     def _category(self) -> str:
         kind, text = self._peek()
@@ -127,6 +154,13 @@ class _Parser:
 
     def _number_or_day(self) -> float | str:
         return self._take("day") if self._peek()[0] == "day" else float(self._take("number"))
+
+    def _skip(self, kind: str, text: str) -> bool:
+        """Whether the next token is this one, which is then taken."""
+        found, word = self._peek()
+        is_next = (found, word.lower()) == (kind, text)
+        self._next += is_next
+        return is_next
 
     def _take(self, kind: str) -> str:
         found, text = self._peek()
@@ -159,6 +193,14 @@ class _Parser:
             yield kind, value.replace("''", "'") if kind == "text" else value
             position = match.end()
         yield "end", ""
+
+
+def _are_categories(wanted: Condition) -> bool:
+    return not isinstance(wanted, tuple | Mapping)
+
+
+def _listed(wanted: Any) -> list[str | None]:
+    return wanted if isinstance(wanted, list) else [wanted]
 
 
 def _next(kind: str, text: str) -> str:

@@ -5,6 +5,7 @@ The pieces are inserted as text, because a macro of an attached catalogue cannot
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import cache
 
@@ -35,6 +36,9 @@ _TWO_KEYS = {
     "revisions": "coalesce(TRY_CAST(CAST(revision AS VARCHAR) AS BIGINT[]), [NULL, NULL])[:2]",
     "places": "[1, 2]",
 }
+# Half the width of a 95 % interval, in standard deviations: 2.12 for one Laplace variable, less for sums of several;
+# the rest is for the ratios of noisy numbers.
+SURE = 2.2
 _NONE_APART = "SELECT CAST(NULL AS VARCHAR) AS grid, CAST(NULL AS VARCHAR) AS axis WHERE false"
 _ROLLED_APART = "SELECT DISTINCT w.grid, w.level_of AS axis FROM wanted_axes AS w WHERE w.is_asked"
 _SPAN_APART = "SELECT spans.grid, spans.axis FROM spans"
@@ -82,6 +86,8 @@ def macro(name: str, schema: str | None = None) -> str:
             takes_any_end="true" if name in _ONE_BOX else "false",
         ),
         "nested": _piece("nested", apart=_APART.get(name, _NONE_APART)),
+        "crossed": _piece("crossed"),
+        "chebyshev": repr(math.sqrt(1 / (1 - LEVEL))),
         "atoms": _piece("atoms"),
         "sums": _piece(
             "sums",
@@ -98,6 +104,11 @@ def macro(name: str, schema: str | None = None) -> str:
         "report_bound": _piece("report_reach", row="v", factor="v.factor", variance="variance"),
         **_report_parts(name),
         "answer": _piece("answer", **_FROM_MIDDLE, **_NOTES),
+        "caps": _piece("caps"),
+        "capped": _piece("capped", row="caps"),
+        "first_capped": _piece("capped", row="one_cap"),
+        "second_capped": _piece("capped", row="two_cap"),
+        "sure": repr(SURE),
         "found": _piece("found"),
         "no_problem": _piece("no_problem", macro=name),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -14,9 +14,10 @@ from dphist_pipeline.cli.terminal import out, print_json, print_table
 from dphist_pipeline.releasing.store import Store, store_folder
 
 if TYPE_CHECKING:
-    from dphist_pipeline.answering.answers import Answer
+    from dphist_pipeline.answering.answers import Answer, Quantile
     from dphist_pipeline.answering.asking import Publication
     from dphist_pipeline.answering.chosen_cells import Condition
+    from dphist_pipeline.domain import BinnedAxis
 
 
 def answer(
@@ -25,11 +26,18 @@ def answer(
         str,
         typer.Option(
             metavar="TEXT",
-            help="Conditions on axes, joined by `and`: \"age in [60, 80) and ward = 'surgery'\". All cells without it.",
+            help="Conditions on axes, joined by `and`: \"age in [60, 80) and ward = 'surgery'\"; also !=, and "
+            "`or` on one axis. All cells without it.",
         ),
     ] = "",
     by: Annotated[
         str, typer.Option(metavar="AXIS,AXIS", help="A table by these axes or levels, instead of one number.")
+    ] = "",
+    quantile: Annotated[
+        str,
+        typer.Option(
+            metavar="AXIS=Q,Q", help='Quantiles of a binned axis: "age=0.25,0.5"; their intervals hold together.'
+        ),
     ] = "",
     period: Annotated[
         str | None, typer.Option(metavar="DAY", help="Its first day, or 2026-W10. Default: the latest.")
@@ -50,6 +58,10 @@ def answer(
     publication = Publication.read(folder)
     if by.strip():
         _show_table(publication, [name.strip() for name in by.split(",")], box, facts, as_json)
+        return
+    if quantile:
+        rows = _quantiles(publication, quantile, box, as_json)
+        _show_rows(rows, {**facts, "quantile": quantile}, as_json)
         return
     found = publication.answer(box)
     if as_json:
@@ -77,21 +89,53 @@ def _unit_in_words(audit: Mapping[str, Any]) -> tuple[str, str]:
     return "contributors" if audit["max_rows_per_unit"] == 1 else "values of contributors", "true number"
 
 
-def _as_json(found: Answer) -> dict[str, Any]:
+def _as_json(found: Answer | Quantile) -> dict[str, Any]:
     """An answer as JSON values: null for nan and for an empty note."""
     facts = asdict(found) | {"note": found.note or None}
+    del facts["capped"]  # of shares and changes
     return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in facts.items()}
+
+
+def _quantiles(
+    publication: Publication, asked: str, box: Mapping[str, Condition], as_json: bool
+) -> list[dict[str, Any]]:
+    from dphist_pipeline.answering.chosen_cells import QuestionRefused
+
+    name, _, listed = asked.partition("=")
+    try:
+        shares = [float(share) for share in listed.split(",")]
+    except ValueError:
+        raise QuestionRefused(
+            "", f"--quantile takes an axis and shares, as in age=0.25,0.5, not {asked!r:.60}"
+        ) from None
+    found = publication.quantiles(name.strip(), shares, box)
+    rows = [{"q": share, **_as_json(one)} for share, one in zip(shares, found, strict=True)]
+    axis = cast("BinnedAxis", next(axis for axis in publication.domain.axes if axis.name == name.strip()))
+    return rows if as_json else [_in_axis_units(axis, row) for row in rows]
+
+
+def _in_axis_units(axis: BinnedAxis, row: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers of a row as texts, days on a calendar axis."""
+    from dphist_pipeline.answering.chosen_cells import written_end
+
+    in_units = ("estimate", "ci_lower", "ci_upper", "bin_lower", "bin_upper")
+    known = {name: row[name] for name in in_units if row[name] is not None}
+    return {**row, **{name: written_end(axis, float(f"{value:.6g}")) for name, value in known.items()}}
 
 
 def _show_table(
     publication: Publication, by: list[str], box: Mapping[str, Condition], facts: dict[str, Any], as_json: bool
 ) -> None:
     """Prints the estimated counts by some axes."""
-    rows = publication.marginal(by, box).to_pylist()
+    _show_rows(publication.marginal(by, box).to_pylist(), {**facts, "by": by}, as_json)
+
+
+def _show_rows(rows: list[dict[str, Any]], facts: dict[str, Any], as_json: bool) -> None:
+    """Prints rows of answers; their notes stand below, by numbers."""
     if as_json:
         infinite = {math.inf: None, -math.inf: None}
         rows = [{name: infinite.get(value, value) for name, value in row.items()} for row in rows]
-        print_json({**facts, "by": by, "rows": rows})
+        print_json({**facts, "rows": rows})
         return
     notes = list(dict.fromkeys(row["note"] for row in rows if row["note"]))
     hidden = {"unbiased", "noise_error", "basis", *(() if notes else ("note",))}
@@ -104,6 +148,8 @@ def _show_table(
 def _cell_text(row: Mapping[str, Any], column: str, notes: list[str]) -> str:
     """The text of a column in a row; notes are shown as their numbers in the list of notes."""
     value = row[column]
+    if isinstance(value, str) and column != "note":
+        return value
     if column == "note":
         return f"({notes.index(value) + 1})" if value else ""
     if column in ("estimate", "unbiased", "ci_lower", "ci_upper", "cells"):

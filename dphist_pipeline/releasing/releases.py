@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from dphist_pipeline.errors import DphistError
 
@@ -99,9 +99,17 @@ class Release:
         """What share of a box lies in a part of it: `share({"ward": "surgery"}, {"age": (60, None)})`."""
         return self._asked().share(part, whole)
 
-    def quantile(self, axis: str, q: float = 0.5, box: Box = _ALL) -> Quantile:
-        """In which bin of an axis a quantile lies, with the bins that noise leaves open."""
-        return self._asked().quantile(axis, q, box)
+    @overload
+    def quantile(self, axis: str, q: float = ..., box: Box = ...) -> Quantile: ...
+
+    @overload
+    def quantile(self, axis: str, q: Sequence[float], box: Box = ...) -> list[Quantile]: ...
+
+    def quantile(self, axis: str, q: float | Sequence[float] = 0.5, box: Box = _ALL) -> Quantile | list[Quantile]:
+        """In which bin of an axis a quantile lies, with the bins that noise leaves open; a list of q gives a list."""
+        shares = q if isinstance(q, Sequence) else [q]
+        found = self._asked().quantiles(axis, shares, box)
+        return found if isinstance(q, Sequence) else found[0]
 
     def change_since(self, earlier: Release, box: Box = _ALL) -> Answer:
         """What the count in a box changed by since another publication, with its error bar."""

@@ -1,8 +1,9 @@
 -- The estimated count in a box of cells, with its 95 % interval: one row for each period (its latest revision), in order.
 -- In: the release's table, with the name of an attached catalogue before it ('r.weekly_admissions'); the box as a struct or as
 -- JSON text: for each axis [low, high) in axis units (days as '2026-03-02') with null for an open end, or a category, null for
--- `other`, or a list of categories. A level of a hierarchy takes the same conditions as its axis. An axis without a condition is
--- summed over. A period by its first day; without it all periods.
+-- `other`, or a list of categories, or all cells but theirs as {'not': 'surgery'}. A label is taken for its code if no other
+-- category has it. A level of a hierarchy takes the same conditions as its axis. An axis without a condition is summed over. A
+-- period by its first day; without it all periods.
 CREATE OR REPLACE MACRO {schema}dph_box(release_name, box := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
 {one_box}

@@ -1,15 +1,21 @@
--- The bin of an axis that contains a quantile, with its 95 % interval: one row for each period (its latest revision), in order.
+-- The bin of an axis that contains a quantile, with its 95 % interval: one row for each period (its latest revision), in order,
+-- and for each q, if several are asked for at once.
 -- The bin is the first one at whose upper edge a share q of the rows is reached. The interval comes from a band that holds at
--- all edges at once with 95 %, so several quantiles of one box hold together; it assumes nothing about the position of rows in
+-- all edges at once with 95 %, so all quantiles of one box hold together; it assumes nothing about the position of rows in
 -- a bin. `estimate` assumes that the rows of the bin are spread evenly; it is null if the bin is open. Rows in `other` do not
 -- count.
+-- `capped` tells how many rows the bound cut, where a quality table counts them.
 -- Numbers are in axis units, on a calendar axis days since 1970-01-01; `bin` and `ci_bins` are texts for readers.
--- In: the release's table; a binned axis; q from 0 to 1; a box and a period as in dph_box.
+-- In: the release's table; a binned axis; q from 0 to 1, or a list as [0.25, 0.5]; a box and a period as in dph_box.
 CREATE OR REPLACE MACRO {schema}dph_quantile(release_name, axis, q := 0.5, box := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
 {bins},
 given AS (
-    SELECT coalesce({box}, JSON '{}') AS box, CAST(axis AS VARCHAR) AS axis, TRY_CAST(q AS DOUBLE) AS q
+    SELECT coalesce({box}, JSON '{}') AS box, CAST(axis AS VARCHAR) AS axis
+),
+asked_shares AS (
+    SELECT DISTINCT unnest(coalesce(TRY_CAST(written.q AS DOUBLE[]), [TRY_CAST(written.q AS DOUBLE)])) AS q
+    FROM (SELECT CAST(q AS VARCHAR) AS q) AS written
 ),
 boxes AS (
     SELECT
@@ -40,28 +46,28 @@ along AS (
 -- At the upper edge of each bin: the count below it, and the total. The quantile lies below if q * total is at most the count.
 edges AS (
     SELECT
-        a.period, a.position, given.q,
+        a.period, a.position, a.q,
         sum(a.estimate) OVER below AS estimate_below, sum(a.estimate) OVER everything AS estimate,
-        sum(a.unbiased) OVER below - given.q * sum(a.unbiased) OVER everything AS balance,
+        sum(a.unbiased) OVER below - a.q * sum(a.unbiased) OVER everything AS balance,
         CAST(sum(a.cells) OVER below AS BIGINT) AS cells_below,
         CAST(sum(a.cells) OVER everything AS BIGINT) AS cells,
         sum(a.atoms) OVER below AS atoms_below, sum(a.atoms) OVER everything - sum(a.atoms) OVER below AS atoms_above,
         sum(a.unbiased) OVER below AS unbiased_below,
         sum(a.unbiased) OVER everything - sum(a.unbiased) OVER below AS unbiased_above
     FROM (
-        SELECT along.*, bins.atoms
-        FROM along JOIN chosen ON chosen.period = along.period
+        SELECT along.*, bins.atoms, asked_shares.q
+        FROM asked_shares, along JOIN chosen ON chosen.period = along.period
         JOIN given ON true
         LEFT JOIN bins ON bins.grid = chosen.grid AND bins.axis = given.axis AND bins.position = along.position
-    ) AS a, given
+    ) AS a
     WINDOW
-        below AS (PARTITION BY a.period ORDER BY a.position ROWS UNBOUNDED PRECEDING),
-        everything AS (PARTITION BY a.period)
+        below AS (PARTITION BY a.period, a.q ORDER BY a.position ROWS UNBOUNDED PRECEDING),
+        everything AS (PARTITION BY a.period, a.q)
 ),
 -- For linear estimates: the variance of the sums below the edge, above it, and of all.
 span_squares AS (
     SELECT
-        w.period, w.position, w.level, w.weight,
+        w.period, w.position, w.q, w.level, w.weight,
         CASE
             WHEN w.first > w.final THEN 0
             WHEN w.first // w.width = w.final // w.width THEN (w.final - w.first + 1.0) ** 2
@@ -70,7 +76,7 @@ span_squares AS (
         END * w.coefficient AS share
     FROM (
         SELECT
-            edges.period, edges.position, levels.level, levels.width, nested.coefficient * nested.squares AS coefficient,
+            edges.period, edges.position, edges.q, levels.level, levels.width, nested.coefficient * nested.squares AS coefficient,
             unnest([spans.first, edges.position + 1, spans.first]) AS first,
             unnest([edges.position, spans.final, spans.final]) AS final,
             unnest([1 - edges.q, edges.q, -edges.q * (1 - edges.q)]) AS weight
@@ -81,14 +87,14 @@ span_squares AS (
     ) AS w
 ),
 span_variances AS (
-    SELECT s.period, s.position, {sum_of_spans} AS linear_variance
+    SELECT s.period, s.position, s.q, {sum_of_spans} AS linear_variance
     FROM span_squares AS s
-    GROUP BY s.period, s.position
+    GROUP BY s.period, s.position, s.q
 ),
 -- For estimates from reports: the variance at each edge, and its largest change per record in the balance.
 report_variances AS (
     SELECT
-        e.period, e.position, {report_contrast} AS variance,
+        e.period, e.position, e.q, {report_contrast} AS variance,
         greatest(
             abs(c.gamma * (1 - e.q) + c.delta * (e.atoms_below - e.q * (e.atoms_below + e.atoms_above))),
             abs(c.gamma * e.q - c.delta * (e.atoms_below - e.q * (e.atoms_below + e.atoms_above)))
@@ -113,15 +119,17 @@ reaching AS (
         FROM edges
         JOIN chosen ON chosen.period = edges.period
         JOIN spans ON spans.grid = chosen.grid
-        LEFT JOIN span_variances AS s ON s.period = edges.period AND s.position = edges.position
-        LEFT JOIN report_variances AS r ON r.period = edges.period AND r.position = edges.position
+        LEFT JOIN span_variances AS s
+            ON s.period = edges.period AND s.position = edges.position AND s.q = edges.q
+        LEFT JOIN report_variances AS r
+            ON r.period = edges.period AND r.position = edges.position AND r.q = edges.q
     ) AS v
 ),
 -- The first and the last bin that the band does not exclude.
 bounded AS (
     SELECT
-        r.period, any_value(r.revision) AS revision, any_value(r.grid) AS grid, any_value(r.has_bars) AS has_bars,
-        any_value(r.linear_variance) AS linear_variance, any_value(r.cells) AS cells, any_value(r.q) AS q,
+        r.period, r.q, any_value(r.revision) AS revision, any_value(r.grid) AS grid, any_value(r.has_bars) AS has_bars,
+        any_value(r.linear_variance) AS linear_variance, any_value(r.cells) AS cells,
         any_value(r.estimate) AS total,
         coalesce(
             max(r.position + 1) FILTER (NOT r.is_last AND r.balance + r.half_width < 0),
@@ -135,7 +143,7 @@ bounded AS (
             coalesce(min(r.position) FILTER (r.estimate_below >= r.q * r.estimate), max(r.position))
         END AS position
     FROM reaching AS r
-    GROUP BY r.period
+    GROUP BY r.period, r.q
 ),
 barred AS (
     SELECT
@@ -150,8 +158,9 @@ barred AS (
     LEFT JOIN bins AS highest
         ON highest.grid = b.grid AND highest.axis = given.axis AND highest.position = greatest(b.least, b.most)
     LEFT JOIN along AS a ON a.period = b.period AND a.position = b.position
-    LEFT JOIN edges AS e ON e.period = b.period AND e.position = b.position
+    LEFT JOIN edges AS e ON e.period = b.period AND e.position = b.position AND e.q = b.q
 ),
+{caps}
 first_problems AS (
     SELECT 'there is no binned axis ' || coalesce(given.axis, 'null') || ' in period ' || chosen.period || '; those are '
         || coalesce(
@@ -164,11 +173,14 @@ first_problems AS (
     FROM chosen, given
     WHERE NOT EXISTS (FROM axes WHERE axes.grid = chosen.grid AND axes.axis = given.axis AND axes.binned)
     UNION ALL
-    SELECT 'q is one number between 0 and 1, as 0.5, not ' || coalesce(CAST(q AS VARCHAR), 'null') FROM given WHERE NOT coalesce(given.q > 0 AND given.q < 1, false)
+    SELECT 'a quantile lies between 0 and 1, as 0.5 or [0.25, 0.5], not ' || coalesce(CAST(q AS VARCHAR), 'null')
+    FROM asked_shares
+    HAVING NOT coalesce(bool_and(coalesce(asked_shares.q > 0 AND asked_shares.q < 1, false)), false)
 )
 SELECT
     barred.period,
     barred.revision,
+    barred.q,
     CASE
         WHEN isfinite(barred.bin_lower) AND isfinite(barred.bin_upper)
             THEN barred.bin_lower + greatest(0, least(1, barred.within)) * (barred.bin_upper - barred.bin_lower)
@@ -190,7 +202,9 @@ SELECT
         WHEN NOT barred.has_bars THEN '{no_interval}'
         WHEN NOT (barred.bin_lower >= barred.ci_lower AND barred.bin_upper <= barred.ci_upper) THEN '{smoothed}'
         WHEN NOT (isfinite(barred.bin_lower) AND isfinite(barred.bin_upper)) THEN '{open_bin}'
-    END AS note
+    END AS note,
+    {capped} AS capped
 FROM ({found}) AS found LEFT JOIN barred ON true
+LEFT JOIN caps ON caps.period = barred.period AND caps.revision = barred.revision
 WHERE {no_problem}
-ORDER BY barred.period
+ORDER BY barred.period, barred.q

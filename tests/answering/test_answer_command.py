@@ -51,6 +51,18 @@ def test_a_table_by_axes_is_the_marginal_of_the_release(store: Store) -> None:
     assert [line.split()[0] for line in lines[:2]] == ["S", "N"]
 
 
+def test_quantiles_are_rows_of_one_answer(store: Store) -> None:
+    rows = facts(store, "cells", "--quantile", "age=0.5,0.1")["rows"]
+    assert [row["q"] for row in rows] == [0.5, 0.1]
+    assert rows[1]["bin_upper"] <= rows[0]["bin_upper"]
+    head, first, second = answered(store, "cells", "--quantile", "day=0.5,0.9").stdout.splitlines()
+    assert head.split()[:4] == ["q", "estimate", "ci_lower", "ci_upper"]
+    assert first.split()[0] == "0.5" and second.split()[1] > first.split()[1] > "2026-01-05"
+    for wrong in ("age", "age=", "age=x", "age=0.5,"):
+        refused = answered(store, "cells", "--quantile", wrong)
+        assert "--quantile takes an axis and shares, as in age=0.25,0.5" in str(refused.exception)
+
+
 def test_an_estimate_outside_of_its_interval_says_why(store: Store) -> None:
     first = "age < 0 and county = '01' and day < 2026-01-12"
     for release, note in (("cells", BELOW), ("smoothed", SMOOTHED), ("none", NO_INTERVAL)):

@@ -52,8 +52,9 @@ def axes(draw: st.DrawFn, name: str) -> Axis:
 def mask(axis: Axis, wanted: Condition) -> list[bool]:
     """Which cells along an axis are wanted, cell by cell."""
     if isinstance(axis, CategoricalAxis):
-        listed = wanted if isinstance(wanted, list) else [wanted]
-        return [category in listed for category in [*axis.values, *[None] * axis.other]]
+        named = wanted["not"] if isinstance(wanted, dict) else wanted
+        listed = named if isinstance(named, list) else [named]
+        return [(category in listed) != isinstance(wanted, dict) for category in [*axis.values, *[None] * axis.other]]
     assert isinstance(wanted, tuple)
     low, high = (-math.inf if wanted[0] is None else wanted[0], math.inf if wanted[1] is None else wanted[1])
     cells = [(-math.inf, axis.edges[0])] * axis.below + list(zip(axis.edges, axis.edges[1:], strict=False))
@@ -68,7 +69,9 @@ def questions(draw: st.DrawFn) -> tuple[Domain, dict[str, Condition]]:
     for axis in domain.axes:
         if isinstance(axis, CategoricalAxis):
             categories = st.sampled_from([*axis.values, *[None] * axis.other])
-            wish: Any = categories | st.lists(categories, min_size=1)
+            listed = categories | st.lists(categories, min_size=1)
+            others = st.fixed_dictionaries({"not": listed}).filter(lambda wanted, axis=axis: any(mask(axis, wanted)))
+            wish: Any = listed | others if axis.size > 1 else listed
         else:
             ends = [None, *axis.edges]
             wish = st.sampled_from([pair for pair in product(ends, ends) if any(mask(axis, pair))])

@@ -173,10 +173,15 @@ def test_a_row_of_a_marginal_is_the_answer_to_its_box(store: Asked) -> None:
 @pytest.mark.parametrize("axis", ["age", "day"])
 @pytest.mark.parametrize("box", [*BOXES[:2], BOXES[3]], ids=str)
 def test_quantiles_are_the_same_in_sql_and_python(store: Asked, axis: str, box: Box) -> None:
-    for q in (0.02, 0.5, 0.9):
-        for row in ask(store, "dph_quantile('r.weekly', ?, ?, ?)", axis, q, as_json(box)):
-            told = store.releases[row["period"]].quantile(axis, q, box) if row["period"] in TOLD else None
-            assert_told(row, store.oracles[row["period"]].quantile(axis, q, box), told)
+    shares = (0.02, 0.5, 0.9)
+    rows = ask(store, "dph_quantile('r.weekly', ?, ?, ?)", axis, list(shares), as_json(box))
+    assert [(row["period"], row["q"]) for row in rows] == list(itertools.product(PERIODS, shares))
+    told = {
+        period: dict(zip(shares, store.releases[period].quantile(axis, shares, box), strict=True)) for period in TOLD
+    }
+    for row in rows:
+        expected = store.oracles[row["period"]].quantile(axis, row["q"], box)
+        assert_told(row, expected, told.get(row["period"], {}).get(row["q"]))
 
 
 @pytest.mark.parametrize("kind", ["cells", "tree"])
@@ -226,7 +231,10 @@ REFUSED = {
     "dph_share('r.weekly', {'state': 'a'})": "axis state has no category a; it has A, B, C",
     "dph_share('r.weekly', {'state': 'A'}, {'region': 'N'})": "no cells lie where axis county is asked",
     "dph_quantile('r.weekly', 'wrad')": "there is no binned axis wrad in period 2026-03-02; those are age, day",
-    "dph_quantile('r.weekly', 'age', 1.5)": "q is one number between 0 and 1, as 0.5, not 1.5",
+    "dph_quantile('r.weekly', 'age', 1.5)": "a quantile lies between 0 and 1",
+    "dph_quantile('r.weekly', 'age', [0.5, 1])": "a quantile lies between 0 and 1",
+    "dph_quantile('r.weekly', 'age', [])": "a quantile lies between 0 and 1",
+    "dph_quantile('r.weekly', 'age', 'x')": "a quantile lies between 0 and 1",
     "dph_compare('r.weekly', '2026-03-02', '2026-03-03')": "there is no period 2026-03-03",
     "dph_compare('r.weekly', '2026-03-02', '2026-03-02')": "a comparison takes two periods",
     "dph_band('r.weekly', 1)": "the level lies between 0 and 1",

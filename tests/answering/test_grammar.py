@@ -29,12 +29,20 @@ MEANINGS: dict[str, dict[str, Condition]] = {
     "ward IN ('a', b, 3)": {"ward": ["a", "b", "3"]},
     "ward Is OTHER": {"ward": None},
     "other = x and age is other": {"other": "x", "age": None},
+    "ward != a": {"ward": {"not": ["a"]}},
+    "ward <> 'a' and age >= 1 and ward != b": {"ward": {"not": ["a", "b"]}, "age": (1.0, None)},
+    "ward is not other": {"ward": {"not": [None]}},
+    "ward = a or ward = b": {"ward": ["a", "b"]},
+    "ward = a OR ward in (b, c) or ward is other": {"ward": ["a", "b", "c", None]},
+    "(ward = a)": {"ward": "a"},
+    "age >= 60 and (ward = a or ward = b) and side = l": {"age": (60.0, None), "ward": ["a", "b"], "side": "l"},
+    "or = or": {"or": "or"},
     "code = 08": {"code": "08"},
     "code = 1.50": {"code": "1.50"},
     "ward = 'Ω; drop table x -- \u202e'": {"ward": "Ω; drop table x -- \u202e"},
 }
 REFUSED = [
-    *["", "   ", "age", "and", "age >", "age > 3", "age <= 3", "age != 3", "age === 3", "age >= old", "age < '3'"],
+    *["", "   ", "age", "and", "age >", "age > 3", "age <= 3", "age != ", "age !== 3", "age >= old", "age < '3'"],
     *[
         "age in",
         "age in [1, 2]",
@@ -48,7 +56,7 @@ REFUSED = [
     *["w = 'open", "w = 'a''", "w = 'a' 'b'", "w = a b", "w = a and", "and w = a", "w = a or v = b", "w = a, v = b"],
     *[
         "w is null",
-        "w is not other",
+        "w is not a",
         "w is",
         "not w = a",
         "w = (a)",
@@ -59,6 +67,17 @@ REFUSED = [
         "w = a -- b",
     ],
     *[
+        "w = a or",
+        "or w = a",
+        "w != a or w = b",
+        "w = a or w != b",
+        "age < 3 or age >= 9",
+        "w = a or w = b and age >= 3",
+        "age >= 3 and w = a or w = b",
+        "(w = a and v = b)",
+        "(w = a or w = b",
+        "((w = a))",
+        "w != a and w = b",
         "age >= 1 and age >= 2",
         "age in [1, 2) and age < 2",
         "w = a and w = b",
@@ -100,6 +119,10 @@ def test_a_refusal_says_where_it_stopped() -> None:
         parse_where("age >=")
     with pytest.raises(WhereRefused, match="'ward' has two conditions"):
         parse_where("ward = a and ward = b")
+    with pytest.raises(WhereRefused, match="`or` joins categories of one axis, not 'ward' and 'age'"):
+        parse_where("ward = a or age = b")
+    with pytest.raises(WhereRefused, match="beside `and`, put the conditions that `or` joins into parentheses"):
+        parse_where("ward = a or ward = b and age >= 3")
 
 
 @pytest.mark.parametrize(
@@ -146,6 +169,9 @@ PIECES = [
     "in",
     "is",
     "and",
+    "or",
+    "not",
+    "!=",
     "other",
     "[",
     "(",
@@ -168,7 +194,7 @@ PIECES = [
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map(" ".join))
 def test_any_mixture_of_its_words_gives_a_box_or_a_refusal(where: str) -> None:
     with suppress(WhereRefused):
-        assert set(parse_where(where)) <= {"age", "ward", "in", "is", "and", "other"}
+        assert set(parse_where(where)) <= {"age", "ward", "in", "is", "and", "or", "not", "other"}
 
 
 @examples(300)

@@ -34,6 +34,10 @@ BOXES = [
     ({"region": "S", "county": ["02", "03", "04"]}, [1, 2], range(5)),
     ({"region": "S", "state": "B"}, [1], range(5)),
     ({"state": None}, [4], range(5)),
+    ({"state": {"not": "A"}}, [1, 3, 4], range(5)),
+    ({"state": {"not": ["A", None]}, "county": {"not": ["04"]}}, [1], range(5)),
+    ({"county": "Mobile"}, [2], range(5)),
+    ({"county": {"not": ["Autauga", "02"]}}, [2, 3, 4], range(5)),
     ({"day": ("2026-01-12", "2026-01-26")}, range(5), [1, 2]),
     ({"day": (None, "2026-01-12"), "state": "C"}, [3], [0]),
     ({"day": ("2026-01-26", None)}, range(5), [3]),
@@ -67,6 +71,24 @@ def test_all_three_ways_sum_the_same_cells(published, box, counties, weeks):
     assert (lower, upper) == (answer.ci_lower, answer.ci_upper)
 
 
+def test_a_label_is_taken_where_it_is_unique_and_no_code(tmp_path):
+    drug = {"column": "drug", "values": ["A", "B", "C", "D"], "labels": ["B", "same", "same", "only"], "other": True}
+    made = by_hand.estimate([drug])
+    release = by_hand.publish(tmp_path, made, [drug])
+    (tmp_path / "scratch").mkdir()
+    catalogue = build_catalogue(tmp_path, tmp_path / "scratch")
+    for asked_for, position in (("B", 1), ("only", 3), (None, 4)):
+        assert (
+            release.answer(drug=asked_for).unbiased
+            == made.unbiased.values[position]
+            == made.box(drug=asked_for).unbiased
+        )
+        assert asked(catalogue, {"drug": asked_for})[3] == made.unbiased.values[position]
+    for ask in (made.box, release.answer, lambda **box: asked(catalogue, box)):
+        with pytest.raises((QuestionRefused, duckdb.Error), match=r"the label '?same'?; use their codes"):
+            ask(drug="same")
+
+
 def test_days_may_be_dates(published):
     made, _, _ = published
     assert made.box(day=(date(2026, 1, 12), None)) == made.box(day=("2026-01-12", None))
@@ -80,6 +102,12 @@ def test_days_may_be_dates(published):
         ({"state": "Z"}, "state"),
         ({"district": "A"}, "district"),
         ({"region": "N", "state": "A"}, "county"),
+        ({"state": {"not": ["A", "B", "C", None]}}, "county"),
+        ({"state": {"not": []}}, "takes"),
+        ({"state": {"except": "A"}}, "all but some as"),
+        ({"day": {"not": "2026-01-12"}}, "range"),
+        ({"state": "Mobile"}, "no category"),
+        ({"county": {"not": "mobile"}}, "no category"),
     ],
     ids=str,
 )

@@ -172,6 +172,19 @@ def test_a_quantile_that_lies_at_an_edge_is_held_as_often_as_promised() -> None:
     assert refused(neighbour, trials, 0.95)
 
 
+@pytest.mark.parametrize("counts", [[1, 0, 0, 0, 0], [0, 0, 20, 0, 0], [400, 400, 400, 400, 400]], ids=str)
+def test_all_quantiles_of_a_box_are_held_together(counts: list[int]) -> None:
+    trials, shares, held, neighbour = 150, (0.1, 0.2, 0.4, 0.5, 0.6, 0.8, 0.9), 0, 0
+    below = np.cumsum(counts)
+    bins = {q: int(np.argmax(below >= q * below[-1] - 1e-9)) for q in shares}
+    for one in noisy(np.array(counts), Fraction(6), trials):
+        found = {q: one.quantile("axis_0", q, {}) for q in shares}
+        held += all(found[q].ci_lower <= place and found[q].ci_upper >= place + 1 for q, place in bins.items())
+        neighbour += all(found[q].ci_lower <= place + 1 and found[q].ci_upper >= place + 2 for q, place in bins.items())
+    assert not refused(held, trials, 0.95)
+    assert sum(counts) < 1000 or refused(neighbour, trials, 0.95)
+
+
 def test_an_interval_of_a_box_that_was_chosen_from_the_release_is_not_promised() -> None:
     """The warning about boxes chosen after looking is not empty: the largest cell is held less often."""
     counts, scale = np.full(200, 50), Fraction(10)

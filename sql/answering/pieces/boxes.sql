@@ -4,6 +4,7 @@
 axes AS (
     SELECT
         a.*,
+        coalesce(json_type(a.wanted) = 'OBJECT', false) AS is_negated,
         CASE WHEN a.calendar
             THEN date_diff('day', DATE '1970-01-01', TRY_CAST(a.wanted ->> '$[0]' AS DATE))
             ELSE TRY_CAST(json_extract(a.wanted, '$[0]') AS DOUBLE)
@@ -20,16 +21,36 @@ axes AS (
         ) AS d, boxes
     ) AS a
 ),
+-- A category may be asked for by its label, if no other category has that label and no category that name.
+labels AS (
+    SELECT
+        bins.grid, bins.axis, bins.label, min(bins.category) AS category, count(*) AS categories,
+        string_agg(bins.category, ', ' ORDER BY bins.position) AS codes
+    FROM bins ANTI JOIN bins AS code ON code.grid = bins.grid AND code.axis = bins.axis AND code.category = bins.label
+    WHERE bins.label IS NOT NULL
+    GROUP BY bins.grid, bins.axis, bins.label
+),
 wishes AS (
-    SELECT DISTINCT axes.source, axes.grid, axes.axis, unnest(
-        CASE json_type(axes.wanted)
-            WHEN 'ARRAY' THEN CAST(axes.wanted AS VARCHAR[])
-            WHEN 'NULL' THEN CAST([NULL] AS VARCHAR[])
-            ELSE [axes.wanted ->> '$']
-        END
-    ) AS category
-    FROM axes
-    WHERE axes.wanted IS NOT NULL AND NOT axes.binned
+    SELECT DISTINCT
+        written.source, written.grid, written.axis,
+        CASE WHEN labels.categories = 1 THEN labels.category ELSE written.category END AS category
+    FROM (
+        SELECT listed.source, listed.grid, listed.axis, unnest(
+            CASE json_type(listed.wanted)
+                WHEN 'ARRAY' THEN CAST(listed.wanted AS VARCHAR[])
+                WHEN 'NULL' THEN CAST([NULL] AS VARCHAR[])
+                ELSE [listed.wanted ->> '$']
+            END
+        ) AS category
+        FROM (
+            SELECT axes.source, axes.grid, axes.axis, coalesce(json_extract(axes.wanted, '$.not'), axes.wanted) AS wanted
+            FROM axes
+            WHERE axes.wanted IS NOT NULL AND NOT axes.binned
+                AND NOT (axes.is_negated AND json_extract(axes.wanted, '$.not') IS NULL)
+        ) AS listed
+    ) AS written
+    LEFT JOIN labels
+        ON labels.grid = written.grid AND labels.axis = written.axis AND labels.label = written.category
 ),
 ends AS (
     SELECT
@@ -65,7 +86,7 @@ asked_positions AS (
             CASE
                 WHEN axes.binned THEN bins.bin_lower >= coalesce(axes.low, '-inf')
                     AND bins.bin_upper <= coalesce(axes.high, 'inf')
-                ELSE wishes.axis IS NOT NULL
+                ELSE (wishes.axis IS NOT NULL) <> axes.is_negated
             END,
             false
         ) AS is_within,
@@ -73,7 +94,7 @@ asked_positions AS (
             CASE
                 WHEN axes.binned THEN bins.bin_upper > coalesce(axes.low, '-inf')
                     AND bins.bin_lower < coalesce(axes.high, 'inf')
-                ELSE wishes.axis IS NOT NULL
+                ELSE (wishes.axis IS NOT NULL) <> axes.is_negated
             END,
             false
         ) AS is_around,
@@ -172,6 +193,19 @@ problems AS (
         END
     FROM cuts
     WHERE NOT ({takes_any_end} AND coalesce(cuts.edge_below || cuts.edge_above IS NOT NULL, false))
+    UNION ALL
+    SELECT 'axis ' || axes.axis || ' takes categories, or all but some as {''not'': [''surgery'']}'
+    FROM axes
+    WHERE axes.is_negated AND NOT axes.binned AND (
+        json_keys(axes.wanted) <> ['not']
+        OR (json_type(axes.wanted, '$.not') = 'ARRAY' AND json_array_length(axes.wanted, '$.not') = 0)
+    )
+    UNION ALL
+    SELECT 'axis ' || labels.axis || ' has categories ' || labels.codes || ' with the label ' || labels.label
+        || '; use their codes'
+    FROM labels JOIN wishes
+        ON wishes.grid = labels.grid AND wishes.axis = labels.axis AND wishes.category = labels.label
+    WHERE labels.categories > 1
     UNION ALL
     SELECT 'axis ' || unknown.axis || ' has no category ' || coalesce(any_value(unknown.category), 'for other')
         || '; it has ' || array_to_string(

@@ -29,7 +29,7 @@ MACROS = (
 )
 _ROW_FOR_ROW = ("dph_marginal", "dph_band", "dph_whole")  # return cells or sums of cells with the table's column names
 _NUMBERS = "t.period, t.revision, t.cell_number, t.estimate, t.unbiased_estimate, t.group_id"
-_ONE_BOX = {"dph_total": "JSON '{}'", "dph_box": "CAST(box AS JSON)"}
+_ONE_BOX = ("dph_total", "dph_box")
 _ONE_KEY = {"periods": "[period]", "revisions": "[revision]", "places": "[1]"}
 _TWO_KEYS = {
     "periods": "[CAST(first_period AS VARCHAR), CAST(second_period AS VARCHAR)]",
@@ -73,6 +73,7 @@ def macro(name: str, schema: str | None = None) -> str:
             **(_TWO_KEYS if name == "dph_compare" else _ONE_KEY),
         ),
         "bins": _piece("bins"),
+        **{given: _piece("given_box", given=given) for given in ("box", "whole", "part")},
         "boxes": _piece(
             "boxes",
             named=_NAMED.get(name, _THE_BOX),
@@ -109,7 +110,8 @@ def macro(name: str, schema: str | None = None) -> str:
         "no_problem": _piece("no_problem", macro=name),
     }
     if name in _ONE_BOX:
-        parts["one_box"] = _piece("one_box", box=_ONE_BOX[name], **parts)
+        one = {**parts, "box": "JSON '{}'"} if name == "dph_total" else parts
+        parts["one_box"] = _piece("one_box", **one)
     return statement(f"answering/{name}", **parts, **_NOTES)
 
 

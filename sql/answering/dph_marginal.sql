@@ -5,11 +5,11 @@
 CREATE OR REPLACE MACRO {schema}dph_marginal(release_name, axes, box := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
 {bins},
-boxes AS (SELECT 'box' AS source, CAST(box AS JSON) AS box),
+boxes AS (SELECT 'box' AS source, {box} AS box),
 {boxes},
 wanted_axes AS (
     SELECT DISTINCT a.grid, a.axis, a.level_of, a.stride, a.size, w.name IS NOT NULL AS is_asked
-    FROM axes AS a LEFT JOIN (SELECT unnest(CAST(axes AS VARCHAR[])) AS name) AS w ON w.name = a.axis
+    FROM axes AS a LEFT JOIN (SELECT unnest(TRY_CAST(axes AS VARCHAR[])) AS name) AS w ON w.name = a.axis
 ),
 -- For an axis of which only levels are selected: the group of each position, by the first selected position of the group.
 rolled AS (
@@ -54,8 +54,8 @@ grouped AS MATERIALIZED (
     SELECT
         COLUMNS(
             lambda c: c IN ('period', 'revision')
-                OR list_contains(CAST(axes AS VARCHAR[]), regexp_replace(c, '_(lower|upper|label)$', ''))
-                OR list_contains(CAST(axes AS VARCHAR[]), c)
+                OR list_contains(TRY_CAST(axes AS VARCHAR[]), regexp_replace(c, '_(lower|upper|label)$', ''))
+                OR list_contains(TRY_CAST(axes AS VARCHAR[]), c)
         ),
         min(cell_number) AS _first, count(*) AS _cells, {sum_of_estimate} AS _estimate, {sum_of_unbiased} AS _unbiased,
         histogram(group_id) FILTER (unbiased_estimate IS NULL) AS _groups
@@ -139,8 +139,11 @@ first_problems AS (
             SELECT string_agg(w.axis, ', ' ORDER BY w.stride DESC, w.axis <> w.level_of, w.axis)
             FROM wanted_axes AS w WHERE w.grid = chosen.grid
         ) AS problem
-    FROM chosen, (SELECT unnest(CAST(axes AS VARCHAR[])) AS axis) AS unknown
+    FROM chosen, (SELECT unnest(TRY_CAST(axes AS VARCHAR[])) AS axis) AS unknown
     WHERE NOT EXISTS (FROM wanted_axes AS w WHERE w.grid = chosen.grid AND w.axis = unknown.axis)
+    UNION ALL
+    SELECT 'the axes are a list of names, as [''' || CAST(axes AS VARCHAR) || '''], not ' || CAST(axes AS VARCHAR)
+    WHERE axes IS NOT NULL AND TRY_CAST(axes AS VARCHAR[]) IS NULL
     UNION ALL
     SELECT 'axis ' || alike.axis || ' cannot be left out where ' || w.axis || ' is asked: their columns look alike'
     FROM wanted_axes AS w JOIN wanted_axes AS alike ON alike.grid = w.grid

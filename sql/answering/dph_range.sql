@@ -7,7 +7,7 @@
 CREATE OR REPLACE MACRO {schema}dph_range(release_name, axis, low, high, box := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
 {bins},
-boxes AS (SELECT 'box' AS source, CAST(box AS JSON) AS box),
+boxes AS (SELECT 'box' AS source, {box} AS box),
 asked_range AS (SELECT CAST(low AS VARCHAR) AS low, CAST(high AS VARCHAR) AS high),
 ranges AS (
     SELECT
@@ -30,7 +30,7 @@ ranges AS (
             min(bins.bin_lower) AS least, max(bins.bin_upper) AS greatest,
             min_by(bins.lower_end, bins.bin_lower) AS first_edge, max_by(bins.upper_end, bins.bin_upper) AS last_edge
         FROM bins
-        WHERE bins.axis = axis
+        WHERE bins.axis = CAST(axis AS VARCHAR)
         GROUP BY bins.grid, bins.axis, bins.stride, bins.size, bins.calendar, bins.binned
     ) AS b, asked_range
 ),

@@ -8,9 +8,9 @@ CREATE OR REPLACE MACRO {schema}dph_share(release_name, part, whole := '{}', per
 {opening},
 {bins},
 boxes AS (
-    SELECT 'whole' AS source, CAST(whole AS JSON) AS box
+    SELECT 'whole' AS source, {whole} AS box
     UNION ALL
-    SELECT 'part' AS source, CAST(part AS JSON) AS box
+    SELECT 'part' AS source, {part} AS box
 ),
 {boxes},
 {nested},

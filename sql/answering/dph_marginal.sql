@@ -57,7 +57,8 @@ grouped AS MATERIALIZED (
                 OR list_contains(TRY_CAST(axes AS VARCHAR[]), regexp_replace(c, '_(lower|upper|label)$', ''))
                 OR list_contains(TRY_CAST(axes AS VARCHAR[]), c)
         ),
-        min(cell_number) AS _first, count(*) AS _cells, {sum_of_estimate} AS _estimate, {sum_of_unbiased} AS _unbiased
+        min(cell_number) AS _first, count(*) AS _cells, {sum_of_estimate} AS _estimate, {sum_of_unbiased} AS _unbiased,
+        histogram(group_id) FILTER (unbiased_estimate IS NULL) AS _groups
     FROM inside
     GROUP BY ALL
 ),
@@ -101,7 +102,7 @@ report_variances AS (
 ),
 -- The half width is computed once for each kind of row; there are few kinds.
 kinds AS (
-    SELECT summed.*, {reach} AS half_width
+    SELECT summed.*, {reach} AS reach
     FROM (
         SELECT DISTINCT
             c.period, c.noise_scale, c.noise_variance, c.has_bars, c.step, g._cells AS cells,
@@ -113,9 +114,13 @@ kinds AS (
         LEFT JOIN report_variances AS l ON l.period = g.period AND l._first = g._first
     ) AS summed
 ),
-barred AS (
+sets AS (
+    SELECT g._first AS id, g.period, g.revision, g._cells AS cells, g._groups AS groups FROM grouped AS g
+),
+{group_sums},
+reaching AS (
     SELECT
-        g.period, g._first, g._estimate AS estimate, g._unbiased AS unbiased, kinds.* EXCLUDE (period)
+        g.period, g.revision, g._first, g._estimate AS estimate, g._unbiased AS unbiased, kinds.* EXCLUDE (period)
     FROM grouped AS g
     LEFT JOIN row_variances AS r ON r.period = g.period AND r._first = g._first
     LEFT JOIN variances AS v ON v.period = g.period
@@ -124,6 +129,9 @@ barred AS (
         ON kinds.period = g.period AND kinds.cells = g._cells AND kinds.slope IS NOT DISTINCT FROM l.slope
             AND kinds.linear_variance
                 IS NOT DISTINCT FROM coalesce(r.linear_variance, v.linear_variance, l.linear_variance)
+),
+barred AS (
+    {ends}
 ),
 first_problems AS (
     SELECT 'there is no axis ' || unknown.axis || ' in period ' || chosen.period || '; the axes are '
@@ -143,7 +151,7 @@ first_problems AS (
         AND regexp_replace(alike.axis, '_(lower|upper|label)$', '') IN (w.axis)
 )
 SELECT
-    grouped.* EXCLUDE (_first, _cells, _estimate, _unbiased),
+    grouped.* EXCLUDE (_first, _cells, _estimate, _unbiased, _groups),
     {answer}
 FROM ({found}) AS found LEFT JOIN (
     grouped JOIN barred ON barred.period = grouped.period AND barred._first = grouped._first

@@ -28,8 +28,8 @@ MACROS = (
     "dph_quality",
 )
 _ROW_FOR_ROW = ("dph_marginal", "dph_band", "dph_whole")  # return cells or sums of cells with the table's column names
-_NUMBERS = "t.period, t.revision, t.cell_number, t.estimate, t.unbiased_estimate"
-_ONE_BOX = {"dph_total": "JSON '{}'", "dph_box": "CAST(box AS JSON)"}
+_NUMBERS = "t.period, t.revision, t.cell_number, t.estimate, t.unbiased_estimate, t.group_id"
+_ONE_BOX = ("dph_total", "dph_box")
 _ONE_KEY = {"periods": "[period]", "revisions": "[revision]", "places": "[1]"}
 _TWO_KEYS = {
     "periods": "[CAST(first_period AS VARCHAR), CAST(second_period AS VARCHAR)]",
@@ -54,11 +54,6 @@ _NAMED = {
     "dph_range": "SELECT unnest(['inner', 'outer']) AS name, 'box' AS source",
     "dph_share": "FROM (VALUES ('whole', 'whole'), ('part', 'whole'), ('part', 'part')) AS names(name, source)",
 }
-_FROM_MIDDLE = {
-    "lower": "barred.unbiased - barred.half_width",
-    "upper": "barred.unbiased + barred.half_width",
-    "cut_note": "",
-}
 
 
 @cache
@@ -78,6 +73,7 @@ def macro(name: str, schema: str | None = None) -> str:
             **(_TWO_KEYS if name == "dph_compare" else _ONE_KEY),
         ),
         "bins": _piece("bins"),
+        **{given: _piece("given_box", given=given) for given in ("box", "whole", "part")},
         "boxes": _piece(
             "boxes",
             named=_NAMED.get(name, _THE_BOX),
@@ -97,12 +93,14 @@ def macro(name: str, schema: str | None = None) -> str:
         ),
         **_SUMS,
         "inside": inside,
-        "reach": _reach(LEVEL, ""),
-        "reach_of_two": _reach(LEVEL_OF_TWO, "_of_two"),
+        "reach": _piece("reach", report_reach=_report_reach(LEVEL), report_reach_of_two=_report_reach(LEVEL_OF_TWO)),
+        "group_sums": _piece("group_sums"),
+        "ends": _piece("ends", rows="reaching", id="_first" if name == "dph_marginal" else "name"),
         "bound": _piece("bound", trials=trials),
         "report_bound": _piece("report_reach", row="v", factor="v.factor", variance="variance"),
         **_report_parts(name),
-        "answer": _piece("answer", **_FROM_MIDDLE, **_NOTES),
+        "answer": _piece("answer", cut_note="", **_NOTES),
+        "answer_of_cut": _piece("answer", cut_note=_CUT_NOTE, **_NOTES),
         "caps": _piece("caps"),
         "capped": _piece("capped", row="caps"),
         "first_capped": _piece("capped", row="one_cap"),
@@ -112,23 +110,14 @@ def macro(name: str, schema: str | None = None) -> str:
         "no_problem": _piece("no_problem", macro=name),
     }
     if name in _ONE_BOX:
-        parts["one_box"] = _piece("one_box", box=_ONE_BOX[name], **_parts_of_cut_boxes(), **parts)
+        one = {**parts, "box": "JSON '{}'"} if name == "dph_total" else parts
+        parts["one_box"] = _piece("one_box", **one)
     return statement(f"answering/{name}", **parts, **_NOTES)
 
 
-def _reach(level: Fraction, which: str) -> str:
-    """SQL for half the width of the interval of a row of `summed`, at one of the two levels."""
-    by_reports = _piece("report_reach", row="summed", factor=repr(normal_factor(level)), variance="linear_variance")
-    widths = {"half_width": f"half_width{which}", "deviations": f"deviations{which}"}
-    return _piece("reach", report_reach=by_reports, **widths)
-
-
-def _parts_of_cut_boxes() -> dict[str, str]:
-    """SQL for the answer for a box that cuts bins."""
-    note = f"WHEN barred.cut_axes IS NOT NULL THEN '{_NOTES['cut']}'\n        "
-    note = note.replace("{axes}", "' || barred.cut_axes || '")
-    ends = {"lower": "barred.ci_lower", "upper": "barred.ci_upper"}
-    return {"answer_of_cut": _piece("answer", **ends, cut_note=note, **_NOTES)}
+def _report_reach(level: Fraction) -> str:
+    """SQL for half the width of the interval of a row of `summed` from reports."""
+    return _piece("report_reach", row="summed", factor=repr(normal_factor(level)), variance="linear_variance")
 
 
 def _spread_sums() -> dict[str, str]:
@@ -202,5 +191,9 @@ _NOTES = {
         "no_share": notes.NO_SHARE,
         "open_bin": notes.OPEN_BIN,
         "cut": notes.CUT,
+        "cuts_group": notes.CUTS_GROUP,
     }.items()
 }
+_CUT_NOTE = "WHEN barred.cut_axes IS NOT NULL THEN '{}' || barred.cut_axes || '{}'\n        ".format(
+    *_NOTES["cut"].split("{axes}")
+)

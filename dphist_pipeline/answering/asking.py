@@ -151,6 +151,29 @@ class Publication:
         found = {row["q"]: _from_row(Quantile, row) for row in rows}
         return [found[share] for share in wanted]
 
+    def mean(self, axis: str, low: End, high: End, box: Box) -> Answer:
+        """The mean of a binned axis over the rows of a box, in axis units: `dph_mean`.
+
+        Args:
+            axis: name of a binned axis.
+            low: no value lies below it; only used for an open bin.
+            high: no value lies above it; only used for an open bin.
+            box: see `boxes.answer_box`.
+
+        Raises:
+            QuestionRefused: the axis is not a binned axis, the end of an open bin is not given, or see `chosen_cells`.
+        """
+        return self._moment("dph_mean", axis, (low, high), box)
+
+    def sum(self, axis: str, low: End, high: End, box: Box) -> Answer:
+        """The sum of a binned axis over the rows of a box, in axis units: `dph_sum`; see `mean`."""
+        return self._moment("dph_sum", axis, (low, high), box)
+
+    def _moment(self, macro: str, axis: str, ends: tuple[End, End], box: Box) -> Answer:
+        written = [None if end is None else str(end) for end in ends]
+        (row,) = self._rows(macro, axis, *written, self._whole_bins(box))
+        return _from_row(Answer, row)
+
     def band(self, level: float, box: Box) -> pa.Table:
         """The cells of a box with a band that holds with the probability `level`: `dph_band`.
 

@@ -5,6 +5,7 @@ The pieces are inserted as text, because a macro of an attached catalogue cannot
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import cache
 
@@ -20,6 +21,8 @@ MACROS = (
     "dph_marginal",
     "dph_share",
     "dph_quantile",
+    "dph_mean",
+    "dph_sum",
     "dph_compare",
     "dph_band",
     "dph_whole",
@@ -50,6 +53,16 @@ _NAMED = {
     "dph_range": "SELECT unnest(['inner', 'outer']) AS name, 'box' AS source",
     "dph_share": "FROM (VALUES ('whole', 'whole'), ('part', 'whole'), ('part', 'part')) AS names(name, source)",
 }
+_MOMENTS = """
+    SELECT v.name, i.grid, i.axis, i.position, CASE WHEN i.axis = given.axis THEN v.weight ELSE 1 END AS weight
+    FROM inside_positions AS i JOIN given ON true
+    LEFT JOIN closed AS k ON k.grid = i.grid AND k.axis = i.axis AND k.position = i.position, LATERAL (
+        SELECT
+            unnest(['rows', 'low', 'high', 'middle']) AS name,
+            unnest([1, k.above_least, k.below_most, (k.low_end + k.high_end) / 2]) AS weight
+    ) AS v
+"""
+_WEIGHTS = dict.fromkeys(("dph_mean", "dph_sum"), _MOMENTS)
 _FROM_MIDDLE = {
     "lower": "barred.unbiased - barred.half_width",
     "upper": "barred.unbiased + barred.half_width",
@@ -92,13 +105,16 @@ def macro(name: str, schema: str | None = None) -> str:
         "inside": inside,
         "reach": _reach(LEVEL, ""),
         "reach_of_two": _reach(LEVEL_OF_TWO, "_of_two"),
+        "covariances": _piece("covariances", weights=_WEIGHTS.get(name, ""), **_SUMS),
         "bound": _piece("bound", trials=trials),
         "report_bound": _piece("report_reach", row="v", factor="v.factor", variance="variance"),
         **_report_parts(name),
         "answer": _piece("answer", **_FROM_MIDDLE, **_NOTES),
+        "deviations": _piece("deviations", row="d", draws="d.draws", chebyshev=repr(math.sqrt(1 / (1 - LEVEL)))),
         "found": _piece("found"),
         "no_problem": _piece("no_problem", macro=name),
     }
+    parts["moments"] = _piece("moments", **parts)
     if name in _ONE_BOX:
         parts["one_box"] = _piece("one_box", box=_ONE_BOX[name], **_parts_of_cut_boxes(), **parts)
     return statement(f"answering/{name}", **parts, **_NOTES)
@@ -167,6 +183,15 @@ _SUMS = {
         "sum_of_row": "v.coefficient * v.squares",
         "sum_of_nodes": "nodes.coefficient",
         "sum_of_spans": "s.weight * s.share",
+        "sum_of_weights": "w.weight",
+        "sum_of_products": "one.weight * two.weight",
+        "sum_of_levels": "l.coefficient * l.product",
+        "sum_of_rows": "a.estimate",
+        "sum_of_unbiased_rows": "a.unbiased",
+        "sum_of_middles": "a.estimate * (k.low_end + k.high_end) / 2",
+        "sum_of_unbiased_middles": "a.unbiased * (k.low_end + k.high_end) / 2",
+        "sum_of_lows": "a.unbiased * k.above_least",
+        "sum_of_highs": "a.unbiased * k.below_most",
         "spread_estimate": "w.estimate * w.weight",
         "spread_unbiased": "w.unbiased_estimate * w.weight",
     }.items()
@@ -179,6 +204,8 @@ _NOTES = {
         "below": notes.BELOW,
         "no_whole": notes.NO_WHOLE,
         "no_share": notes.NO_SHARE,
+        "no_mean": notes.NO_MEAN,
+        "no_law": notes.NO_LAW,
         "open_bin": notes.OPEN_BIN,
         "cut": notes.CUT,
     }.items()

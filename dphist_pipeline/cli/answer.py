@@ -39,6 +39,10 @@ def answer(
             metavar="AXIS=Q,Q", help='Quantiles of a binned axis: "age=0.25,0.5"; their intervals hold together.'
         ),
     ] = "",
+    mean: Annotated[str, typer.Option(metavar="AXIS", help="The mean of a binned axis over the rows.")] = "",
+    total: Annotated[str, typer.Option("--sum", metavar="AXIS", help="The sum of a binned axis over the rows.")] = "",
+    low: Annotated[str | None, typer.Option(metavar="END", help="No value lies below it; for means and sums.")] = None,
+    high: Annotated[str | None, typer.Option(metavar="END", help="No value lies above it; for means and sums.")] = None,
     period: Annotated[
         str | None, typer.Option(metavar="DAY", help="Its first day, or 2026-W10. Default: the latest.")
     ] = None,
@@ -62,6 +66,11 @@ def answer(
     if quantile:
         rows = _quantiles(publication, quantile, box, as_json)
         _show_rows(rows, {**facts, "quantile": quantile}, as_json)
+        return
+    if mean or total:
+        moment = (publication.mean if mean else publication.sum)(mean or total, low, high, box)
+        asked = {"mean": mean} if mean else {"sum": total}
+        _show_rows([_moment_row(publication, mean or total, moment, as_json)], {**facts, **asked}, as_json)
         return
     found = publication.answer(box)
     if as_json:
@@ -109,17 +118,21 @@ def _quantiles(
         ) from None
     found = publication.quantiles(name.strip(), shares, box)
     rows = [{"q": share, **_as_json(one)} for share, one in zip(shares, found, strict=True)]
-    axis = cast("BinnedAxis", next(axis for axis in publication.domain.axes if axis.name == name.strip()))
-    return rows if as_json else [_in_axis_units(axis, row) for row in rows]
+    return rows if as_json else [_in_axis_units(publication, name.strip(), row) for row in rows]
 
 
-def _in_axis_units(axis: BinnedAxis, row: Mapping[str, Any]) -> dict[str, Any]:
+def _in_axis_units(publication: Publication, name: str, row: Mapping[str, Any]) -> dict[str, Any]:
     """The numbers of a row as texts, days on a calendar axis."""
     from dphist_pipeline.answering.chosen_cells import written_end
 
+    axis = cast("BinnedAxis", next(axis for axis in publication.domain.axes if axis.name == name))
     in_units = ("estimate", "ci_lower", "ci_upper", "bin_lower", "bin_upper")
-    known = {name: row[name] for name in in_units if row[name] is not None}
-    return {**row, **{name: written_end(axis, float(f"{value:.6g}")) for name, value in known.items()}}
+    known = {column: row[column] for column in in_units if row.get(column) is not None}
+    return {**row, **{column: written_end(axis, float(f"{value:.6g}")) for column, value in known.items()}}
+
+
+def _moment_row(publication: Publication, name: str, found: Answer, as_json: bool) -> dict[str, Any]:
+    return _as_json(found) if as_json else _in_axis_units(publication, name, _as_json(found))
 
 
 def _show_table(

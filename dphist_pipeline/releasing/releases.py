@@ -111,6 +111,14 @@ class Release:
         found = self._asked().quantiles(axis, shares, box)
         return found if isinstance(q, Sequence) else found[0]
 
+    def mean(self, axis: str, low: End = None, high: End = None, box: Box = _ALL) -> Answer:
+        """The mean of a binned axis over the rows of a box; all values in open bins lie within `low` and `high`."""
+        return self._asked().mean(axis, low, high, box)
+
+    def sum(self, axis: str, low: End = None, high: End = None, box: Box = _ALL) -> Answer:
+        """The sum of a binned axis over the rows of a box; see `mean`."""
+        return self._asked().sum(axis, low, high, box)
+
     def change_since(self, earlier: Release, box: Box = _ALL) -> Answer:
         """What the count in a box changed by since another publication, with its error bar."""
         if not isinstance(earlier, Release):

@@ -16,9 +16,16 @@ from dphist_pipeline.answering import notes
 from dphist_pipeline.answering.answers import Answer, Basis, Quantile, RangeAnswer
 from dphist_pipeline.answering.bands import chernoff_reach
 from dphist_pipeline.answering.chosen_cells import Condition, chosen_cells, end_of
-from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO, half_width_of_linear, half_width_of_sum
+from dphist_pipeline.answering.intervals import (
+    LEVEL,
+    LEVEL_OF_TWO,
+    half_width_of_linear,
+    half_width_of_sum,
+    linear_reach_grid,
+)
 from dphist_pipeline.answering.report_intervals import bernstein_factor, normal_factor, report_reach
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
+from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, Unbiased
 from dphist_pipeline.publishing.release_files import published_unbiased, read_audit
 from dphist_pipeline.releasing.releases import Release
@@ -136,7 +143,9 @@ class Oracle:
             return max(0.0, math.ceil(math.log(2 / (missed * (1 + math.exp(-decay)))) / decay - 1 + 1e-9))
         missed = (1 - level) / cells
         if isinstance(self.unbiased, NestedCells):
-            return float(chernoff_reach(self.unbiased.scale, np.array([self.variance(one)]), missed)[0])
+            reach = float(chernoff_reach(self.unbiased.scale, np.array([self.variance(one)]), missed)[0])
+            tail = self.unbiased.tail
+            return reach if tail is None else min(reach, max(0.0, math.log(tail.factor / missed) / tail.rate))
         return math.nan if self.unbiased is None else self.reach(one, factor=bernstein_factor(missed))
 
     def share(self, part: Box, whole: Box) -> Answer:
@@ -157,14 +166,37 @@ class Oracle:
         return Answer(share, unbiased, lower, upper, self.basis, cells, error, note)
 
     def share_ends(self, inside: Mask, around: Mask) -> tuple[float, float]:
+        if inside.sum() in (0, around.sum()):
+            return float(inside.any()), float(inside.any())
+        if isinstance(self.unbiased, NestedCells) or (
+            isinstance(self.unbiased, NoisyCells) and self.unbiased.scale >= 1
+        ):
+            return self.fieller_ends(inside, around)
         least, most = self.ends_of_two(inside)
-        if isinstance(self.unbiased, NestedCells):
-            whole_least, whole_most = self.ends_of_two(around)
-            upper = min(1.0, most / whole_least) if whole_least > 0 else 1.0
-            return min(1.0, least / whole_most) if least > 0 else 0.0, upper
         rest_least, rest_most = self.ends_of_two(around & ~inside)
         upper = most / (most + rest_least) if rest_least > 0 else 1.0
         return least / (least + rest_most) if least > 0 else 0.0, upper
+
+    def fieller_ends(self, inside: Mask, around: Mask) -> tuple[float, float]:
+        """The least and the greatest share in [0, 1] at which part - share · whole is not too far from 0."""
+        assert isinstance(self.unbiased, NoisyCells | NestedCells)
+        scale, draw = self.unbiased.scale, noise_law.variance(self.unbiased.scale)
+        # The variance is a parabola in the share, from its values at 0, 1 and -1.
+        fixed, *sides = (self.variance(inside * 1.0 - share * around) for share in (0.0, 1.0, -1.0))
+        parabola = np.array([sum(sides) / 2 - fixed, (sides[0] - sides[1]) / 2, fixed])
+        if isinstance(self.unbiased, NestedCells):
+            draws = max(1.0, np.polyval(parabola, -parabola[1] / parabola[0] / 2) / draw * (1 + 1e-9))
+        else:
+            draws = float(min(inside.sum(), around.sum() - inside.sum()))
+        factor = max(pair for pair in linear_reach_grid(scale, math.ceil(draws)) if pair[0] <= draws)[1]
+        part, whole = (float(self.unbiased.values[cells].sum()) for cells in (inside, around))
+        too_far = np.array([whole**2, -2 * part * whole, part**2]) - factor**2 * parabola
+        roots = np.sort(np.roots(too_far).real)
+        if too_far[0] > 0:
+            return tuple(np.clip(roots, 0.0, 1.0).tolist())
+        if np.iscomplexobj(np.roots(too_far)) or (roots[0] < 0 and roots[1] > 1):
+            return 0.0, 1.0
+        return max(0.0, float(roots[1])) if roots[0] < 0 else 0.0, min(1.0, float(roots[0])) if roots[1] > 1 else 1.0
 
     def ends_of_two(self, cells: Mask) -> tuple[float, float]:
         """The ends of an interval that holds together with another one, not below 0."""
@@ -173,8 +205,6 @@ class Oracle:
         return max(0.0, centre - reach), max(0.0, centre + reach)
 
     def share_error(self, inside: Mask, around: Mask, share: float) -> float:
-        if isinstance(self.unbiased, NestedCells):
-            return math.sqrt(self.variance(inside)) + share * math.sqrt(self.variance(around))
         return math.sqrt(self.variance(inside * 1.0 - share * around))
 
     def change_since(self, earlier: Oracle, box: Box) -> Answer:

@@ -29,6 +29,7 @@ class Answer:
         cells: number of cells in the sum; cut bins count.
         noise_error: standard deviation of the noise in records, cut bins in full; nan if it is not known.
         note: why there is no interval, or why the estimate lies outside it; else empty.
+        capped: for shares and changes of releases with a quality table, what the bound on rows cut; else empty.
     """
 
     estimate: float
@@ -39,6 +40,7 @@ class Answer:
     cells: int
     noise_error: float = math.nan
     note: str = ""
+    capped: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ class Quantile:
             estimated at 0 or below.
         bin_upper: its upper end.
         note: see `Answer`.
+        capped: see `Answer`.
     """
 
     estimate: float
@@ -97,3 +100,4 @@ class Quantile:
     bin_lower: float
     bin_upper: float
     note: str = ""
+    capped: str = ""

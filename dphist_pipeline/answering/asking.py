@@ -310,7 +310,7 @@ def _in_memory(process: int, sources: tuple[_Source, ...]) -> duckdb.DuckDBPyCon
 
 def _from_row(kind: type[Found], row: Mapping[str, Any]) -> Found:
     """An answer from a row of a macro: null is nan, or an empty note."""
-    empty = {"note": ""}
+    empty = {"note": "", "capped": ""}
     known = {field.name: row[field.name] for field in fields(kind) if field.name in row}
     filled: dict[str, Any] = {n: empty.get(n, math.nan) if fact is None else fact for n, fact in known.items()}
     return kind(**filled)

@@ -139,9 +139,10 @@ def grid_of(audit: Audit) -> str:
 def _release_row(audit: Audit) -> dict[str, Any]:
     row = {name: audit[name] for name in RELEASES.names if name in audit}
     row = {"model": "central", **row, **(audit.get("report_law") or {})}
-    scale = audit["unbiased_noise_scale"]
+    scale, tail = audit["unbiased_noise_scale"], audit.get("unbiased_tail") or {}
     return {
         **row,
+        **{f"tail_{name}": bound for name, bound in tail.items()},
         "period_start": _day(audit, "period_start"),
         "period_end": _day(audit, "period_end"),
         "axes": [axis.get("name") or axis["column"] for axis in audit["axes"]],
@@ -223,6 +224,12 @@ RELEASES = _schema(
     _GRID,
     _SCALE,
     ("noise_variance", _REAL, "variance of one draw of the noise"),
+    (
+        "tail_rate",
+        _REAL,
+        "linear estimates: P(|noise of a cell| > c) <= tail_factor * exp(-tail_rate * c); null if unknown",
+    ),
+    ("tail_factor", _REAL, "see tail_rate"),
     ("model", _TEXT, "central, or local where contributors randomise their own reports"),
     *(
         (name, _REAL, f"{name} of the error law of estimates from reports; null for the central model")

@@ -38,6 +38,9 @@ _TWO_KEYS = {
     "revisions": "coalesce(TRY_CAST(CAST(revision AS VARCHAR) AS BIGINT[]), [NULL, NULL])[:2]",
     "places": "[1, 2]",
 }
+# Half the width of a 95 % interval, in standard deviations: 2.12 for one Laplace variable, less for sums of several;
+# the rest is for the ratios of noisy numbers.
+SURE = 2.2
 _NONE_APART = "SELECT CAST(NULL AS VARCHAR) AS grid, CAST(NULL AS VARCHAR) AS axis WHERE false"
 _ROLLED_APART = "SELECT DISTINCT w.grid, w.level_of AS axis FROM wanted_axes AS w WHERE w.is_asked"
 _SPAN_APART = "SELECT spans.grid, spans.axis FROM spans"
@@ -94,11 +97,14 @@ def macro(name: str, schema: str | None = None) -> str:
             takes_any_end="true" if name in _ONE_BOX else "false",
         ),
         "nested": _piece("nested", apart=_APART.get(name, _NONE_APART)),
+        "crossed": _piece("crossed"),
+        "chebyshev": repr(math.sqrt(1 / (1 - LEVEL))),
         "atoms": _piece("atoms"),
         "sums": _piece(
             "sums",
             inside=inside,
             report_variance=_variance("s"),
+            **(_spread_sums() if name in _ONE_BOX else {"spread": "", "spread_columns": ""}),
             **_SUMS,
         ),
         **_SUMS,
@@ -111,6 +117,11 @@ def macro(name: str, schema: str | None = None) -> str:
         **_report_parts(name),
         "answer": _piece("answer", **_FROM_MIDDLE, **_NOTES),
         "deviations": _piece("deviations", row="d", draws="d.draws", chebyshev=repr(math.sqrt(1 / (1 - LEVEL)))),
+        "caps": _piece("caps"),
+        "capped": _piece("capped", row="caps"),
+        "first_capped": _piece("capped", row="one_cap"),
+        "second_capped": _piece("capped", row="two_cap"),
+        "sure": repr(SURE),
         "found": _piece("found"),
         "no_problem": _piece("no_problem", macro=name),
     }
@@ -133,6 +144,17 @@ def _parts_of_cut_boxes() -> dict[str, str]:
     note = note.replace("{axes}", "' || barred.cut_axes || '")
     ends = {"lower": "barred.ci_lower", "upper": "barred.ci_upper"}
     return {"answer_of_cut": _piece("answer", **ends, cut_note=note, **_NOTES)}
+
+
+def _spread_sums() -> dict[str, str]:
+    """SQL for the sums that spread the rows of cut bins evenly, and for the names of these sums."""
+    weight = _piece("weight")
+    names = {"spread_estimate": "estimate", "spread_unbiased": "unbiased_estimate"}
+    sums = [f"{_sum(f't.{column} * {weight}')} AS {name}" for name, column in names.items()]
+    return {
+        "spread": "".join(f",\n                {one}" for one in sums),
+        "spread_columns": "".join(f",\n            inside.{name}" for name in names),
+    }
 
 
 def _sum(number: str) -> str:
@@ -192,8 +214,6 @@ _SUMS = {
         "sum_of_unbiased_middles": "a.unbiased * (k.low_end + k.high_end) / 2",
         "sum_of_lows": "a.unbiased * k.above_least",
         "sum_of_highs": "a.unbiased * k.below_most",
-        "spread_estimate": "w.estimate * w.weight",
-        "spread_unbiased": "w.unbiased_estimate * w.weight",
     }.items()
 }
 _NOTES = {

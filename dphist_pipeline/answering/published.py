@@ -50,14 +50,9 @@ def audit_in_force(folder: Path) -> dict[str, Any]:
         PublicationWithdrawn: the publication was withdrawn.
     """
     audit = read_audit(folder)
-    refuse_withdrawn(folder, audit)
-    return audit
-
-
-def refuse_withdrawn(folder: Path, audit: Mapping[str, Any]) -> None:
-    """Raises PublicationWithdrawn where the audit of a published folder says so."""
     if "withdrawn" in audit:
         raise PublicationWithdrawn(audit, _periods_not_withdrawn(folder.resolve().parents[1]))
+    return audit
 
 
 def latest_revision(public: Path, release: str, period: str | None) -> Path:

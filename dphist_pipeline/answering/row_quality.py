@@ -90,12 +90,9 @@ def read_quality(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         PublicationWithdrawn: the publication was withdrawn.
         NoQualityTable: its spec declared none.
     """
-    from dphist_pipeline.answering.published import refuse_withdrawn
-    from dphist_pipeline.publishing.release_files import read_audit
+    from dphist_pipeline.answering.published import audit_in_force
 
-    audit = read_audit(folder)
-    refuse_withdrawn(folder, audit)
-    rows = read_rows(folder)
+    audit, rows = audit_in_force(folder), read_rows(folder)
     if not rows:
         raise NoQualityTable(audit)
     return audit, rows

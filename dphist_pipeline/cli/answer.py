@@ -101,6 +101,7 @@ def _unit_in_words(audit: Mapping[str, Any]) -> tuple[str, str]:
 def _as_json(found: Answer | Quantile) -> dict[str, Any]:
     """An answer as JSON values: null for nan and for an empty note."""
     facts = asdict(found) | {"note": found.note or None}
+    del facts["capped"]  # of shares and changes
     return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in facts.items()}
 
 

@@ -67,6 +67,7 @@ def check(
             "cells": f"{checked.domain.cells:,} = {shape}",
             "protects": promise(checked),
             "mechanism": f"{checked.mechanism}, epsilon {as_text(checked.epsilon)} per {per_period(checked)}",
+            **({"quality": f"{checked.quality.share} of epsilon"} if checked.quality is not None else {}),
             "account": checked.account,
             "columns": columns,
         }

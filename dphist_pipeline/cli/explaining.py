@@ -62,7 +62,8 @@ def print_explanation(spec: ReleaseSpec, facts: dict[str, Any]) -> None:
             "mechanism": ", ".join(
                 [facts["mechanism"], *(f"{name} {value}" for name, value in facts["settings"].items())]
             ),
-            "epsilon": f"{as_text(spec.epsilon)} for each {each}",
+            "epsilon": f"{as_text(spec.epsilon)} for each {each}"
+            + (f", {spec.quality.share} of it for the quality table" if spec.quality is not None else ""),
             "account": f"{account['name']}: {left}",
             "digest": facts["digest"],
         }

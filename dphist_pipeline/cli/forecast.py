@@ -41,6 +41,13 @@ def forecast(
         int | None,
         typer.Option(min=1, max=MOST_REPEATS, help="Simulated releases of each. Default: 5; fewer if large."),
     ] = None,
+    units_by_rows: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COUNTS",
+            help="Public counts of units by the rows that they hold, to compare bounds. Default: a quality table.",
+        ),
+    ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -48,7 +55,8 @@ def forecast(
 
     Errors are root mean squared errors, in records. They are exact if
     they follow from the noise law, else simulated on a stand-in or on
-    invented shapes.
+    invented shapes. Where a published quality table, or a file, tells
+    how many rows units hold, bounds are compared: bias against noise.
     """
     checked = load_spec(spec, store)
     if target_error is not None and not 0 < target_error < float("inf"):
@@ -56,7 +64,7 @@ def forecast(
     from dphist_pipeline.planning.forecast import prepare
 
     epsilons = [parse_epsilon(text) for text in epsilon or []]
-    study = prepare(checked, epsilons, mechanism or [], stand_in, target_error, records, repeat, store)
+    study = prepare(checked, epsilons, mechanism or [], stand_in, target_error, records, repeat, store, units_by_rows)
     with progress_bar(study.steps, as_json) as step:
         found = study.run(step)
     if as_json:

@@ -119,6 +119,7 @@ class Forecaster:
         asked: boxes whose errors are computed.
         counts: public or invented counts by name, shape of the grid, for simulations.
         repeat: number of simulated releases for each of the counts.
+        counted: the part of a release's epsilon that the mechanism has; a quality table takes the rest.
     """
 
     shape: tuple[int, ...]
@@ -126,6 +127,7 @@ class Forecaster:
     asked: Sequence[Question]
     counts: Mapping[str, Numbers]
     repeat: int
+    counted: Fraction = Fraction(1)
 
     def expected(self, contender: Contender, epsilon: Fraction, progress: Progress = lambda step: None) -> Expected:
         """The errors of a mechanism at an epsilon.
@@ -177,7 +179,10 @@ class Forecaster:
         return math.inf if unbiased is None else math.sqrt(unbiased.variance)
 
     def _release_of_empty_table(self, contender: Contender, epsilon: Fraction) -> Estimate:
-        return sanitize_with(np.zeros(self.shape, dtype=np.int64), contender, epsilon, self.sensitivity)
+        return self._release(np.zeros(self.shape, dtype=np.int64), contender, epsilon)
+
+    def _release(self, exact: Numbers, contender: Contender, epsilon: Fraction) -> Estimate:
+        return sanitize_with(exact, contender, epsilon * self.counted, self.sensitivity)
 
     def _by_law(self, unbiased: NoisyCells | NestedCells) -> dict[int, float]:
         errors = {CELL: math.sqrt(unbiased.variance)}
@@ -198,7 +203,7 @@ class Forecaster:
         truths = [question.boxes.sums(exact) for question in asked]
         squares = np.zeros(1 + len(truths))
         for _ in range(self.repeat):
-            values = sanitize_with(exact, contender, epsilon, self.sensitivity).values
+            values = self._release(exact, contender, epsilon).values
             squares[0] += np.mean((values - exact) ** 2)
             for number, (question, truth) in enumerate(zip(asked, truths, strict=True), 1):
                 squares[number] += np.mean((question.boxes.sums(values) - truth) ** 2)

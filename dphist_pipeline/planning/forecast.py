@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from dphist_pipeline.estimates.budget import LARGEST_EPSILON
 from dphist_pipeline.evaluation.contenders import Contender, choose_contenders
 from dphist_pipeline.evaluation.score_tables import Table, format_epsilon, format_grid, wrap_name
 from dphist_pipeline.planning.account_runway import AccountRunway, account_runway
+from dphist_pipeline.planning.bounds import Bound, UnitsByRows, advice, compare_bounds, find_units, table_of
 from dphist_pipeline.planning.expected_errors import CELL, Expected, Forecaster, questions
 from dphist_pipeline.planning.least_epsilon import LeastEpsilon, least_epsilon
 from dphist_pipeline.planning.stand_ins import declared_shapes, read_stand_in
@@ -39,6 +41,7 @@ class ForecastPlan:
         target: error of a cell whose epsilon is searched, in records; None for no search.
         left_out: the reason by name of each mechanism that does not serve the release.
         runway: releases that the account still pays for.
+        units: how many units hold how many rows, where something public says so; for an advice on the bound.
     """
 
     spec: ReleaseSpec
@@ -49,6 +52,7 @@ class ForecastPlan:
     target: float | None
     left_out: dict[str, str]
     runway: AccountRunway
+    units: UnitsByRows | None = None
 
     @property
     def steps(self) -> int:
@@ -104,7 +108,18 @@ class Forecast:
             "needed": [one.facts() for one in self.costs],
             "left_out": plan.left_out,
             "account": asdict(plan.runway),
+            **({"bounds": self._bounds_as_facts()} if plan.units is not None else {}),
         }
+
+    def _bounds_as_facts(self) -> dict[str, Any]:
+        assert self.plan.units is not None
+        shown = [asdict(one) | {"cell_error": one.cell_error, "total_error": one.total_error} for one in self.bounds]
+        return {"from": self.plan.units.basis, "tried": shown, "advice": advice(self.bounds)}
+
+    @cached_property
+    def bounds(self) -> list[Bound]:
+        """Bias and noise of several bounds on the rows of a unit; empty where nothing public says what they hold."""
+        return [] if self.plan.units is None else compare_bounds(self.plan.spec, self.plan.units)
 
     def opening(self) -> list[str]:
         """Lines that say what is forecast."""
@@ -130,6 +145,8 @@ class Forecast:
         if self.costs:
             title = f"the least epsilon for a root mean squared error of at most {plan.target:g} in a cell"
             tables.append((title, ["mechanism", "by", "epsilon"], [self._cost(one) for one in self.costs]))
+        if plan.units is not None:
+            tables.append(table_of(self.bounds, plan.spec.max_rows_per_unit, plan.units.basis, short))
         return tables
 
     def notes(self) -> list[str]:
@@ -142,6 +159,8 @@ class Forecast:
         if not all(one.by_law for one in self.found):
             repeat = plan.forecaster.repeat
             lines.append(f"sim: simulated on {plan.basis}, {repeat} release{'s' if repeat > 1 else ''} each.")
+        if self.bounds:
+            lines.append(f"{advice(self.bounds)} Rows beyond those seen are in no line of this table.")
         if plan.left_out:
             lines.append(f"Do not serve this release: {', '.join(plan.left_out)} (dphist mechanisms NAME).")
         return [*lines, f"Account {plan.runway.account}: {plan.runway.says.rstrip('.')}."]
@@ -170,6 +189,7 @@ def prepare(
     records: int,
     repeat: int | None,
     store: Path | None,
+    units_by_rows: str | None = None,
 ) -> ForecastPlan:
     """A forecast that is fully checked before its first simulation.
 
@@ -181,14 +201,17 @@ def prepare(
         target: error of a cell whose epsilon is searched, in records; None for no search.
         records: total of each invented shape.
         repeat: number of simulated releases; None for `enough_repeats`.
-        store: as on the command line; needed only for the account and for a published stand-in.
+        store: as on the command line; needed only for the account, a published stand-in and a quality table.
+        units_by_rows: see `bounds.find_units`; None for the quality table of the stand-in, or of the release itself.
 
     Raises:
         DphistError: a mechanism does not serve the release at an epsilon, or the stand-in has another shape.
     """
     own, shape = _own_mechanism(spec), spec.domain.shape
     chosen = tuple(sorted(set(epsilons) or set(_default_epsilons(spec, own)), reverse=True))
-    contenders, left_out = choose_contenders(mechanisms, spec.domain, spec.sensitivity, chosen, first=own)
+    counted = spec.mechanism_epsilon / spec.epsilon
+    served = [epsilon * counted for epsilon in chosen]
+    contenders, left_out = choose_contenders(mechanisms, spec.domain, spec.sensitivity, served, first=own)
     if stand_in is None:
         counts = declared_shapes(shape, records)
         basis = f"{SHAPES} counts of {records:,} records, hence from-to"
@@ -196,8 +219,10 @@ def prepare(
         basis, only = read_stand_in(stand_in, spec, _public_folder(store))
         counts = {"stand-in": only}
     times = repeat or enough_repeats(spec.domain.cells)
-    forecaster = Forecaster(shape, spec.sensitivity, questions(shape), counts, times)
-    return ForecastPlan(spec, chosen, contenders, forecaster, basis, target, left_out, account_runway(spec, store))
+    forecaster = Forecaster(shape, spec.sensitivity, questions(shape), counts, times, counted)
+    units = find_units(spec, units_by_rows, [*filter(None, [stand_in]), spec.release], _public_folder(store))
+    runway = account_runway(spec, store)
+    return ForecastPlan(spec, chosen, contenders, forecaster, basis, target, left_out, runway, units)
 
 
 def enough_repeats(cells: int) -> int:
@@ -214,7 +239,7 @@ def _default_epsilons(spec: ReleaseSpec, own: Contender) -> list[Fraction]:
     found = [spec.epsilon]
     for times in DEFAULT_FACTORS:
         try:
-            own.check(spec.domain, spec.sensitivity, [times * spec.epsilon])
+            own.check(spec.domain, spec.sensitivity, [times * spec.mechanism_epsilon])
         except DphistError:
             continue
         found.append(times * spec.epsilon)

@@ -1,6 +1,6 @@
 -- A simultaneous confidence band: all intervals of the band hold together with the probability `level`. One row for each cell
--- of the box, in declared order, for each period (its latest revision). Exact for independent cells; by Chernoff's inequality
--- for linear estimates and by Bernstein's for estimates from reports, and then somewhat wide.
+-- of the box, in declared order, for each period (its latest revision). Exact for independent cells; by a bound on the
+-- tail of the noise for linear estimates, and by Bernstein's inequality for reports, where it is somewhat wide.
 -- In: the release's table; the level; a box and a period as in dph_box.
 CREATE OR REPLACE MACRO {schema}dph_band(release_name, level := 0.95, box := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
@@ -46,7 +46,8 @@ reaching AS (
             WHEN v.noise_variance IS NULL THEN NULL
             WHEN v.linear_variance IS NULL
                 THEN greatest(0, ceil(ln(2 / (v.missed * (1 + exp(-v.decay)))) / v.decay - 1 + 1e-9))
-            ELSE {bound}
+            -- Version 0.2 published no tail; `least` leaves null out.
+            ELSE least({bound}, ln(greatest(1, v.tail_factor / v.missed)) / v.tail_rate)
         END AS half_width
     FROM sizes AS v
 ),

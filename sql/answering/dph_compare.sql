@@ -1,4 +1,5 @@
 -- The change of a count from one period to another, with its 95 % interval: one row, from the latest revisions.
+-- `capped` tells how many rows the bound cut in each, where quality tables count them.
 -- In: the release's table; two periods by their first days, the earlier one first; a box as in dph_box; a list of their two
 -- revisions, which may be of one period.
 CREATE OR REPLACE MACRO {schema}dph_compare(release_name, first_period, second_period, box := '{}', revision := NULL) AS TABLE
@@ -42,6 +43,7 @@ barred AS (
     SELECT summed.*, CASE WHEN summed.is_one_law THEN {reach} ELSE summed.half_width_apart END AS half_width
     FROM together AS summed
 ),
+{caps}
 first_problems AS (
     SELECT 'a comparison takes two periods, by their first days, or two revisions of one period' AS problem
     FROM asked_keys AS k
@@ -66,7 +68,13 @@ SELECT
     CASE
         WHEN barred.half_width IS NULL THEN '{no_interval}'
         WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN '{smoothed}'
-    END AS note
+    END AS note,
+    CASE
+        WHEN one_cap.cut + two_cap.cut IS NOT NULL
+            THEN 'in the first period ' || {first_capped} || '. In the second one ' || {second_capped}
+    END AS capped
 FROM ({found}) AS found LEFT JOIN barred ON true
+LEFT JOIN caps AS one_cap ON one_cap.place = 1
+LEFT JOIN caps AS two_cap ON two_cap.place = 2
 WHERE {no_problem}
 ORDER BY barred.first_period

@@ -2,7 +2,7 @@
 -- revision), in order. `units` counts units by the rows that they hold, `rows` the rows by where they fell, `unparsed` and
 -- `undeclared` the rows whose value on an axis is missing or no declared one, `cut` the rows that the bound keeps out. Of each
 -- unit, at most the first `rows` rows that the spec declares are seen; numbers and ends of intervals may be negative.
--- In: the release's table; a period by its first day; without it all periods that have such a table.
+-- In: the release's table; a period by its first day, without it all periods that have such a table; a revision.
 CREATE OR REPLACE MACRO {schema}dph_quality(release_name, period := NULL, revision := NULL) AS TABLE
 {opening},
 bought AS (

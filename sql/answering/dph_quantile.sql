@@ -4,6 +4,7 @@
 -- all edges at once with 95 %, so all quantiles of one box hold together; it assumes nothing about the position of rows in
 -- a bin. `estimate` assumes that the rows of the bin are spread evenly; it is null if the bin is open. Rows in `other` do not
 -- count.
+-- `capped` tells how many rows the bound cut, where a quality table counts them.
 -- Numbers are in axis units, on a calendar axis days since 1970-01-01; `bin` and `ci_bins` are texts for readers.
 -- In: the release's table; a binned axis; q from 0 to 1, or a list as [0.25, 0.5]; a box and a period as in dph_box.
 CREATE OR REPLACE MACRO {schema}dph_quantile(release_name, axis, q := 0.5, box := '{}', period := NULL, revision := NULL) AS TABLE
@@ -159,6 +160,7 @@ barred AS (
     LEFT JOIN along AS a ON a.period = b.period AND a.position = b.position
     LEFT JOIN edges AS e ON e.period = b.period AND e.position = b.position AND e.q = b.q
 ),
+{caps}
 first_problems AS (
     SELECT 'there is no binned axis ' || coalesce(given.axis, 'null') || ' in period ' || chosen.period || '; those are '
         || coalesce(
@@ -200,7 +202,9 @@ SELECT
         WHEN NOT barred.has_bars THEN '{no_interval}'
         WHEN NOT (barred.bin_lower >= barred.ci_lower AND barred.bin_upper <= barred.ci_upper) THEN '{smoothed}'
         WHEN NOT (isfinite(barred.bin_lower) AND isfinite(barred.bin_upper)) THEN '{open_bin}'
-    END AS note
+    END AS note,
+    {capped} AS capped
 FROM ({found}) AS found LEFT JOIN barred ON true
+LEFT JOIN caps ON caps.period = barred.period AND caps.revision = barred.revision
 WHERE {no_problem}
 ORDER BY barred.period, barred.q

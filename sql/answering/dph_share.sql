@@ -1,6 +1,8 @@
 -- The share of a box that lies in a part of it, with its 95 % interval: one row for each period (its latest revision), in order.
--- The interval combines the intervals of the part and of the rest of the box, which hold together with 95 %, so it is somewhat
--- wide. For linear estimates it combines those of the part and of the box, and is wider for large shares.
+-- The interval is Fieller's: all shares p for which part - p * box is not farther from 0 than its noise goes, 19 times out of 20.
+-- For noise of a scale below 1 and for reports, it combines intervals of the part and of the rest of the box, and is wider.
+-- `capped` tells what rows beyond the bound would change, where a quality table counts them: by how many points, with an
+-- interval of about 95 %, if part and whole have conditions on one axis alone and the table has that axis.
 -- In: the release's table; the part and the whole as boxes, as in dph_box (the part is the cells in both boxes); a period.
 CREATE OR REPLACE MACRO {schema}dph_share(release_name, part, whole := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
@@ -12,19 +14,23 @@ boxes AS (
 ),
 {boxes},
 {nested},
+{crossed},
 {atoms},
 {sums},
--- The rest of the box for independent cells and for reports; the box itself for linear estimates.
 pairs AS (
     SELECT
         part.* EXCLUDE (name),
-        part.linear_variance IS NULL OR part.step IS NOT NULL AS by_rest,
         whole.linear_variance AS whole_variance,
-        whole.cells - CASE WHEN by_rest THEN part.cells ELSE 0 END AS other_cells,
+        whole.cells - part.cells AS other_cells,
         whole.atoms - part.atoms AS other_atoms,
-        whole.unbiased - CASE WHEN by_rest THEN part.unbiased ELSE 0 END AS other_unbiased,
-        whole.estimate AS whole_estimate, whole.unbiased AS whole_unbiased
-    FROM summed AS whole JOIN summed AS part ON part.period = whole.period
+        whole.unbiased - part.unbiased AS other_unbiased,
+        whole.estimate AS whole_estimate, whole.unbiased AS whole_unbiased,
+        coalesce(part.linear_variance, part.cells * part.noise_variance) AS va,
+        coalesce(whole.linear_variance, whole.cells * whole.noise_variance) AS vt,
+        coalesce(c.covariance, part.cells * part.noise_variance) AS vat
+    FROM summed AS whole JOIN summed AS part
+        ON part.period = whole.period AND part.revision = whole.revision
+    LEFT JOIN covariances AS c ON c.period = part.period AND c.revision = part.revision
     WHERE whole.name = 'whole' AND part.name = 'part'
 ),
 reaching AS (
@@ -33,18 +39,53 @@ reaching AS (
 others AS (
     SELECT
         r.* EXCLUDE (cells, linear_variance, slope), r.cells AS part_cells, r.linear_variance AS part_variance,
-        r.other_cells AS cells, coalesce({report_variance}, r.whole_variance) AS linear_variance,
+        r.other_cells AS cells, {report_variance} AS linear_variance,
         abs(r.gamma + r.delta * r.other_atoms) AS slope
     FROM reaching AS r
 ),
+-- `factor` is the reach of part - p * box in its standard deviations, at the p where its largest draw stands out most.
 bounds AS (
     SELECT
         summed.*,
         greatest(0, summed.unbiased - summed.part_reach) AS part_lower,
         greatest(0, summed.unbiased + summed.part_reach) AS part_upper,
-        greatest(0, summed.other_unbiased - {reach_of_two}) AS other_lower,
-        greatest(0, summed.other_unbiased + {reach_of_two}) AS other_upper
+        CASE WHEN summed.part_variance IS NULL OR summed.step IS NOT NULL
+            THEN greatest(0, summed.other_unbiased - {reach_of_two}) END AS other_lower,
+        CASE WHEN summed.part_variance IS NULL OR summed.step IS NOT NULL
+            THEN greatest(0, summed.other_unbiased + {reach_of_two}) END AS other_upper,
+        CASE
+            WHEN summed.step IS NOT NULL OR summed.cells = 0 OR summed.part_cells = 0 THEN NULL
+            WHEN summed.part_variance IS NOT NULL THEN (
+                SELECT max_by(w.deviations, w.draws)
+                FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_linear_widths')) AS w
+                WHERE w.noise_scale = summed.noise_scale AND w.draws <= greatest(
+                    1, (summed.va - summed.vat ** 2 / summed.vt) / summed.noise_variance * (1 + 1e-9)
+                )
+            )
+            WHEN summed.decay <= 1 THEN (
+                SELECT least(
+                    {chebyshev}, (max_by(w.half_width, w.cells) + 1) / sqrt(max(w.cells) * summed.noise_variance)
+                )
+                FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_half_widths')) AS w
+                WHERE w.noise_scale = summed.noise_scale AND w.cells <= least(summed.cells, summed.part_cells)
+            )
+        END AS factor
     FROM others AS summed
+),
+-- Shares p with square * p² - 2 * middle * p + fixed <= 0: between two roots, or outside of them where the box is near 0.
+roots AS (
+    SELECT
+        q.*,
+        (q.middle - sqrt(greatest(0, q.middle ** 2 - q.square * q.fixed))) / nullif(q.square, 0) AS root,
+        (q.middle + sqrt(greatest(0, q.middle ** 2 - q.square * q.fixed))) / nullif(q.square, 0) AS other_root
+    FROM (
+        SELECT
+            b.*,
+            b.whole_unbiased ** 2 - b.factor ** 2 * b.vt AS square,
+            b.unbiased * b.whole_unbiased - b.factor ** 2 * b.vat AS middle,
+            b.unbiased ** 2 - b.factor ** 2 * b.va AS fixed
+        FROM bounds AS b
+    ) AS q
 ),
 barred AS (
     SELECT
@@ -54,24 +95,81 @@ barred AS (
         CASE WHEN b.whole_unbiased > 0 THEN b.unbiased / b.whole_unbiased END AS unbiased,
         CASE
             WHEN NOT b.has_bars THEN NULL
+            WHEN b.part_cells = 0 THEN 0
+            WHEN b.cells = 0 THEN 1
+            WHEN b.square > 0 THEN greatest(0, least(1, b.root))
+            WHEN b.factor IS NOT NULL THEN CASE WHEN b.other_root < 0 AND b.root <= 1 THEN greatest(0, b.root) ELSE 0 END
             WHEN b.part_lower <= 0 THEN 0
-            WHEN b.by_rest THEN b.part_lower / (b.part_lower + b.other_upper)
-            ELSE least(1, b.part_lower / b.other_upper)
+            ELSE b.part_lower / (b.part_lower + b.other_upper)
         END AS ci_lower,
         CASE
             WHEN NOT b.has_bars THEN NULL
-            WHEN b.by_rest AND b.other_lower <= 0 OR NOT b.by_rest AND b.other_lower <= b.part_upper THEN 1
-            WHEN b.by_rest THEN b.part_upper / (b.part_upper + b.other_lower)
-            ELSE b.part_upper / b.other_lower
+            WHEN b.part_cells = 0 THEN 0
+            WHEN b.cells = 0 THEN 1
+            WHEN b.square > 0 THEN greatest(0, least(1, b.other_root))
+            WHEN b.factor IS NOT NULL THEN CASE WHEN b.root > 1 AND b.other_root >= 0 THEN least(1, b.other_root) ELSE 1 END
+            WHEN b.other_lower <= 0 THEN 1
+            ELSE b.part_upper / (b.part_upper + b.other_lower)
         END AS ci_upper,
         CASE
-            WHEN b.linear_variance IS NULL
-                THEN sqrt(b.noise_variance * ((1 - sound) ** 2 * b.part_cells + sound ** 2 * b.cells))
-            WHEN b.by_rest THEN sqrt({report_contrast})
-            ELSE sqrt(b.part_variance) + sound * sqrt(b.linear_variance)
+            WHEN b.step IS NOT NULL THEN sqrt({report_contrast})
+            -- Rounding may bring it below 0 where the part is the whole.
+            WHEN b.has_bars AND sound IS NOT NULL THEN sqrt(greatest(0, b.va - 2 * sound * b.vat + sound ** 2 * b.vt))
         END / b.whole_estimate AS noise_error,
-        b.linear_variance
-    FROM bounds AS b
+        coalesce(b.part_variance, b.linear_variance) AS linear_variance
+    FROM roots AS b
+),
+{caps}
+-- The one axis that part and whole have conditions on, and the rows cut in both along it.
+one_axis AS (
+    SELECT allowed.grid, any_value(allowed.axis) AS axis
+    FROM allowed GROUP BY allowed.grid HAVING count(DISTINCT allowed.axis) = 1
+),
+cut_along AS (
+    SELECT
+        b.period, b.revision, any_value(b.noise_scale) AS scale,
+        sum(b.estimate) FILTER (coalesce(p.is_wanted, true)) AS part_cut,
+        sum(b.estimate) FILTER (coalesce(w.is_wanted, true)) AS whole_cut,
+        count(*) FILTER (coalesce(p.is_wanted, true)) AS part_draws,
+        count(*) FILTER (coalesce(w.is_wanted, true)) AS whole_draws
+    FROM bought AS b
+    JOIN chosen AS c ON c.period = b.period AND c.revision = b.revision
+    JOIN one_axis AS o ON o.grid = c.grid AND o.axis = b.axis
+    LEFT JOIN positions AS p
+        ON p.name = 'part' AND p.grid = o.grid AND p.axis = o.axis AND p.position = b.position
+    LEFT JOIN positions AS w
+        ON w.name = 'whole' AND w.grid = o.grid AND w.axis = o.axis AND w.position = b.position
+    WHERE b.statistic = 'cut'
+    GROUP BY b.period, b.revision
+),
+-- The share as published, and as it would be with the rows cut; the bias is the difference. Its variance by the derivatives of
+-- both: those by a noisy number of rows cut, and those by a noisy cell of the part and of the rest.
+biased AS (
+    SELECT
+        v.period, v.revision, 100 * (v.share - v.wider) AS points,
+        100 * {sure} * sqrt(
+            (exp(-1 / v.scale) * 2 / (1 - exp(-1 / v.scale)) ** 2)
+                * ((1 - v.wider) ** 2 * v.part_draws + v.wider ** 2 * (v.whole_draws - v.part_draws)) / v.seen ** 2
+            + coalesce(
+                v.cell_variance * (
+                    v.part_cells * ((1 - v.share) / v.counted - (1 - v.wider) / v.seen) ** 2
+                    + v.rest_cells * (v.wider / v.seen - v.share / v.counted) ** 2
+                ),
+                v.noise_error ** 2
+            )
+        ) AS reach
+    FROM (
+        SELECT
+            p.period, p.revision, k.scale, k.part_draws, k.whole_draws, b.noise_error,
+            CASE WHEN p.linear_variance IS NULL THEN p.noise_variance END AS cell_variance,
+            p.cells AS part_cells, p.other_cells AS rest_cells,
+            p.whole_unbiased AS counted, p.whole_unbiased + k.whole_cut AS seen,
+            p.unbiased / counted AS share, (p.unbiased + k.part_cut) / seen AS wider
+        FROM pairs AS p
+        JOIN barred AS b ON b.period = p.period AND b.revision = p.revision
+        JOIN cut_along AS k ON k.period = p.period AND k.revision = p.revision
+        WHERE p.whole_unbiased > 0 AND p.whole_unbiased + k.whole_cut > 0
+    ) AS v
 ),
 first_problems AS (SELECT CAST(NULL AS VARCHAR) AS problem)
 SELECT
@@ -93,7 +191,17 @@ SELECT
         WHEN NOT barred.has_bars THEN '{no_interval}'
         WHEN barred.share NOT BETWEEN 0 AND 1 THEN '{no_share}'
         WHEN barred.share NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN '{smoothed}'
-    END AS note
+    END AS note,
+    CASE
+        WHEN biased.reach < 100
+            THEN 'the bound moves this share by about ' || printf('%+.2f', biased.points) || ' points (95 %: '
+                || printf('%+.2f', biased.points - biased.reach) || ' to '
+                || printf('%+.2f', biased.points + biased.reach) || '), measured with the first ' || caps.seen
+                || ' rows of each unit'
+        WHEN caps.cut IS NOT NULL THEN {capped}
+    END AS capped
 FROM ({found}) AS found LEFT JOIN barred ON true
+LEFT JOIN caps ON caps.period = barred.period AND caps.revision = barred.revision
+LEFT JOIN biased ON biased.period = barred.period AND biased.revision = barred.revision
 WHERE {no_problem}
 ORDER BY barred.period

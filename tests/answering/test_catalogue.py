@@ -309,6 +309,30 @@ def test_every_published_row_is_in_the_table_of_its_release(
     assert np.unique([row["revision"] for row in ask(catalogue, "FROM r.weekly")]).tolist() == [1, 2, 10]
 
 
+def test_one_cell_of_a_large_table_is_found_by_its_number(tmp_path: Path) -> None:
+    axes = [
+        {"column": "age", "start": 0, "stop": 6000, "width": 1},
+        {"column": "day", "start": 0, "stop": 100, "width": 1},
+    ]
+    release = by_hand.publish(tmp_path, by_hand.estimate(axes), axes)
+    (tmp_path / "scratch").mkdir()
+    catalogue, profile = build_catalogue(tmp_path, tmp_path / "scratch"), tmp_path / "profile.json"
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{catalogue}' AS r (READ_ONLY); PRAGMA enable_profiling = 'json'")
+        connection.execute(f"PRAGMA profiling_output = '{profile}'")
+        question = "SELECT estimate FROM r.dph_box('r.weekly', {'age': [4000, 4001], 'day': [7, 8]})"
+        assert connection.execute(question).fetchall() == [(release.answer(age=(4000, 4001), day=(7, 8)).estimate,)]
+        scanned = json.loads(profile.read_bytes())["query"]["total_rows_scanned"]
+        assert 100 < scanned < 600_000 / 2, "a row group of DuckDB has 122,880 rows, of which there are five"
+    for box in ({"age": (10, 20)}, {"day": (3, 4)}, {"age": (1, 2), "day": (0, 100)}, {"age": (1, 3), "day": (0, 99)}):
+        rows = ask(catalogue, "FROM r.dph_box('r.weekly', ?)", json.dumps(box))
+        assert rows[0]["cells"] == np.prod(
+            [end - start for start, end in ({"age": (0, 6000), "day": (0, 100)} | box).values()]
+        )
+        chosen = [slice(*({"age": (0, 6000), "day": (0, 100)} | box)[axis]) for axis in ("age", "day")]
+        assert rows[0]["estimate"] == by_hand.estimate(axes).values[*chosen].sum()
+
+
 def test_a_band_over_thousands_of_cells_is_as_wide_as_it_must_be(tmp_path: Path) -> None:
     axis = {"column": "age", "start": 0, "stop": 6000, "width": 1}
     release = by_hand.publish(tmp_path, by_hand.estimate([axis]), [axis])

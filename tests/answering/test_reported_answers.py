@@ -295,6 +295,7 @@ def test_an_altered_law_is_found_and_an_audit_without_a_model_is_central(tmp_pat
     (local.path / "audit.json").write_text(json.dumps(audit))
     with pytest.raises(PublishedFilesDamaged, match=r"altered audit\.json"):
         local.answer()
+    (tmp_path / "catalog.duckdb").unlink()
     with pytest.raises(PublishedFilesDamaged, match=r"altered audit\.json"):
         build_catalogue(tmp_path, tmp_path / "scratch")
 

@@ -10,7 +10,9 @@ import by_hand
 import numpy as np
 import pytest
 
+from dphist_pipeline.answering.intervals import linear_reach
 from dphist_pipeline.answering.notes import NO_WHOLE
+from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.releasing.releases import Release
 
 WARD = {"column": "ward", "values": ["a", "b"]}
@@ -22,6 +24,22 @@ def published(public: Path, noisy: list[int], scale: Fraction, period: str = "20
 
 
 @pytest.mark.parametrize("scale", [Fraction(2), Fraction(20)], ids=str)
+def test_at_the_ends_of_a_share_the_part_is_as_far_off_as_noise_goes(tmp_path: Path, scale: Fraction) -> None:
+    share = published(tmp_path, [900, 2100], scale).share({"ward": "a"})
+    factor = linear_reach(scale, 1)
+    for end in (share.ci_lower, share.ci_upper):
+        deviation = math.sqrt(noise_law.variance(scale) * ((1 - end) ** 2 + end**2))
+        assert abs((1 - end) * 900 - end * 2100) == pytest.approx(factor * deviation)
+    assert share.ci_lower < 0.3 < share.ci_upper
+
+
+@pytest.mark.parametrize(("part", "rest", "ends"), [(0, 3, (0, 1)), (900, -890, (0, 1)), (2, 2000, (0, 0.04))])
+def test_a_share_of_next_to_nothing_may_be_any(tmp_path: Path, part: int, rest: int, ends: tuple[float, float]) -> None:
+    share = published(tmp_path, [part, rest], Fraction(20)).share({"ward": "a"})
+    assert (share.ci_lower, share.ci_upper) == pytest.approx(ends, abs=0.01)
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3, 4)], ids=str)
 def test_two_intervals_that_hold_together_miss_with_2_5_percent_each(tmp_path: Path, scale: Fraction) -> None:
     q = math.exp(-1 / scale)
     reach = next(c for c in range(10**4) if 2 * q ** (c + 1) / (1 + q) <= 0.025)

@@ -1,4 +1,4 @@
-"""Mutations of the answers: intervals, boxes, ranges, quantiles and bands, in Python and in SQL."""
+"""Mutations of the answers: intervals and boxes in Python, every question in SQL."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ ANSWERS = (
         (
             Mutation("LEVEL = Fraction(95, 100)", "LEVEL = Fraction(90, 100)", "90 % where 95 % is said"),
             Mutation("Fraction(975, 1000)", "Fraction(95, 100)", "two intervals of 95 % for a share"),
-            Mutation(
-                "half_width_of_sum(scale, draws, level) + 1)", "half_width_of_sum(scale, draws, level))", "no + 1"
-            ),
+            Mutation("exact_half_width(scale, draws, level) + 1)", "exact_half_width(scale, draws, level))", "no + 1"),
             Mutation("np.sin((c + 0.5)", "np.sin((c + 1.5)", "the probability of one more"),
-            Mutation("sorted({*_grid(cells), cells})", "_grid(cells)", "no width for the largest box"),
+            Mutation("while numbers[-1] < most:", "while numbers[-1] < most // 2:", "no width for the largest box"),
+            Mutation(
+                "exact_half_width(scale, _grid(cells)[-1]", "exact_half_width(scale, cells", "other widths than SQL"
+            ),
             Mutation("max(number + 1, math.floor", "max(number + 2, math.floor", "a grid with gaps"),
             Mutation(
                 "variance / noise_law.variance(scale) * (1 + 1e-9)",
@@ -51,71 +52,52 @@ ANSWERS = (
             Mutation("np.abs(slope) + step / 3", "np.abs(slope) + step / 6", "half the correction for few bits"),
             Mutation("2 * math.log(2 / missed)", "2 * math.log(1 / missed)", "one side of a band"),
             Mutation("np.abs(slope) +", "slope +", "a falling variance makes it narrower"),
-            Mutation("np.maximum(below, above)", "np.minimum(below, above)", "the smaller slope"),
             Mutation("half + np.sqrt(half**2 +", "np.sqrt(half**2 +", "without the shift"),
-            Mutation("(-q, atoms[-1] - atoms[:-1]", "(q, atoms[-1] - atoms[:-1]", "a weight's sign"),
         ),
     ),
     Part(
         "dphist_pipeline/answering/boxes.py",
         ("answering/test_boxes.py", "answering/test_cut_boxes.py"),
         (
-            Mutation("centre - reach, centre +", "max(0.0, centre - reach), centre +", "a lower end cut off at 0"),
-            Mutation("inside, centre, centre -", "inside, inside, centre -", "the estimate called unbiased"),
-            Mutation("centre + reach, basis", "inside + reach, basis", "around the estimate"),
+            Mutation("middle, least, centre +", "middle, max(0.0, least), centre +", "a lower end cut off at 0"),
+            Mutation("Answer(estimate, middle,", "Answer(estimate, estimate,", "the estimate called unbiased"),
+            Mutation("centre + reach, basis", "estimate + reach, basis", "around the estimate"),
+            Mutation("along[share == 1]", "along", "rows of cut bins are inside"),
         ),
     ),
     Part(
-        "dphist_pipeline/answering/ranges.py",
-        ("answering/test_cut_boxes.py", RANGES),
+        "dphist_pipeline/answering/chosen_cells.py",
+        ("answering/test_boxes.py", "answering/test_cut_boxes.py"),
         (
-            Mutation("return self.inner.ci_lower", "return self.outer.ci_lower", "rows of cut bins are inside"),
-            Mutation("along[share[along] != 0]", "along[share[along] == 1]", "cut bins are left out"),
-            Mutation("(lower >= low) & (upper <= high)", "(lower >= low) & (upper < high)", "an edge is cut"),
-            Mutation("(math.isfinite(high) and high > most)", "False", "ends beyond the bins"),
-            Mutation("if not low < high:", "if not low <= high:", "an empty range"),
+            Mutation("np.where((upper > low) & (lower < high), overlap, 0.0)", "0.0", "cut bins are left out"),
             Mutation(
-                '"exactly" if self.inner.cells == self.outer.cells', '"exactly" if self.inner.cells', "says exactly"
+                "all(axis.edges[0] < end", "all(axis.edges[0] <= end", "ends beyond the bins", "edges are no cuts"
             ),
         ),
     ),
     Part(
-        "dphist_pipeline/answering/quantiles.py",
+        "dphist_pipeline/answering/asking.py",
         (
-            *QUANTILES,
-            COVERAGE + "a_quantile_that_lies_at_an_edge_is_held_as_often_as_promised",
-            "answering/test_linear_answers.py::test_what_a_quantile_weighs_has_the_variance_of_its_cells",
+            "answering/test_shares.py",
+            "answering/test_cut_boxes.py",
+            "answering/test_catalogue.py",
+            "local/test_publication.py",
         ),
         (
-            Mutation("(1 - LEVEL) / (len(positions[place]) - 1)", "(1 - LEVEL)", "a band of single intervals"),
-            Mutation("LEVEL = 0.95", "LEVEL = 0.9", "90 % where 95 % is said"),
-            Mutation("balance + reach < 0)", "balance - reach < 0)", "bins are excluded by the wrong end"),
-            Mutation("int(surely_above[-1]) + 1 if", "int(surely_above[-1]) if", "one bin too many"),
-            Mutation("below >= q * below[-1]))", "below > q * below[-1]))", "a quantile at an edge is in the next bin"),
-            Mutation("int(surely_below[0]) if", "int(surely_below[-1]) if", "the last bin that is excluded"),
-            Mutation("- q * (1 - q) * whole)", ")", "the covariance of both sides is forgotten"),
-            Mutation("return min(least, most), max(least, most)", "return least, most", "ends in the wrong order"),
-            Mutation("(between - 1) * float(width)", "between * float(width)", "one node too many"),
-            Mutation("if not 0 < q < 1:", "if not 0 <= q <= 1:", "a quantile of 0"),
+            Mutation("source.digest in digests and not source.renamed", "True", "a catalogue without the publication"),
+            Mutation('"revision": mine.revision}', '"revision": None}', "the latest revision instead of this one"),
+            Mutation("RangeAnswer(answers[0], answers[-1])", "RangeAnswer(answers[0], answers[0])", "no outer bins"),
+            Mutation("(one.period, one.revision) ==", "(one.period, 0) ==", "no change of a release since itself"),
         ),
     ),
     Part(
         "dphist_pipeline/answering/bands.py",
         (
-            COVERAGE + "a_band_is_the_narrowest_by_the_exact_law",
             COVERAGE + "chernoffs_bound_is_never_below_the_exact_quantile_and_not_far_above",
             BANDS,
-            "statistical/test_report_intervals.py::test_bands_hold_every_cell_by_bernsteins_inequality",
         ),
         (
-            Mutation(
-                "bernstein_factor((1 - level) / cells)", "bernstein_factor(1 - level)", "single intervals of reports"
-            ),
-            Mutation(
-                "(unbiased.variance), (1 - level) / cells)", "(unbiased.variance), 1 - level)", "single intervals"
-            ),
-            Mutation("-math.expm1(math.log(level) / cells)", "1 - level", "single intervals of independent cells"),
-            Mutation("- 1 + 1e-9)", "- 2 + 1e-9)", "one too narrow"),
+            Mutation("math.log(2 / missed)", "math.log(1 / missed)", "one side of a band"),
             Mutation("np.where(variance > 0, reach, 0.0)", "reach", "an interval where nothing is random"),
         ),
     ),
@@ -131,16 +113,19 @@ ANSWERS = (
     Part(
         "sql/answering/pieces/opening.sql",
         SQL,
-        (Mutation("list_contains(asked.periods, latest.period), true", "true, true", "all periods answer"),),
+        (
+            Mutation("coalesce(k.period = published.period, true)", "true", "all periods answer"),
+            Mutation("coalesce(k.revision = published.revision, published.is_latest)", "true", "all revisions answer"),
+        ),
     ),
     Part(
         "sql/answering/pieces/answer.sql",
         SQL,
         (
+            Mutation("{lower} AS ci_lower", "greatest(0, {lower}) AS ci_lower", "cut at 0"),
             Mutation(
-                "barred.unbiased - barred.half_width", "greatest(0, barred.unbiased - barred.half_width)", "cut at 0"
+                "{upper} AS ci_upper", "{upper} + barred.estimate - barred.unbiased AS ci_upper", "around the estimate"
             ),
-            Mutation("barred.unbiased + barred", "barred.estimate + barred", "around the estimate"),
             Mutation("> barred.half_width + 1e-6", "> 2 * barred.half_width", "a smoothed estimate is not told"),
         ),
     ),
@@ -153,7 +138,8 @@ ANSWERS = (
         "sql/answering/pieces/boxes.sql",
         SQL,
         (
-            Mutation("bool_and(p.is_wanted)", "bool_or(p.is_wanted)", "conditions on levels are joined by or"),
+            Mutation("bool_and(CASE", "bool_or(CASE", "conditions on levels are joined by or"),
+            Mutation("= 'inner' THEN p.is_within", "= 'inner' THEN p.is_around", "rows of cut bins are inside"),
             Mutation("OR axes.low >= axes.high", "OR axes.low > axes.high", "an empty range"),
             Mutation("WHERE allowed.wanted = 0 AND", "WHERE false AND", "a box without cells is answered by 0"),
         ),
@@ -182,7 +168,7 @@ ANSWERS = (
     ),
     Part(
         "sql/answering/dph_band.sql",
-        ("answering/test_catalogue.py::test_a_band_over_thousands_of_cells_is_as_wide_as_in_python", BANDS),
+        ("answering/test_catalogue.py::test_a_band_over_thousands_of_cells_is_as_wide_as_it_must_be", BANDS),
         (
             Mutation(
                 "(1 - CAST(level AS DOUBLE)) / counted.cells\n", "(1 - CAST(level AS DOUBLE))\n", "single intervals"
@@ -195,6 +181,19 @@ ANSWERS = (
             Mutation("* (1 + ln(CAST(level AS DOUBLE)) / counted.cells / 2)", "* 10", "many cells: too wide"),
             Mutation("/ v.decay - 1 + 1e-9", "/ v.decay - 2 + 1e-9", "one too narrow"),
         ),
+    ),
+    Part(
+        "sql/answering/pieces/one_box.sql",
+        ("answering/test_cut_boxes.py", *SQL),
+        (
+            Mutation("within.unbiased - within.half_width", "NULL", "rows of cut bins are inside"),
+            Mutation("WHEN k.final THEN k.final_share", "WHEN k.final THEN k.first_share", "another share of a bin"),
+        ),
+    ),
+    Part(
+        "sql/answering/pieces/exact_sum.sql",
+        (*SQL,),
+        (Mutation("- floor(({number}) * 1048576) / 1048576", "", "fractions are added twice"),),
     ),
     Part(
         "sql/answering/dph_range.sql",
@@ -269,6 +268,6 @@ ANSWERS = (
     Part(
         "sql/answering/pieces/report_variance.sql",
         (*REPORTED,),
-        (Mutation("* greatest(0, {count})", "* {count}", "negative estimates lower the variance"),),
+        (Mutation("gamma * greatest(0, {count})", "gamma * {count}", "negative estimates lower the variance"),),
     ),
 )

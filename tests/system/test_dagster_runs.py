@@ -106,6 +106,19 @@ def test_a_manual_release_is_drawn_by_dagster_and_published_by_a_person(
     assert charges(office) == 1
 
 
+def test_a_quality_table_goes_through_dagster_and_leaves_nothing_exact(
+    office: Office, instance: dg.DagsterInstance
+) -> None:
+    definitions = defined(office.opened(), quality={"rows": 4, "by": ["ward"]})
+    for _ in range(2):
+        run = definitions.resolve_job_def("wards_job").execute_in_process(instance=instance)
+        assert run.success and charges(office) == 1
+        assert "This cap cut about" in str(shown(run, "published")["rows"])
+    assert (office.published() / "quality.parquet").exists()
+    exact = [path for path in (office.store / "confidential").rglob("*") if path.suffix in (".npy", ".npz", ".parquet")]
+    assert exact == []
+
+
 def test_what_the_command_line_published_is_replayed_by_dagster(office: Office, instance: dg.DagsterInstance) -> None:
     office.opened().released()
     source(office).unlink()

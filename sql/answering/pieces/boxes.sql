@@ -219,18 +219,31 @@ problems AS (
     FROM allowed
     WHERE allowed.wanted = 0 AND allowed.name <> 'inner'
 ),
+-- Each publication with each name: the conditions, and where its cells lie. If they are one run of cell numbers, no cell needs
+-- a look at the conditions.
 conditions AS (
     SELECT
         chosen.*,
         names.name,
-        coalesce(
-            (SELECT list({
+        coalesce(held.allowed, []) AS allowed,
+        coalesce(held.first_cell, 0) AS first_cell,
+        chosen.cells - 1 - coalesce(held.beyond, 0) AS final_cell,
+        coalesce(held.is_cut, false) AS is_cut,
+        final_cell - first_cell + 1 = chosen.cells / coalesce(held.positions, 1) * coalesce(held.wanted, 1) AS is_run
+    FROM chosen CROSS JOIN (SELECT DISTINCT named.name FROM named) AS names
+    LEFT JOIN (
+        SELECT
+            allowed.grid, allowed.name,
+            list({
                 'stride': allowed.stride, 'size': allowed.size,
                 'first': allowed.first, 'final': allowed.final, 'bits': allowed.bits,
                 'first_share': allowed.first_share, 'final_share': allowed.final_share
-             } ORDER BY allowed.stride DESC)
-             FROM allowed WHERE allowed.grid = chosen.grid AND allowed.name = names.name),
-            []
-        ) AS allowed
-    FROM chosen, (SELECT DISTINCT named.name FROM named) AS names
+            } ORDER BY allowed.stride DESC) AS allowed,
+            CAST(sum(allowed.first * allowed.stride) AS BIGINT) AS first_cell,
+            CAST(sum((allowed.size - 1 - allowed.final) * allowed.stride) AS BIGINT) AS beyond,
+            bool_or(allowed.first_share < 1 OR allowed.final_share < 1) AS is_cut,
+            product(allowed.size) AS positions, product(allowed.wanted) AS wanted
+        FROM allowed
+        GROUP BY allowed.grid, allowed.name
+    ) AS held ON held.grid = chosen.grid AND held.name = names.name
 )

@@ -9,29 +9,11 @@ boxes AS (SELECT 'box' AS source, {box} AS box),
 reached AS (
     SELECT summed.*, {reach} AS half_width FROM summed
 ),
-spread AS (
-    SELECT w.period, w.revision, {spread_estimate} AS estimate, {spread_unbiased} AS unbiased
-    FROM (
-        SELECT
-            c.period, c.revision, t.estimate, t.unbiased_estimate,
-            list_product(list_transform(
-                c.allowed,
-                lambda k: CASE (t.cell_number // k.stride) % k.size
-                    WHEN k.first THEN k.first_share
-                    WHEN k.final THEN k.final_share
-                    ELSE 1.0
-                END
-            )) AS weight
-        FROM conditions AS c JOIN dph_cells AS t ON {inside}
-        WHERE c.name = 'around' AND EXISTS (FROM cuts)
-    ) AS w
-    GROUP BY w.period, w.revision
-),
 barred AS (
     SELECT
-        r.* EXCLUDE (estimate, unbiased),
-        coalesce(spread.estimate, r.estimate) AS estimate,
-        coalesce(spread.unbiased, r.unbiased) AS unbiased,
+        r.* EXCLUDE (estimate, unbiased, spread_estimate, spread_unbiased),
+        CASE WHEN r.is_cut THEN coalesce(r.spread_estimate, 0) ELSE r.estimate END AS estimate,
+        CASE WHEN r.is_cut THEN coalesce(r.spread_unbiased, r.unbiased) ELSE r.unbiased END AS unbiased,
         coalesce(within.unbiased - within.half_width, r.unbiased - r.half_width) AS ci_lower,
         r.unbiased + r.half_width AS ci_upper,
         (
@@ -41,7 +23,6 @@ barred AS (
     FROM reached AS r
     LEFT JOIN reached AS within
         ON within.name = 'inner' AND within.period = r.period AND within.revision = r.revision
-    LEFT JOIN spread ON spread.period = r.period AND spread.revision = r.revision
     WHERE r.name = 'around'
 ),
 first_problems AS (SELECT CAST(NULL AS VARCHAR) AS problem)

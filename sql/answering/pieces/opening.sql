@@ -2,7 +2,8 @@
 -- In: release_name; the columns of a cell; a list of periods by their first days, with the revision of each: null stands for
 -- all periods, and for the latest revision.
 WITH
--- No release can have the name of this table, so the name of a part of this query cannot hide it.
+-- No release can have the name of this table, so the name of a part of this query cannot hide it. Read this part once: if two
+-- parts read it, DuckDB makes a copy of all cells first.
 dph_cells AS (
     SELECT {columns} FROM query_table(
         regexp_replace(release_name, '[^.]*$', 'dph_cells_' || lower(trim(split_part(release_name, '.', -1), '"')))
@@ -21,7 +22,7 @@ asked_keys AS (
 published AS (
     SELECT
         r.period, r.revision, r.grid, r.cells, r.noise_scale, r.noise_variance,
-        r.alpha, r.beta, r.gamma, r.delta, r.step,
+        r.tail_rate, r.tail_factor, r.alpha, r.beta, r.gamma, r.delta, r.step,
         r.noise_scale IS NOT NULL OR r.step IS NOT NULL AS has_bars,
         coalesce(TRY_CAST(split_part(r.noise_scale, '/', 2) AS DOUBLE), 1)
             / TRY_CAST(split_part(r.noise_scale, '/', 1) AS DOUBLE) AS decay,

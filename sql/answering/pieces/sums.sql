@@ -1,4 +1,5 @@
 -- The sum of each named box, and the variance of its noise: rows of `summed`.
+-- In: spread, further sums over the cells, and spread_columns, their names.
 variances AS (
     SELECT nested.name, nested.period, nested.revision, {variance} AS linear_variance
     FROM nested
@@ -16,12 +17,12 @@ summed AS (
             coalesce(atoms.atoms, 0) AS atoms,
             coalesce(inside.cells, 0) AS cells,
             coalesce(inside.estimate, 0) AS estimate,
-            coalesce(inside.unbiased, CASE WHEN c.has_bars THEN 0 END) AS unbiased
+            coalesce(inside.unbiased, CASE WHEN c.has_bars THEN 0 END) AS unbiased{spread_columns}
         FROM conditions AS c
         LEFT JOIN (
             SELECT
                 c.name, c.period, c.revision,
-                count(*) AS cells, {estimate} AS estimate, {unbiased} AS unbiased
+                count(*) AS cells, {estimate} AS estimate, {unbiased} AS unbiased{spread}
             FROM conditions AS c JOIN dph_cells AS t ON {inside}
             GROUP BY c.name, c.period, c.revision
         ) AS inside ON inside.name = c.name AND inside.period = c.period AND inside.revision = c.revision

@@ -1,0 +1,174 @@
+"""Which bound on the rows of a unit to choose: what each cuts against the noise that it needs.
+
+Both follow from how many units hold 1, 2, 3, … rows: as a published quality table tells, with its noise, or as public
+counts tell. Rows are taken to be cut alike in all cells; where they are not, shares are biased, and a quality table by
+axis tells by how much.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.answering.published import NotPublished, latest_revision
+from dphist_pipeline.answering.row_quality import NoQualityTable, read_quality
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.evaluation.public_counts import read_counts
+from dphist_pipeline.evaluation.score_tables import Table
+from dphist_pipeline.spec.model import ReleaseSpec, l1_sensitivity
+from dphist_pipeline.spec.sources import EVERY_ROW
+
+MOST_BOUNDS = 12
+Reals = NDArray[np.float64]
+
+
+class UnitsRefused(DphistError):
+    """A file that does not say how many units hold how many rows."""
+
+    def __init__(self, named: str, problem: str) -> None:
+        self.named, self.problem = named, problem
+        super().__init__(f"units by rows, {named}: {problem}")
+
+
+@dataclass(frozen=True, eq=False)
+class UnitsByRows:
+    """How many units hold 1, 2, … rows, the last number those that hold more, too.
+
+    Attributes:
+        units: estimates below 0 are left as they are, since sums of them are unbiased; shape (most rows,).
+        variance: of the noise in each number; 0 for public counts.
+        basis: where they come from.
+    """
+
+    units: Reals
+    variance: float
+    basis: str
+
+    @property
+    def rows(self) -> float:
+        """All rows, as far as they are seen."""
+        return float(self.units @ np.arange(1, self.units.size + 1))
+
+    def cut(self, bound: int) -> tuple[float, float]:
+        """The rows that a bound cuts, as far as they are seen, and the standard deviation of that by noise."""
+        beyond = np.maximum(0, np.arange(1, self.units.size + 1) - bound)
+        return max(0.0, float(self.units @ beyond)), math.sqrt(self.variance * float(beyond @ beyond))
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What a bound costs, in rows.
+
+    Attributes:
+        rows: the most of a unit.
+        cut: share of all rows that it cuts, from 0 to 1.
+        sure: standard deviation of that share by the noise of the numbers that it comes from.
+        cell_bias, cell_noise: rows that a cell of average size lacks, and the standard deviation of its noise.
+        total_bias, total_noise: the same of the sum of all cells.
+    """
+
+    rows: int
+    cut: float
+    sure: float
+    cell_bias: float
+    cell_noise: float
+    total_bias: float
+    total_noise: float
+
+    @property
+    def cell_error(self) -> float:
+        """Root mean squared error of a cell of average size."""
+        return math.hypot(self.cell_bias, self.cell_noise)
+
+    @property
+    def total_error(self) -> float:
+        """Root mean squared error of the sum of all cells."""
+        return math.hypot(self.total_bias, self.total_noise)
+
+
+def find_units(spec: ReleaseSpec, file: str | None, releases: Sequence[str], public: Path | None) -> UnitsByRows | None:
+    """How many units hold how many rows; None where nothing public says so, or every row is a unit.
+
+    Args:
+        spec: of the release.
+        file: public counts of one axis, whose first cell is the number of units with one row.
+        releases: to look for a quality table in, one after the other.
+        public: the store's public folder; None without a store.
+
+    Raises:
+        UnitsRefused, CountsRefused: the file does not hold such counts.
+    """
+    if file is not None:
+        if spec.privacy_unit == EVERY_ROW:
+            raise UnitsRefused(file, "has no use with `privacy_unit: row`, where every unit holds one row")
+        counts = read_counts(file)
+        if counts.ndim != 1 or counts.sum() == 0:
+            raise UnitsRefused(file, "needs one axis, the rows that a unit holds from 1 on, and some units")
+        return UnitsByRows(counts.astype(np.float64), 0.0, f"public counts of {file}")
+    if public is None or spec.privacy_unit == EVERY_ROW:
+        return None
+    for name in releases:
+        try:
+            audit, rows = read_quality(latest_revision(public, name, None))
+        except (NotPublished, NoQualityTable):
+            continue
+        held = [row for row in rows if row["statistic"] == "units"]
+        if held:
+            basis = f"the quality table of {name}, period {audit['period']}"
+            variance = noise_law.variance(Fraction(held[0]["noise_scale"]))
+            found = UnitsByRows(np.array([row["estimate"] for row in held]), variance, basis)
+            return found if found.rows > 0 else None
+    return None
+
+
+def compare_bounds(spec: ReleaseSpec, known: UnitsByRows) -> list[Bound]:
+    """Bias and noise of bounds from 1 to the rows seen, and of the spec's own, under plain noise.
+
+    Args:
+        spec: with grid, neighbours and epsilon.
+        known: how many units hold how many rows.
+    """
+    most, cells, rows = known.units.size, spec.domain.cells, known.rows
+    tried = {*range(1, most)} if most <= MOST_BOUNDS else {int(step) for step in np.geomspace(1, most - 1, MOST_BOUNDS)}
+    tried |= {spec.max_rows_per_unit} if spec.max_rows_per_unit < most else set()
+    found = []
+    for bound in sorted(tried):
+        cut, deviation = known.cut(bound)
+        noise = math.sqrt(noise_law.variance(l1_sensitivity(bound, spec.neighbours) / spec.mechanism_epsilon))
+        bias, all_noise = cut / cells, noise * math.sqrt(cells)
+        found.append(Bound(bound, cut / rows, deviation / rows, bias, noise, cut, all_noise))
+    return found
+
+
+def advice(bounds: Sequence[Bound]) -> str:
+    """Which bounds have the least errors, in a sentence."""
+    cell, total = min(bounds, key=lambda one: one.cell_error), min(bounds, key=lambda one: one.total_error)
+    if cell.rows == total.rows:
+        return f"A bound of {cell.rows} has the least error, in a cell of average size and in the sum of all cells."
+    return (
+        f"A bound of {cell.rows} has the least error in a cell of average size, and one of {total.rows} in the sum of "
+        "all cells."
+    )
+
+
+def table_of(bounds: Sequence[Bound], own: int, basis: str, short: Any) -> Table:
+    """The bounds as a table for readers; `short` writes a number."""
+    header = ["rows a unit", "cut", "cell: bias", "noise", "error", "all cells: bias", "noise", "error"]
+    rows = [
+        (
+            f"{one.rows}{' (the spec)' if one.rows == own else ''}",
+            f"{100 * one.cut:.1f} % ± {100 * 2 * one.sure:.1f}",
+            *(short(value) for value in (one.cell_bias, one.cell_noise, one.cell_error)),
+            *(short(value) for value in (one.total_bias, one.total_noise, one.total_error)),
+        )
+        for one in bounds
+    ]
+    return f"what a bound cuts against its noise, from {basis}", header, rows

@@ -1,0 +1,17 @@
+-- What the bound cut in each publication of the question, for a sentence beside answers: rows of `caps`.
+bought AS (
+    SELECT q.*, c.place
+    FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_quality_rows')) AS q
+    JOIN chosen AS c ON c.period = q.period AND c.revision = q.revision
+    WHERE q.release = (SELECT asked.release FROM asked)
+),
+caps AS (
+    SELECT
+        b.period, b.revision, b.place,
+        max(b.position) FILTER (b.statistic = 'units') AS seen,
+        any_value(greatest(0, b.estimate)) FILTER (b.statistic = 'cut' AND b.axis IS NULL) AS cut,
+        any_value(greatest(0, b.ci_lower)) FILTER (b.statistic = 'cut' AND b.axis IS NULL) AS cut_lower,
+        any_value(greatest(0, b.ci_upper)) FILTER (b.statistic = 'cut' AND b.axis IS NULL) AS cut_upper
+    FROM bought AS b
+    GROUP BY b.period, b.revision, b.place
+),

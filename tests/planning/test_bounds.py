@@ -1,0 +1,89 @@
+"""Advice on the bound: bias against noise, from a published quality table or from public counts of units."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from office import Office
+
+from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.planning.bounds import UnitsByRows, advice, compare_bounds
+from dphist_pipeline.spec.loading import load_spec
+
+QUALITY = {"share": "1/2", "rows": 5}
+FORECAST = ["forecast", "spec.yaml", "--mechanism", "geometric", "--epsilon", "1/2", "--json"]
+
+
+def write_units(office: Office, counts: list[int]) -> str:
+    pq.write_table(pa.table({"rows": list(range(len(counts))), "count": counts}), office.folder / "units.parquet")
+    return "units.parquet"
+
+
+def test_a_bound_is_judged_by_what_it_cuts_and_by_its_noise(office: Office) -> None:
+    office.write_spec(neighbours="substitute", quality=QUALITY)
+    spec = load_spec(office.folder / "spec.yaml")
+    known = UnitsByRows(np.array([100.0, 20.0, 10.0, 0.0, 5.0]), 50.0, "invented")
+    bounds = compare_bounds(spec, known)
+    assert [one.rows for one in bounds] == [1, 2, 3, 4]
+    two = bounds[1]
+    assert two.total_bias == 10 * 1 + 5 * 3 and two.cut == pytest.approx(25 / 195)
+    assert two.sure == pytest.approx(math.sqrt(50 * (1 + 4 + 9)) / 195)
+    variance = noise_law.variance(Fraction(4) / Fraction(1, 4))  # two rows, twice by substitution, at half of 1/2
+    assert two.cell_noise == pytest.approx(math.sqrt(variance))
+    assert two.total_noise == pytest.approx(math.sqrt(21 * variance))
+    assert two.cell_bias == pytest.approx(25 / 21)
+    assert two.total_error == pytest.approx(math.hypot(two.total_bias, two.total_noise))
+
+
+@pytest.mark.parametrize(("size", "cell", "total"), [(1, 1, 1), (10**4, 2, 4), (10**8, 4, 4)])
+def test_the_larger_the_source_the_larger_the_advised_bound(office: Office, size: int, cell: int, total: int) -> None:
+    office.write_spec()
+    known = UnitsByRows(np.array([30.0, 1.0, 0.1, 0.1, 0.01]) * size / 30, 0.0, "invented")
+    bounds = compare_bounds(load_spec(office.folder / "spec.yaml"), known)
+    assert min(bounds, key=lambda one: one.cell_error).rows == cell
+    assert min(bounds, key=lambda one: one.total_error).rows == total
+    assert f"A bound of {cell} has the least error" in advice(bounds)
+
+
+def test_the_forecast_reads_the_quality_table_of_the_release_itself(office: Office) -> None:
+    office.opened().write_spec(quality=QUALITY)
+    assert "bounds" not in office.run(*FORECAST).json
+    rows = 60_000  # so many that noise leaves some
+    office.write_records(
+        {"patient": [row // 3 for row in range(rows)], "age": [30.0] * rows, "ward": ["surgery"] * rows}
+    )
+    office.released()
+    told = office.run(*FORECAST).json["bounds"]
+    assert told["from"] == "the quality table of wards, period all"
+    assert [one["rows"] for one in told["tried"]] == [1, 2, 3, 4]
+
+
+def test_public_counts_of_units_stand_in_for_a_quality_table(office: Office) -> None:
+    office.write_spec()
+    found: dict[str, Any] = office.run(*FORECAST, "--units-by-rows", write_units(office, [50, 30, 20])).json["bounds"]
+    assert [one["cut"] for one in found["tried"]] == pytest.approx([70 / 170, 20 / 170])
+    assert all(one["sure"] == 0 for one in found["tried"])
+    text = office.run(*FORECAST[:-1], "--units-by-rows", "units.parquet").out
+    assert "2 (the spec)" in text and "41.2 % ± 0.0" in text and "has the least error" in text
+
+
+def test_counts_that_say_nothing_of_units_are_refused(office: Office) -> None:
+    office.write_spec()
+    ran = office.run(*FORECAST, "--units-by-rows", write_units(office, [0, 0]))
+    assert (ran.code, "needs one axis" in ran.err) == (1, True)
+    office.write_spec(privacy_unit="row", max_rows_per_unit=...)
+    ran = office.run(*FORECAST, "--units-by-rows", write_units(office, [5, 1]))
+    assert (ran.code, "every unit holds one row" in ran.err) == (1, True)
+
+
+def test_errors_are_forecast_for_what_quality_leaves_to_the_mechanism(office: Office) -> None:
+    office.write_spec(quality=QUALITY)
+    (one,) = office.run(*FORECAST).json["expected"]
+    assert one["epsilon_exact"] == "1/2"
+    assert one["interval_half_width"] == noise_law.half_width(Fraction(2) / Fraction(1, 4), Fraction(95, 100))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from dphist_pipeline.answering.answers import Answer
 from dphist_pipeline.answering.intervals import half_width_grid, linear_reach_grid
 from dphist_pipeline.domain import BinnedAxis
 from dphist_pipeline.estimates import noise_law
-from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells
+from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, Unbiased
 
 Reals = NDArray[np.float64]
 
@@ -74,22 +75,13 @@ class Moments:
         parabola = np.polyval([square / span**2, half / span, fixed], trials)
         nested = isinstance(self.oracle.unbiased, NestedCells)
         largest = span if nested else np.maximum(np.abs(trials), np.abs(span - trials))
-        factor = self.factor(float((parabola / largest**2).min()))
+        factor = deviations(self.oracle.unbiased, float((parabola / largest**2).min()))
 
         def too_far(d: float) -> bool:
             left = weights - d * self.rows
             return self.total(left) > factor * math.sqrt(max(0.0, variance(left)))
 
-        if not too_far(0.0):
-            return 0.0
-        steps = np.linspace(0, span, 101)
-        first = next((index for index, d in enumerate(steps) if not too_far(float(d))), None)
-        if first is None:
-            return span
-        low, high = float(steps[first - 1]), float(steps[first])
-        for _ in range(60):
-            low, high = (low, (low + high) / 2) if not too_far((low + high) / 2) else ((low + high) / 2, high)
-        return high
+        return first_not(too_far, np.linspace(0, span, 101))
 
     def sum(self) -> Answer:
         middle, values, cells = self.middle(), self.oracle.values, int(self.rows.sum())
@@ -105,15 +97,28 @@ class Moments:
         nested = isinstance(self.oracle.unbiased, NestedCells)
         largest = max(0.0, weights.max()) - min(0.0, weights.min()) if nested else np.abs(weights).max()
         variance = self.oracle.variance(weights)
-        return self.factor(variance / largest**2) * math.sqrt(variance) if largest else 0.0
+        return deviations(self.oracle.unbiased, variance / largest**2) * math.sqrt(variance) if largest else 0.0
 
-    def factor(self, variance: float) -> float:
-        """Half the width of an interval in standard deviations, for a variance where the largest weight is 1."""
-        unbiased = self.oracle.unbiased
-        assert isinstance(unbiased, NoisyCells | NestedCells)
-        one = noise_law.variance(unbiased.scale)
-        draws = max(1.0, variance / one * (1 + 1e-9))
-        if isinstance(unbiased, NestedCells):
-            return max(pair for pair in linear_reach_grid(unbiased.scale, math.ceil(draws)) if pair[0] <= draws)[1]
-        cells, reach = max(pair for pair in half_width_grid(unbiased.scale, math.ceil(draws)) if pair[0] <= draws)
-        return min(math.sqrt(20), (reach + 1) / math.sqrt(cells * one))
+
+def deviations(unbiased: Unbiased | None, variance: float) -> float:
+    """Half the width of an interval in standard deviations, for a variance where the largest weight is 1."""
+    assert isinstance(unbiased, NoisyCells | NestedCells)
+    one = noise_law.variance(unbiased.scale)
+    draws = max(1.0, variance / one * (1 + 1e-9))
+    if isinstance(unbiased, NestedCells):
+        return max(pair for pair in linear_reach_grid(unbiased.scale, math.ceil(draws)) if pair[0] <= draws)[1]
+    cells, reach = max(pair for pair in half_width_grid(unbiased.scale, math.ceil(draws)) if pair[0] <= draws)
+    return min(math.sqrt(20), (reach + 1) / math.sqrt(cells * one))
+
+
+def first_not(too_far: Callable[[float], bool], steps: Reals) -> float:
+    """The first point that is not too far any more, by bisection between two steps; the last step if none is."""
+    if not too_far(float(steps[0])):
+        return float(steps[0])
+    index = next((index for index, step in enumerate(steps) if not too_far(float(step))), None)
+    if index is None:
+        return float(steps[-1])
+    low, high = float(steps[index - 1]), float(steps[index])
+    for _ in range(60):
+        low, high = (low, (low + high) / 2) if not too_far((low + high) / 2) else ((low + high) / 2, high)
+    return high

@@ -90,7 +90,8 @@ _FROM_MIDDLE = {
 
 # What a macro within which the query of dph_marginal stands reads of it.
 _INNER_ANSWER = """
-    barred._first, barred.cells AS _cells, coalesce(barred.linear_variance, barred.cells * barred.noise_variance) AS _variance,
+    barred._first, barred.cells AS _cells,
+    coalesce(barred.linear_variance, barred.cells * barred.noise_variance) AS _variance,
     barred.linear_variance IS NOT NULL AS _is_linear, barred.unbiased AS _unbiased,
     (SELECT a FROM (SELECT {answer}) AS a) AS _answer
 """

@@ -16,22 +16,19 @@ laws AS (
 ),
 ranked AS (
     SELECT
-        v.*, v._variance AS variance, 0.05 / v._categories AS missed,
+        w.*,
         CASE
-            WHEN v.decay IS NULL THEN NULL
-            WHEN v._cells = 1 AND NOT v._is_linear
-                THEN greatest(0, ceil(ln(2 / (missed * (1 + exp(-v.decay)))) / v.decay - 1 + 1e-9))
-            ELSE v._reach
+            WHEN w.decay IS NULL THEN NULL
+            WHEN w._cells = 1 AND NOT w._is_linear
+                THEN greatest(0, ceil(ln(2 / (w.missed * (1 + exp(-w.decay)))) / w.decay - 1 + 1e-9))
+            ELSE {bound_of_row}
         END AS _half_width
     FROM (
-        SELECT w.*, {bound_of_row} AS _reach
-        FROM (
-            SELECT
-                a.*, laws.noise_variance, laws.decay, a._variance AS variance,
-                count(*) OVER (PARTITION BY a.period) AS _categories, 0.05 / _categories AS missed
-            FROM answered AS a JOIN laws ON laws.period = a.period AND laws.revision = a.revision
-        ) AS w
-    ) AS v
+        SELECT
+            a.*, laws.noise_variance, laws.decay, a._variance AS variance,
+            0.05 / count(*) OVER (PARTITION BY a.period) AS missed
+        FROM answered AS a JOIN laws ON laws.period = a.period AND laws.revision = a.revision
+    ) AS w
 ),
 counted AS (
     SELECT
@@ -54,7 +51,10 @@ SELECT
     r._unbiased + r._half_width AS ci_upper,
     r._answer.basis AS basis,
     r._cells AS cells,
-    CASE WHEN r._half_width IS NULL THEN '{no_interval}' END AS note
+    CASE
+        WHEN r._half_width IS NULL AND r._variance IS NOT NULL THEN '{no_law}'
+        WHEN r._half_width IS NULL THEN '{no_interval}'
+    END AS note
 FROM answered
 JOIN ranked AS r ON r.period = answered.period AND r._first = answered._first
 JOIN counted ON counted.period = answered.period AND counted._first = answered._first

@@ -67,7 +67,7 @@ first_problems AS (
     WHERE NOT list_contains(json_keys(people.line), 'population')
         OR EXISTS (FROM key_columns AS c WHERE NOT list_contains(json_keys(people.line), c.key_column))
     UNION ALL
-    SELECT 'there is no row of the population' || ' for ' || array_to_string(list_transform(m.parts, lambda x: coalesce(x, 'null')), ', ')
+    SELECT 'there is no row of the population for ' || array_to_string(list_transform(m.parts, lambda x: coalesce(x, 'null')), ', ')
     FROM matched AS m
     WHERE m.lines = 0
     UNION ALL
@@ -86,11 +86,11 @@ first_problems AS (
 SELECT
     answered.* EXCLUDE (_first, _cells, _variance, _is_linear, _unbiased, _answer),
     m.population,
-    answered._answer.estimate / m.population * per AS estimate,
-    answered._answer.unbiased / m.population * per AS unbiased,
-    answered._answer.noise_error / m.population * per AS noise_error,
-    answered._answer.ci_lower / m.population * per AS ci_lower,
-    answered._answer.ci_upper / m.population * per AS ci_upper,
+    answered._answer.estimate * per / m.population AS estimate,
+    answered._answer.unbiased * per / m.population AS unbiased,
+    answered._answer.noise_error * per / m.population AS noise_error,
+    answered._answer.ci_lower * per / m.population AS ci_lower,
+    answered._answer.ci_upper * per / m.population AS ci_upper,
     answered._answer.basis AS basis,
     answered._answer.cells AS cells,
     answered._answer.note AS note

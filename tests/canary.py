@@ -38,6 +38,12 @@ COUNTS = (SURGERY, MEDICINE, OTHER, DROPPED, TOTAL, TOTAL - DROPPED, SURGERY + M
 TOKENS = ("zyx", str(NUMBER))
 FROZEN_NOISE = 10**6 + 3
 
+
+def frozen_noise(size: int) -> np.ndarray:
+    """Multiples of `FROZEN_NOISE` by different steps: DuckDB packs the steps from row to row, less the smallest one."""
+    return np.arange(1, size + 1) ** 2 * FROZEN_NOISE
+
+
 CHANGES: dict[str, Any] = {
     "axes": [{**SPEC["axes"][0], "column": "age_text", "name": "age"}, SPEC["axes"][1]],
     "max_rows_per_unit": 1,

@@ -102,7 +102,7 @@ class Oracle:
             return Answer(estimate, math.nan, math.nan, math.nan, "noise_only", number, note=notes.NO_INTERVAL)
         centre, error = float(self.unbiased.values[cells].sum()), math.sqrt(self.variance(cells))
         reach = self.reach(cells) if reach is None else reach
-        note = notes.note_of(estimate, centre, reach)
+        note = notes.note_of(estimate, centre - reach, centre + reach)
         return Answer(estimate, centre, centre - reach, centre + reach, self.basis, number, error, note)
 
     def answer(self, /, **box: Condition) -> Answer:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-Basis = Literal["unbiased", "linear", "noise_only"]
+Basis = Literal["unbiased", "linear", "groups", "noise_only"]
 
 
 @dataclass(frozen=True)

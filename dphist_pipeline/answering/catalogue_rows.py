@@ -58,6 +58,15 @@ def bin_rows(audit: Audit) -> Any:
     return pa.concat_tables(rows)
 
 
+def group_rows(audit: Audit, sums: Any) -> Any:
+    """The rows of `dph_groups` for one publication, from `sums.parquet`."""
+    variances = {scale: noise_law.variance(Fraction(scale)) for scale in set(sums["noise_scale"].to_pylist())}
+    for number, name in enumerate(KEY):
+        sums = sums.add_column(number, GROUPS.field(name), pa.repeat(pa.scalar(audit[name]), sums.num_rows))
+    noise = pa.array([variances[scale] for scale in sums["noise_scale"].to_pylist()], pa.float64())
+    return sums.append_column("noise_variance", noise).select(GROUPS.names).cast(GROUPS)
+
+
 def width_table(audit: Audit) -> str:
     """The table with the half widths of sums of a publication's estimates."""
     return "dph_half_widths" if audit.get("unbiased_covariance") is None else "dph_linear_widths"
@@ -295,6 +304,17 @@ DISTANCES = _schema(
     ),
     ("outside", _WHOLE, "number of these sums outside that band"),
 )
+GROUPS = _schema(
+    *(_RELEASE, _PERIOD, _REVISION),
+    ("sum_number", _WHOLE, "number of the sum, from 0"),
+    ("parent", _WHOLE, "sum of a larger box that holds this one; null if there is none"),
+    ("first_group", _WHOLE, "first group_id in the sum"),
+    ("last_group", _WHOLE, "last group_id in the sum"),
+    ("cells", _WHOLE, "number of cells in the sum"),
+    ("noisy_sum", _REAL, "unbiased noisy sum, drawn after the groups were found"),
+    _SCALE,
+    ("noise_variance", _REAL, "variance of its noise"),
+)
 VERSION = _schema(
     ("version", _TEXT, "digest of the definitions of tables, views and macros"),
     ("sealed", _WHOLE, "the file's time of modification, in seconds since 1970; another one means another writer"),
@@ -305,6 +325,7 @@ TABLES = {
     "dph_half_widths": ("Half widths of 95 % intervals of sums of independent noisy cells.", HALF_WIDTHS),
     "dph_covariance": ("The covariance of two cells of linear estimates.", COVARIANCE),
     "dph_linear_widths": ("Half widths of 95 % intervals of linear estimates.", LINEAR_WIDTHS),
+    "dph_groups": ("Noisy sums of groups of cells, drawn after the groups were found.", GROUPS),
     "dph_quality_rows": ("What was bought about the rows behind the counts: one row for each number.", QUALITY),
     "dph_distances": ("How far sums of whole counts are from the unbiased estimates.", DISTANCES),
     "dph_version": ("One row: the version of the definitions.", VERSION),

@@ -21,6 +21,7 @@ from dphist_pipeline.answering.catalogue_rows import (
     covariance_rows,
     distance_rows,
     grid_of,
+    group_rows,
     most_draws,
     quality_table,
     release_rows,
@@ -39,6 +40,7 @@ from dphist_pipeline.answering.views import (
     view_statements,
 )
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS
+from dphist_pipeline.publishing.release_files import SUMS
 from dphist_pipeline.spec.words import EVERY_REVISION
 from dphist_pipeline.sql_files import identifier
 
@@ -102,7 +104,7 @@ def remove_release(connection: duckdb.DuckDBPyConnection, release: str) -> None:
     if release + EVERY_REVISION not in releases_in(connection):
         connection.execute(f"DROP VIEW {identifier(release + EVERY_REVISION)}")
     connection.execute(f"DROP TABLE {identifier(CELLS + release)}")
-    for table in ("dph_releases", "dph_covariance", "dph_quality_rows", "dph_distances"):
+    for table in ("dph_releases", "dph_covariance", "dph_groups", "dph_quality_rows", "dph_distances"):
         connection.execute(f"DELETE FROM {table} WHERE release = $release", {"release": release})
 
 
@@ -159,15 +161,18 @@ def _describe(connection: duckdb.DuckDBPyConnection, within: str, publications: 
     """Adds publications, and their grids and scales of noise, to the tables that describe them."""
     audits = [audit for _, audit in publications]
     known = {grid for (grid,) in connection.execute(f"SELECT DISTINCT grid FROM {within}dph_bins").fetchall()}
+    sums = [(pq.ParquetFile(folder / SUMS).read(), audit) for folder, audit in publications if SUMS in audit["files"]]
+    grouped = [group_rows(audit, rows) for rows, audit in sums]
     grids = {grid: audit for audit in audits if (grid := grid_of(audit)) not in known}
     for name, added in [
         ("dph_releases", release_rows(audits)),
         ("dph_covariance", covariance_rows(audits)),
+        *(("dph_groups", rows) for rows in grouped),
         *(("dph_quality_rows", quality_table(audit, read_rows(folder))) for folder, audit in publications),
         *(("dph_bins", bin_rows(audit)) for audit in grids.values()),
     ]:
         _insert(connection, f"{within}{name}", added)
-    _add_widths(connection, within, audits)
+    _add_widths(connection, within, audits, grouped)
     latest = (
         f"SELECT max(l.revision) FROM {within}dph_releases AS l WHERE (l.release, l.period) = (r.release, r.period)"
     )
@@ -177,13 +182,18 @@ def _describe(connection: duckdb.DuckDBPyConnection, within: str, publications: 
     )
 
 
-def _add_widths(connection: duckdb.DuckDBPyConnection, within: str, audits: Sequence[Mapping[str, Any]]) -> None:
+def _add_widths(
+    connection: duckdb.DuckDBPyConnection, within: str, audits: Sequence[Mapping[str, Any]], grouped: Sequence[pa.Table]
+) -> None:
     """Has the tables of widths reach as far as the largest publication of each scale of noise needs."""
     most: dict[tuple[str, str], int] = {}
     for audit in audits:
         if audit["unbiased_noise_scale"] is not None:
             law = (width_table(audit), str(audit["unbiased_noise_scale"]))
             most[law] = max(most.get(law, 1), most_draws(audit))
+    for rows in grouped:
+        law = ("dph_half_widths", rows["noise_scale"][0].as_py())
+        most[law] = max(most.get(law, 1), 2 * rows.num_rows)
     for (name, scale), draws in most.items():
         number = "draws" if name == "dph_linear_widths" else "cells"
         widest = f"SELECT max({number}) FROM {within}{name} WHERE noise_scale = $scale"

@@ -6,6 +6,7 @@ The pieces are inserted as text, because a macro of an attached catalogue cannot
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 from functools import cache
 
@@ -36,8 +37,8 @@ MACROS = (
     "dph_quality",
 )
 _ROW_FOR_ROW = ("dph_marginal", "dph_band", "dph_whole")  # return cells or sums of cells with the table's column names
-_NUMBERS = "t.period, t.revision, t.cell_number, t.estimate, t.unbiased_estimate"
-_ONE_BOX = {"dph_total": "JSON '{}'", "dph_box": "CAST(box AS JSON)"}
+_NUMBERS = "t.period, t.revision, t.cell_number, t.estimate, t.unbiased_estimate, t.group_id"
+_ONE_BOX = ("dph_total", "dph_box")
 _ONE_KEY = {"periods": "[period]", "revisions": "[revision]", "places": "[1]"}
 _ALL_KEYS = {"periods": "[NULL]", "revisions": "[NULL]", "places": "[1]"}
 _TWO_KEYS = {
@@ -81,17 +82,13 @@ _MOMENTS = """
 """
 _WEIGHTS = dict.fromkeys(("dph_mean", "dph_sum"), _MOMENTS)
 _WEIGHTS |= dict.fromkeys(_TWO_BOXES, "SELECT i.*, 1 AS weight FROM inside_positions AS i")
-_FROM_MIDDLE = {
-    "lower": "barred.unbiased - barred.half_width",
-    "upper": "barred.unbiased + barred.half_width",
-    "cut_note": "",
-}
 
 
 # What a macro within which the query of dph_marginal stands reads of it.
 _INNER_ANSWER = """
     barred._first, barred.cells AS _cells,
-    coalesce(barred.linear_variance, barred.cells * barred.noise_variance) AS _variance,
+    CASE WHEN NOT barred.is_grouped THEN coalesce(barred.linear_variance, barred.cells * barred.noise_variance) END
+        AS _variance,
     barred.linear_variance IS NOT NULL AS _is_linear, barred.unbiased AS _unbiased,
     (SELECT a FROM (SELECT {answer}) AS a) AS _answer
 """
@@ -112,7 +109,7 @@ def macro(name: str, schema: str | None = None) -> str:
         inner["answer"] = _INNER_ANSWER.replace("{answer}", inner["answer"])
         marginal = statement("answering/dph_marginal", **inner, **_NOTES).partition(" AS TABLE\n")[2]
         if name == "dph_ranks":
-            marginal = marginal.replace("CAST(axes AS VARCHAR[])", "[CAST(axis AS VARCHAR)]")
+            marginal = re.sub(r"\baxes(?= AS VARCHAR| IS NOT NULL)", "[CAST(axis AS VARCHAR)]", marginal)
         parts["marginal"] = marginal
     parts["schema"] = "" if schema is None else f"{identifier(schema)}."
     return statement(f"answering/{name}", **parts, **_NOTES)
@@ -129,6 +126,7 @@ def _parts(name: str) -> dict[str, str]:
             **_KEYS.get(name, _ONE_KEY),
         ),
         "bins": _piece("bins"),
+        **{given: _piece("given_box", given=given) for given in ("box", "whole", "part", "first_box", "second_box")},
         "boxes": _piece(
             "boxes",
             named=_NAMED.get(name, _THE_BOX),
@@ -148,15 +146,17 @@ def _parts(name: str) -> dict[str, str]:
         ),
         **_SUMS,
         "inside": inside,
-        "reach": _reach(LEVEL, ""),
-        "reach_of_two": _reach(LEVEL_OF_TWO, "_of_two"),
         "covariances": _piece("covariances", weights=_WEIGHTS.get(name, ""), **_SUMS),
         "bound": _piece("bound", row="v", trials=trials),
         "bound_of_row": _piece("bound", row="w", trials=trials),
+        "deviations": _piece("deviations", row="d", draws="d.draws", chebyshev=repr(math.sqrt(1 / (1 - LEVEL)))),
+        "reach": _piece("reach", report_reach=_report_reach(LEVEL), report_reach_of_two=_report_reach(LEVEL_OF_TWO)),
+        "group_sums": _piece("group_sums"),
+        "ends": _piece("ends", rows="reaching", id="_first" if name == "dph_marginal" else "name"),
         "report_bound": _piece("report_reach", row="v", factor="v.factor", variance="variance"),
         **_report_parts(name),
-        "answer": _piece("answer", **_FROM_MIDDLE, **_NOTES),
-        "deviations": _piece("deviations", row="d", draws="d.draws", chebyshev=repr(math.sqrt(1 / (1 - LEVEL)))),
+        "answer": _piece("answer", cut_note="", **_NOTES),
+        "answer_of_cut": _piece("answer", cut_note=_CUT_NOTE, **_NOTES),
         "caps": _piece("caps"),
         "capped": _piece("capped", row="caps"),
         "first_capped": _piece("capped", row="one_cap"),
@@ -169,23 +169,14 @@ def _parts(name: str) -> dict[str, str]:
     parts["two_boxes"] = _piece("two_boxes", **parts)
     parts["change_of_two"] = _piece("change_of_two", pairs=_PAIRS.get(name, ""), **parts)
     if name in _ONE_BOX:
-        parts["one_box"] = _piece("one_box", box=_ONE_BOX[name], **_parts_of_cut_boxes(), **parts)
+        one = {**parts, "box": "JSON '{}'"} if name == "dph_total" else parts
+        parts["one_box"] = _piece("one_box", **one)
     return parts
 
 
-def _reach(level: Fraction, which: str) -> str:
-    """SQL for half the width of the interval of a row of `summed`, at one of the two levels."""
-    by_reports = _piece("report_reach", row="summed", factor=repr(normal_factor(level)), variance="linear_variance")
-    widths = {"half_width": f"half_width{which}", "deviations": f"deviations{which}"}
-    return _piece("reach", report_reach=by_reports, **widths)
-
-
-def _parts_of_cut_boxes() -> dict[str, str]:
-    """SQL for the answer for a box that cuts bins."""
-    note = f"WHEN barred.cut_axes IS NOT NULL THEN '{_NOTES['cut']}'\n        "
-    note = note.replace("{axes}", "' || barred.cut_axes || '")
-    ends = {"lower": "barred.ci_lower", "upper": "barred.ci_upper"}
-    return {"answer_of_cut": _piece("answer", **ends, cut_note=note, **_NOTES)}
+def _report_reach(level: Fraction) -> str:
+    """SQL for half the width of the interval of a row of `summed` from reports."""
+    return _piece("report_reach", row="summed", factor=repr(normal_factor(level)), variance="linear_variance")
 
 
 def _spread_sums() -> dict[str, str]:
@@ -274,5 +265,9 @@ _NOTES = {
         "no_ratio": notes.NO_RATIO,
         "open_bin": notes.OPEN_BIN,
         "cut": notes.CUT,
+        "cuts_group": notes.CUTS_GROUP,
     }.items()
 }
+_CUT_NOTE = "WHEN barred.cut_axes IS NOT NULL THEN '{}' || barred.cut_axes || '{}'\n        ".format(
+    *_NOTES["cut"].split("{axes}")
+)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.estimates.noisy import NoisySums, ReportedCells, Unbiased
+from dphist_pipeline.estimates.noisy import NestedSums, NoisySums, ReportedCells, Unbiased
 from dphist_pipeline.estimates.row_quality import RowTable
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Estimate:
         charges: (step, epsilon) in order; the epsilons sum to the epsilon of the release.
         unbiased: unbiased estimates of the cells with the law of their noise; None if the mechanism paid for none.
         groups: group number of every cell, shape of the domain; None if the mechanism does not group cells.
-        sums: noisy sums of the groups; None if the mechanism paid for none.
+        sums: noisy sums of the groups, drawn after the groups were found; None if the mechanism paid for none.
         quality: what was bought about the rows behind the counts, beside the mechanism; mostly nothing.
     """
 
@@ -46,7 +46,7 @@ class Estimate:
     charges: tuple[tuple[str, Fraction], ...]
     unbiased: Unbiased | None = None
     groups: NDArray[np.int64] | None = None
-    sums: NoisySums | None = None
+    sums: NoisySums | NestedSums | None = None
     quality: tuple[RowTable, ...] = ()
 
     def __post_init__(self) -> None:
@@ -81,7 +81,7 @@ class Estimate:
         """
         from dphist_pipeline.answering.boxes import answer_box
 
-        return answer_box(self.domain, self.values, self.unbiased, axes)
+        return answer_box(self, axes)
 
     def range(self, low: float | None, high: float | None) -> Answer:
         """The estimated count in [low, high) of the only axis, with its 95 % interval.

@@ -133,6 +133,77 @@ class NoisySums:
 
 
 @dataclass(frozen=True, eq=False)
+class NestedSums:
+    """Noisy sums of the boxes of a hierarchy, one independent draw each. The sums are unbiased and public.
+
+    The last boxes are the groups of a partition; every other box holds groups whose numbers follow each other.
+
+    Attributes:
+        values: noisy sums, whole numbers as float64, shape (boxes,).
+        sizes: cells in each box, shape (boxes,).
+        parents: for each box the number of the box that holds it; -1 for the first box, shape (boxes,).
+        firsts: the first group in each box, shape (boxes,).
+        lasts: the last group in each box, shape (boxes,).
+        scale: of the discrete Laplace noise in each sum.
+    """
+
+    values: NDArray[np.float64]
+    sizes: NDArray[np.int64]
+    parents: NDArray[np.int64]
+    firsts: NDArray[np.int64]
+    lasts: NDArray[np.int64]
+    scale: Fraction
+
+    @classmethod
+    def of_groups(cls, sums: NoisySums) -> NestedSums:
+        """The hierarchy of a partition alone: no group lies in a larger box."""
+        groups = np.arange(sums.values.size)
+        return cls(sums.values, sums.sizes, np.full(groups.size, -1), groups, groups, sums.scale)
+
+    @classmethod
+    def of_levels(cls, levels: Sequence[NoisySums], parents: Sequence[NDArray[np.int64]]) -> NestedSums:
+        """From levels of boxes whose noise has one scale.
+
+        Args:
+            levels: the boxes of each level, from the top.
+            parents: for each level but the first, the number of each box's parent in the level above.
+        """
+        groups = np.arange(levels[-1].values.size)
+        firsts, lasts = [groups], [groups]
+        for parent in reversed(parents):
+            starts = np.flatnonzero(np.diff(parent, prepend=-1))
+            firsts.insert(0, firsts[0][starts])
+            lasts.insert(0, lasts[0][np.append(starts[1:], parent.size) - 1])
+        offsets = np.cumsum([0, *(level.values.size for level in levels[:-1])])
+        above = [
+            np.full(levels[0].values.size, -1),
+            *(one + start for one, start in zip(parents, offsets, strict=False)),
+        ]
+        values, sizes = (np.concatenate([getattr(one, name) for one in levels]) for name in ("values", "sizes"))
+        ranges = np.concatenate(firsts), np.concatenate(lasts)
+        return cls(values, sizes, np.concatenate(above), *ranges, levels[0].scale)
+
+    @property
+    def variance(self) -> float:
+        """Variance of the noise in a sum, in records squared."""
+        return noise_law.variance(self.scale)
+
+    def whole_boxes(self, inside: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """The fewest boxes that make up a set of cells; None if it cuts a group.
+
+        Args:
+            inside: number of the set's cells in each group, shape (groups,).
+
+        Returns:
+            Numbers of the boxes, shape (boxes,).
+        """
+        before = np.concatenate([[0], np.cumsum(inside)])
+        whole = before[self.lasts + 1] - before[self.firsts] == self.sizes
+        chosen = np.flatnonzero(whole & ~(whole[self.parents] & (self.parents >= 0)))
+        return chosen if self.sizes[chosen].sum() == inside.sum() else None
+
+
+@dataclass(frozen=True, eq=False)
 class NoisyContrasts:
     """The noisy total of a line of cells, and noisy differences of halves in a binary tree. Unbiased and public.
 

@@ -29,6 +29,7 @@ from dphist_pipeline.confidential.scores import CutByBalance
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.noisy import NestedSums
 from dphist_pipeline.mechanisms import DomainRefused, Mechanism
 
 MOST_AXES = 6
@@ -96,7 +97,8 @@ class KDHierarchy(Mechanism):
         measured = counts.noisy_tree(levels, tree)
         leaves = consistent([level.values for level in measured], parents)[-1]
         values = (leaves / measured[-1].sizes)[levels[-1]]
-        return Estimate(counts.domain, values, budget.charges, groups=levels[-1])
+        sums = NestedSums.of_levels(measured, parents)
+        return Estimate(counts.domain, values, budget.charges, groups=levels[-1], sums=sums)
 
     def _depth(self, domain: Domain) -> int:
         """How many times boxes are halved; at most until single cells are left."""

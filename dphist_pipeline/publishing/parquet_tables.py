@@ -22,7 +22,7 @@ from dphist_pipeline.answering.report_intervals import half_widths_of_cells, nor
 from dphist_pipeline.answering.row_quality import rows_of
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.estimates.noisy import ReportedCells, Unbiased
+from dphist_pipeline.estimates.noisy import NestedSums, NoisySums, ReportedCells, Unbiased
 
 GROUP_ROWS = 1 << 18
 OUR_COLUMNS = ("estimate", "unbiased_estimate", "ci_lower", "ci_upper", "group_id")
@@ -72,7 +72,7 @@ def write_groups(estimate: Estimate, path: Path) -> None:
     sizes = np.array([estimate.domain.cells])
     if estimate.groups is not None:
         sizes = np.bincount(estimate.groups.ravel())
-    source = estimate.sums or estimate.unbiased
+    source = estimate.sums if isinstance(estimate.sums, NoisySums) else estimate.unbiased
     if source is None or isinstance(source, ReportedCells):
         scales, variances = pa.nulls(sizes.size, pa.float64()), pa.nulls(sizes.size, pa.float64())
     else:
@@ -98,6 +98,27 @@ def _averaged(estimate: Estimate, sizes: NDArray[np.float64]) -> NDArray[np.floa
     if estimate.groups is None:
         return np.ones_like(sizes)
     return sizes**2 if estimate.sums is not None else sizes
+
+
+def write_sums(sums: NoisySums | NestedSums, path: Path) -> None:
+    """Writes `sums.parquet`: the noisy sums that were drawn after the groups were found, a row for each.
+
+    `parent` is the number of the sum of a larger box that holds this one; `noise_scale` is exact.
+    """
+    nested = NestedSums.of_groups(sums) if isinstance(sums, NoisySums) else sums
+    number = np.arange(nested.values.size)
+    rows = pa.table(
+        {
+            "sum_number": number,
+            "parent": pa.array(nested.parents, pa.int64(), mask=nested.parents < 0),
+            "first_group": nested.firsts,
+            "last_group": nested.lasts,
+            "cells": nested.sizes,
+            "noisy_sum": nested.values,
+            "noise_scale": pa.repeat(pa.scalar(str(nested.scale)), number.size),
+        }
+    )
+    _write(path, rows.schema, rows.to_batches(max_chunksize=GROUP_ROWS))
 
 
 def write_quality(estimate: Estimate, path: Path) -> None:

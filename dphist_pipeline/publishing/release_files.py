@@ -34,13 +34,15 @@ from dphist_pipeline.publishing.parquet_tables import (
     write_groups,
     write_histogram,
     write_quality,
+    write_sums,
 )
 
 TABLES = ("histogram.parquet", "groups.parquet", "audit.parquet")
 QUALITY = "quality.parquet"  # only where the spec asks for it
+SUMS = "sums.parquet"  # only where the mechanism draws noise for sums of groups
 PAGES = ("card.html", "deployment.yaml")  # publications of older versions have none
 REPORT_LAW = ("alpha", "beta", "gamma", "delta", "step")
-FILES = (*TABLES, QUALITY, *PAGES, "audit.json")
+FILES = (*TABLES, QUALITY, SUMS, *PAGES, "audit.json")
 _ENDING = 200  # bytes at the end of an audit that hold its digest
 NOISE = "discrete Laplace, P(k) proportional to exp(-|k| / noise_scale); for choices the one-sided half of it"
 NOISE_OF_REPORTS = "made by every contributor: reports are random, by coins whose chances the settings give"
@@ -73,6 +75,8 @@ def write_release(estimate: Estimate, scales: Mapping[str, Fraction], facts: dic
     write_charges(facts, charges, staging / "audit.parquet")
     if estimate.quality:
         write_quality(estimate, staging / QUALITY)
+    if estimate.sums is not None:
+        write_sums(estimate.sums, staging / SUMS)
     audit = {
         **facts,
         "epsilon": str(estimate.epsilon),
@@ -89,7 +93,7 @@ def write_release(estimate: Estimate, scales: Mapping[str, Fraction], facts: dic
     known = {**audit, "versions": versions}
     (staging / "card.html").write_text(release_card(estimate, known), encoding="utf-8")
     (staging / "deployment.yaml").write_text(deployment_yaml(known, smoothed(estimate)), encoding="utf-8")
-    made = [name for name in FILES[:-1] if name != QUALITY or estimate.quality]
+    made = [name for name in FILES[:-1] if name not in (QUALITY, SUMS) or (staging / name).exists()]
     audit |= {"files": {name: _digest(staging / name) for name in made}, "versions": versions}
     audit["audit_digest"] = audit_digest(audit)
     (staging / "audit.json").write_text(json.dumps(audit, indent=2) + "\n", encoding="utf-8")

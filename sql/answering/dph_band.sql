@@ -5,7 +5,7 @@
 CREATE OR REPLACE MACRO {schema}dph_band(release_name, level := 0.95, box := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
 {bins},
-boxes AS (SELECT 'box' AS source, CAST(box AS JSON) AS box),
+boxes AS (SELECT 'box' AS source, {box} AS box),
 {boxes},
 inside AS (
     SELECT t.* FROM conditions AS c JOIN dph_cells AS t ON {inside}
@@ -27,17 +27,17 @@ sizes AS (
         chosen.* EXCLUDE (cells), c.linear_variance, counted.cells,
         coalesce(c.linear_variance, chosen.noise_variance) AS variance,
         CASE
-            WHEN c.linear_variance IS NOT NULL OR chosen.step IS NOT NULL THEN (1 - CAST(level AS DOUBLE)) / counted.cells
+            WHEN c.linear_variance IS NOT NULL OR chosen.step IS NOT NULL THEN (1 - TRY_CAST(level AS DOUBLE)) / counted.cells
             -- 1 - level ** (1 / cells), written so that small values keep their digits.
-            WHEN -ln(CAST(level AS DOUBLE)) / counted.cells < 1e-5
-                THEN -ln(CAST(level AS DOUBLE)) / counted.cells * (1 + ln(CAST(level AS DOUBLE)) / counted.cells / 2)
-            ELSE 1 - exp(ln(CAST(level AS DOUBLE)) / counted.cells)
+            WHEN -ln(TRY_CAST(level AS DOUBLE)) / counted.cells < 1e-5
+                THEN -ln(TRY_CAST(level AS DOUBLE)) / counted.cells * (1 + ln(TRY_CAST(level AS DOUBLE)) / counted.cells / 2)
+            ELSE 1 - exp(ln(TRY_CAST(level AS DOUBLE)) / counted.cells)
         END AS missed
     FROM chosen
     JOIN (SELECT inside.period, count(*) AS cells FROM inside GROUP BY inside.period) AS counted
         ON counted.period = chosen.period
     LEFT JOIN cell_variances AS c ON c.period = chosen.period
-    WHERE level > 0 AND level < 1
+    WHERE TRY_CAST(level AS DOUBLE) > 0 AND TRY_CAST(level AS DOUBLE) < 1
 ),
 reaching AS (
     SELECT
@@ -75,7 +75,8 @@ answered AS (
     LEFT JOIN report_reaching AS own ON own.period = inside.period AND own.cell_number = inside.cell_number
 ),
 first_problems AS (
-    SELECT 'the level lies between 0 and 1, as 0.95' AS problem WHERE NOT coalesce(level > 0 AND level < 1, false)
+    SELECT 'the level lies between 0 and 1, as 0.95, not ' || coalesce(CAST(level AS VARCHAR), 'null') AS problem
+    WHERE NOT coalesce(TRY_CAST(level AS DOUBLE) > 0 AND TRY_CAST(level AS DOUBLE) < 1, false)
 )
 SELECT
     inside.* EXCLUDE (cell_number, estimate, unbiased_estimate, ci_lower, ci_upper, group_id, whole_count),

@@ -4,14 +4,17 @@
 CREATE OR REPLACE MACRO {schema}dph_changes(release_name, box := '{}', period := NULL) AS TABLE
 {opening},
 {bins},
-boxes AS (SELECT 'box' AS source, CAST(box AS JSON) AS box),
+boxes AS (SELECT 'box' AS source, {box} AS box),
 {boxes},
 {nested},
 {atoms},
 {sums},
 {change_of_two},
 first_problems AS (
-    SELECT 'there is no earlier period than ' || CAST(period AS VARCHAR) AS problem
+    SELECT 'only one period is published; a change takes two' AS problem
+    WHERE (SELECT count(*) FROM chosen) = 1
+    UNION ALL
+    SELECT 'there is no earlier period than ' || CAST(period AS VARCHAR)
     WHERE CAST(period AS VARCHAR) = (SELECT min(chosen.period) FROM chosen)
     UNION ALL
     SELECT 'there is no period ' || CAST(period AS VARCHAR) || '; it has '

@@ -5,7 +5,7 @@
 CREATE OR REPLACE MACRO {schema}dph_compare(release_name, first_period, second_period, box := '{}', revision := NULL) AS TABLE
 {opening},
 {bins},
-boxes AS (SELECT 'box' AS source, CAST(box AS JSON) AS box),
+boxes AS (SELECT 'box' AS source, {box} AS box),
 {boxes},
 {nested},
 {atoms},

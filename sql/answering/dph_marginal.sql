@@ -5,11 +5,11 @@
 CREATE OR REPLACE MACRO {schema}dph_marginal(release_name, axes, box := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
 {bins},
-boxes AS (SELECT 'box' AS source, CAST(box AS JSON) AS box),
+boxes AS (SELECT 'box' AS source, {box} AS box),
 {boxes},
 wanted_axes AS (
     SELECT DISTINCT a.grid, a.axis, a.level_of, a.stride, a.size, w.name IS NOT NULL AS is_asked
-    FROM axes AS a LEFT JOIN (SELECT unnest(CAST(axes AS VARCHAR[])) AS name) AS w ON w.name = a.axis
+    FROM axes AS a LEFT JOIN (SELECT unnest(TRY_CAST(axes AS VARCHAR[])) AS name) AS w ON w.name = a.axis
 ),
 -- For an axis of which only levels are selected: the group of each position, by the first selected position of the group.
 rolled AS (
@@ -54,10 +54,11 @@ grouped AS MATERIALIZED (
     SELECT
         COLUMNS(
             lambda c: c IN ('period', 'revision')
-                OR list_contains(CAST(axes AS VARCHAR[]), regexp_replace(c, '_(lower|upper|label)$', ''))
-                OR list_contains(CAST(axes AS VARCHAR[]), c)
+                OR list_contains(TRY_CAST(axes AS VARCHAR[]), regexp_replace(c, '_(lower|upper|label)$', ''))
+                OR list_contains(TRY_CAST(axes AS VARCHAR[]), c)
         ),
-        min(cell_number) AS _first, count(*) AS _cells, {sum_of_estimate} AS _estimate, {sum_of_unbiased} AS _unbiased
+        min(cell_number) AS _first, count(*) AS _cells, {sum_of_estimate} AS _estimate, {sum_of_unbiased} AS _unbiased,
+        histogram(group_id) FILTER (unbiased_estimate IS NULL) AS _groups
     FROM inside
     GROUP BY ALL
 ),
@@ -101,7 +102,7 @@ report_variances AS (
 ),
 -- The half width is computed once for each kind of row; there are few kinds.
 kinds AS (
-    SELECT summed.*, {reach} AS half_width
+    SELECT summed.*, {reach} AS reach
     FROM (
         SELECT DISTINCT
             c.period, c.noise_scale, c.noise_variance, c.has_bars, c.step, g._cells AS cells,
@@ -113,9 +114,13 @@ kinds AS (
         LEFT JOIN report_variances AS l ON l.period = g.period AND l._first = g._first
     ) AS summed
 ),
-barred AS (
+sets AS (
+    SELECT g._first AS id, g.period, g.revision, g._cells AS cells, g._groups AS groups FROM grouped AS g
+),
+{group_sums},
+reaching AS (
     SELECT
-        g.period, g._first, g._estimate AS estimate, g._unbiased AS unbiased, kinds.* EXCLUDE (period)
+        g.period, g.revision, g._first, g._estimate AS estimate, g._unbiased AS unbiased, kinds.* EXCLUDE (period)
     FROM grouped AS g
     LEFT JOIN row_variances AS r ON r.period = g.period AND r._first = g._first
     LEFT JOIN variances AS v ON v.period = g.period
@@ -125,14 +130,20 @@ barred AS (
             AND kinds.linear_variance
                 IS NOT DISTINCT FROM coalesce(r.linear_variance, v.linear_variance, l.linear_variance)
 ),
+barred AS (
+    {ends}
+),
 first_problems AS (
     SELECT 'there is no axis ' || unknown.axis || ' in period ' || chosen.period || '; the axes are '
         || (
             SELECT string_agg(w.axis, ', ' ORDER BY w.stride DESC, w.axis <> w.level_of, w.axis)
             FROM wanted_axes AS w WHERE w.grid = chosen.grid
         ) AS problem
-    FROM chosen, (SELECT unnest(CAST(axes AS VARCHAR[])) AS axis) AS unknown
+    FROM chosen, (SELECT unnest(TRY_CAST(axes AS VARCHAR[])) AS axis) AS unknown
     WHERE NOT EXISTS (FROM wanted_axes AS w WHERE w.grid = chosen.grid AND w.axis = unknown.axis)
+    UNION ALL
+    SELECT 'the axes are a list of names, as [''' || CAST(axes AS VARCHAR) || '''], not ' || CAST(axes AS VARCHAR)
+    WHERE axes IS NOT NULL AND TRY_CAST(axes AS VARCHAR[]) IS NULL
     UNION ALL
     SELECT 'axis ' || alike.axis || ' cannot be left out where ' || w.axis || ' is asked: their columns look alike'
     FROM wanted_axes AS w JOIN wanted_axes AS alike ON alike.grid = w.grid
@@ -140,7 +151,7 @@ first_problems AS (
         AND regexp_replace(alike.axis, '_(lower|upper|label)$', '') IN (w.axis)
 )
 SELECT
-    grouped.* EXCLUDE (_first, _cells, _estimate, _unbiased),
+    grouped.* EXCLUDE (_first, _cells, _estimate, _unbiased, _groups),
     {answer}
 FROM ({found}) AS found LEFT JOIN (
     grouped JOIN barred ON barred.period = grouped.period AND barred._first = grouped._first

@@ -4,7 +4,7 @@
 CREATE OR REPLACE MACRO {schema}dph_over(release_name, first_period := NULL, last_period := NULL, box := '{}') AS TABLE
 {opening},
 {bins},
-boxes AS (SELECT 'box' AS source, CAST(box AS JSON) AS box),
+boxes AS (SELECT 'box' AS source, {box} AS box),
 {boxes},
 {nested},
 {atoms},
@@ -38,7 +38,7 @@ together AS (
 reaching AS (
     SELECT
         summed.*, summed.variance / summed.noise_variance AS draws,
-        CASE WHEN summed.is_one_law THEN {reach} END AS half_width_of_one_law
+        CASE WHEN summed.is_one_law THEN ({reach}).one END AS half_width_of_one_law
     FROM together AS summed
 ),
 barred AS (

@@ -11,7 +11,7 @@ CREATE OR REPLACE MACRO {schema}dph_quantile(release_name, axis, q := 0.5, box :
 {opening},
 {bins},
 given AS (
-    SELECT coalesce(CAST(box AS JSON), JSON '{}') AS box, CAST(axis AS VARCHAR) AS axis
+    SELECT coalesce({box}, JSON '{}') AS box, CAST(axis AS VARCHAR) AS axis
 ),
 asked_shares AS (
     SELECT DISTINCT unnest(coalesce(TRY_CAST(written.q AS DOUBLE[]), [TRY_CAST(written.q AS DOUBLE)])) AS q
@@ -173,7 +173,7 @@ first_problems AS (
     FROM chosen, given
     WHERE NOT EXISTS (FROM axes WHERE axes.grid = chosen.grid AND axes.axis = given.axis AND axes.binned)
     UNION ALL
-    SELECT 'a quantile lies between 0 and 1, as 0.5 or [0.25, 0.5]'
+    SELECT 'a quantile lies between 0 and 1, as 0.5 or [0.25, 0.5], not ' || coalesce(CAST(q AS VARCHAR), 'null')
     FROM asked_shares
     HAVING NOT coalesce(bool_and(coalesce(asked_shares.q > 0 AND asked_shares.q < 1, false)), false)
 )

@@ -7,7 +7,7 @@
 CREATE OR REPLACE MACRO {schema}dph_range(release_name, axis, low, high, box := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
 {bins},
-boxes AS (SELECT 'box' AS source, CAST(box AS JSON) AS box),
+boxes AS (SELECT 'box' AS source, {box} AS box),
 asked_range AS (SELECT CAST(low AS VARCHAR) AS low, CAST(high AS VARCHAR) AS high),
 ranges AS (
     SELECT
@@ -30,7 +30,7 @@ ranges AS (
             min(bins.bin_lower) AS least, max(bins.bin_upper) AS greatest,
             min_by(bins.lower_end, bins.bin_lower) AS first_edge, max_by(bins.upper_end, bins.bin_upper) AS last_edge
         FROM bins
-        WHERE bins.axis = axis
+        WHERE bins.axis = CAST(axis AS VARCHAR)
         GROUP BY bins.grid, bins.axis, bins.stride, bins.size, bins.calendar, bins.binned
     ) AS b, asked_range
 ),
@@ -48,16 +48,22 @@ covered AS (
 {nested},
 {atoms},
 {sums},
+sets AS (
+    SELECT s.name AS id, s.period, s.revision, s.cells, s.groups FROM summed AS s
+),
+{group_sums},
+reaching AS (
+    SELECT summed.*, {reach} AS reach FROM summed
+),
 barred AS (
     SELECT
-        summed.*,
+        reached.*,
         min(coalesce(covered.bins, 0)) OVER one_period = max(coalesce(covered.bins, 0)) OVER one_period AS is_exact,
-        covered.lower_end, covered.upper_end,
-        {reach} AS half_width
-    FROM summed
-    LEFT JOIN covered ON covered.name = summed.name AND covered.grid = summed.grid
-    WINDOW one_period AS (PARTITION BY summed.period)
-    QUALIFY NOT is_exact OR summed.name = 'outer'
+        covered.lower_end, covered.upper_end
+    FROM ({ends}) AS reached
+    LEFT JOIN covered ON covered.name = reached.name AND covered.grid = reached.grid
+    WINDOW one_period AS (PARTITION BY reached.period)
+    QUALIFY NOT is_exact OR reached.name = 'outer'
 ),
 first_problems AS (
     SELECT 'there is no binned axis ' || coalesce(CAST(axis AS VARCHAR), 'null') || ' in period ' || chosen.period

@@ -18,7 +18,7 @@ ranked AS (
     SELECT
         w.*,
         CASE
-            WHEN w.decay IS NULL THEN NULL
+            WHEN w.decay IS NULL OR w._variance IS NULL THEN NULL
             WHEN w._cells = 1 AND NOT w._is_linear
                 THEN greatest(0, ceil(ln(2 / (w.missed * (1 + exp(-w.decay)))) / w.decay - 1 + 1e-9))
             ELSE {bound_of_row}

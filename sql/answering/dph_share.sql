@@ -8,9 +8,9 @@ CREATE OR REPLACE MACRO {schema}dph_share(release_name, part, whole := '{}', per
 {opening},
 {bins},
 boxes AS (
-    SELECT 'whole' AS source, CAST(whole AS JSON) AS box
+    SELECT 'whole' AS source, {whole} AS box
     UNION ALL
-    SELECT 'part' AS source, CAST(part AS JSON) AS box
+    SELECT 'part' AS source, {part} AS box
 ),
 {boxes},
 {nested},
@@ -34,7 +34,7 @@ pairs AS (
     WHERE whole.name = 'whole' AND part.name = 'part'
 ),
 reaching AS (
-    SELECT summed.*, {reach_of_two} AS part_reach FROM pairs AS summed
+    SELECT summed.*, ({reach}).two AS part_reach FROM pairs AS summed
 ),
 others AS (
     SELECT
@@ -43,16 +43,17 @@ others AS (
         abs(r.gamma + r.delta * r.other_atoms) AS slope
     FROM reaching AS r
 ),
+reaching_others AS (
+    SELECT summed.*, ({reach}).two AS other_reach FROM others AS summed
+),
 -- `factor` is the reach of part - p * box in its standard deviations, at the p where its largest draw stands out most.
 bounds AS (
     SELECT
         summed.*,
         greatest(0, summed.unbiased - summed.part_reach) AS part_lower,
         greatest(0, summed.unbiased + summed.part_reach) AS part_upper,
-        CASE WHEN summed.part_variance IS NULL OR summed.step IS NOT NULL
-            THEN greatest(0, summed.other_unbiased - {reach_of_two}) END AS other_lower,
-        CASE WHEN summed.part_variance IS NULL OR summed.step IS NOT NULL
-            THEN greatest(0, summed.other_unbiased + {reach_of_two}) END AS other_upper,
+        greatest(0, summed.other_unbiased - summed.other_reach) AS other_lower,
+        greatest(0, summed.other_unbiased + summed.other_reach) AS other_upper,
         CASE
             WHEN summed.step IS NOT NULL OR summed.cells = 0 OR summed.part_cells = 0 THEN NULL
             WHEN summed.part_variance IS NOT NULL THEN (
@@ -70,7 +71,7 @@ bounds AS (
                 WHERE w.noise_scale = summed.noise_scale AND w.cells <= least(summed.cells, summed.part_cells)
             )
         END AS factor
-    FROM others AS summed
+    FROM reaching_others AS summed
 ),
 -- Shares p with square * p² - 2 * middle * p + fixed <= 0: between two roots, or outside of them where the box is near 0.
 roots AS (

@@ -92,7 +92,7 @@ def test_a_box_is_the_sum_over_its_mask(question: tuple[Domain, dict[str, Condit
                 [-1 if n == number else 1 for n in range(len(domain.axes))]
             )
             inside &= along
-    found = answer_box(domain, noisy * 3, NoisyCells(noisy, SCALE), box)
+    found = answer_box(Estimate(domain, noisy * 3, (), NoisyCells(noisy, SCALE)), box)
     centre, reach = noisy[inside].sum(), half_width_of_sum(SCALE, int(inside.sum()))
     assert (found.cells, found.basis) == (inside.sum(), "unbiased")
     assert found.estimate == pytest.approx((noisy * 3)[inside].sum())

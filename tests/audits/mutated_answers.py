@@ -180,6 +180,7 @@ ANSWERS = (
             ),
             Mutation("* (1 + ln(CAST(level AS DOUBLE)) / counted.cells / 2)", "* 10", "many cells: too wide"),
             Mutation("/ v.decay - 1 + 1e-9", "/ v.decay - 2 + 1e-9", "one too narrow"),
+            Mutation("v.tail_factor / v.missed", "1 / v.missed", "draws beside the heaviest are forgotten"),
         ),
     ),
     Part(
@@ -210,14 +211,14 @@ ANSWERS = (
     ),
     Part(
         "sql/answering/dph_share.sql",
-        (ALIKE,),
+        ("answering/test_shares.py", ALIKE),
         (
             Mutation(
                 "b.part_lower / (b.part_lower + b.other_upper)", "b.part_lower / (b.part_lower + b.other_lower)", "ends"
             ),
-            Mutation(
-                "ELSE least(1, b.part_lower / b.other_upper)", "ELSE b.part_lower / b.other_upper", "a share above 1"
-            ),
+            Mutation("w.cells <= least(summed.cells, ", "w.cells <= greatest(summed.cells, ", "tails of more draws"),
+            Mutation("- b.factor ** 2 * b.vat AS middle", "AS middle", "part and whole taken for independent"),
+            Mutation("CASE WHEN b.root > 1 AND", "CASE WHEN b.root > 2 AND", "shares outside of both roots"),
             Mutation(
                 "SELECT summed.*, {reach_of_two} AS part_reach", "SELECT summed.*, {reach} AS part_reach", "95 % twice"
             ),
@@ -242,6 +243,14 @@ ANSWERS = (
                 "neighbours share noise",
             ),
             Mutation("product(coalesce(p.product, 0) ORDER BY n.axis)", "max(coalesce(p.product, 0))", "one axis"),
+        ),
+    ),
+    Part(
+        "sql/answering/pieces/crossed.sql",
+        (ALIKE,),
+        (
+            Mutation("CAST(p.held AS DOUBLE) * p.times", "CAST(p.held AS DOUBLE)", "one node between the ends"),
+            Mutation("WHEN s.whole_has_gaps THEN n.held", "", "gaps of the whole are filled"),
         ),
     ),
     Part(

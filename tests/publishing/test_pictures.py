@@ -17,6 +17,7 @@ from by_hand import AGE, HEIGHT, SCALE, WARD
 
 from dphist_pipeline.answering.boxes import answer_box
 from dphist_pipeline.domain import CategoricalAxis, Domain
+from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, ReportLaw, SharedNoise
 from dphist_pipeline.publishing.formatting import shortened, shown_number, visible
 from dphist_pipeline.publishing.pages import picture_facts
@@ -88,7 +89,7 @@ def test_sums_and_intervals_are_the_answers_to_the_same_boxes(linear: bool) -> N
     for place, ward in enumerate(["surgery", "medicine", None]):
         for run in (0, 7, 19):
             box = {"x": (run * 5.0, run * 5.0 + 5), "ward": ward}
-            answer = answer_box(shown.domain, shown.values, shown.unbiased, box)
+            answer = answer_box(Estimate(shown.domain, shown.values, (), shown.unbiased), box)
             assert (found.values[place, run], found.low[place, run], found.high[place, run]) == pytest.approx(
                 (answer.estimate, answer.ci_lower, answer.ci_upper), rel=1e-12
             )
@@ -104,7 +105,7 @@ def test_bars_of_reports_have_the_intervals_of_their_own_sums(delta: float) -> N
     assert found.low is not None and found.high is not None and found.reach is not None
     assert np.unique(found.reach).size > 20
     for place in range(60):
-        answer = answer_box(domain_of(axes), values, cells, {"x": (place * 2.0, place * 2.0 + 2)})
+        answer = Estimate(domain_of(axes), values, (), cells).range(place * 2.0, place * 2.0 + 2)
         assert (found.values[place], found.low[place], found.high[place]) == pytest.approx(
             (answer.estimate, answer.ci_lower, answer.ci_upper), rel=1e-12
         )

@@ -42,7 +42,7 @@ class Watched:
             (office.folder / name).mkdir()
             monkeypatch.setenv(name, str(office.folder / name))
         monkeypatch.setattr("tempfile.tempdir", None)
-        monkeypatch.setattr(noise, "discrete_laplace", lambda scale, size: np.arange(1, size + 1) * canary.FROZEN_NOISE)
+        monkeypatch.setattr(noise, "discrete_laplace", lambda scale, size: canary.frozen_noise(size))
         caplog.set_level(logging.DEBUG)
         office.opened().write_spec(**canary.CHANGES)
         office.write_records(canary.records())
@@ -82,7 +82,7 @@ def test_a_release_and_its_replay_leak_nothing(watched: Watched) -> None:
     assert watched.leaks(code=0) == []
     assert sorted(path.name for path in watched.office.published().iterdir()) == FILES
     table = pq.read_table(watched.office.published() / "histogram.parquet")
-    noisy = np.array(table["estimate"]) - np.arange(1, table.num_rows + 1) * canary.FROZEN_NOISE
+    noisy = np.array(table["estimate"]) - canary.frozen_noise(table.num_rows)
     expected = [canary.SURGERY, canary.MEDICINE, canary.OTHER]
     assert sorted(noisy[noisy > 0]) == sorted(expected), "the canary's counts reach the mechanism"
 

@@ -1,17 +1,14 @@
 -- The columns of an answer, from a row of `barred`; cut_note, the first case of the note.
 barred.estimate,
     barred.unbiased,
-    sqrt(coalesce(barred.linear_variance, barred.cells * barred.noise_variance)) AS noise_error,
-    {lower} AS ci_lower,
-    {upper} AS ci_upper,
-    CASE
-        WHEN barred.half_width IS NULL THEN 'noise_only'
-        WHEN barred.linear_variance IS NULL THEN 'unbiased'
-        ELSE 'linear'
-    END AS basis,
+    barred.noise_error,
+    barred.ci_lower,
+    barred.ci_upper,
+    barred.basis,
     barred.cells,
     CASE
-        {cut_note}WHEN barred.half_width IS NULL THEN '{no_interval}'
-        WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN '{smoothed}'
+        {cut_note}WHEN barred.ci_lower IS NULL AND barred.has_sums THEN '{cuts_group}'
+        WHEN barred.ci_lower IS NULL THEN '{no_interval}'
+        WHEN barred.estimate NOT BETWEEN barred.ci_lower - 1e-6 AND barred.ci_upper + 1e-6 THEN '{smoothed}'
         WHEN barred.estimate < 0 THEN '{below}'
     END AS note

@@ -148,7 +148,20 @@ allowed AS (
 problems AS (
     FROM period_problems
     UNION ALL
-    SELECT 'the box is a struct or a JSON object, with each axis once'
+    SELECT 'the box is a struct or a JSON object, with each axis once, as '
+        || (
+            SELECT first('{''' || bins.axis || ''': ' || bins.example || '}' ORDER BY bins.binned, bins.position)
+            FROM (
+                SELECT
+                    b.axis, b.binned, b.position,
+                    coalesce(
+                        '''' || b.category || '''',
+                        '[NULL, ' || CASE WHEN b.calendar THEN '''' || b.upper_end || '''' ELSE b.upper_end END || ']'
+                    ) AS example
+                FROM bins AS b WHERE b.category IS NOT NULL OR isfinite(b.bin_upper)
+            ) AS bins
+        )
+        || ', not ' || CAST(boxes.box AS VARCHAR)[:60]
     FROM boxes
     WHERE json_type(boxes.box) <> 'OBJECT' OR len(json_keys(boxes.box)) <> len(list_distinct(json_keys(boxes.box)))
     UNION ALL

@@ -2,7 +2,7 @@
 -- by `low` or `high`, within which all values lie.
 given AS (
     SELECT
-        coalesce(CAST(box AS JSON), JSON '{}') AS box, CAST(axis AS VARCHAR) AS axis,
+        coalesce({box}, JSON '{}') AS box, CAST(axis AS VARCHAR) AS axis,
         CAST(low AS VARCHAR) AS low, CAST(high AS VARCHAR) AS high
 ),
 boxes AS (

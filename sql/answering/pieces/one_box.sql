@@ -6,21 +6,33 @@ boxes AS (SELECT 'box' AS source, {box} AS box),
 {nested},
 {atoms},
 {sums},
+sets AS (
+    SELECT s.name AS id, s.period, s.revision, s.cells, s.groups FROM summed AS s
+),
+{group_sums},
+reaching AS (
+    SELECT summed.*, {reach} AS reach FROM summed
+),
 reached AS (
-    SELECT summed.*, {reach} AS half_width FROM summed
+    {ends}
 ),
 barred AS (
     SELECT
-        r.* EXCLUDE (estimate, unbiased, spread_estimate, spread_unbiased),
+        r.* EXCLUDE (estimate, unbiased, spread_estimate, spread_unbiased, basis, noise_error, ci_lower, ci_upper),
+        r.ci_upper IS NOT NULL AND (NOT r.is_cut OR within.ci_lower IS NOT NULL) AS has_ends,
         CASE WHEN r.is_cut THEN coalesce(r.spread_estimate, 0) ELSE r.estimate END AS estimate,
-        CASE WHEN r.is_cut THEN coalesce(r.spread_unbiased, r.unbiased) ELSE r.unbiased END AS unbiased,
-        coalesce(within.unbiased - within.half_width, r.unbiased - r.half_width) AS ci_lower,
-        r.unbiased + r.half_width AS ci_upper,
-        (
-            SELECT string_agg(cut.axis, ', ' ORDER BY cut.stride DESC)
-            FROM (SELECT DISTINCT cuts.axis, cuts.stride FROM cuts WHERE cuts.grid = r.grid) AS cut
-        ) AS cut_axes
+        CASE WHEN r.is_cut THEN r.spread_unbiased ELSE r.unbiased END AS unbiased,
+        CASE WHEN has_ends THEN r.noise_error END AS noise_error,
+        CASE WHEN has_ends THEN coalesce(within.ci_lower, r.ci_lower) END AS ci_lower,
+        CASE WHEN has_ends THEN r.ci_upper END AS ci_upper,
+        CASE WHEN has_ends THEN r.basis ELSE 'noise_only' END AS basis,
+        cut.axes AS cut_axes
     FROM reached AS r
+    LEFT JOIN (
+        SELECT c.grid, string_agg(c.axis, ', ' ORDER BY c.stride DESC) AS axes
+        FROM (SELECT DISTINCT cuts.grid, cuts.axis, cuts.stride FROM cuts) AS c
+        GROUP BY c.grid
+    ) AS cut ON cut.grid = r.grid
     LEFT JOIN reached AS within
         ON within.name = 'inner' AND within.period = r.period AND within.revision = r.revision
     WHERE r.name = 'around'

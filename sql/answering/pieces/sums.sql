@@ -16,13 +16,15 @@ summed AS (
             variances.linear_variance AS nested_variance,
             coalesce(atoms.atoms, 0) AS atoms,
             coalesce(inside.cells, 0) AS cells,
+            inside.groups,
             coalesce(inside.estimate, 0) AS estimate,
             coalesce(inside.unbiased, CASE WHEN c.has_bars THEN 0 END) AS unbiased{spread_columns}
         FROM conditions AS c
         LEFT JOIN (
             SELECT
                 c.name, c.period, c.revision,
-                count(*) AS cells, {estimate} AS estimate, {unbiased} AS unbiased{spread}
+                count(*) AS cells, {estimate} AS estimate, {unbiased} AS unbiased{spread},
+                histogram(t.group_id) FILTER (t.unbiased_estimate IS NULL) AS groups
             FROM conditions AS c JOIN dph_cells AS t ON {inside}
             GROUP BY c.name, c.period, c.revision
         ) AS inside ON inside.name = c.name AND inside.period = c.period AND inside.revision = c.revision

@@ -1,8 +1,8 @@
 -- Two boxes of each publication, `first_box` and `second_box`, with the covariance of their noise: rows of `box_pairs`.
 boxes AS (
-    SELECT 'first' AS source, CAST(first_box AS JSON) AS box
+    SELECT 'first' AS source, {first_box} AS box
     UNION ALL
-    SELECT 'second' AS source, CAST(second_box AS JSON) AS box
+    SELECT 'second' AS source, {second_box} AS box
 ),
 {boxes},
 {nested},
@@ -10,7 +10,7 @@ boxes AS (
 {sums},
 {covariances},
 reaching AS (
-    SELECT summed.*, {reach_of_two} AS half_width FROM summed
+    SELECT summed.*, {reach} AS reach FROM summed
 ),
 box_pairs AS (
     SELECT
@@ -19,7 +19,7 @@ box_pairs AS (
         CAST(one.cells + two.cells AS BIGINT) AS cells,
         one.estimate AS first_estimate, two.estimate AS second_estimate,
         one.unbiased AS first_unbiased, two.unbiased AS second_unbiased,
-        one.half_width AS first_reach, two.half_width AS second_reach,
+        one.reach.two AS first_reach, two.reach.two AS second_reach,
         v.first_square, v.second_square, v.crossed,
         one.linear_variance AS first_variance, two.linear_variance AS second_variance
     FROM reaching AS one

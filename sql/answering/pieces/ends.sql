@@ -1,0 +1,50 @@
+-- The ends of the intervals of {rows}, which have `reach`, `unbiased` and the law of their noise. Where noisy cells and sums of
+-- groups answer, each holds with 97.5 %, so their intersection holds with 95 %; if they are disjoint, the interval spans both.
+SELECT
+        e.* EXCLUDE (unbiased, own_unbiased, own_variance, group_unbiased, group_variance, own_ends, group_ends, draws),
+        coalesce(e.draws IS NOT NULL AND (NOT e.has_bars OR e.group_variance < e.own_variance), false) AS is_grouped,
+        greatest(e.own_ends[1], e.group_ends[1]) > least(e.own_ends[2], e.group_ends[2]) AS is_apart,
+        CASE WHEN is_grouped THEN e.group_unbiased ELSE e.own_unbiased END AS unbiased,
+        sqrt(CASE WHEN is_grouped THEN e.group_variance ELSE e.own_variance END) AS noise_error,
+        CASE
+            WHEN e.own_ends[1] IS NULL OR e.draws IS NULL THEN coalesce(e.own_ends[1], e.group_ends[1])
+            WHEN is_apart THEN least(e.own_ends[1], e.group_ends[1])
+            ELSE greatest(e.own_ends[1], e.group_ends[1])
+        END AS ci_lower,
+        CASE
+            WHEN e.own_ends[2] IS NULL OR e.draws IS NULL THEN coalesce(e.own_ends[2], e.group_ends[2])
+            WHEN is_apart THEN greatest(e.own_ends[2], e.group_ends[2])
+            ELSE least(e.own_ends[2], e.group_ends[2])
+        END AS ci_upper,
+        CASE
+            WHEN is_grouped THEN 'groups'
+            WHEN NOT e.has_bars THEN 'noise_only'
+            WHEN e.linear_variance IS NULL THEN 'unbiased'
+            ELSE 'linear'
+        END AS basis
+    FROM (
+        SELECT
+            r.*,
+            s.period IS NOT NULL AS has_sums,
+            r.unbiased AS own_unbiased,
+            coalesce(r.linear_variance, r.cells * r.noise_variance) AS own_variance,
+            -- No cells need no draw.
+            CASE WHEN r.cells > 0 THEN g.draws WHEN s.period IS NOT NULL AND NOT r.has_bars THEN 0 END AS draws,
+            CASE WHEN r.cells > 0 THEN g.unbiased ELSE 0 END AS group_unbiased,
+            CASE WHEN r.cells > 0 THEN g.variance ELSE 0 END AS group_variance,
+            CASE
+                WHEN g.draws IS NULL THEN [r.unbiased - r.reach.one, r.unbiased + r.reach.one]
+                ELSE [r.unbiased - r.reach.two, r.unbiased + r.reach.two]
+            END AS own_ends,
+            CASE
+                WHEN s.period IS NULL THEN NULL
+                WHEN r.cells = 0 THEN [0, 0]
+                WHEN r.has_bars THEN [g.unbiased - g.reach.two, g.unbiased + g.reach.two]
+                ELSE [g.unbiased - g.reach.one, g.unbiased + g.reach.one]
+            END AS group_ends
+        FROM {rows} AS r
+        LEFT JOIN group_sums AS g
+            ON g.id = r.{id} AND g.period = r.period AND g.revision = r.revision AND g.cells = r.cells
+        LEFT JOIN (SELECT DISTINCT n.period, n.revision FROM noisy_sums AS n) AS s
+            ON s.period = r.period AND s.revision = r.revision
+    ) AS e

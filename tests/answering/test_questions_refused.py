@@ -1,0 +1,53 @@
+"""What the macros say to a question that is written wrong: what, where, and how to mend it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+from answering_scenario import Asked, attached, published
+
+BOX = "the box is a struct or a JSON object, with each axis once, as {'county': '01'}, not "
+REFUSED = {
+    "dph_box('r.weekly', 'A')": f'dph_box: {BOX}"A"',
+    "dph_box('r.weekly', '{state: A}')": f'dph_box: {BOX}"{{state: A}}"',
+    "dph_box('r.weekly', ['A'])": f'dph_box: {BOX}["A"]',
+    "dph_box('r.weekly', 5)": f"dph_box: {BOX}5",
+    "dph_band('r.weekly', box := 'A')": f'dph_band: {BOX}"A"',
+    "dph_marginal('r.weekly', ['age'], 'A')": f'dph_marginal: {BOX}"A"',
+    "dph_range('r.weekly', 'age', 0, 18, 'A')": f'dph_range: {BOX}"A"',
+    "dph_share('r.weekly', 'A')": f'dph_share: {BOX}"A"',
+    "dph_share('r.weekly', {'state': 'A'}, 'B')": f'dph_share: {BOX}"B"',
+    "dph_quantile('r.weekly', 'age', 0.5, 'A')": f'dph_quantile: {BOX}"A"',
+    "dph_compare('r.weekly', '2026-03-02', '2026-03-09', 'A')": f'dph_compare: {BOX}"A"',
+    "dph_marginal('r.weekly', 'age')": "dph_marginal: the axes are a list of names, as ['age'], not age",
+    "dph_quantile('r.weekly', 'age', 'median')": "a quantile lies between 0 and 1, as 0.5 or [0.25, 0.5], not median",
+    "dph_quantile('r.weekly', 'age', NULL)": "a quantile lies between 0 and 1, as 0.5 or [0.25, 0.5], not null",
+    "dph_quantile('r.weekly', ['age'])": "there is no binned axis [age] in period 2026-03-02; those are age, day",
+    "dph_range('r.weekly', ['age'], 0, 18)": "there is no binned axis [age] in period 2026-03-02; those are age, day",
+    "dph_range('r.weekly', 'age', [0, 18], NULL)": "axis age takes two ends, low below high, null for an open end",
+    "dph_band('r.weekly', 'high')": "the level lies between 0 and 1, as 0.95, not high",
+    "dph_band('r.weekly', [0.9])": "the level lies between 0 and 1, as 0.95, not [0.9]",
+}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Asked:
+    return published(tmp_path_factory.mktemp("public"), tmp_path_factory.mktemp("scratch"))
+
+
+@pytest.mark.parametrize(("question", "message"), REFUSED.items())
+def test_an_argument_of_another_kind_is_answered_with_an_example(store: Asked, question: str, message: str) -> None:
+    with attached(store.catalogue) as connection:
+        for columns in ("*", "count(*)"):
+            with pytest.raises(duckdb.Error) as refused:
+                connection.execute(f"SELECT {columns} FROM r.{question}").fetchall()
+            assert message in str(refused.value)
+
+
+def test_no_box_and_an_empty_one_are_everything(store: Asked, tmp_path: Path) -> None:
+    with attached(store.catalogue) as connection:
+        everything = connection.execute("FROM r.dph_total('r.weekly')").fetchall()
+        for box in ("NULL", "'{}'", "JSON '{}'"):
+            assert connection.execute(f"FROM r.dph_box('r.weekly', {box})").fetchall() == everything

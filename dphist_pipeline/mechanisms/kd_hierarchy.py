@@ -10,7 +10,10 @@ Privacy:  structure_share of epsilon on `choose`, an equal share a level: the bo
           level can have such a box, all of epsilon goes to the sums.
 Domain:   1 to 6 axes, ordered as declared.
 Cost:     O(cells · depth) time and memory.
-Bars:     none: least squares, and the error of spreading a box evenly, are not covered.
+Bars:     none for cells; sums of whole boxes have those of the fewest draws that make them up. Least squares and the
+          error of spreading a box evenly are not covered, and may exceed a count: with one cell of 100,000 among 63
+          empty ones, some of 180 runs told it more than 95,000 too low, and a box of two cells tells the empty one
+          50,000 too high.
 """
 
 from __future__ import annotations

@@ -7,7 +7,9 @@ Privacy:  structure_share of epsilon on `choose`, an equal share a level: the in
           from. If the depth leaves single cells whatever is chosen, all of epsilon goes to the sums.
 Domain:   one axis, ordered.
 Cost:     O(m log m · depth) time in the cells m, O(m) memory.
-Bars:     none: the buckets' sums are noisy, the error of spreading them evenly is not covered.
+Bars:     none for cells; sums of whole buckets have those of their draws. The error of spreading a bucket evenly is not
+          covered and may exceed a count: with one cell of 100,000 among 63 empty ones, some of 180 runs told it more
+          than 95,000 too low, and a bucket of two cells tells the empty one 50,000 too high.
 """
 
 from __future__ import annotations

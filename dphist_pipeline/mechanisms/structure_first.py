@@ -10,7 +10,8 @@ Privacy:  structure_share of epsilon on `choose`, an equal share a boundary; the
           bucket, or one per cell, there is nothing to choose, and all of epsilon goes to the sums.
 Domain:   one axis, ordered, up to 2,000 cells.
 Cost:     O(cells² · buckets) a boundary, O(cells²) memory.
-Bars:     none: the buckets' sums are noisy, the error of spreading them evenly is not covered.
+Bars:     none for cells; sums of whole buckets have those of their draws. The error of spreading a bucket evenly is not
+          covered.
 """
 
 from __future__ import annotations

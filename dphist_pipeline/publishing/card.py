@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from dphist_pipeline.answering.answers import Answer
+from dphist_pipeline.answering.boxes import answer_box
 from dphist_pipeline.answering.chosen_cells import written_end
 from dphist_pipeline.answering.intervals import LEVEL, half_width_of_box, half_width_of_cell, half_width_of_sum
 from dphist_pipeline.answering.report_intervals import half_widths_of_cells, normal_factor, report_reach
@@ -143,16 +145,14 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, An
             (charge["step"], epsilon_text(Fraction(charge["epsilon"])), _scale_text(charge["noise_scale"]))
             for charge in audit["charges"]
         ],
-        **{"mechanism": what, "fields": fields, "reach": None, "total_reach": None},
-        "total": shown_number(float((estimate.values if unbiased is None else unbiased.values).sum())),
+        **{"mechanism": what, "fields": fields, "reach": None},
+        **_total_facts(answer_box(estimate, {})),
         "quality": _quality_facts(estimate, audit),
     }
     if unbiased is None:
         return facts
     reach = half_width_of_cell(unbiased)
-    every = [np.arange(size) for size in estimate.domain.shape]
     return facts | {
-        "total_reach": shown_number(half_width_of_box(unbiased, every)),
         "reach": shown_number(reach),
         "deviation": shown_number(math.sqrt(unbiased.variance)),
         "ten_times": shown_number(math.ceil(10 * reach)),
@@ -160,6 +160,14 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, An
             (what, f"{cells:,}", shown_number(width)) for what, cells, width in _reaches(unbiased, estimate.domain)
         ],
     }
+
+
+def _total_facts(total: Answer) -> dict[str, str | None]:
+    """The sum of all cells, and how far it may be from the true one; None if no interval tells."""
+    if total.basis == "noise_only":
+        return {"total": shown_number(total.estimate), "total_reach": None}
+    reach = max(total.unbiased - total.ci_lower, total.ci_upper - total.unbiased)
+    return {"total": shown_number(total.unbiased), "total_reach": shown_number(reach)}
 
 
 def _quality_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, Any] | None:

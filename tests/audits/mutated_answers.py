@@ -59,9 +59,13 @@ ANSWERS = (
         "dphist_pipeline/answering/boxes.py",
         ("answering/test_boxes.py", "answering/test_cut_boxes.py"),
         (
-            Mutation("middle, least, centre +", "middle, max(0.0, least), centre +", "a lower end cut off at 0"),
-            Mutation("Answer(estimate, middle,", "Answer(estimate, estimate,", "the estimate called unbiased"),
-            Mutation("centre + reach, basis", "estimate + reach, basis", "around the estimate"),
+            Mutation("middle, inner.lower, outer", "middle, max(0.0, inner.lower), outer", "a lower end cut off at 0"),
+            Mutation("Answer(found, middle,", "Answer(found, found,", "the estimate called unbiased"),
+            Mutation(
+                "centre, reach = exact_sum(unbiased.values",
+                "centre, reach = exact_sum(estimate.values",
+                "around the estimate",
+            ),
             Mutation("along[share == 1]", "along", "rows of cut bins are inside"),
         ),
     ),
@@ -76,6 +80,11 @@ ANSWERS = (
         ),
     ),
     Part(
+        "dphist_pipeline/answering/macro_calls.py",
+        ("answering/test_shares.py", "answering/test_cut_boxes.py", "answering/test_catalogue_growing.py"),
+        (Mutation("source.digest in digests and not source.renamed", "True", "a catalogue without the publication"),),
+    ),
+    Part(
         "dphist_pipeline/answering/asking.py",
         (
             "answering/test_shares.py",
@@ -84,7 +93,6 @@ ANSWERS = (
             "local/test_publication.py",
         ),
         (
-            Mutation("source.digest in digests and not source.renamed", "True", "a catalogue without the publication"),
             Mutation('"revision": mine.revision}', '"revision": None}', "the latest revision instead of this one"),
             Mutation("RangeAnswer(answers[0], answers[-1])", "RangeAnswer(answers[0], answers[0])", "no outer bins"),
             Mutation("(one.period, one.revision) ==", "(one.period, 0) ==", "no change of a release since itself"),
@@ -106,7 +114,7 @@ ANSWERS = (
         SQL,
         (
             Mutation("SELECT max_by(", "SELECT min_by(", "the width of one draw"),
-            Mutation("WHEN summed.cells = 0 THEN 0\n", "WHEN summed.cells = 0 THEN NULL\n", "no interval of nothing"),
+            Mutation("THEN {'one': 0.0, 'two': 0.0}", "THEN NULL", "no interval of nothing"),
             Mutation("w.noise_scale = summed.noise_scale AND w.cells", "w.cells", "the width of another release"),
         ),
     ),
@@ -122,11 +130,8 @@ ANSWERS = (
         "sql/answering/pieces/answer.sql",
         SQL,
         (
-            Mutation("{lower} AS ci_lower", "greatest(0, {lower}) AS ci_lower", "cut at 0"),
-            Mutation(
-                "{upper} AS ci_upper", "{upper} + barred.estimate - barred.unbiased AS ci_upper", "around the estimate"
-            ),
-            Mutation("> barred.half_width + 1e-6", "> 2 * barred.half_width", "a smoothed estimate is not told"),
+            Mutation("    barred.ci_lower,\n", "    greatest(0, barred.ci_lower) AS ci_lower,\n", "cut at 0"),
+            Mutation("NOT BETWEEN barred.ci_lower - 1e-6 AND", "NOT BETWEEN 0 AND", "a smoothed estimate is not told"),
         ),
     ),
     Part(
@@ -171,14 +176,16 @@ ANSWERS = (
         ("answering/test_catalogue.py::test_a_band_over_thousands_of_cells_is_as_wide_as_it_must_be", BANDS),
         (
             Mutation(
-                "(1 - CAST(level AS DOUBLE)) / counted.cells\n", "(1 - CAST(level AS DOUBLE))\n", "single intervals"
-            ),
-            Mutation(
-                "ELSE 1 - exp(ln(CAST(level AS DOUBLE)) / counted.cells)",
-                "ELSE 1 - CAST(level AS DOUBLE)",
+                "(1 - TRY_CAST(level AS DOUBLE)) / counted.cells\n",
+                "(1 - TRY_CAST(level AS DOUBLE))\n",
                 "single intervals",
             ),
-            Mutation("* (1 + ln(CAST(level AS DOUBLE)) / counted.cells / 2)", "* 10", "many cells: too wide"),
+            Mutation(
+                "ELSE 1 - exp(ln(TRY_CAST(level AS DOUBLE)) / counted.cells)",
+                "ELSE 1 - TRY_CAST(level AS DOUBLE)",
+                "single intervals",
+            ),
+            Mutation("* (1 + ln(TRY_CAST(level AS DOUBLE)) / counted.cells / 2)", "* 10", "many cells: too wide"),
             Mutation("/ v.decay - 1 + 1e-9", "/ v.decay - 2 + 1e-9", "one too narrow"),
             Mutation("v.tail_factor / v.missed", "1 / v.missed", "draws beside the heaviest are forgotten"),
         ),
@@ -186,9 +193,59 @@ ANSWERS = (
     Part(
         "sql/answering/pieces/one_box.sql",
         ("answering/test_cut_boxes.py", *SQL),
+        (Mutation("coalesce(within.ci_lower, r.ci_lower)", "r.ci_lower", "rows of cut bins are inside"),),
+    ),
+    Part(
+        "sql/answering/pieces/group_sums.sql",
+        ("answering/test_group_sums.py",),
         (
-            Mutation("within.unbiased - within.half_width", "NULL", "rows of cut bins are inside"),
-            Mutation("WHEN k.final THEN k.final_share", "WHEN k.final THEN k.first_share", "another share of a bin"),
+            Mutation("HAVING sum(s.cells) = any_value(n.cells)", "", "sums of groups that a box cuts"),
+            Mutation("larger.sum_number = w.parent", "false", "every box of a hierarchy, and those within it"),
+            Mutation("AND sets.cells = n.all_cells", "", "boxes that happen to be unions of groups"),
+            Mutation("w.cells >= g.draws", "w.cells >= 1", "the width of one draw"),
+        ),
+    ),
+    Part(
+        "sql/answering/pieces/ends.sql",
+        ("answering/test_group_sums.py",),
+        (
+            Mutation(
+                "[r.unbiased - r.reach.two, r.unbiased + r.reach.two]",
+                "[r.unbiased - r.reach.one, r.unbiased + r.reach.one]",
+                "cells at 95 % beside groups",
+            ),
+            Mutation(
+                "[g.unbiased - g.reach.two, g.unbiased + g.reach.two]",
+                "[g.unbiased - g.reach.one, g.unbiased + g.reach.one]",
+                "groups at 95 % beside cells",
+            ),
+            Mutation("e.group_variance < e.own_variance", "e.group_variance > e.own_variance", "the worse number"),
+            Mutation("AND g.cells = r.cells", "", "groups that cover a part of the box"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/estimates/noisy.py",
+        ("answering/test_group_sums.py",),
+        (
+            Mutation("whole & ~(whole[self.parents] & (self.parents >= 0))", "whole", "every box, and those within it"),
+            Mutation("self.sizes[chosen].sum() == inside.sum()", "True", "boxes that leave cells out"),
+            Mutation(
+                "zip(parents, offsets, strict=False)",
+                "zip(parents, [0] * 99, strict=False)",
+                "parents of another level",
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/answering/boxes.py",
+        ("answering/test_group_sums.py",),
+        (
+            Mutation(
+                "math.prod(map(len, cells)) < estimate.domain.cells",
+                "False",
+                "boxes that happen to be unions of groups",
+            ),
+            Mutation("two if two.noise_error < one.noise_error else one", "one", "the worse number"),
         ),
     ),
     Part(
@@ -220,7 +277,9 @@ ANSWERS = (
             Mutation("- b.factor ** 2 * b.vat AS middle", "AS middle", "part and whole taken for independent"),
             Mutation("CASE WHEN b.root > 1 AND", "CASE WHEN b.root > 2 AND", "shares outside of both roots"),
             Mutation(
-                "SELECT summed.*, {reach_of_two} AS part_reach", "SELECT summed.*, {reach} AS part_reach", "95 % twice"
+                "SELECT summed.*, ({reach}).two AS part_reach",
+                "SELECT summed.*, ({reach}).one AS part_reach",
+                "95 % twice",
             ),
         ),
     ),
@@ -254,13 +313,13 @@ ANSWERS = (
         ),
     ),
     Part(
-        "sql/answering/dph_compare.sql",
+        "sql/answering/pieces/change_of_two.sql",
         (ALIKE,),
         (
             Mutation(
                 "one.cells + two.cells AS cells", "greatest(one.cells, two.cells) AS cells", "noise of one period"
             ),
-            Mutation("ELSE summed.half_width_apart END", "ELSE {reach} END", "two laws of noise taken as one"),
+            Mutation("ELSE summed.half_width_apart END", "ELSE ({reach}).one END", "two laws of noise taken as one"),
         ),
     ),
     Part(

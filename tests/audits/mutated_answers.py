@@ -188,8 +188,12 @@ ANSWERS = (
         ("answering/test_cut_boxes.py", *SQL),
         (
             Mutation("within.unbiased - within.half_width", "NULL", "rows of cut bins are inside"),
-            Mutation("WHEN k.final THEN k.final_share", "WHEN k.final THEN k.first_share", "another share of a bin"),
         ),
+    ),
+    Part(
+        "sql/answering/pieces/weight.sql",
+        ("answering/test_cut_boxes.py", *SQL),
+        (Mutation("WHEN k.final THEN k.final_share", "WHEN k.final THEN k.first_share", "another share of a bin"),),
     ),
     Part(
         "sql/answering/pieces/exact_sum.sql",

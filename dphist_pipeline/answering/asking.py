@@ -1,25 +1,19 @@
-"""Asks the SQL macros about publications. SQL is the only implementation of published answers.
-
-The macros run in the store's catalogue if it holds the publications as they are, else in a catalogue made in memory.
-"""
+"""Asks the SQL macros about publications. SQL is the only implementation of published answers."""
 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
-import duckdb
 import pyarrow as pa
 
 from dphist_pipeline.answering.answers import Answer, Quantile, RangeAnswer
-from dphist_pipeline.answering.catalogue import NAME, attach_catalogue
-from dphist_pipeline.answering.catalogue_tables import create_tables
+from dphist_pipeline.answering.catalogue import list_publications
 from dphist_pipeline.answering.chosen_cells import (
     Condition,
     End,
@@ -30,17 +24,18 @@ from dphist_pipeline.answering.chosen_cells import (
     end_as_json,
     overlapped_cells,
 )
+from dphist_pipeline.answering.macro_calls import Source, call_macro
 from dphist_pipeline.answering.published import audit_in_force
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.publishing.parquet_tables import axis_columns
-from dphist_pipeline.publishing.release_files import read_audit
 from dphist_pipeline.spec.axes import domain_of
-from dphist_pipeline.sql_files import identifier, literal
+from dphist_pipeline.sql_files import identifier
 
 Box = Mapping[str, Condition]
 Found = TypeVar("Found", Answer, Quantile)
 ANSWER_COLUMNS = ("estimate", "unbiased", "noise_error", "ci_lower", "ci_upper", "basis", "cells", "note")
-OPEN_AT_ONCE = 4
+POPULATION = "dph_population"
+NO_TABLES: Mapping[str, pa.Table] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -151,6 +146,29 @@ class Publication:
         found = {row["q"]: _from_row(Quantile, row) for row in rows}
         return [found[share] for share in wanted]
 
+    def mean(self, axis: str, low: End, high: End, box: Box) -> Answer:
+        """The mean of a binned axis over the rows of a box, in axis units: `dph_mean`.
+
+        Args:
+            axis: name of a binned axis.
+            low: no value lies below it; only used for an open bin.
+            high: no value lies above it; only used for an open bin.
+            box: see `boxes.answer_box`.
+
+        Raises:
+            QuestionRefused: the axis is not a binned axis, the end of an open bin is not given, or see `chosen_cells`.
+        """
+        return self._moment("dph_mean", axis, (low, high), box)
+
+    def sum(self, axis: str, low: End, high: End, box: Box) -> Answer:
+        """The sum of a binned axis over the rows of a box, in axis units: `dph_sum`; see `mean`."""
+        return self._moment("dph_sum", axis, (low, high), box)
+
+    def _moment(self, macro: str, axis: str, ends: tuple[End, End], box: Box) -> Answer:
+        written = [None if end is None else str(end) for end in ends]
+        (row,) = self._rows(macro, axis, *written, self._whole_bins(box))
+        return _from_row(Answer, row)
+
     def band(self, level: float, box: Box) -> pa.Table:
         """The cells of a box with a band that holds with the probability `level`: `dph_band`.
 
@@ -174,29 +192,136 @@ class Publication:
         """
         return self._table("dph_whole", None, ("whole_count", "estimate"))
 
-    def change_since(self, earlier: Publication, box: Box) -> Answer:
-        """The change of the count in a box since another publication: `dph_compare`.
+    def rate(self, by: Sequence[str], population: pa.Table, per: float, box: Box) -> pa.Table:
+        """The estimated counts by some axes or levels for each `per` people of a public population: `dph_rate`.
 
         Args:
-            earlier: the other publication, which may be of another release.
+            by: axes or levels.
+            population: the columns of the axes, as in `marginal`, and `population`.
+            per: number of people, above 0.
             box: see `boxes.answer_box`.
+
+        Returns:
+            One row per combination: the columns of the axes, `population`, then the columns of an answer.
+
+        Raises:
+            QuestionRefused: a row of the population is missing, not above 0 or there twice, or see `chosen_cells`.
+        """
+        arguments = (list(by), POPULATION, float(per), self._whole_bins(box))
+        return self._table("dph_rate", by, ("population", *ANSWER_COLUMNS), *arguments, tables={POPULATION: population})
+
+    def ranks(self, axis: str, box: Box) -> pa.Table:
+        """The ranks of the categories or bins of an axis by their counts, which hold together: `dph_ranks`.
+
+        Args:
+            axis: an axis or a level.
+            box: see `boxes.answer_box`.
+
+        Returns:
+            One row per category, the largest first: the columns of the axis, ranks, then the columns of an answer.
+
+        Raises:
+            QuestionRefused: the axis is unknown, or see `chosen_cells`.
+        """
+        check_axes(self.domain, [axis])
+        columns = ("rank", "rank_lower", "rank_upper", *ANSWER_COLUMNS)
+        return self._table("dph_ranks", [axis], columns, axis, self._whole_bins(box))
+
+    def difference(self, first: Box, second: Box) -> Answer:
+        """The count in one box less that in another: `dph_difference`.
+
+        Args:
+            first: a box; see `boxes.answer_box`.
+            second: a box.
 
         Raises:
             QuestionRefused: see `chosen_cells`.
         """
+        (row,) = self._rows("dph_difference", self._whole_bins(first), self._whole_bins(second))
+        return _from_row(Answer, row)
+
+    def ratio(self, first: Box, second: Box) -> Answer:
+        """The count in one box divided by that in another: `dph_ratio`; its upper end may be infinite.
+
+        Args:
+            first: a box; see `boxes.answer_box`.
+            second: a box.
+
+        Raises:
+            QuestionRefused: see `chosen_cells`.
+        """
+        (row,) = self._rows("dph_ratio", self._whole_bins(first), self._whole_bins(second))
+        return _from_row(Answer, row)
+
+    def changes(self, box: Box) -> pa.Table:
+        """The change of a count from each period of the release to the next one: `dph_changes`.
+
+        Args:
+            box: see `boxes.answer_box`.
+
+        Returns:
+            One row per period but the first: both periods and their estimates, then the columns of an answer.
+
+        Raises:
+            QuestionRefused: see `chosen_cells`.
+        """
+        return call_macro(self._periods, "dph_changes", "*", (self._whole_bins(box),))
+
+    def over(self, first: str | None, last: str | None, box: Box) -> Answer:
+        """The count in a box over the periods of the release from the first to the last, together: `dph_over`.
+
+        Args:
+            first: first day of the first period; None for no limit.
+            last: first day of the last period; None for no limit.
+            box: see `boxes.answer_box`.
+
+        Raises:
+            QuestionRefused: no period lies within, or see `chosen_cells`.
+        """
+        (row,) = call_macro(self._periods, "dph_over", "*", (first, last, self._whole_bins(box))).to_pylist()
+        return _from_row(Answer, row)
+
+    def change_since(self, earlier: Publication, box: Box) -> Answer:
+        """The change of the count in a box since another publication: `dph_compare`.
+
+        Args:
+            earlier: the other publication, which may be of another release of the same account.
+            box: see `boxes.answer_box`.
+
+        Raises:
+            QuestionRefused: the publications are of other accounts or units, or see `chosen_cells`.
+        """
+        self._check_related(earlier)
         chosen_cells(earlier.domain, box)
         one, two = earlier._source, self._source
         if one.release != two.release or (one.period, one.revision) == (two.period, two.revision):
             one, two = (replace(both, release="both", period=str(n), renamed=True) for n, both in enumerate((one, two)))
         arguments = (one.period, two.period, self._whole_bins(box))
         revisions = [one.revision, two.revision]
-        (row,) = _ask((one, two), "dph_compare", "*", arguments, {"revision": revisions}).to_pylist()
+        (row,) = call_macro((one, two), "dph_compare", "*", arguments, {"revision": revisions}).to_pylist()
         return _from_row(Answer, row)
 
+    def _check_related(self, other: Publication) -> None:
+        """Refuses two publications that do not count the same people."""
+        mine, theirs = ([one.audit[name] for name in ("account", "privacy_unit")] for one in (self, other))
+        if mine != theirs:
+            told = [f"account '{account}' and unit '{unit}'" for account, unit in (mine, theirs)]
+            raise QuestionRefused(
+                "",
+                f"release '{self.audit['release']}' is of {told[0]}, '{other.audit['release']}' of {told[1]}: they do "
+                "not count the same people; compare releases of one account",
+            )
+
     @property
-    def _source(self) -> _Source:
+    def _periods(self) -> tuple[Source, ...]:
+        """All publications of the release that stand."""
+        public = self.folder.resolve().parents[2]
+        return tuple(Publication(*one)._source for one in list_publications(public, self.audit["release"]))
+
+    @property
+    def _source(self) -> Source:
         facts = (self.audit[name] for name in ("audit_digest", "release", "period", "revision"))
-        return _Source(self.folder.resolve(), *facts)
+        return Source(self.folder.resolve(), *facts)
 
     def _whole_bins(self, box: Box) -> str:
         """A box as JSON; refuses one that cuts bins."""
@@ -207,16 +332,30 @@ class Publication:
         found: list[dict[str, Any]] = self._one(macro, "*", arguments).to_pylist()
         return found
 
-    def _table(self, macro: str, by: Sequence[str] | None, columns: Sequence[str], *arguments: object) -> pa.Table:
+    def _table(
+        self,
+        macro: str,
+        by: Sequence[str] | None,
+        columns: Sequence[str],
+        *arguments: object,
+        tables: Mapping[str, pa.Table] = NO_TABLES,
+    ) -> pa.Table:
         """The rows of a macro: the columns of some axes or levels (of all if None), and other columns."""
         kinds = self._axis_columns(by)
-        rows = self._one(macro, ", ".join(map(identifier, [*kinds, *columns])), arguments)
+        rows = self._one(macro, ", ".join(map(identifier, [*kinds, *columns])), arguments, tables)
         # In the catalogue a column has one type for all periods and revisions.
         return rows.cast(pa.schema([field.with_type(kinds.get(field.name, field.type)) for field in rows.schema]))
 
-    def _one(self, macro: str, columns: str, arguments: tuple[object, ...]) -> pa.Table:
+    def _one(
+        self,
+        macro: str,
+        columns: str,
+        arguments: tuple[object, ...],
+        tables: Mapping[str, pa.Table] = NO_TABLES,
+    ) -> pa.Table:
         mine = self._source
-        return _ask((mine,), macro, columns, arguments, {"period": mine.period, "revision": mine.revision})
+        named = {"period": mine.period, "revision": mine.revision}
+        return call_macro((mine,), macro, columns, arguments, named, tables)
 
     def _axis_columns(self, by: Sequence[str] | None) -> dict[str, pa.DataType]:
         """The published columns of some axes or levels, with their types."""
@@ -227,62 +366,6 @@ class Publication:
                 if by is None or (name if name in levels else axis.name) in by:
                     columns[name] = kind
         return columns
-
-
-@dataclass(frozen=True)
-class _Source:
-    """A publication and its key in a catalogue; one that is renamed has another key than in the store's catalogue."""
-
-    folder: Path
-    digest: str
-    release: str
-    period: str
-    revision: int
-    renamed: bool = False
-
-
-def _ask(
-    sources: tuple[_Source, ...], macro: str, columns: str, arguments: tuple[object, ...], named: Mapping[str, object]
-) -> pa.Table:
-    """The rows of a macro about publications that have one name."""
-    connection, within = _opened(sources)
-    release = literal(f"{within}{identifier(sources[0].release)}")
-    given = ", ".join([release, *("?" for _ in arguments), *(f"{name} := ?" for name in named)])
-    query = f"SELECT {columns} FROM {within}{macro}({given})"
-    try:
-        return connection.cursor().sql(query, params=[*arguments, *named.values()]).to_arrow_table()
-    except duckdb.InvalidInputException as error:
-        problem = str(error).partition(f"{macro}: ")[2]
-        if not problem:
-            raise
-    raise QuestionRefused("", problem)
-
-
-def _opened(sources: tuple[_Source, ...]) -> tuple[duckdb.DuckDBPyConnection, str]:
-    """A connection whose tables hold the publications, and the prefix of their names."""
-    public = sources[0].folder.parents[2]
-    # A process that was forked must not use its parent's connections, so the number of the process is part of the key.
-    with suppress(OSError):
-        facts = (public / NAME).stat()
-        connection, digests = _catalogue(os.getpid(), public, (facts.st_ino, facts.st_mtime_ns))
-        if all(source.digest in digests and not source.renamed for source in sources):
-            return connection, "catalogue."
-    return _in_memory(os.getpid(), sources), ""
-
-
-@lru_cache(maxsize=OPEN_AT_ONCE)
-def _catalogue(process: int, public: Path, file: tuple[int, int]) -> tuple[duckdb.DuckDBPyConnection, frozenset[str]]:
-    connection = duckdb.connect()
-    return connection, attach_catalogue(connection, public)
-
-
-@lru_cache(maxsize=OPEN_AT_ONCE)
-def _in_memory(process: int, sources: tuple[_Source, ...]) -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect()
-    names = ({"release": one.release, "period": one.period} for one in sources)
-    audits = ({**read_audit(one.folder), **name} for one, name in zip(sources, names, strict=True))
-    create_tables(connection, [(one.folder, audit) for one, audit in zip(sources, audits, strict=True)])
-    return connection
 
 
 def _from_row(kind: type[Found], row: Mapping[str, Any]) -> Found:

@@ -6,6 +6,7 @@ The pieces are inserted as text, because a macro of an attached catalogue cannot
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 from functools import cache
 
@@ -21,7 +22,15 @@ MACROS = (
     "dph_marginal",
     "dph_share",
     "dph_quantile",
+    "dph_mean",
+    "dph_sum",
+    "dph_rate",
+    "dph_ranks",
+    "dph_difference",
+    "dph_ratio",
     "dph_compare",
+    "dph_changes",
+    "dph_over",
     "dph_band",
     "dph_whole",
     "dph_distances",
@@ -31,6 +40,7 @@ _ROW_FOR_ROW = ("dph_marginal", "dph_band", "dph_whole")  # return cells or sums
 _NUMBERS = "t.period, t.revision, t.cell_number, t.estimate, t.unbiased_estimate, t.group_id"
 _ONE_BOX = ("dph_total", "dph_box")
 _ONE_KEY = {"periods": "[period]", "revisions": "[revision]", "places": "[1]"}
+_ALL_KEYS = {"periods": "[NULL]", "revisions": "[NULL]", "places": "[1]"}
 _TWO_KEYS = {
     "periods": "[CAST(first_period AS VARCHAR), CAST(second_period AS VARCHAR)]",
     "revisions": "coalesce(TRY_CAST(CAST(revision AS VARCHAR) AS BIGINT[]), [NULL, NULL])[:2]",
@@ -39,6 +49,11 @@ _TWO_KEYS = {
 # Half the width of a 95 % interval, in standard deviations: 2.12 for one Laplace variable, less for sums of several;
 # the rest is for the ratios of noisy numbers.
 SURE = 2.2
+_KEYS = {"dph_compare": _TWO_KEYS, "dph_changes": _ALL_KEYS, "dph_over": _ALL_KEYS}
+_PAIRS = {
+    "dph_compare": "one.place = 1 AND two.place = 2",
+    "dph_changes": "one.period = (SELECT max(c.period) FROM chosen AS c WHERE c.period < two.period)",
+}
 _NONE_APART = "SELECT CAST(NULL AS VARCHAR) AS grid, CAST(NULL AS VARCHAR) AS axis WHERE false"
 _ROLLED_APART = "SELECT DISTINCT w.grid, w.level_of AS axis FROM wanted_axes AS w WHERE w.is_asked"
 _SPAN_APART = "SELECT spans.grid, spans.axis FROM spans"
@@ -49,11 +64,35 @@ _WITH_INNER = """
     UNION ALL
     SELECT 'inner' AS name, 'box' AS source WHERE EXISTS (FROM cuts)
 """
+_TWO_BOXES = ("dph_difference", "dph_ratio")
 _NAMED = {
+    **dict.fromkeys(_TWO_BOXES, "SELECT unnest(['first', 'second']) AS name, name AS source"),
     **dict.fromkeys(_ONE_BOX, _WITH_INNER),
     "dph_range": "SELECT unnest(['inner', 'outer']) AS name, 'box' AS source",
     "dph_share": "FROM (VALUES ('whole', 'whole'), ('part', 'whole'), ('part', 'part')) AS names(name, source)",
 }
+_MOMENTS = """
+    SELECT v.name, i.grid, i.axis, i.position, CASE WHEN i.axis = given.axis THEN v.weight ELSE 1 END AS weight
+    FROM inside_positions AS i JOIN given ON true
+    LEFT JOIN closed AS k ON k.grid = i.grid AND k.axis = i.axis AND k.position = i.position, LATERAL (
+        SELECT
+            unnest(['rows', 'low', 'high', 'middle']) AS name,
+            unnest([1, k.above_least, k.below_most, (k.low_end + k.high_end) / 2]) AS weight
+    ) AS v
+"""
+_WEIGHTS = dict.fromkeys(("dph_mean", "dph_sum"), _MOMENTS)
+_WEIGHTS |= dict.fromkeys(_TWO_BOXES, "SELECT i.*, 1 AS weight FROM inside_positions AS i")
+
+
+# What a macro within which the query of dph_marginal stands reads of it.
+_INNER_ANSWER = """
+    barred._first, barred.cells AS _cells,
+    CASE WHEN NOT barred.is_grouped THEN coalesce(barred.linear_variance, barred.cells * barred.noise_variance) END
+        AS _variance,
+    barred.linear_variance IS NOT NULL AS _is_linear, barred.unbiased AS _unbiased,
+    (SELECT a FROM (SELECT {answer}) AS a) AS _answer
+"""
+_AROUND_MARGINALS = ("dph_rate", "dph_ranks")
 
 
 @cache
@@ -64,16 +103,30 @@ def macro(name: str, schema: str | None = None) -> str:
         name: one of `MACROS`.
         schema: where the macro is created; None for the current schema of the connection.
     """
+    parts = _parts(name)
+    if name in _AROUND_MARGINALS:
+        inner = _parts("dph_marginal") | {"no_problem": parts["no_problem"]}
+        inner["answer"] = _INNER_ANSWER.replace("{answer}", inner["answer"])
+        marginal = statement("answering/dph_marginal", **inner, **_NOTES).partition(" AS TABLE\n")[2]
+        if name == "dph_ranks":
+            marginal = re.sub(r"\baxes(?= AS VARCHAR| IS NOT NULL)", "[CAST(axis AS VARCHAR)]", marginal)
+        parts["marginal"] = marginal
+    parts["schema"] = "" if schema is None else f"{identifier(schema)}."
+    return statement(f"answering/{name}", **parts, **_NOTES)
+
+
+def _parts(name: str) -> dict[str, str]:
+    """The pieces of SQL that a macro may name, by their names in its file."""
     inside, trials = _piece("inside"), _piece("trials")
     parts = {
-        "schema": "" if schema is None else f"{identifier(schema)}.",
+        "schema": "",
         "opening": _piece(
             "opening",
             columns="t.*" if name in _ROW_FOR_ROW else _NUMBERS,
-            **(_TWO_KEYS if name == "dph_compare" else _ONE_KEY),
+            **_KEYS.get(name, _ONE_KEY),
         ),
         "bins": _piece("bins"),
-        **{given: _piece("given_box", given=given) for given in ("box", "whole", "part")},
+        **{given: _piece("given_box", given=given) for given in ("box", "whole", "part", "first_box", "second_box")},
         "boxes": _piece(
             "boxes",
             named=_NAMED.get(name, _THE_BOX),
@@ -93,10 +146,13 @@ def macro(name: str, schema: str | None = None) -> str:
         ),
         **_SUMS,
         "inside": inside,
+        "covariances": _piece("covariances", weights=_WEIGHTS.get(name, ""), **_SUMS),
+        "bound": _piece("bound", row="v", trials=trials),
+        "bound_of_row": _piece("bound", row="w", trials=trials),
+        "deviations": _piece("deviations", row="d", draws="d.draws", chebyshev=repr(math.sqrt(1 / (1 - LEVEL)))),
         "reach": _piece("reach", report_reach=_report_reach(LEVEL), report_reach_of_two=_report_reach(LEVEL_OF_TWO)),
         "group_sums": _piece("group_sums"),
         "ends": _piece("ends", rows="reaching", id="_first" if name == "dph_marginal" else "name"),
-        "bound": _piece("bound", trials=trials),
         "report_bound": _piece("report_reach", row="v", factor="v.factor", variance="variance"),
         **_report_parts(name),
         "answer": _piece("answer", cut_note="", **_NOTES),
@@ -109,10 +165,13 @@ def macro(name: str, schema: str | None = None) -> str:
         "found": _piece("found"),
         "no_problem": _piece("no_problem", macro=name),
     }
+    parts["moments"] = _piece("moments", **parts)
+    parts["two_boxes"] = _piece("two_boxes", **parts)
+    parts["change_of_two"] = _piece("change_of_two", pairs=_PAIRS.get(name, ""), **parts)
     if name in _ONE_BOX:
         one = {**parts, "box": "JSON '{}'"} if name == "dph_total" else parts
         parts["one_box"] = _piece("one_box", **one)
-    return statement(f"answering/{name}", **parts, **_NOTES)
+    return parts
 
 
 def _report_reach(level: Fraction) -> str:
@@ -179,6 +238,18 @@ _SUMS = {
         "sum_of_row": "v.coefficient * v.squares",
         "sum_of_nodes": "nodes.coefficient",
         "sum_of_spans": "s.weight * s.share",
+        "sum_of_variances": "s.variance",
+        "sum_of_estimates": "s.estimate",
+        "sum_of_unbiaseds": "s.unbiased",
+        "sum_of_weights": "w.weight",
+        "sum_of_products": "one.weight * two.weight",
+        "sum_of_levels": "l.coefficient * l.product",
+        "sum_of_rows": "a.estimate",
+        "sum_of_unbiased_rows": "a.unbiased",
+        "sum_of_middles": "a.estimate * (k.low_end + k.high_end) / 2",
+        "sum_of_unbiased_middles": "a.unbiased * (k.low_end + k.high_end) / 2",
+        "sum_of_lows": "a.unbiased * k.above_least",
+        "sum_of_highs": "a.unbiased * k.below_most",
     }.items()
 }
 _NOTES = {
@@ -189,6 +260,9 @@ _NOTES = {
         "below": notes.BELOW,
         "no_whole": notes.NO_WHOLE,
         "no_share": notes.NO_SHARE,
+        "no_mean": notes.NO_MEAN,
+        "no_law": notes.NO_LAW,
+        "no_ratio": notes.NO_RATIO,
         "open_bin": notes.OPEN_BIN,
         "cut": notes.CUT,
         "cuts_group": notes.CUTS_GROUP,

@@ -8,6 +8,9 @@ SMOOTHED = "the interval is that of the noisy cells alone; the mechanism smooths
 BELOW = "the estimate is below 0 by its noise; no true count is"
 NO_WHOLE = "no share: the whole is estimated at 0 or below"
 NO_SHARE = "the estimate is no share, by the noise of a small whole or part; the interval is cut off at 0 and 1"
+NO_MEAN = "no mean: the rows of the box are estimated at 0 or below"
+NO_RATIO = "no ratio: the second count is estimated at 0 or below"
+NO_LAW = "no interval: this question has none for estimates from reports"
 CUT = "ends cut bins of {axes}: the estimate spreads their rows evenly, the interval holds however they lie"
 OPEN_BIN = "the bin is open, so nothing is known of where in it the quantile lies"
 

@@ -111,6 +111,45 @@ class Release:
         found = self._asked().quantiles(axis, shares, box)
         return found if isinstance(q, Sequence) else found[0]
 
+    def mean(self, axis: str, low: End = None, high: End = None, box: Box = _ALL) -> Answer:
+        """The mean of a binned axis over the rows of a box; all values in open bins lie within `low` and `high`."""
+        return self._asked().mean(axis, low, high, box)
+
+    def sum(self, axis: str, low: End = None, high: End = None, box: Box = _ALL) -> Answer:
+        """The sum of a binned axis over the rows of a box; see `mean`."""
+        return self._asked().sum(axis, low, high, box)
+
+    def rate(self, by: Sequence[str], population: Any, per: float = 100_000, box: Box = _ALL) -> pl.DataFrame:
+        """The estimated counts for each `per` people of a population: a frame or table with the columns of the axes."""
+        import polars as pl
+        import pyarrow as pa
+
+        return pl.DataFrame(self._asked().rate(by, pa.table(population), per, box))
+
+    def ranks(self, axis: str, box: Box = _ALL) -> pl.DataFrame:
+        """The ranks of the categories of an axis by their counts, the largest first; all intervals hold together."""
+        import polars as pl
+
+        return pl.DataFrame(self._asked().ranks(axis, box))
+
+    def difference(self, first: Box, second: Box) -> Answer:
+        """The count in one box less that in another."""
+        return self._asked().difference(first, second)
+
+    def ratio(self, first: Box, second: Box) -> Answer:
+        """The count in one box divided by that in another; the upper end of its interval may be infinite."""
+        return self._asked().ratio(first, second)
+
+    def changes(self, box: Box = _ALL) -> pl.DataFrame:
+        """The change of a count from each published period of the release to the next one."""
+        import polars as pl
+
+        return pl.DataFrame(self._asked().changes(box))
+
+    def over(self, first: str | None = None, last: str | None = None, box: Box = _ALL) -> Answer:
+        """The count in a box over the published periods of the release from the first to the last, together."""
+        return self._asked().over(first, last, box)
+
     def change_since(self, earlier: Release, box: Box = _ALL) -> Answer:
         """What the count in a box changed by since another publication, with its error bar."""
         if not isinstance(earlier, Release):

@@ -10,39 +10,7 @@ boxes AS (SELECT 'box' AS source, {box} AS box),
 {nested},
 {atoms},
 {sums},
-reaching AS (
-    SELECT summed.*, {reach} AS reach FROM summed
-),
--- One interval for the sum of both counts, if all draws of noise have the same law or the reports are independent; else two
--- intervals that hold together.
-together AS (
-    SELECT
-        one.period AS first_period, two.period AS second_period,
-        coalesce(
-            one.noise_scale = two.noise_scale AND (one.linear_variance IS NULL) = (two.linear_variance IS NULL), false
-        ) OR one.step + two.step IS NOT NULL AS is_one_law,
-        one.has_bars AND two.has_bars AS has_bars,
-        greatest(one.slope, two.slope) AS slope, greatest(one.step, two.step) AS step,
-        one.noise_scale, one.noise_variance, one.reach.two + two.reach.two AS half_width_apart,
-        one.linear_variance + two.linear_variance AS linear_variance, one.cells + two.cells AS cells,
-        sqrt(
-            coalesce(one.linear_variance, one.cells * one.noise_variance)
-            + coalesce(two.linear_variance, two.cells * two.noise_variance)
-        ) AS noise_error,
-        one.estimate AS first_estimate, two.estimate AS second_estimate,
-        two.estimate - one.estimate AS estimate, two.unbiased - one.unbiased AS unbiased,
-        CASE
-            WHEN one.reach.two + two.reach.two IS NULL THEN 'noise_only'
-            WHEN one.linear_variance IS NULL AND two.linear_variance IS NULL THEN 'unbiased'
-            ELSE 'linear'
-        END AS basis
-    FROM reaching AS one, reaching AS two
-    WHERE one.place = 1 AND two.place = 2
-),
-barred AS (
-    SELECT summed.*, CASE WHEN summed.is_one_law THEN ({reach}).one ELSE summed.half_width_apart END AS half_width
-    FROM together AS summed
-),
+{change_of_two},
 {caps}
 first_problems AS (
     SELECT 'a comparison takes two periods, by their first days, or two revisions of one period' AS problem

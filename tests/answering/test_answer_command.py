@@ -63,6 +63,50 @@ def test_quantiles_are_rows_of_one_answer(store: Store) -> None:
         assert "--quantile takes an axis and shares, as in age=0.25,0.5" in str(refused.exception)
 
 
+def test_means_and_sums_take_the_ends_of_open_bins(store: Store) -> None:
+    row = facts(store, "cells", "--mean", "age", "--low", "-5", "--high", "120")["rows"][0]
+    assert 20 < row["ci_lower"] < row["estimate"] < row["ci_upper"] < 60
+    assert facts(store, "cells", "--sum", "age", "--where", "age in [0, 65)")["rows"][0]["estimate"] > 1e6
+    (_, shown) = answered(store, "cells", "--mean", "day").stdout.splitlines()
+    assert "2026-01-05" < shown.split()[1] < shown.split()[0] < "2026-03-30"
+    assert "give the ends within which all values lie" in str(answered(store, "cells", "--mean", "age").exception)
+
+
+def test_two_boxes_periods_and_ranks_are_asked_by_options(store: Store) -> None:
+    first, second = "state = A", "state = B"
+    one, two = (facts(store, "cells", "--where", where)["estimate"] for where in (first, second))
+    for option, expected in (("--difference", one - two), ("--ratio", one / two)):
+        (row,) = facts(store, "cells", "--where", first, option, second)["rows"]
+        assert row["estimate"] == pytest.approx(expected) and row["ci_lower"] < expected < row["ci_upper"]
+        head, line = answered(store, "cells", "--where", first, option, second).stdout.splitlines()
+        assert head.split() == ["estimate", "ci_lower", "ci_upper", "cells"] and len(line.split()) == 4
+    ranks = facts(store, "cells", "--ranks", "state")["rows"]
+    assert [row["rank"] for row in ranks] == [1, 2, 3, 4] and ranks[0]["state"] == "A"
+    assert answered(store, "cells", "--ranks", "state").stdout.splitlines()[2].split()[:4] == ["other", "2", "2", "2"]
+    (total,) = facts(store, "cells", "--over", "2026-03-02,2026-03-02")["rows"]
+    assert total["unbiased"] == facts(store, "cells")["unbiased"]
+    assert "only one period is published" in str(answered(store, "cells", "--changes").exception)
+
+
+def test_rates_take_a_population_from_a_file(store: Store, tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text("county,population\n01,1000\n02,2000\n03,3000\n04,4000\n")
+    rates = facts(store, "cells", "--by", "county", "--population", str(file), "--per", "100")
+    counts = facts(store, "cells", "--by", "county")["rows"]
+    assert (rates["per"], rates["by"]) == (100, ["county"])
+    for rate, count in zip(rates["rows"], counts[:4], strict=True):
+        assert rate["estimate"] == pytest.approx(count["estimate"] * 100 / rate["population"])
+    shown = answered(store, "cells", "--by", "county", "--population", str(file)).stdout.splitlines()
+    assert shown[0].split()[:4] == ["county", "county_label", "population", "estimate"] and len(shown) >= 5
+    for words, message in {
+        ("--by", "county", "--mean", "age"): "--by and --mean are two questions",
+        ("--population", str(file)): "--population takes --by",
+        ("--by", "county", "--population", "people.txt"): "must be a file that ends in .csv or .parquet",
+        ("--by", "county", "--population", "none.csv"): "the population none.csv cannot be read",
+    }.items():
+        assert message in str(answered(store, "cells", *words).exception)
+
+
 def test_an_estimate_outside_of_its_interval_says_why(store: Store) -> None:
     first = "age < 0 and county = '01' and day < 2026-01-12"
     for release, note in (("cells", BELOW), ("smoothed", SMOOTHED), ("none", NO_INTERVAL)):

@@ -280,9 +280,9 @@ def test_it_says_what_every_cell_number_means(tmp_path: Path) -> None:
         rows = connection.execute("SELECT * EXCLUDE (grid) FROM dph_bins ORDER BY stride DESC, position").fetchall()
     ages = [(-np.inf, 0.0), (0.0, 18.0), (18.0, 65.0), (65.0, np.inf), (None, None)]
     assert rows == [
-        *[("age", "age", 3, 5, position, True, False, *ends, None, None) for position, ends in enumerate(ages)],
+        *[("age", "age", 3, 5, position, True, False, *ends, None, None, None) for position, ends in enumerate(ages)],
         *[
-            ("ward", "ward", 1, 3, n, False, False, None, None, ward, None)
+            ("ward", "ward", 1, 3, n, False, False, None, None, ward, None, None)
             for n, ward in enumerate(["surgery", "medicine", None])
         ],
     ]

@@ -225,6 +225,27 @@ ANSWERS = (
         ),
     ),
     Part(
+        "sql/answering/dph_mean.sql",
+        ("answering/test_means.py",),
+        (
+            Mutation("WHEN r.span = 0 OR r.distance <= 0", "WHEN r.distance <= 0", "one bin", "its noise is 0 as well"),
+            Mutation("- 2 * e.span * e.crossed", "", "draws of another weight"),
+            Mutation("f.factor ** 2 * f.crossed AS half", "f.crossed AS half", "the covariance with the rows"),
+        ),
+    ),
+    Part(
+        "sql/answering/pieces/covariances.sql",
+        ("answering/test_means.py",),
+        (
+            Mutation(
+                "SELECT c.period, c.revision, c.grid, 0, a.axis, 1,",
+                "SELECT c.period, c.revision, c.grid, 0, a.axis, 2,",
+                "neighbours share noise",
+            ),
+            Mutation("product(coalesce(p.product, 0) ORDER BY n.axis)", "max(coalesce(p.product, 0))", "one axis"),
+        ),
+    ),
+    Part(
         "sql/answering/pieces/crossed.sql",
         (ALIKE,),
         (

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from moment_oracle import Moments
 from numpy.typing import NDArray
 from oracle import Oracle
 from scipy import stats  # type: ignore[import-untyped]
@@ -183,6 +184,21 @@ def test_all_quantiles_of_a_box_are_held_together(counts: list[int]) -> None:
         neighbour += all(found[q].ci_lower <= place + 1 and found[q].ci_upper >= place + 2 for q, place in bins.items())
     assert not refused(held, trials, 0.95)
     assert sum(counts) < 1000 or refused(neighbour, trials, 0.95)
+
+
+def test_each_end_of_a_mean_and_of_a_sum_is_missed_with_half_of_five_percent() -> None:
+    """All rows lie at the lower ends of their bins, so only the lower ends of the intervals can miss the truth."""
+    counts, trials, held, narrow = np.array([100, 0, 30, 5]), 700, {"sum": 0, "mean": 0}, 0
+    truth = float(counts @ np.arange(4))
+    for number, one in enumerate(noisy(counts, Fraction(10), trials)):
+        moments = Moments.of(one, "axis_0", (0, 0), {})
+        found = moments.sum()
+        held["sum"] += found.ci_lower <= truth
+        narrow += moments.total(moments.lower) - NARROW * moments.reach(moments.lower) <= truth
+        held["mean"] += number >= 150 or moments.mean().ci_lower <= truth / counts.sum()
+    assert not refused(held["sum"], trials, 0.975)
+    assert not refused(held["mean"] - trials + 150, 150, 0.975)
+    assert refused(narrow, trials, 0.975)
 
 
 def test_an_interval_of_a_box_that_was_chosen_from_the_release_is_not_promised() -> None:

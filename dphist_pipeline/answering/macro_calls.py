@@ -1,0 +1,98 @@
+"""Calls macros about publications: in the store's catalogue, or in one in memory if the store's does not hold them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+
+import duckdb
+import pyarrow as pa
+
+from dphist_pipeline.answering.catalogue import NAME, attach_catalogue
+from dphist_pipeline.answering.catalogue_tables import create_tables
+from dphist_pipeline.answering.chosen_cells import QuestionRefused
+from dphist_pipeline.publishing.release_files import read_audit
+from dphist_pipeline.sql_files import identifier, literal
+
+OPEN_AT_ONCE = 4
+
+
+@dataclass(frozen=True)
+class Source:
+    """A publication and its key in a catalogue; one that is renamed has another key than in the store's catalogue."""
+
+    folder: Path
+    digest: str
+    release: str
+    period: str
+    revision: int
+    renamed: bool = False
+
+
+def call_macro(
+    sources: tuple[Source, ...],
+    macro: str,
+    columns: str,
+    arguments: Sequence[object],
+    named: Mapping[str, object] = MappingProxyType({}),
+    tables: Mapping[str, pa.Table] = MappingProxyType({}),
+) -> pa.Table:
+    """The rows of a macro about publications that have one name.
+
+    Args:
+        sources: the publications.
+        macro: its name.
+        columns: of its rows, as SQL.
+        arguments: by position, after the name of the release.
+        named: arguments by name.
+        tables: rows that the macro reads, by the name of their table.
+
+    Raises:
+        QuestionRefused: the macro refuses the question.
+    """
+    connection, within = _opened(sources)
+    release = literal(f"{within}{identifier(sources[0].release)}")
+    given = ", ".join([release, *("?" for _ in arguments), *(f"{name} := ?" for name in named)])
+    query = f"SELECT {columns} FROM {within}{macro}({given})"
+    cursor = connection.cursor()
+    for name, rows in tables.items():
+        cursor.register(name, rows)
+    try:
+        return cursor.sql(query, params=[*arguments, *named.values()]).to_arrow_table()
+    except duckdb.InvalidInputException as error:
+        problem = str(error).partition(f"{macro}: ")[2]
+        if not problem:
+            raise
+    raise QuestionRefused("", problem)
+
+
+def _opened(sources: tuple[Source, ...]) -> tuple[duckdb.DuckDBPyConnection, str]:
+    """A connection whose tables hold the publications, and the prefix of their names."""
+    public = sources[0].folder.parents[2]
+    # A process that was forked must not use its parent's connections, so the number of the process is part of the key.
+    with suppress(OSError):
+        facts = (public / NAME).stat()
+        connection, digests = _catalogue(os.getpid(), public, (facts.st_ino, facts.st_mtime_ns))
+        if all(source.digest in digests and not source.renamed for source in sources):
+            return connection, "catalogue."
+    return _in_memory(os.getpid(), sources), ""
+
+
+@lru_cache(maxsize=OPEN_AT_ONCE)
+def _catalogue(process: int, public: Path, file: tuple[int, int]) -> tuple[duckdb.DuckDBPyConnection, frozenset[str]]:
+    connection = duckdb.connect()
+    return connection, attach_catalogue(connection, public)
+
+
+@lru_cache(maxsize=OPEN_AT_ONCE)
+def _in_memory(process: int, sources: tuple[Source, ...]) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    names = ({"release": one.release, "period": one.period} for one in sources)
+    audits = ({**read_audit(one.folder), **name} for one, name in zip(sources, names, strict=True))
+    create_tables(connection, [(one.folder, audit) for one, audit in zip(sources, audits, strict=True)])
+    return connection

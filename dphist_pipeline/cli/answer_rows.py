@@ -1,0 +1,220 @@
+"""The questions of `dphist answer` that are told as a table, and how the table is printed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from dphist_pipeline.cli.terminal import out, print_json, print_table
+
+if TYPE_CHECKING:
+    from dphist_pipeline.answering.answers import Answer, Quantile
+    from dphist_pipeline.answering.asking import Publication
+    from dphist_pipeline.answering.chosen_cells import Condition
+    from dphist_pipeline.domain import BinnedAxis
+
+    Box = Mapping[str, Condition]
+
+Rows = list[dict[str, Any]]
+COUNTS = ("by", "difference", "changes", "over", "ranks")
+IN_UNITS = ("estimate", "unbiased", "noise_error", "ci_lower", "ci_upper", "bin_lower", "bin_upper")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What `dphist answer` was asked for beside a box; empty where an option was not given.
+
+    Attributes:
+        by: axes or levels, joined by commas.
+        quantile: an axis and shares, as in age=0.25,0.5.
+        mean: a binned axis.
+        sum: a binned axis.
+        ranks: an axis or a level.
+        difference: the other box, as a `--where` text.
+        ratio: the other box, as a `--where` text.
+        over: first and last period, joined by a comma.
+        changes: whether to answer for each period against the one before.
+        low: no value lies below it, for means and sums.
+        high: no value lies above it.
+        per: number of people, for rates.
+        population: file of a public population, for rates.
+    """
+
+    by: str = ""
+    quantile: str = ""
+    mean: str = ""
+    sum: str = ""
+    ranks: str = ""
+    difference: str = ""
+    ratio: str = ""
+    over: str = ""
+    changes: bool = False
+    low: str | None = None
+    high: str | None = None
+    per: float = 100_000
+    population: Path | None = None
+
+    @property
+    def question(self) -> str:
+        """The one question that was asked; empty for the count in the box.
+
+        Raises:
+            QuestionRefused: two were asked, or `--population` without `--by`.
+        """
+        from dphist_pipeline.answering.chosen_cells import QuestionRefused
+
+        names = ("by", "quantile", "mean", "sum", "ranks", "difference", "ratio", "over", "changes")
+        given = [name for name in names if getattr(self, name)]
+        if len(given) > 1:
+            raise QuestionRefused("", f"--{given[0]} and --{given[1]} are two questions; ask them one by one")
+        if self.population and given != ["by"]:
+            raise QuestionRefused("", "--population takes --by and its axes, as in --by county --population people.csv")
+        return given[0] if given else ""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The question as JSON values."""
+        facts: dict[str, Any] = {self.question: getattr(self, self.question)}
+        if self.by:
+            facts["by"] = _names(self.by)
+        return facts | ({"per": self.per, "population": str(self.population)} if self.population else {})
+
+
+def answer_rows(publication: Publication, asked: Asked, box: Box) -> Rows:
+    """The rows that answer a question, as JSON values.
+
+    Args:
+        publication: that is asked.
+        asked: the question.
+        box: the cells.
+    """
+    from dphist_pipeline.answering.grammar import parse_where
+    from dphist_pipeline.answering.population import read_population
+
+    match asked.question:
+        case "by":
+            by = _names(asked.by)
+            if asked.population is None:
+                return _rows(publication.marginal(by, box))
+            return _rows(publication.rate(by, read_population(asked.population), asked.per, box))
+        case "quantile":
+            axis, shares = _shares(asked.quantile)
+            found = publication.quantiles(axis, shares, box)
+            return [{"q": share, **answer_as_json(one)} for share, one in zip(shares, found, strict=True)]
+        case "mean":
+            return [answer_as_json(publication.mean(asked.mean, asked.low, asked.high, box))]
+        case "sum":
+            return [answer_as_json(publication.sum(asked.sum, asked.low, asked.high, box))]
+        case "ranks":
+            return _rows(publication.ranks(asked.ranks, box))
+        case "difference":
+            return [answer_as_json(publication.difference(box, parse_where(asked.difference)))]
+        case "ratio":
+            return [answer_as_json(publication.ratio(box, parse_where(asked.ratio)))]
+        case "changes":
+            return _rows(publication.changes(box))
+        case _:
+            first, last = [*(name or None for name in _names(asked.over)), None][:2]
+            return [answer_as_json(publication.over(first, last, box))]
+
+
+def print_rows(publication: Publication, asked: Asked, rows: Rows) -> None:
+    """Prints rows of answers; their notes stand below, by numbers.
+
+    Args:
+        publication: that was asked.
+        asked: the question.
+        rows: see `answer_rows`.
+    """
+    axis = _shares(asked.quantile)[0] if asked.quantile else asked.mean
+    shown = [_in_axis_units(publication, axis, row) if axis else row for row in rows]
+    if not axis and (asked.population or asked.question not in COUNTS):
+        shown = [{**row, **{name: _short(row[name]) for name in IN_UNITS if name in row}} for row in rows]
+    notes = list(dict.fromkeys(row["note"] for row in rows if row["note"]))
+    hidden = {"unbiased", "noise_error", "basis", "capped", *(() if notes else ("note",))}
+    header = [name for name in (rows[0] if rows else {}) if name not in hidden]
+    print_table(header, [tuple(_cell_text(row, name, notes) for name in header) for row in shown])
+    for number, note in enumerate(notes, 1):
+        out.print(f"({number}) {note}")
+
+
+def print_rows_as_json(facts: Mapping[str, Any], rows: Rows) -> None:
+    """Prints rows of answers as JSON.
+
+    Args:
+        facts: about the question.
+        rows: see `answer_rows`.
+    """
+    infinite = {math.inf: None, -math.inf: None}
+    print_json({**facts, "rows": [{name: infinite.get(value, value) for name, value in row.items()} for row in rows]})
+
+
+def answer_as_json(found: Answer | Quantile) -> dict[str, Any]:
+    """An answer as JSON values: null for nan and for an empty note.
+
+    Args:
+        found: the answer.
+    """
+    facts = asdict(found) | {"note": found.note or None}
+    if not found.capped:
+        del facts["capped"]
+    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in facts.items()}
+
+
+def _rows(table: Any) -> Rows:
+    found: Rows = table.to_pylist()
+    return found
+
+
+def _names(listed: str) -> list[str]:
+    return [name.strip() for name in listed.split(",")]
+
+
+def _shares(asked: str) -> tuple[str, list[float]]:
+    from dphist_pipeline.answering.chosen_cells import QuestionRefused
+
+    name, _, listed = asked.partition("=")
+    try:
+        return name.strip(), [float(share) for share in listed.split(",")]
+    except ValueError:
+        raise QuestionRefused(
+            "", f"--quantile takes an axis and shares, as in age=0.25,0.5, not {asked!r:.60}"
+        ) from None
+
+
+def _in_axis_units(publication: Publication, name: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers of a row as texts, days on a calendar axis."""
+    from dphist_pipeline.answering.chosen_cells import written_end
+
+    axis = cast("BinnedAxis", next(axis for axis in publication.domain.axes if axis.name == name))
+    known = {column: row[column] for column in IN_UNITS if row.get(column) is not None}
+    return {**row, **{column: written_end(axis, float(f"{value:.6g}")) for column, value in known.items()}}
+
+
+def _short(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}" if 1_000 <= abs(value) < math.inf else f"{value:.4g}"
+
+
+def _cell_text(row: Mapping[str, Any], column: str, notes: list[str]) -> str:
+    """The text of a column in a row; notes are shown as their numbers in the list of notes."""
+    value = row[column]
+    if column == "note":
+        return f"({notes.index(value) + 1})" if value else ""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return "" if column in IN_UNITS or column.startswith("rank_") else _text_of_null(row, column)
+    if column in IN_UNITS or column in ("cells", "first_estimate", "second_estimate"):
+        return f"{round(value):,}" if math.isfinite(value) else str(value)
+    return f"{value:,}".removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def _text_of_null(row: Mapping[str, Any], column: str) -> str:
+    """The text of a column that is null: `other`, once for an axis; empty for open ends and labels."""
+    stem, _, part = column.rpartition("_")
+    open_end = part == "lower" and row.get(f"{stem}_upper") is not None
+    second = (part == "upper" and f"{stem}_lower" in row) or (part == "label" and stem in row)
+    return "" if open_end or second else "other"

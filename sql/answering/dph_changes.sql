@@ -1,0 +1,42 @@
+-- The change of a count from each period to the next one that was published, with its 95 % interval: one row for each period but
+-- the first (latest revisions), in order. Each interval holds with 95 % by itself.
+-- In: the release's table; a box and a period as in dph_box: the change to that period.
+CREATE OR REPLACE MACRO {schema}dph_changes(release_name, box := '{}', period := NULL) AS TABLE
+{opening},
+{bins},
+boxes AS (SELECT 'box' AS source, {box} AS box),
+{boxes},
+{nested},
+{atoms},
+{sums},
+{change_of_two},
+first_problems AS (
+    SELECT 'only one period is published; a change takes two' AS problem
+    WHERE (SELECT count(*) FROM chosen) = 1
+    UNION ALL
+    SELECT 'there is no earlier period than ' || CAST(period AS VARCHAR)
+    WHERE CAST(period AS VARCHAR) = (SELECT min(chosen.period) FROM chosen)
+    UNION ALL
+    SELECT 'there is no period ' || CAST(period AS VARCHAR) || '; it has '
+        || (SELECT min(chosen.period) || ' to ' || max(chosen.period) FROM chosen)
+    WHERE CAST(period AS VARCHAR) NOT IN (SELECT chosen.period FROM chosen)
+)
+SELECT
+    barred.first_period,
+    barred.second_period,
+    barred.first_estimate,
+    barred.second_estimate,
+    barred.estimate,
+    barred.unbiased,
+    barred.noise_error,
+    barred.unbiased - barred.half_width AS ci_lower,
+    barred.unbiased + barred.half_width AS ci_upper,
+    barred.basis,
+    barred.cells,
+    CASE
+        WHEN barred.half_width IS NULL THEN '{no_interval}'
+        WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN '{smoothed}'
+    END AS note
+FROM ({found}) AS found LEFT JOIN barred ON barred.second_period = coalesce(CAST(period AS VARCHAR), barred.second_period)
+WHERE {no_problem}
+ORDER BY barred.first_period

@@ -1,0 +1,54 @@
+-- The count in one box less the count in another, with its 95 % interval: one row for each period (its latest revision), in order.
+-- In: the release's table; two boxes and a period as in dph_box. Cells that lie in both boxes cancel out.
+CREATE OR REPLACE MACRO {schema}dph_difference(release_name, first_box, second_box, period := NULL, revision := NULL) AS TABLE
+{opening},
+{bins},
+{two_boxes},
+differing AS (
+    SELECT
+        b.*, CASE WHEN b.first_square IS NOT NULL THEN greatest(0, b.first_square - 2 * b.crossed + b.second_square) END
+            AS variance,
+        -- Of nested estimates, a draw may have a weight of 1 in each box.
+        variance / b.noise_variance / CASE WHEN b.is_nested THEN 4 ELSE 1 END AS draws
+    FROM box_pairs AS b
+),
+barred AS (
+    SELECT
+        d.*, d.first_estimate - d.second_estimate AS estimate, d.first_unbiased - d.second_unbiased AS unbiased,
+        CASE
+            WHEN NOT d.has_bars THEN NULL
+            WHEN d.step IS NOT NULL THEN d.first_reach + d.second_reach
+            WHEN d.draws < 1e-9 THEN 0
+            WHEN d.is_nested THEN {deviations} * sqrt(d.variance)
+            ELSE (
+                SELECT min(w.half_width)
+                FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_half_widths')) AS w
+                WHERE w.noise_scale = d.noise_scale AND w.cells >= d.draws - 1e-6
+            )
+        END AS half_width
+    FROM differing AS d
+),
+first_problems AS (SELECT CAST(NULL AS VARCHAR) AS problem)
+SELECT
+    barred.period,
+    barred.revision,
+    barred.first_estimate,
+    barred.second_estimate,
+    barred.estimate,
+    barred.unbiased,
+    sqrt(coalesce(barred.variance, barred.first_variance + barred.second_variance)) AS noise_error,
+    barred.unbiased - barred.half_width AS ci_lower,
+    barred.unbiased + barred.half_width AS ci_upper,
+    CASE
+        WHEN barred.half_width IS NULL THEN 'noise_only'
+        WHEN barred.is_nested OR barred.step IS NOT NULL THEN 'linear'
+        ELSE 'unbiased'
+    END AS basis,
+    barred.cells,
+    CASE
+        WHEN barred.half_width IS NULL THEN '{no_interval}'
+        WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN '{smoothed}'
+    END AS note
+FROM ({found}) AS found LEFT JOIN barred ON true
+WHERE {no_problem}
+ORDER BY barred.period

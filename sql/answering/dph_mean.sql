@@ -1,0 +1,86 @@
+-- The mean of a binned axis over the rows of a box, with its 95 % interval: one row for each period (its latest revision), in
+-- order. `estimate` and `unbiased` put the rows of each bin in its middle. The interval assumes nothing about the position of
+-- rows in a bin: its lower end puts them all at the lower ends, its upper end at the upper ends, and each end is missed with
+-- 2.5 % (Fieller's method). Rows in `other` are not in the mean.
+-- Numbers are in axis units, on a calendar axis days since 1970-01-01.
+-- In: the release's table; a binned axis; low and high, within which all values lie, for bins that are open; a box and a period
+-- as in dph_box.
+CREATE OR REPLACE MACRO {schema}dph_mean(
+    release_name, axis, low := NULL, high := NULL, box := '{}', period := NULL, revision := NULL
+) AS TABLE
+{opening},
+{bins},
+{moments},
+-- Both ends alike: the distance of the mean from the end of the bins is sum / rows; it may be up to `span`.
+sides AS (
+    SELECT m.*, e.*
+    FROM moments AS m, LATERAL (
+        SELECT
+            unnest(['low', 'high']) AS side, unnest([m.lows, m.highs]) AS distance,
+            unnest([m.low_span, m.high_span]) AS span, unnest([m.low_low, m.high_high]) AS square,
+            unnest([m.low_rows, m.high_rows]) AS crossed
+    ) AS e
+),
+reaching AS (
+    SELECT
+        f.*, f.distance * f.rows - f.factor ** 2 * f.crossed AS half_linear,
+        f.distance ** 2 - f.factor ** 2 * f.square AS fixed,
+        half_linear ** 2 - fixed * (f.rows ** 2 - f.factor ** 2 * f.rows_rows) AS discriminant
+    FROM (SELECT d.*, {deviations} AS factor FROM (
+        -- The draws at the mean at which the largest weight of a draw stands out most. Of nested estimates, no draw has a
+        -- weight above `span`, because none has one above 1 in a sum of cells.
+        SELECT
+            e.*,
+            greatest(0, e.square * e.rows_rows - e.crossed ** 2) / e.noise_variance / nullif(
+                CASE
+                    WHEN e.is_nested THEN e.span ** 2 * e.rows_rows
+                    ELSE greatest(e.square, e.span ** 2 * e.rows_rows - 2 * e.span * e.crossed + e.square)
+                END, 0
+            ) AS draws
+        FROM sides AS e
+    ) AS d) AS f
+),
+-- The smallest distance d at which sum - d * rows is not farther above 0 than its noise goes.
+distances AS (
+    SELECT
+        r.period, r.revision, r.side,
+        CASE
+            WHEN r.span = 0 OR r.distance <= 0 OR r.fixed <= 0 THEN 0
+            WHEN r.discriminant >= 0 AND r.half_linear + sqrt(r.discriminant) > 0
+                THEN least(r.span, r.fixed / (r.half_linear + sqrt(r.discriminant)))
+            ELSE r.span
+        END AS distance
+    FROM reaching AS r
+    WHERE r.noise_scale IS NOT NULL
+),
+barred AS (
+    SELECT
+        m.*, m.least + lower.distance AS ci_lower, m.most - upper.distance AS ci_upper,
+        CASE WHEN m.estimated_rows > 0 THEN m.estimated_middles / m.estimated_rows END AS mean,
+        CASE WHEN m.rows > 0 THEN m.middles / m.rows END AS unbiased,
+        sqrt(greatest(0, m.middle_middle - 2 * unbiased * m.middle_rows + unbiased ** 2 * m.rows_rows)) / m.rows
+            AS noise_error
+    FROM moments AS m
+    LEFT JOIN distances AS lower ON lower.period = m.period AND lower.revision = m.revision AND lower.side = 'low'
+    LEFT JOIN distances AS upper ON upper.period = m.period AND upper.revision = m.revision AND upper.side = 'high'
+),
+first_problems AS (FROM moment_problems)
+SELECT
+    barred.period,
+    barred.revision,
+    barred.mean AS estimate,
+    barred.unbiased,
+    barred.noise_error,
+    barred.ci_lower,
+    barred.ci_upper,
+    CASE WHEN barred.ci_lower IS NULL THEN 'noise_only' ELSE 'linear' END AS basis,
+    barred.cells,
+    CASE
+        WHEN barred.mean IS NULL THEN '{no_mean}'
+        WHEN barred.step IS NOT NULL THEN '{no_law}'
+        WHEN barred.ci_lower IS NULL THEN '{no_interval}'
+        WHEN barred.mean NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN '{smoothed}'
+    END AS note
+FROM ({found}) AS found LEFT JOIN barred ON true
+WHERE {no_problem}
+ORDER BY barred.period

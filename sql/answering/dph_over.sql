@@ -1,0 +1,78 @@
+-- The count in a box over several periods together, with its 95 % interval: one row, from the latest revisions of all periods from
+-- the first to the last. Noise of periods is independent. A person counts in each period anew.
+-- In: the release's table; the first and the last period by their first days, null for no limit; a box as in dph_box.
+CREATE OR REPLACE MACRO {schema}dph_over(release_name, first_period := NULL, last_period := NULL, box := '{}') AS TABLE
+{opening},
+{bins},
+boxes AS (SELECT 'box' AS source, {box} AS box),
+{boxes},
+{nested},
+{atoms},
+{sums},
+limits AS (SELECT CAST(first_period AS VARCHAR) AS first, CAST(last_period AS VARCHAR) AS last),
+taken AS (
+    SELECT
+        s.*, max(s.noise_scale) OVER () AS one_scale, coalesce(s.linear_variance, s.cells * s.noise_variance) AS variance
+    FROM summed AS s JOIN limits
+        ON s.period >= coalesce(limits.first, s.period) AND s.period <= coalesce(limits.last, s.period)
+),
+-- The law of the noise is that of the widest noise; noise of another scale is like noise of that scale with a smaller weight.
+together AS (
+    SELECT
+        min(s.period) AS first_period, max(s.period) AS last_period, CAST(count(*) AS BIGINT) AS periods,
+        CAST(sum(s.cells) AS BIGINT) AS cells, bool_and(s.has_bars) AS has_bars,
+        count(DISTINCT s.noise_scale) + count(DISTINCT s.linear_variance IS NULL) <= 2 OR bool_and(s.step IS NOT NULL)
+            AS is_one_law,
+        max(s.slope) AS slope, CASE WHEN bool_and(s.step IS NOT NULL) THEN max(s.step) END AS step,
+        bool_or(s.step IS NOT NULL) <> bool_and(s.step IS NOT NULL) AS is_mixed,
+        arg_max(s.noise_scale, s.noise_variance) AS noise_scale, max(s.noise_variance) AS noise_variance,
+        arg_max(s.linear_variance IS NOT NULL, s.noise_variance) AS is_nested,
+        CASE
+            WHEN bool_and(s.has_bars) AND bool_or(s.linear_variance IS NOT NULL OR s.noise_scale <> s.one_scale)
+                THEN {sum_of_variances}
+        END AS linear_variance,
+        CASE WHEN bool_and(s.has_bars) THEN {sum_of_variances} END AS variance,
+        {sum_of_estimates} AS estimate, CASE WHEN bool_and(s.has_bars) THEN {sum_of_unbiaseds} END AS unbiased
+    FROM taken AS s
+),
+reaching AS (
+    SELECT
+        summed.*, summed.variance / summed.noise_variance AS draws,
+        CASE WHEN summed.is_one_law THEN ({reach}).one END AS half_width_of_one_law
+    FROM together AS summed
+),
+barred AS (
+    SELECT
+        d.*,
+        CASE WHEN d.has_bars AND NOT d.is_mixed
+            THEN coalesce(d.half_width_of_one_law, sqrt(d.variance) * {deviations}) END AS half_width
+    FROM reaching AS d
+),
+first_problems AS (
+    SELECT 'no period lies from ' || coalesce(limits.first, 'the first one') || ' to ' || coalesce(limits.last, 'the last one')
+        || '; it has ' || (SELECT min(chosen.period) || ' to ' || max(chosen.period) FROM chosen) AS problem
+    FROM limits
+    WHERE NOT EXISTS (FROM taken)
+)
+SELECT
+    barred.first_period,
+    barred.last_period,
+    barred.periods,
+    barred.estimate,
+    barred.unbiased,
+    sqrt(barred.variance) AS noise_error,
+    barred.unbiased - barred.half_width AS ci_lower,
+    barred.unbiased + barred.half_width AS ci_upper,
+    CASE
+        WHEN barred.half_width IS NULL THEN 'noise_only'
+        WHEN barred.linear_variance IS NULL AND barred.half_width_of_one_law IS NOT NULL THEN 'unbiased'
+        ELSE 'linear'
+    END AS basis,
+    barred.cells,
+    CASE
+        WHEN barred.half_width IS NULL THEN '{no_interval}'
+        WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN '{smoothed}'
+        WHEN barred.estimate < 0 THEN '{below}'
+    END AS note
+FROM ({found}) AS found LEFT JOIN barred ON true
+WHERE {no_problem}

@@ -1,0 +1,61 @@
+-- The ranks of the categories (or bins, or groups of a level) of an axis by their counts: one row for each, the largest estimate
+-- first, for each period (its latest revision). All intervals of counts and of ranks hold together with 95 %: a category whose
+-- `rank_upper` is at most k is surely among the k largest, one whose `rank_lower` is above k surely is not.
+-- `rank_lower` is one more than the number of categories that are surely larger, `rank_upper` leaves out those surely smaller.
+-- In: the release's table; an axis or a level; a box and a period as in dph_box. The cell for `other` has a rank, too; leave it
+-- out by a box as {'ward': {'not': NULL}}.
+CREATE OR REPLACE MACRO {schema}dph_ranks(release_name, axis, box := '{}', period := NULL, revision := NULL) AS TABLE
+WITH answered AS ({marginal}),
+laws AS (
+    SELECT
+        r.period, r.revision, r.noise_variance,
+        coalesce(TRY_CAST(split_part(r.noise_scale, '/', 2) AS DOUBLE), 1)
+            / TRY_CAST(split_part(r.noise_scale, '/', 1) AS DOUBLE) AS decay
+    FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS r
+    WHERE r.release = lower(trim(split_part(release_name, '.', -1), '"'))
+),
+ranked AS (
+    SELECT
+        w.*,
+        CASE
+            WHEN w.decay IS NULL OR w._variance IS NULL THEN NULL
+            WHEN w._cells = 1 AND NOT w._is_linear
+                THEN greatest(0, ceil(ln(2 / (w.missed * (1 + exp(-w.decay)))) / w.decay - 1 + 1e-9))
+            ELSE {bound_of_row}
+        END AS _half_width
+    FROM (
+        SELECT
+            a.*, laws.noise_variance, laws.decay, a._variance AS variance,
+            0.05 / count(*) OVER (PARTITION BY a.period) AS missed
+        FROM answered AS a JOIN laws ON laws.period = a.period AND laws.revision = a.revision
+    ) AS w
+),
+counted AS (
+    SELECT
+        one.period, one._first,
+        1 + count(*) FILTER (two._answer.estimate > one._answer.estimate) AS rank,
+        1 + count(*) FILTER (two._unbiased - two._half_width > one._unbiased + one._half_width) AS rank_lower,
+        count(*) - count(*) FILTER (two._unbiased + two._half_width < one._unbiased - one._half_width) AS rank_upper
+    FROM ranked AS one JOIN ranked AS two ON two.period = one.period
+    GROUP BY one.period, one._first
+)
+SELECT
+    answered.* EXCLUDE (_first, _cells, _variance, _is_linear, _unbiased, _answer),
+    counted.rank,
+    CASE WHEN r._half_width IS NOT NULL THEN counted.rank_lower END AS rank_lower,
+    CASE WHEN r._half_width IS NOT NULL THEN counted.rank_upper END AS rank_upper,
+    r._answer.estimate AS estimate,
+    r._unbiased AS unbiased,
+    r._answer.noise_error AS noise_error,
+    r._unbiased - r._half_width AS ci_lower,
+    r._unbiased + r._half_width AS ci_upper,
+    r._answer.basis AS basis,
+    r._cells AS cells,
+    CASE
+        WHEN r._half_width IS NULL AND r._variance IS NOT NULL THEN '{no_law}'
+        WHEN r._half_width IS NULL THEN '{no_interval}'
+    END AS note
+FROM answered
+JOIN ranked AS r ON r.period = answered.period AND r._first = answered._first
+JOIN counted ON counted.period = answered.period AND counted._first = answered._first
+ORDER BY answered.period, counted.rank, answered._first

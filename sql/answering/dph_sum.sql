@@ -1,0 +1,70 @@
+-- The sum of a binned axis over the rows of a box, with its 95 % interval: one row for each period (its latest revision), in
+-- order. `estimate` and `unbiased` put the rows of each bin in its middle. The interval assumes nothing about the position of
+-- rows in a bin: its lower end puts them all at the lower ends, its upper end at the upper ends, and each end is missed with
+-- 2.5 %. Rows in `other` are not in the sum.
+-- In: the release's table; a binned axis that is no calendar; low and high, within which all values lie, for bins that are open;
+-- a box and a period as in dph_box.
+CREATE OR REPLACE MACRO {schema}dph_sum(
+    release_name, axis, low := NULL, high := NULL, box := '{}', period := NULL, revision := NULL
+) AS TABLE
+{opening},
+{bins},
+{moments},
+sides AS (
+    SELECT m.*, e.*, e.square / m.noise_variance / nullif(e.largest ** 2, 0) AS draws
+    FROM moments AS m, LATERAL (
+        SELECT
+            unnest(['low', 'high']) AS side,
+            unnest([m.least * m.rows + m.lows, m.most * m.rows - m.highs]) AS total,
+            unnest([
+                m.low_low + 2 * m.least * m.low_rows + m.least ** 2 * m.rows_rows,
+                m.high_high - 2 * m.most * m.high_rows + m.most ** 2 * m.rows_rows
+            ]) AS square,
+            -- Of nested estimates, no draw has a weight above that of all cells with one sign and those with the other.
+            unnest([
+                CASE
+                    WHEN m.is_nested THEN greatest(0, m.least + m.low_span) - least(0, m.least)
+                    ELSE greatest(abs(m.least), abs(m.least + m.low_span))
+                END,
+                CASE
+                    WHEN m.is_nested THEN greatest(0, m.most) - least(0, m.most - m.high_span)
+                    ELSE greatest(abs(m.most), abs(m.most - m.high_span))
+                END
+            ]) AS largest
+    ) AS e
+),
+reaching AS (
+    SELECT d.period, d.revision, d.side, d.total, coalesce({deviations}, 0) * sqrt(greatest(0, d.square)) AS half_width
+    FROM sides AS d
+    WHERE d.noise_scale IS NOT NULL
+),
+barred AS (
+    SELECT
+        m.*, lower.total - lower.half_width AS ci_lower, upper.total + upper.half_width AS ci_upper
+    FROM moments AS m
+    LEFT JOIN reaching AS lower ON lower.period = m.period AND lower.revision = m.revision AND lower.side = 'low'
+    LEFT JOIN reaching AS upper ON upper.period = m.period AND upper.revision = m.revision AND upper.side = 'high'
+),
+first_problems AS (
+    FROM moment_problems
+    UNION ALL
+    SELECT 'axis ' || k.axis || ' holds days, which have no sum; dph_mean takes it' FROM closed AS k WHERE k.calendar
+)
+SELECT
+    barred.period,
+    barred.revision,
+    barred.estimated_middles AS estimate,
+    barred.middles AS unbiased,
+    sqrt(barred.middle_middle) AS noise_error,
+    barred.ci_lower,
+    barred.ci_upper,
+    CASE WHEN barred.ci_lower IS NULL THEN 'noise_only' ELSE 'linear' END AS basis,
+    barred.cells,
+    CASE
+        WHEN barred.step IS NOT NULL THEN '{no_law}'
+        WHEN barred.ci_lower IS NULL THEN '{no_interval}'
+        WHEN barred.estimated_middles NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN '{smoothed}'
+    END AS note
+FROM ({found}) AS found LEFT JOIN barred ON true
+WHERE {no_problem}
+ORDER BY barred.period

@@ -1,0 +1,57 @@
+-- Covariances of the noise of weighted sums of unbiased cells, which are products of weights along the axes: one row for each
+-- pair of names and publication. No rows for estimates from reports, whose variance depends on the counts.
+-- In: weights (name, grid, axis, position, weight), with every axis of the grid; positions that are left out have weight 0.
+inside_positions AS (
+    SELECT names.name, a.grid, a.axis, a.position
+    FROM (SELECT DISTINCT bins.grid, bins.level_of AS axis, bins.position FROM bins) AS a
+    JOIN (SELECT DISTINCT named.name FROM named) AS names ON true
+    LEFT JOIN positions AS p
+        ON p.name = names.name AND p.grid = a.grid AND p.axis = a.axis AND p.position = a.position
+    WHERE coalesce(p.is_wanted, true)
+),
+weights AS ({weights}),
+-- Independent noise is one level, of nodes of one cell each.
+noise_levels AS (
+    SELECT c.period, c.revision, c.grid, v.level, v.axis, v.width, v.coefficient
+    FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_covariance')) AS v
+    JOIN chosen AS c ON c.period = v.period AND c.revision = v.revision
+    WHERE v.release = (SELECT asked.release FROM asked)
+    UNION ALL
+    SELECT c.period, c.revision, c.grid, 0, a.axis, 1, c.noise_variance
+    FROM chosen AS c
+    JOIN (SELECT DISTINCT bins.grid, bins.level_of AS axis FROM bins) AS a ON a.grid = c.grid
+    WHERE c.noise_scale IS NOT NULL AND NOT EXISTS (
+        FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_covariance')) AS v
+        WHERE v.release = (SELECT asked.release FROM asked) AND v.period = c.period AND v.revision = c.revision
+    )
+),
+weighted_nodes AS (
+    SELECT w.name, w.grid, w.axis, l.width, w.position // l.width AS node, {sum_of_weights} AS weight
+    FROM weights AS w
+    JOIN (SELECT DISTINCT n.grid, n.axis, n.width FROM noise_levels AS n) AS l ON l.grid = w.grid AND l.axis = w.axis
+    GROUP BY w.name, w.grid, w.axis, l.width, node
+),
+node_products AS (
+    SELECT one.name AS first_name, two.name AS second_name, one.grid, one.axis, one.width, {sum_of_products} AS product
+    FROM weighted_nodes AS one JOIN weighted_nodes AS two
+        ON two.grid = one.grid AND two.axis = one.axis AND two.width = one.width AND two.node = one.node
+    GROUP BY one.name, two.name, one.grid, one.axis, one.width
+),
+covariances AS (
+    SELECT l.first_name, l.second_name, l.period, l.revision, {sum_of_levels} AS covariance
+    FROM (
+        SELECT
+            pairs.first_name, pairs.second_name, n.period, n.revision, n.level, any_value(n.coefficient) AS coefficient,
+            product(coalesce(p.product, 0) ORDER BY n.axis) AS product
+        FROM noise_levels AS n
+        JOIN (
+            SELECT DISTINCT one.grid, one.name AS first_name, two.name AS second_name
+            FROM weights AS one JOIN (SELECT DISTINCT w.grid, w.name FROM weights AS w) AS two ON two.grid = one.grid
+        ) AS pairs ON pairs.grid = n.grid
+        LEFT JOIN node_products AS p
+            ON p.grid = n.grid AND p.axis = n.axis AND p.width = n.width
+                AND p.first_name = pairs.first_name AND p.second_name = pairs.second_name
+        GROUP BY pairs.first_name, pairs.second_name, n.period, n.revision, n.level
+    ) AS l
+    GROUP BY l.first_name, l.second_name, l.period, l.revision
+)

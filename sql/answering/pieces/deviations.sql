@@ -1,0 +1,18 @@
+-- Half the width of the 95 % interval of a weighted sum, in its standard deviations: from its least number of draws, `draws`,
+-- that is its variance over that of one draw with the largest weight.
+coalesce(
+            (
+                SELECT max_by(w.deviations, w.draws)
+                FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_linear_widths')) AS w
+                WHERE w.noise_scale = {row}.noise_scale AND {row}.is_nested
+                    AND w.draws <= greatest(1, {draws} * (1 + 1e-9))
+            ),
+            (
+                SELECT least(
+                    {chebyshev}, (max_by(w.half_width, w.cells) + 1) / sqrt(max(w.cells) * {row}.noise_variance)
+                )
+                FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_half_widths')) AS w
+                WHERE w.noise_scale = {row}.noise_scale AND NOT {row}.is_nested
+                    AND w.cells <= greatest(1, {draws} * (1 + 1e-9))
+            )
+        )

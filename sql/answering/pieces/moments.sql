@@ -1,0 +1,109 @@
+-- Sums over the bins of an axis, weighted by their lower ends, their upper ends and their middles. An end that is open is closed
+-- by `low` or `high`, within which all values lie.
+given AS (
+    SELECT
+        coalesce({box}, JSON '{}') AS box, CAST(axis AS VARCHAR) AS axis,
+        CAST(low AS VARCHAR) AS low, CAST(high AS VARCHAR) AS high
+),
+boxes AS (
+    SELECT
+        'box' AS source,
+        CASE
+            WHEN json_type(given.box) <> 'OBJECT' OR list_contains(json_keys(given.box), given.axis)
+                OR NOT EXISTS (FROM bins WHERE bins.axis = given.axis AND bins.binned)
+            THEN given.box
+            ELSE json_merge_patch(given.box, json_object(given.axis, [NULL, NULL]))
+        END AS box
+    FROM given
+),
+{boxes},
+-- The selected bins with two ends each; `least` and `most` are the ends of all of them together.
+closed AS (
+    SELECT
+        ends.*, ends.low_end - min(ends.low_end) OVER one_grid AS above_least,
+        max(ends.high_end) OVER one_grid - ends.high_end AS below_most,
+        min(ends.low_end) OVER one_grid AS least, max(ends.high_end) OVER one_grid AS most,
+        max(ends.low_end) OVER one_grid - least AS low_span, most - min(ends.high_end) OVER one_grid AS high_span
+    FROM (
+        SELECT
+            b.grid, b.axis, b.stride, b.size, b.position, b.calendar, b.bin_lower, b.bin_upper,
+            CASE
+                WHEN isfinite(b.bin_lower) THEN b.bin_lower
+                WHEN b.calendar THEN date_diff('day', DATE '1970-01-01', TRY_CAST(given.low AS DATE))
+                ELSE TRY_CAST(given.low AS DOUBLE)
+            END AS low_end,
+            CASE
+                WHEN isfinite(b.bin_upper) THEN b.bin_upper
+                WHEN b.calendar THEN date_diff('day', DATE '1970-01-01', TRY_CAST(given.high AS DATE))
+                ELSE TRY_CAST(given.high AS DOUBLE)
+            END AS high_end
+        FROM bins AS b JOIN given ON given.axis = b.axis
+        JOIN positions AS p ON p.grid = b.grid AND p.axis = b.axis AND p.position = b.position AND p.is_wanted
+        WHERE b.binned
+    ) AS ends
+    WINDOW one_grid AS (PARTITION BY ends.grid)
+),
+{covariances},
+along AS (
+    SELECT
+        c.period, c.revision, (t.cell_number // line.stride) % line.size AS position,
+        count(*) AS cells, {estimate} AS estimate, {unbiased} AS unbiased
+    FROM conditions AS c
+    JOIN (SELECT DISTINCT closed.grid, closed.stride, closed.size FROM closed) AS line ON line.grid = c.grid
+    JOIN dph_cells AS t ON {inside}
+    GROUP BY c.period, c.revision, position
+),
+moments AS (
+    SELECT
+        s.*, c.has_bars, c.step, c.noise_scale, c.noise_variance,
+        EXISTS (FROM noise_levels AS n WHERE n.period = s.period AND n.revision = s.revision AND n.level > 0) AS is_nested,
+        v.rows_rows, v.low_low, v.low_rows, v.high_high, v.high_rows, v.middle_middle, v.middle_rows
+    FROM (
+        SELECT
+            a.period, a.revision, any_value(k.least) AS least, any_value(k.most) AS most,
+            any_value(k.low_span) AS low_span, any_value(k.high_span) AS high_span,
+            CAST(sum(a.cells) AS BIGINT) AS cells, {sum_of_rows} AS estimated_rows, {sum_of_unbiased_rows} AS rows,
+            {sum_of_middles} AS estimated_middles, {sum_of_unbiased_middles} AS middles,
+            {sum_of_lows} AS lows, {sum_of_highs} AS highs
+        FROM along AS a
+        JOIN chosen ON chosen.period = a.period AND chosen.revision = a.revision
+        JOIN closed AS k ON k.grid = chosen.grid AND k.position = a.position
+        GROUP BY a.period, a.revision
+    ) AS s
+    JOIN chosen AS c ON c.period = s.period AND c.revision = s.revision
+    LEFT JOIN (
+        SELECT
+            v.period, v.revision,
+            any_value(v.covariance) FILTER (v.first_name = 'rows' AND v.second_name = 'rows') AS rows_rows,
+            any_value(v.covariance) FILTER (v.first_name = 'low' AND v.second_name = 'low') AS low_low,
+            any_value(v.covariance) FILTER (v.first_name = 'low' AND v.second_name = 'rows') AS low_rows,
+            any_value(v.covariance) FILTER (v.first_name = 'high' AND v.second_name = 'high') AS high_high,
+            any_value(v.covariance) FILTER (v.first_name = 'high' AND v.second_name = 'rows') AS high_rows,
+            any_value(v.covariance) FILTER (v.first_name = 'middle' AND v.second_name = 'middle') AS middle_middle,
+            any_value(v.covariance) FILTER (v.first_name = 'middle' AND v.second_name = 'rows') AS middle_rows
+        FROM covariances AS v
+        GROUP BY v.period, v.revision
+    ) AS v ON v.period = s.period AND v.revision = s.revision
+),
+moment_problems AS (
+    SELECT 'there is no binned axis ' || coalesce(given.axis, 'null') || ' in period ' || chosen.period || '; those are '
+        || coalesce(
+            (
+                SELECT string_agg(DISTINCT b.axis, ', ' ORDER BY b.axis)
+                FROM bins AS b WHERE b.grid = chosen.grid AND b.binned
+            ),
+            'none'
+        ) AS problem
+    FROM chosen, given
+    WHERE NOT EXISTS (FROM bins WHERE bins.grid = chosen.grid AND bins.axis = given.axis AND bins.binned)
+    UNION ALL
+    SELECT 'axis ' || k.axis || ' has an open bin; give the ends within which all values lie, as '
+        || CASE WHEN k.calendar THEN 'low := ''2026-01-01'', high := ''2027-01-01''' ELSE 'low := 0, high := 120' END
+        || ', or a box without open bins'
+    FROM closed AS k
+    WHERE NOT coalesce(isfinite(k.low_end) AND isfinite(k.high_end), false)
+    UNION ALL
+    SELECT 'axis ' || k.axis || ': low lies below the first edge and high above the last one'
+    FROM closed AS k
+    WHERE k.low_end >= k.high_end
+)

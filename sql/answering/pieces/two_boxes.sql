@@ -1,0 +1,37 @@
+-- Two boxes of each publication, `first_box` and `second_box`, with the covariance of their noise: rows of `box_pairs`.
+boxes AS (
+    SELECT 'first' AS source, {first_box} AS box
+    UNION ALL
+    SELECT 'second' AS source, {second_box} AS box
+),
+{boxes},
+{nested},
+{atoms},
+{sums},
+{covariances},
+reaching AS (
+    SELECT summed.*, {reach} AS reach FROM summed
+),
+box_pairs AS (
+    SELECT
+        one.period, one.revision, one.has_bars, one.step, one.noise_scale, one.noise_variance,
+        one.step IS NULL AND one.linear_variance IS NOT NULL AS is_nested,
+        CAST(one.cells + two.cells AS BIGINT) AS cells,
+        one.estimate AS first_estimate, two.estimate AS second_estimate,
+        one.unbiased AS first_unbiased, two.unbiased AS second_unbiased,
+        one.reach.two AS first_reach, two.reach.two AS second_reach,
+        v.first_square, v.second_square, v.crossed,
+        one.linear_variance AS first_variance, two.linear_variance AS second_variance
+    FROM reaching AS one
+    JOIN reaching AS two ON two.period = one.period AND two.revision = one.revision
+    LEFT JOIN (
+        SELECT
+            c.period, c.revision,
+            any_value(c.covariance) FILTER (c.first_name = 'first' AND c.second_name = 'first') AS first_square,
+            any_value(c.covariance) FILTER (c.first_name = 'second' AND c.second_name = 'second') AS second_square,
+            any_value(c.covariance) FILTER (c.first_name = 'first' AND c.second_name = 'second') AS crossed
+        FROM covariances AS c
+        GROUP BY c.period, c.revision
+    ) AS v ON v.period = one.period AND v.revision = one.revision
+    WHERE one.name = 'first' AND two.name = 'second'
+)

@@ -1,0 +1,74 @@
+"""Means and sums over a binned axis: the same in SQL and Python, and held as often as promised."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import by_hand
+import duckdb
+import numpy as np
+import pytest
+from answering_scenario import PERIODS, TOLD, Asked, Box, as_json, assert_told, attached, published, rows_of
+from moment_oracle import Moments
+
+from dphist_pipeline.answering.chosen_cells import QuestionRefused
+from dphist_pipeline.answering.notes import NO_MEAN
+
+ENDS = (-5.0, 120.0)
+QUESTIONS: list[tuple[str, Box]] = [
+    ("age", {}),
+    ("age", {"age": (0, 65), "state": "A"}),
+    ("age", {"age": (18, 65)}),
+    ("age", {"region": ["S", None], "day": ("2026-01-12", "2026-02-09"), "age": (None, 65)}),
+    ("day", {"county": {"not": "01"}}),
+]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Asked:
+    return published(tmp_path_factory.mktemp("public"), tmp_path_factory.mktemp("scratch"))
+
+
+@pytest.mark.parametrize(("axis", "box"), QUESTIONS, ids=str)
+def test_means_and_sums_are_those_of_the_cells_in_sql_and_python(store: Asked, axis: str, box: Box) -> None:
+    macros = ("mean", "sum") if axis == "age" else ("mean",)
+    ends = ENDS if axis == "age" else (None, None)
+    for macro in macros:
+        with attached(store.catalogue) as connection:
+            rows = rows_of(connection, f"FROM r.dph_{macro}('r.weekly', ?, ?, ?, ?)", axis, *ends, as_json(box))
+        assert [row["period"] for row in rows] == list(PERIODS)
+        for row in rows:
+            expected = getattr(Moments.of(store.oracles[row["period"]], axis, ENDS, box), macro)()
+            release = store.releases[row["period"]]
+            told = getattr(release, macro)(axis, *ends, box) if row["period"] in TOLD else None
+            assert_told(row, expected, told)
+
+
+REFUSED = {
+    "dph_mean('r.weekly', 'age')": "axis age has an open bin; give the ends within which all values lie, as low := 0",
+    "dph_sum('r.weekly', 'age', low := 0)": "axis age has an open bin",
+    "dph_mean('r.weekly', 'age', 1, 100)": "axis age: low lies below the first edge and high above the last one",
+    "dph_mean('r.weekly', 'county')": "there is no binned axis county in period 2026-03-02; those are age, day",
+    "dph_sum('r.weekly', 'day')": "axis day holds days, which have no sum; dph_mean takes it",
+    "dph_sum('r.weekly', 'age', box := {'age': [3, 18]})": "3 is not an edge",
+}
+
+
+@pytest.mark.parametrize(("question", "message"), REFUSED.items())
+def test_a_mean_without_ends_or_bins_is_refused(store: Asked, question: str, message: str) -> None:
+    with attached(store.catalogue) as connection, pytest.raises(duckdb.Error, match=message):
+        connection.execute(f"FROM r.{question}").fetchall()
+
+
+def test_python_refuses_open_bins(store: Asked) -> None:
+    with pytest.raises(QuestionRefused, match="axis age has an open bin"):
+        store.releases["2026-03-02"].mean("age")
+
+
+def test_an_empty_box_has_no_mean_and_one_bin_has_its_ends(tmp_path: Path) -> None:
+    axes = [{"column": "age", "edges": [0, 10, 20]}]
+    release = by_hand.publish(tmp_path, by_hand.estimate(axes, np.array([-4.0, 3.0]), off=0), axes)
+    nothing, one = release.mean("age"), release.mean("age", box={"age": (10, 20)})
+    assert np.isnan(nothing.estimate) and nothing.note == NO_MEAN
+    assert (nothing.ci_lower, nothing.ci_upper) == (0, 20)
+    assert (one.estimate, one.ci_lower, one.ci_upper) == (15, 10, 20)

@@ -104,7 +104,7 @@ def remove_release(connection: duckdb.DuckDBPyConnection, release: str) -> None:
     if release + EVERY_REVISION not in releases_in(connection):
         connection.execute(f"DROP VIEW {identifier(release + EVERY_REVISION)}")
     connection.execute(f"DROP TABLE {identifier(CELLS + release)}")
-    for table in ("dph_releases", "dph_covariance", "dph_groups", "dph_quality_rows", "dph_distances"):
+    for table in [name for name, (_, columns) in TABLES.items() if "release" in columns.names]:
         connection.execute(f"DELETE FROM {table} WHERE release = $release", {"release": release})
 
 

@@ -17,6 +17,7 @@ from dphist_pipeline.cli.answer import answer
 from dphist_pipeline.cli.check import check
 from dphist_pipeline.cli.compare import SeveralEpsilons, compare
 from dphist_pipeline.cli.decide import publish, reject, withdraw
+from dphist_pipeline.cli.export import export
 from dphist_pipeline.cli.forecast import forecast
 from dphist_pipeline.cli.init import init
 from dphist_pipeline.cli.ledger import ledger_app
@@ -51,7 +52,7 @@ command: Callable[..., None]
 for command in (init, check, release):
     app.command()(command)
 app.command(name="mechanisms")(show_mechanisms)
-for command in (answer, quality, publish, reject, withdraw, new, rehearse, plot):
+for command in (answer, quality, publish, reject, withdraw, new, rehearse, plot, export):
     app.command()(command)
 for command in (forecast, compare):
     app.command(cls=SeveralEpsilons)(command)

@@ -1,0 +1,82 @@
+"""A release as a workbook: a sheet of data, and a sheet of notes that says what the columns and words mean."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from dphist_pipeline.answering.exported_rows import Exported, texts_of
+from dphist_pipeline.answering.reliability import LEGEND
+
+MOST_ROWS = 1_048_576
+# A text is never taken for a formula, an address or a number, whatever it begins with.
+AS_TEXT = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False, "constant_memory": True}
+
+
+def write_xlsx(exported: Exported, file: Path) -> None:
+    """Writes the workbook.
+
+    Args:
+        exported: what to write.
+        file: a new file.
+
+    Raises:
+        ImportError: xlsxwriter is not installed.
+        ValueError: there are more rows than a sheet can hold.
+    """
+    import xlsxwriter
+
+    cells = sum(int(one.audit["cells"]) for one in exported.publications)
+    if cells >= MOST_ROWS:
+        raise ValueError(f"{cells:,} rows are more than a sheet holds; choose a period with --period, or --to csv")
+    with xlsxwriter.Workbook(str(file), AS_TEXT) as book:
+        # So that the same release gives the same file.
+        book.set_properties({"title": _title(exported), "created": datetime(2000, 1, 1)})
+        bold = book.add_format({"bold": True})
+        _write_data(book.add_worksheet("data"), exported, bold)
+        _write_notes(book.add_worksheet("notes"), exported, bold)
+
+
+def _title(exported: Exported) -> str:
+    return str(exported.audit.get("title") or exported.audit["release"])
+
+
+def _write_data(sheet: Any, exported: Exported, bold: Any) -> None:
+    sheet.freeze_panes(1, 0)
+    for place, name in enumerate(exported.columns):
+        sheet.write_string(0, place, name, bold)
+    number = 0
+    for table in exported.tables():
+        for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+            number += 1
+            for place, value in enumerate(row):
+                if value is not None:
+                    _write(sheet, number, place, value)
+    sheet.autofilter(0, 0, number, len(exported.columns) - 1)
+
+
+def _write(sheet: Any, row: int, place: int, value: Any) -> None:
+    if isinstance(value, bool):
+        sheet.write_boolean(row, place, value)
+    elif isinstance(value, str):
+        sheet.write_string(row, place, value)
+    else:
+        sheet.write_number(row, place, value)
+
+
+def _write_notes(sheet: Any, exported: Exported, bold: Any) -> None:
+    sheet.set_column(0, 0, 26)
+    sheet.set_column(1, 1, 100)
+    parts = {
+        "About": texts_of([one.audit for one in exported.publications]),
+        "Columns of the sheet data": list(exported.columns.items()),
+        "Words in the column reliability": [(word or "(empty)", about) for word, about in LEGEND.items()],
+    }
+    row = 0
+    for heading, lines in parts.items():
+        sheet.write_string(row, 0, heading, bold)
+        for row, (name, text) in enumerate(lines, row + 1):  # noqa: B020
+            sheet.write_string(row, 0, name)
+            sheet.write_string(row, 1, text)
+        row += 2

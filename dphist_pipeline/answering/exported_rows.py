@@ -1,0 +1,150 @@
+"""What is exported of a release: every cell of the latest revisions, with labels, errors and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dphist_pipeline.answering.asking import ANSWER_COLUMNS, Publication
+from dphist_pipeline.answering.catalogue import list_publications
+from dphist_pipeline.answering.published import NotPublished, audit_in_force, latest_revision
+from dphist_pipeline.answering.reliability import reliability
+from dphist_pipeline.domain import BinnedAxis
+from dphist_pipeline.publishing.parquet_tables import axis_columns
+
+COLUMNS = {
+    "period": "first day of the period",
+    "revision": "from 1; only the latest revision of a period is exported, unless another one is asked for",
+    "estimate": "estimated number of (bounded) rows, not cut off at 0",
+    "unbiased": "the number that the interval belongs to: the noisy count itself, or a linear estimate of it",
+    "standard_error": "standard deviation of the noise in `unbiased`",
+    "ci_lower": "lower end of the 95 % interval, not cut off at 0",
+    "ci_upper": "upper end of the 95 % interval",
+    "reliability": "a word for the error, see below",
+    "note": "what to know about the estimate",
+}
+_KEY = ("period", "revision")
+
+
+@dataclass(frozen=True)
+class Exported:
+    """The publications of a release that are exported.
+
+    Attributes:
+        publications: each with the audit and the folder, ordered by period.
+    """
+
+    publications: tuple[Publication, ...]
+
+    @classmethod
+    def read(cls, public: Path, release: str, period: str | None = None, revision: int | None = None) -> Exported:
+        """The latest revision of every period; or one period, or one revision.
+
+        Args:
+            public: the store's public folder.
+            release: its name.
+            period: its first day, or its week as 2026-W10.
+            revision: instead of the latest one.
+
+        Raises:
+            NotPublished: there is no such release, period or revision.
+            PublicationWithdrawn: it was withdrawn.
+            PublishedFilesDamaged: a published file is missing or altered.
+        """
+        latest = latest_revision(public, release, period)
+        if period is not None:
+            period = latest.parent.name.removeprefix("period=")
+        found = {}
+        for folder, audit in list_publications(public, release):
+            if period in (None, audit["period"]) and revision in (None, audit["revision"]):
+                found[audit["period"]] = Publication(folder, audit)  # ordered by revision
+        if not found and revision is not None:
+            raise NotPublished(f"revision of '{release}'", str(revision), [])
+        if not found:
+            audit_in_force(latest)
+        return cls(tuple(found.values()))
+
+    @property
+    def audit(self) -> Mapping[str, Any]:
+        """Of the last publication."""
+        return self.publications[-1].audit
+
+    @cached_property
+    def columns(self) -> dict[str, str]:
+        """What each column means, in order: the axes of all periods, then the numbers. An axis keeps its name."""
+        numbers = {name: about for name, about in COLUMNS.items() if name not in (*_KEY, *self._axes)}
+        return {**{name: COLUMNS[name] for name in _KEY}, **self._axes, **numbers}
+
+    @cached_property
+    def _axes(self) -> dict[str, str]:
+        """What the columns of the axes of all periods mean."""
+        found: dict[str, str] = {}
+        for axis in (axis for one in self.publications for axis in one.domain.axes):
+            about = "the category; empty for `other`"
+            if isinstance(axis, BinnedAxis):
+                about = "an end of the bin; empty for an open end and for `other`"
+            found |= dict.fromkeys(axis_columns(axis), f"{axis.name}: {about}")
+            found.setdefault(f"{axis.name}_is_other", f"{axis.name}: whether the cell is the one for `other`")
+        return found
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The rows of each publication, in declared order, with the columns of all."""
+        for one in self.publications:
+            axes, numbers = _axis_rows(one), _numbers(one)
+            columns = [axes.get(name) if name in self._axes else numbers[name] for name in self.columns]
+            cells = int(one.audit["cells"])
+            yield pa.table([pa.nulls(cells) if column is None else column for column in columns], [*self.columns])
+
+
+def _axis_rows(publication: Publication) -> dict[str, Any]:
+    """The columns of the axes, and whether a cell is the one for `other`."""
+    axes = publication.domain.axes
+    columns = [name for axis in axes for name in axis_columns(axis)]
+    rows = pq.ParquetFile(publication.folder / "histogram.parquet").read(columns)
+    found = dict(zip(columns, rows.columns, strict=True))
+    for axis in axes:
+        keys = list(axis_columns(axis))[: 2 if isinstance(axis, BinnedAxis) else 1]
+        other = np.logical_and.reduce([rows[key].is_null().to_numpy() for key in keys])
+        found.setdefault(f"{axis.name}_is_other", pa.array(other))
+    return found
+
+
+def _numbers(publication: Publication) -> dict[str, Any]:
+    """The columns of `COLUMNS`."""
+    asked = publication.marginal([axis.name for axis in publication.domain.axes], {})
+    # By their places: an axis may be called as a column of an answer.
+    found = dict(zip(ANSWER_COLUMNS, asked.columns[-len(ANSWER_COLUMNS) :], strict=True))
+    unbiased, error, lower = (
+        found[name].to_numpy().astype(np.float64) for name in ("unbiased", "noise_error", "ci_lower")
+    )
+    key = {name: pa.repeat(publication.audit[name], asked.num_rows) for name in _KEY}
+    return {
+        **key,
+        **found,
+        "standard_error": found["noise_error"],
+        "reliability": reliability(unbiased, error, lower),
+    }
+
+
+def texts_of(audits: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Facts about publications for a sheet of notes: (name, text)."""
+    last = audits[-1]
+    periods = [str(audit["period"]) for audit in audits]
+    return [
+        ("release", str(last["release"])),
+        ("title", str(last.get("title") or last["release"])),
+        ("periods", periods[0] if len(periods) == 1 else f"{periods[0]} to {periods[-1]} ({len(periods)})"),
+        ("protected", f"every {last['privacy_unit']}, by differential privacy: {last['neighbours']}"),
+        ("epsilon of a period", " and ".join(sorted({str(audit["epsilon"]) for audit in audits}))),
+        ("rows of a unit that count", str(last["max_rows_per_unit"])),
+        ("mechanism", str(last["mechanism"])),
+        ("sums", "Do not add up ends of intervals; ask `dphist answer` or a macro of the catalogue for sums."),
+        ("audit", str(last["audit_digest"])),
+    ]

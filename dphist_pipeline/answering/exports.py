@@ -1,0 +1,79 @@
+"""Writes a release in the formats that people ask for; each format's writer lies in a file of its own."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from dphist_pipeline.answering.export_sdmx import sdmx_lines
+from dphist_pipeline.answering.exported_rows import Exported
+from dphist_pipeline.errors import DphistError
+
+Format = Literal["csv", "xlsx", "sdmx-csv"]
+ENDINGS: dict[Format, str] = {"csv": ".csv", "xlsx": ".xlsx", "sdmx-csv": ".sdmx.csv"}
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet takes for a formula
+
+
+class CannotExport(DphistError):
+    """A file that cannot be written."""
+
+    def __init__(self, file: Path, problem: str) -> None:
+        self.file, self.problem = file, problem
+        super().__init__(f"{file} cannot be written: {problem}.")
+
+
+def write_export(exported: Exported, to: Format, file: Path) -> None:
+    """Writes a release into a file, whole or not at all.
+
+    Args:
+        exported: what to write.
+        to: the format.
+        file: replaced if it is there.
+
+    Raises:
+        CannotExport: the folder is missing or read-only, the file would be too large for its format, or the package
+            that writes it is not installed.
+    """
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        if to == "xlsx":
+            from dphist_pipeline.answering.export_xlsx import write_xlsx
+
+            write_xlsx(exported, draft)
+        else:
+            lines = csv_lines(exported) if to == "csv" else sdmx_lines(exported)
+            with draft.open("w", encoding="utf-8", newline="") as opened:
+                csv.writer(opened, lineterminator="\n").writerows(lines)
+        draft.replace(file)
+    except OSError as error:
+        problem = os.strerror(error.errno) if error.errno else "the disk refused it"
+    except ImportError:
+        problem = "the package xlsxwriter is missing; install it with pip install 'dphist-pipeline[export]'"
+    except ValueError as error:
+        problem = str(error)
+    else:
+        return
+    finally:
+        draft.unlink(missing_ok=True)
+    raise CannotExport(file, problem)
+
+
+def csv_lines(exported: Exported) -> Iterator[list[Any]]:
+    """The header and the rows of a CSV file.
+
+    A text that a spreadsheet would take for a formula gets an apostrophe before it, which spreadsheets hide.
+    """
+    yield list(exported.columns)
+    for table in exported.tables():
+        for batch in table.to_batches(max_chunksize=1 << 16):
+            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                yield [_harmless(value) for value in row]
+
+
+def _harmless(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

@@ -1,0 +1,40 @@
+"""The command `dphist export`: a release as a file for a spreadsheet or for another statistical office."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.markup import escape
+
+from dphist_pipeline.cli.options import StoreOption
+from dphist_pipeline.cli.terminal import out
+from dphist_pipeline.releasing.store import Store, store_folder
+
+
+def export(
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The name of a published release.")],
+    to: Annotated[Literal["csv", "xlsx", "sdmx-csv"], typer.Option(help="The format of the file.")],
+    period: Annotated[
+        str | None, typer.Option(metavar="DAY", help="Its first day, or 2026-W10. Default: all periods.")
+    ] = None,
+    revision: Annotated[int | None, typer.Option(metavar="N", help="Default: the latest of each period.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Default: RELEASE.csv, .xlsx or .sdmx.csv, here.")
+    ] = None,
+    store: StoreOption = None,
+) -> None:
+    """Writes what was published into one file, with its errors. Spends nothing.
+
+    One row for each cell, with labels, the 95 % interval, the standard
+    error and a word for the reliability. A workbook has a sheet of notes.
+    """
+    from dphist_pipeline.answering.exported_rows import Exported
+    from dphist_pipeline.answering.exports import ENDINGS, write_export
+
+    exported = Exported.read(Store.open(store_folder(store)).public, release, period, revision)
+    file = output or Path(f"{release}{ENDINGS[to]}")
+    write_export(exported, to, file)
+    periods = len(exported.publications)
+    out.print(f"[green]✓[/] Written: {escape(str(file))}, {periods} period{'s' if periods != 1 else ''}")

@@ -1,0 +1,208 @@
+"""`dphist export`: each format as a library of its field reads it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+import by_hand
+import numpy as np
+import pytest
+from by_hand import AGE
+from office import Office
+
+from dphist_pipeline.answering.exported_rows import Exported
+from dphist_pipeline.answering.exports import CannotExport, Format, write_export
+from dphist_pipeline.answering.published import NotPublished, PublicationWithdrawn
+from dphist_pipeline.answering.reliability import LEGEND, reliability
+from dphist_pipeline.publishing.release_files import mark_withdrawn
+
+# Texts that a spreadsheet would take for formulas, or SDMX for no code.
+ODD = ["=1+1", "+65", "-5 to 0", "@home", "<=50K", "O'Brien", "A-1", "null"]
+CLASS: dict[str, Any] = {"column": "class", "values": ODD, "labels": ["=2", "", *ODD[2:]], "other": True}
+DAY = {"column": "day", "calendar": "week", "start": "2026-01-05", "stop": "2026-01-19"}
+AXES = [AGE, CLASS, DAY]
+WEEKS = ("2026-03-02", "2026-03-09")
+CELLS = 5 * 9 * 2
+
+
+def publish(public: Path, period: str = WEEKS[0], axes: list[dict[str, Any]] = AXES, **more: Any) -> Path:
+    day = period[:10]
+    ends = {"period_start": f"{day}T00:00:00+01:00", "period_end": f"{day[:8]}{int(day[8:]) + 7:02}T00:00:00+01:00"}
+    return by_hand.publish(
+        public, by_hand.estimate(axes), axes, period=period, title="=Visits", **{**ends, **more}
+    ).path
+
+
+@pytest.fixture
+def public(tmp_path: Path) -> Path:
+    """Two weeks, the first of which was revised."""
+    for period, revision in ((WEEKS[0], 1), (WEEKS[0], 2), (WEEKS[1], 1)):
+        publish(tmp_path / "public", period, revision=revision)
+    return tmp_path / "public"
+
+
+def exported(public: Path, to: Format, file: Path, **asked: Any) -> Path:
+    write_export(Exported.read(public, "weekly", **asked), to, file)
+    return file
+
+
+def expected(public: Path, column: str) -> list[Any]:
+    """A column of the published tables of the latest revisions, in order."""
+    import pyarrow.parquet as pq
+
+    folders = [
+        public / "weekly" / f"period={WEEKS[0]}" / "revision=2",
+        public / "weekly" / f"period={WEEKS[1]}" / "revision=1",
+    ]
+    return [
+        value
+        for folder in folders
+        for value in pq.ParquetFile(folder / "histogram.parquet").read([column])[0].to_pylist()
+    ]
+
+
+def test_csv_holds_every_cell_of_the_latest_revisions_for_pandas(public: Path, tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    rows = pandas.read_csv(exported(public, "csv", tmp_path / "weekly.csv"), keep_default_na=False, na_values=[""])
+    assert len(rows) == 2 * CELLS and set(zip(rows["period"], rows["revision"], strict=True)) == {
+        (WEEKS[0], 2),
+        (WEEKS[1], 1),
+    }
+    for column in ("estimate", "ci_lower", "ci_upper"):
+        assert rows[column].tolist() == expected(public, column)
+    assert rows["unbiased"].tolist() == expected(public, "unbiased_estimate")
+    assert np.allclose(rows["standard_error"], math.sqrt(2 * math.exp(-1 / 6)) / (1 - math.exp(-1 / 6)))
+    assert rows["class"].isna().tolist() == rows["class_is_other"].tolist()
+    assert set(rows["reliability"]) <= set(LEGEND) and "good" in set(rows["reliability"])
+    assert rows["day_lower"].tolist() == expected(public, "day_lower")
+
+
+def test_no_text_of_a_csv_begins_as_a_formula_and_numbers_stay_numbers(public: Path, tmp_path: Path) -> None:
+    text = exported(public, "csv", tmp_path / "weekly.csv").read_text(encoding="utf-8")
+    header, *rows = csv.reader(io.StringIO(text))
+    numbers = {"estimate", "unbiased", "standard_error", "ci_lower", "ci_upper"}
+    for row in rows:
+        for name, value in zip(header, row, strict=True):
+            if name in numbers:
+                float(value)
+            else:
+                assert not value.startswith(("=", "+", "-", "@")), (name, value)
+    assert {row[header.index("class")] for row in rows} == {"'=1+1", "'+65", "'-5 to 0", "'@home", *ODD[4:], ""}
+
+
+def test_a_workbook_has_typed_cells_and_notes_and_no_formula(public: Path, tmp_path: Path) -> None:
+    pytest.importorskip("xlsxwriter", reason="xlsxwriter is not installed")
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+    book = openpyxl.load_workbook(exported(public, "xlsx", tmp_path / "weekly.xlsx"))
+    assert book.sheetnames == ["data", "notes"]
+    for sheet in book:
+        assert {cell.data_type for row in sheet.iter_rows() for cell in row} <= {"s", "n", "b"}, "f is a formula"
+    header, *rows = book["data"].iter_rows(values_only=True)
+    assert header[:4] == ("period", "revision", "age_lower", "age_upper") and len(rows) == 2 * CELLS
+    for column in ("estimate", "ci_lower", "class", "class_label", "age_upper"):
+        assert [row[header.index(column)] for row in rows] == expected(public, column), column
+    notes = {row[0]: row[1] for row in book["notes"].iter_rows(values_only=True) if row[0]}
+    assert notes["title"] == "=Visits" and notes["periods"] == f"{WEEKS[0]} to {WEEKS[1]} (2)"
+    assert set(header) <= set(notes) and notes["weak"] == LEGEND["weak"]
+
+
+def test_the_same_release_gives_the_same_files(public: Path, tmp_path: Path) -> None:
+    pytest.importorskip("xlsxwriter", reason="xlsxwriter is not installed")
+    for to in ("csv", "xlsx", "sdmx-csv"):
+        files = [exported(public, to, tmp_path / f"{number}.file").read_bytes() for number in (1, 2)]  # type: ignore[arg-type]
+        assert files[0] == files[1]
+
+
+def test_sdmx_csv_is_read_by_pysdmx_with_codes_and_errors(public: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    pysdmx = pytest.importorskip("pysdmx.io", reason="pysdmx is not installed")
+    (data,) = pysdmx.get_datasets(exported(public, "sdmx-csv", tmp_path / "weekly.csv"))
+    assert data.structure == "Dataflow=DPHIST:weekly(1.0)"
+    rows = data.data
+    assert len(rows) == 2 * CELLS
+    assert set(rows["TIME_PERIOD"]) == {"2026-03-02/P7D", "2026-03-09/P7D"}
+    assert set(rows["CLASS"]) == {"C0", "C1", "C2", "C3", "C4", "C5", "A-1", "null", "_O"}
+    assert set(rows["AGE"]) == {"B0", "B1", "B2", "B3", "_O"} and set(rows["DAY"]) == {"B0", "B1"}
+    assert not rows.duplicated(["AGE", "CLASS", "DAY", "TIME_PERIOD"]).any()
+    for column, published in (("OBS_VALUE", "estimate"), ("UNBIASED", "unbiased_estimate"), ("CI_LOWER", "ci_lower")):
+        assert [float(value) for value in rows[column]] == expected(public, published)
+    text = (tmp_path / "weekly.csv").read_text(encoding="utf-8")
+    assert "C0: =2" in text and "B1: 0 to 18" in text and "B3: 65 or more" in text and "_O: other" in text
+    assert "B0: 2026-01-05 to 2026-01-12" in text and "AGE: age" in text.splitlines()[0]
+
+
+def test_a_period_or_a_revision_is_exported_when_asked(public: Path, tmp_path: Path) -> None:
+    def keys(**asked: Any) -> list[tuple[str, int]]:
+        found = Exported.read(public, "weekly", **asked).publications
+        return [(one.audit["period"], one.audit["revision"]) for one in found]
+
+    assert keys(period=WEEKS[1]) == [(WEEKS[1], 1)]
+    assert keys(revision=1) == [(WEEKS[0], 1), (WEEKS[1], 1)]
+    assert keys(period=WEEKS[0], revision=1) == [(WEEKS[0], 1)]
+    with pytest.raises(NotPublished, match="no revision of 'weekly' '7'"):
+        keys(revision=7)
+    with pytest.raises(NotPublished, match="Did you mean"):
+        keys(period="2026-03-03")
+    (tmp_path / "scratch").mkdir()
+    note = {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}
+    mark_withdrawn(public / "weekly" / f"period={WEEKS[1]}" / "revision=1", note, tmp_path / "scratch")
+    assert keys() == [(WEEKS[0], 2)]
+    with pytest.raises(PublicationWithdrawn):
+        keys(period=WEEKS[1])
+
+
+def test_other_axes_in_a_later_period_have_columns_of_their_own(tmp_path: Path) -> None:
+    public = tmp_path / "public"
+    publish(public, WEEKS[0], [AGE])
+    publish(public, WEEKS[1], [{"column": "note", "values": ["a"]}])
+    header, *rows = csv.reader(exported(public, "csv", tmp_path / "x.csv").read_text().splitlines())
+    assert len(rows) == 5 + 1 and [row[header.index("note")] for row in rows] == [*[""] * 5, "a"]
+    assert header.count("note") == 1
+    with pytest.raises(CannotExport, match="its periods have other axes"):
+        exported(public, "sdmx-csv", tmp_path / "x.csv")
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["x.csv"]
+
+
+def test_a_file_that_cannot_be_written_is_answered_with_the_mend(
+    public: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(CannotExport, match="No such file or directory"):
+        exported(public, "csv", tmp_path / "nowhere" / "x.csv")
+    monkeypatch.setitem(__import__("sys").modules, "xlsxwriter", None)
+    with pytest.raises(
+        CannotExport, match=r"xlsxwriter is missing; install it with pip install 'dphist-pipeline\[export\]'"
+    ):
+        exported(public, "xlsx", tmp_path / "x.xlsx")
+    assert not (tmp_path / "x.xlsx").exists()
+
+
+def test_a_workbook_holds_no_more_rows_than_a_sheet(
+    public: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("xlsxwriter", reason="xlsxwriter is not installed")
+    monkeypatch.setattr("dphist_pipeline.answering.export_xlsx.MOST_ROWS", 2 * CELLS)
+    with pytest.raises(CannotExport, match="180 rows are more than a sheet holds; choose a period"):
+        exported(public, "xlsx", tmp_path / "x.xlsx")
+    assert exported(public, "xlsx", tmp_path / "x.xlsx", period=WEEKS[1]).exists()
+
+
+def test_reliability_follows_the_error() -> None:
+    unbiased = np.array([60.0, 59.0, 29.0, 8.0, -3.0, np.nan, 0.0])
+    found = reliability(unbiased, np.full(7, 10.0), np.array([40.0, 39.0, 9.0, -12.0, -23.0, np.nan, -20.0]))
+    assert found.to_pylist() == ["good", "caution", "weak", "noise", "noise", "", "noise"]
+    assert reliability(np.array([15.0]), np.array([10.0]), np.array([-5.0])).to_pylist() == ["reaches 0"]
+
+
+def test_the_command_writes_a_file_and_says_where(office: Office) -> None:
+    office.opened().released()
+    done = office.run("export", "wards", "--to", "csv")
+    assert (done.code, "Written: wards.csv, 1 period" in done.out) == (0, True)
+    assert len((office.folder / "wards.csv").read_text().splitlines()) == 1 + 21
+    assert "no release 'ward'" in office.run("export", "ward", "--to", "csv").err
+    assert office.run("export", "wards", "--to", "pdf").code == 2
+    done = office.run("export", "wards", "--to", "sdmx-csv", "--output", "x.csv", "--revision", "1")
+    assert done.code == 0 and "DPHIST:wards(1.0)" in (office.folder / "x.csv").read_text()

@@ -46,7 +46,7 @@ RECORDS: dict[str, list[Any]] = {
     "ward": ["surgery", "medicine", "surgery", None],
 }
 FILES = ["audit.json", "audit.parquet", "card.html", "deployment.yaml", "groups.parquet", "histogram.parquet"]
-DERIVED = ("catalog.duckdb", "current.json")  # public files that are made from the published ones
+DERIVED = ("catalog.duckdb", "croissant.json", "current.json")  # public files that are made from the published ones
 OPEN_HEALTH = ["open", "health", "--privacy-unit", "patient", "--neighbours", "add_remove", "--total", "10"]
 
 

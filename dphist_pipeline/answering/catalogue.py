@@ -33,7 +33,6 @@ from pathlib import Path
 
 import duckdb
 
-from dphist_pipeline.answering.catalogue_rows import grid_of
 from dphist_pipeline.answering.catalogue_tables import (
     Publication,
     add_publications,
@@ -42,6 +41,7 @@ from dphist_pipeline.answering.catalogue_tables import (
     remove_release,
     version,
 )
+from dphist_pipeline.publishing.current_files import grid_of
 from dphist_pipeline.publishing.release_files import read_audit, stated_digest
 from dphist_pipeline.sql_files import literal
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
@@ -17,6 +15,7 @@ from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO, half_width_
 from dphist_pipeline.answering.whole_tables import WholeTable, whole_table
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.publishing.current_files import grid_of
 from dphist_pipeline.publishing.release_files import REPORT_LAW, published_unbiased
 from dphist_pipeline.spec.axes import domain_of
 
@@ -137,12 +136,6 @@ def distance_rows(audit: Audit, whole: WholeTable) -> Any:
         for distance in whole.distances
     ]
     return pa.Table.from_pylist(rows, DISTANCES)
-
-
-def grid_of(audit: Audit) -> str:
-    """A digest of the axes of a grid and, for estimates from reports, of the number of atoms in each cell."""
-    told = audit["axes"] if audit.get("atoms") is None else {"axes": audit["axes"], "atoms": audit["atoms"]}
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _release_row(audit: Audit) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from dphist_pipeline.answering.catalogue_rows import (
     comments_of,
     covariance_rows,
     distance_rows,
-    grid_of,
     group_rows,
     most_draws,
     quality_table,
@@ -39,6 +38,7 @@ from dphist_pipeline.answering.views import (
     title_comments,
     view_statements,
 )
+from dphist_pipeline.publishing.current_files import grid_of
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS
 from dphist_pipeline.publishing.release_files import SUMS
 from dphist_pipeline.spec.words import EVERY_REVISION

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
@@ -33,6 +34,15 @@ def write_current_files(public: Path, scratch: Path) -> None:
         text = json.dumps(content, indent=2) + "\n"
         if not (folder / NAME).is_file() or (folder / NAME).read_bytes() != text.encode():
             replace_public(folder / NAME, text, scratch)
+
+
+def grid_of(audit: Mapping[str, Any]) -> str:
+    """A digest of the axes of a publication and, for estimates from reports, of the number of atoms in each cell.
+
+    Publications of the same grid have the same cells and columns.
+    """
+    told = audit["axes"] if audit.get("atoms") is None else {"axes": audit["axes"], "atoms": audit["atoms"]}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def is_listed(published: Path) -> bool:
@@ -68,6 +78,7 @@ def _entry(audit: Mapping[str, Any]) -> dict[str, Any]:
     place = f"period={audit['period']}/revision={audit['revision']}"
     return {
         **{name: audit.get(name) for name in ("period", "period_start", "period_end", "revision")},
+        "grid": grid_of(audit),
         "audit_digest": audit["audit_digest"],
         "files": [{"path": f"{place}/{name}", "sha256": digest} for name, digest in audit["files"].items()],
     }

@@ -160,9 +160,12 @@ def refresh_catalogue(
     """
     from dphist_pipeline.answering import building
     from dphist_pipeline.answering.catalogue import is_up_to_date
+    from dphist_pipeline.publishing import croissant
 
     def is_fresh() -> bool:
-        return bool(folders) and all(is_listed(folder) and is_up_to_date(store.public, folder) for folder in folders)
+        if not folders or not (store.public / croissant.NAME).is_file():
+            return False
+        return all(is_listed(folder) and is_up_to_date(store.public, folder) for folder in folders)
 
     if is_fresh():
         return
@@ -170,4 +173,5 @@ def refresh_catalogue(
     with store.run(key) as scratch, store.building():
         if not is_fresh():  # somebody else may just have built it
             write_current_files(store.public, scratch)
+            croissant.write_croissant(store.public, scratch)
             building.build_apart(store.public, scratch)

@@ -7,8 +7,9 @@
 CREATE OR REPLACE MACRO {schema}dph_rate(
     release_name, axes, population_table, per := 100000, box := '{}', period := NULL, revision := NULL
 ) AS TABLE
-WITH answered AS ({marginal}),
-people AS (SELECT to_json(p) AS line FROM query_table(population_table) AS p),
+-- The table is read first, so no part of this query can hide it.
+WITH people AS (SELECT to_json(p) AS line FROM query_table(population_table) AS p),
+answered AS ({marginal}),
 -- The columns of the axes, by which rows are matched.
 key_columns AS (
     SELECT DISTINCT k.key_column, b.binned AND NOT b.calendar AS is_number

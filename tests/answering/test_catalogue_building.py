@@ -23,7 +23,7 @@ from dphist_pipeline.answering.published import NotPublished, latest_revision
 from dphist_pipeline.publishing.release_files import PublishedFilesDamaged
 from dphist_pipeline.releasing.store import Store
 
-# All macros but dph_compare, which takes two periods.
+# All macros but those that take two periods or a table.
 QUESTIONS = {
     "dph_total": "dph_total('{}')",
     "dph_box": "dph_box('{}', {{'age': [0, 65]}})",
@@ -31,6 +31,12 @@ QUESTIONS = {
     "dph_marginal": "dph_marginal('{}', ['ward'])",
     "dph_share": "dph_share('{}', {{'ward': 'surgery'}})",
     "dph_quantile": "dph_quantile('{}', 'age')",
+    "dph_mean": "dph_mean('{}', 'age', -5, 120)",
+    "dph_sum": "dph_sum('{}', 'age', -5, 120)",
+    "dph_ranks": "dph_ranks('{}', 'ward')",
+    "dph_difference": "dph_difference('{}', {{'ward': 'surgery'}}, {{'ward': NULL}})",
+    "dph_ratio": "dph_ratio('{}', {{'ward': 'surgery'}}, {{'ward': NULL}})",
+    "dph_over": "dph_over('{}')",
     "dph_band": "dph_band('{}')",
     "dph_whole": "dph_whole('{}')",
     "dph_distances": "dph_distances('{}')",

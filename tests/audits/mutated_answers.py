@@ -249,6 +249,11 @@ ANSWERS = (
         ),
     ),
     Part(
+        "sql/answering/pieces/weight.sql",
+        ("answering/test_cut_boxes.py", *SQL),
+        (Mutation("WHEN k.final THEN k.final_share", "WHEN k.final THEN k.first_share", "another share of a bin"),),
+    ),
+    Part(
         "sql/answering/pieces/exact_sum.sql",
         (*SQL,),
         (Mutation("- floor(({number}) * 1048576) / 1048576", "", "fractions are added twice"),),

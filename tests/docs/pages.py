@@ -18,7 +18,7 @@ import duckdb
 from office import ran
 
 PROJECT = Path(__file__).resolve().parents[2]
-RUN = ("bash", "python", "sql", "yaml")
+RUN = ("bash", "csv", "python", "sql", "yaml")
 FENCE = re.compile(
     r"(?:<!-- (?P<mark>not run|refused): (?P<reason>[^\n]+) -->\n+)?"
     r'^(?P<indent> *)```(?P<language>\w+)(?: title="(?P<title>[^"\n]+)")?\n(?P<text>.*?)^(?P=indent)```$',
@@ -115,8 +115,8 @@ class Reader:
             self._commands(block)
         elif block.language == "bash":
             self._shell(block)
-        elif block.language == "yaml":
-            raise PageIsWrong(block, 'YAML needs a title="FILE", or a mark that it is not run')
+        elif block.language in ("csv", "yaml"):
+            raise PageIsWrong(block, 'a file needs a title="FILE", or a mark that it is not run')
         else:
             self._in_this_process(block, python, connection)
 

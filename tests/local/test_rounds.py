@@ -18,6 +18,7 @@ from dphist_pipeline.local import rounds
 from dphist_pipeline.local.collection import CollectionSpec
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import NoReportFiles, publish_collection
+from dphist_pipeline.publishing.croissant import write_croissant
 from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.releasing.store import Store
 
@@ -92,6 +93,7 @@ def test_a_catalogue_that_somebody_built_in_the_meantime_is_not_built_again(
     def after_another(store: Store) -> Iterator[None]:
         with waiting(store):
             write_current_files(store.public, tmp_path)
+            write_croissant(store.public, tmp_path)
             build_catalogue(store.public, tmp_path)
             yield
 

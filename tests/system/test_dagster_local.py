@@ -189,7 +189,12 @@ def test_questions_and_tallies_lie_where_no_release_can_and_are_taken_for_none(c
         assert materialized(collecting.defined(), instance).success
     store = collecting.office.store
     assert [audit["release"] for _, audit in list_publications(store / "public")] == list(CONSUMERS)
-    assert sorted(path.name for path in (store / "public").iterdir()) == [*CONSUMERS, "catalog.duckdb", FOLDER]
+    assert sorted(path.name for path in (store / "public").iterdir()) == [
+        *CONSUMERS,
+        "catalog.duckdb",
+        "croissant.json",
+        FOLDER,
+    ]
     assert collecting.office.run("ledger", "verify", "--store", store).code == 0
     missing = collecting.office.run("answer", FOLDER, "--store", store)
     assert missing.code != 0 and "no release" in missing.err

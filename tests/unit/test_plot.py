@@ -166,7 +166,7 @@ def test_names_are_escaped(tmp_path: Path) -> None:
     shown = set(texts(drawn(tmp_path, [{"column": "class", "values": names}])))
     assert shown >= {"<=50K", "a & b", "]]>", "O'Brien", "select", "münchen\ufffd"}
     (cut,) = [text for text in shown if text.startswith("xxx")]
-    assert cut.endswith("…") and len(cut) < 40
+    assert "…" in cut and len(cut) < 40
 
 
 def test_edges_keep_their_digits(tmp_path: Path) -> None:

@@ -1,0 +1,148 @@
+"""`croissant.json`: what is published, as search engines and data loaders read it (Croissant 1.0, JSON-LD).
+
+Each release is a set of files, those of its current revisions, and a record set with its published columns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from dphist_pipeline.answering.views import Described
+from dphist_pipeline.publishing.current_files import NAME as CURRENT
+from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS, axis_columns
+from dphist_pipeline.publishing.release_files import read_audit, replace_public
+
+NAME = "croissant.json"
+SCHEMA_VERSION = "1.0.0"  # of this description
+HISTOGRAM = "histogram.parquet"
+DESCRIPTION = (
+    "Differentially private tables of counts, published by dphist. Every declared cell has a row, with an estimate, a "
+    "95 % interval and no exact count. The files of each release are those of the latest revision of each period; "
+    "catalog.duckdb beside this one has views of them and macros that answer questions with intervals."
+)
+_LD = {"@type": "@id"}
+CONTEXT: dict[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    **{
+        name: f"cr:{name}" for name in ("citeAs", "column", "extract", "field", "fileProperty", "fileObject", "fileSet")
+    },
+    **{name: f"cr:{name}" for name in ("format", "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField")},
+    **{name: f"cr:{name}" for name in ("path", "recordSet", "references", "regex", "repeated", "replace", "separator")},
+    **{name: f"cr:{name}" for name in ("source", "subField", "transform")},
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "sc": "https://schema.org/",
+}
+
+
+def write_croissant(public: Path, scratch: Path) -> None:
+    """Writes the description of all releases that have current files; those that did not change are not read again.
+
+    Args:
+        public: the store's public folder; one process at a time.
+        scratch: a private folder on the same file system.
+
+    Raises:
+        PublishedFilesDamaged: a file of a latest publication is missing or altered.
+    """
+    before, distribution, record_sets = _described(public / NAME), list[Any](), list[Any]()
+    for path in sorted(public.glob(f"*/{CURRENT}")):
+        content = path.read_bytes()
+        periods, release = json.loads(content)["periods"], path.parent.name
+        if periods:
+            digest = hashlib.sha256(content).hexdigest()
+            files, records = before.get((release, digest)) or _release(path.parent, periods, digest)
+            distribution += files
+            record_sets.append(records)
+    description = {
+        "@context": CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "name": "published_counts",
+        "description": DESCRIPTION,
+        "version": SCHEMA_VERSION,
+        "distribution": distribution,
+        "recordSet": record_sets,
+    }
+    text = json.dumps(description, indent=2) + "\n"
+    if not (public / NAME).is_file() or (public / NAME).read_bytes() != text.encode():
+        replace_public(public / NAME, text, scratch)
+
+
+def _described(path: Path) -> dict[tuple[str, str], tuple[list[Any], Any]]:
+    """What the file says of each release: by its name and the digest of its list of files."""
+    with suppress(OSError, ValueError, KeyError, TypeError, IndexError):
+        content = json.loads(path.read_bytes())
+        if content["version"] == SCHEMA_VERSION and content["description"] == DESCRIPTION:
+            pairs = zip(content["distribution"][::2], content["distribution"][1::2], strict=True)
+            named = zip(pairs, content["recordSet"], strict=True)
+            return {
+                (records["name"], listed["sha256"]): ([listed, files], records) for (listed, files), records in named
+            }
+    return {}
+
+
+def _release(folder: Path, periods: list[Mapping[str, Any]], digest: str) -> tuple[list[Any], Any]:
+    """The files and the record set of a release, which have the columns of its latest publication."""
+    name, latest = folder.name, periods[-1]
+    audit = read_audit(folder / f"period={latest['period']}" / f"revision={latest['revision']}")
+    alike = [entry for entry in periods if entry["grid"] == latest["grid"]]
+    paths = [
+        f"{name}/{file['path']}" for entry in alike for file in entry["files"] if file["path"].endswith(f"/{HISTOGRAM}")
+    ]
+    listed = {
+        "@type": "cr:FileObject",
+        "@id": f"{name}/{CURRENT}",
+        "name": f"{name}/{CURRENT}",
+        "description": "Lists the files of the current revisions with their digests.",
+        "contentUrl": f"{name}/{CURRENT}",
+        "encodingFormat": "application/json",
+        "sha256": digest,
+    }
+    files = {
+        "@type": "cr:FileSet",
+        "@id": f"{name}/files",
+        "name": f"{name}/files",
+        "description": "One file for each period: the latest revision.",
+        "encodingFormat": "application/x-parquet",
+        "includes": paths,
+    }
+    title = str(audit.get("title") or name)
+    records = {
+        "@type": "cr:RecordSet",
+        "@id": name,
+        "name": name,
+        "description": f"{title}: one record for each cell of each period.",
+        "field": list(_fields(name, audit)),
+    }
+    return [listed, files], records
+
+
+def _fields(release: str, audit: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    described = Described.of(release, (), [audit])
+    comments = described.comments
+    files = {"fileSet": {"@id": f"{release}/files"}}
+    for key, kind in (("period", "sc:Text"), ("revision", "sc:Integer")):
+        place = {**files, "extract": {"fileProperty": "fullpath"}, "transform": {"regex": f".*{key}=([^/]+)/.*"}}
+        yield _field(release, key, kind, comments[key], place)
+    kinds = {name: str(kind) for axis in described.axes for name, kind in axis_columns(axis).items()}
+    kinds |= {name: "int64" if name == "group_id" else "double" for name in OUR_COLUMNS}
+    types = {"string": "sc:Text", "double": "sc:Float", "int64": "sc:Integer"}
+    for name, kind in kinds.items():
+        yield _field(release, name, types[kind], comments[name], {**files, "extract": {"column": name}})
+
+
+def _field(release: str, name: str, kind: str, about: str, source: Mapping[str, Any]) -> dict[str, Any]:
+    named = f"{release}/{name}"
+    return {"@type": "cr:Field", "@id": named, "name": named, "description": about, "dataType": kind, "source": source}

@@ -3,14 +3,14 @@
 Releases the same counts many times through `sanitize`, puts the releases as periods of one catalogue in memory, and
 asks each macro once for all of them. Inputs that mislead groups, buckets and trees: flat zeros, one spike, alternating
 counts and a power law, on a line and on a rectangle. Prints the answer of each kind that is held least, and writes all
-to benchmarks/results/coverage.json: how often the truth was held, and the standard error of that frequency if it were
+to benchmarks/results/interval_coverage.json: how often the truth was held, and the standard error of that frequency if it were
 held in exactly 95 %.
 
 Ends with 1 if an answer with at least 400 intervals is held in less than 95 % of them by more than three standard
 errors. One that is held in exactly 95 % is flagged by chance once in some 740: with a thousand answers, about one flag
 means nothing, so run it again before you believe it.
 
-    python benchmarks/coverage.py [--draws 10000] [--mechanism NAME …] [--processes 2]
+    python benchmarks/interval_coverage.py [--draws 10000] [--mechanism NAME …] [--processes 2]
 
 A range that cuts a bin must hold both the rows within and those around it. A change is the difference of two releases;
 its half width comes from one `dph_compare`, because it depends on the law of the noise alone. A mechanism without noisy
@@ -49,9 +49,7 @@ from dphist_pipeline.estimates.noisy import NestedSums, NoisySums
 from dphist_pipeline.mechanisms import DomainRefused
 from dphist_pipeline.publishing.release_files import read_audit, write_release
 
-# Numba imports a package that is called `coverage`, which must not be this file.
-sys.path[:] = [folder for folder in sys.path if Path(folder).resolve() != Path(__file__).resolve().parent]
-RESULTS = Path(__file__).resolve().parent / "results" / "coverage.json"
+RESULTS = Path(__file__).resolve().parent / "results" / "interval_coverage.json"
 EPSILON, LEVEL, FEWEST = "1/2", 0.95, 400
 SHAPES = {"line": (24,), "square": (6, 4)}
 Counts = NDArray[np.int64]

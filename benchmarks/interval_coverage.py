@@ -3,8 +3,8 @@
 Releases the same counts many times through `sanitize`, puts the releases as periods of one catalogue in memory, and
 asks each macro once for all of them. Inputs that mislead groups, buckets and trees: flat zeros, one spike, alternating
 counts and a power law, on a line and on a rectangle. Prints the answer of each kind that is held least, and writes all
-to benchmarks/results/interval_coverage.json: how often the truth was held, and the standard error of that frequency if it were
-held in exactly 95 %.
+to benchmarks/results/interval_coverage.json: how often the truth was held, and the standard error of that frequency if
+it were held in exactly 95 %.
 
 Ends with 1 if an answer with at least 400 intervals is held in less than 95 % of them by more than three standard
 errors. One that is held in exactly 95 % is flagged by chance once in some 740: with a thousand answers, about one flag

@@ -48,7 +48,7 @@ class Rehearsal:
         files: bytes by name of file below the public folder.
         columns: type by name of column of histogram.parquet.
         first_rows: values of the first rows by name of column.
-        answers: where, estimate, lower and upper of each question; lower and upper are None if there is no interval.
+        answers: where, estimate, ci_lower and ci_upper of each question; both ends are None if there is no interval.
         remarks: steps that a rehearsal leaves out, and suspicious declarations.
         kept: the folder that holds records and store; None if it was deleted.
         note: states that every number is invented.

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from dphist_pipeline.answering.reliability import reliability
+
 Basis = Literal["unbiased", "linear", "groups", "noise_only"]
 
 
@@ -41,6 +43,11 @@ class Answer:
     noise_error: float = math.nan
     note: str = ""
     capped: str = ""
+
+    @property
+    def reliability(self) -> str:
+        """Of a count: `good`, `fair` or `poor`, see `reliability.LEGEND`; empty without an interval."""
+        return reliability(self.unbiased, self.noise_error, self.ci_lower)
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from dphist_pipeline.sql_files import identifier
 Box = Mapping[str, Condition]
 Found = TypeVar("Found", Answer, Quantile)
 ANSWER_COLUMNS = ("estimate", "unbiased", "noise_error", "ci_lower", "ci_upper", "basis", "cells", "note")
+MARGINAL_COLUMNS = (*ANSWER_COLUMNS, "reliability")
 POPULATION = "dph_population"
 NO_TABLES: Mapping[str, pa.Table] = MappingProxyType({})
 
@@ -115,7 +116,7 @@ class Publication:
         if isinstance(by, str):
             raise QuestionRefused(by, f"give a list of axes, as in [{by!r}]")
         check_axes(self.domain, by)
-        return self._table("dph_marginal", by, ANSWER_COLUMNS, list(by), self._whole_bins(box))
+        return self._table("dph_marginal", by, MARGINAL_COLUMNS, list(by), self._whole_bins(box))
 
     def share(self, part: Box, whole: Box) -> Answer:
         """The share of a box that lies in a part of it, from 0 to 1: `dph_share`.
@@ -208,7 +209,9 @@ class Publication:
             QuestionRefused: a row of the population is missing, not above 0 or there twice, or see `chosen_cells`.
         """
         arguments = (list(by), POPULATION, float(per), self._whole_bins(box))
-        return self._table("dph_rate", by, ("population", *ANSWER_COLUMNS), *arguments, tables={POPULATION: population})
+        return self._table(
+            "dph_rate", by, ("population", *MARGINAL_COLUMNS), *arguments, tables={POPULATION: population}
+        )
 
     def ranks(self, axis: str, box: Box) -> pa.Table:
         """The ranks of the categories or bins of an axis by their counts, which hold together: `dph_ranks`.

@@ -12,10 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dphist_pipeline.answering.asking import ANSWER_COLUMNS, Publication
+from dphist_pipeline.answering.asking import MARGINAL_COLUMNS, Publication
 from dphist_pipeline.answering.catalogue import list_publications
 from dphist_pipeline.answering.published import NotPublished, audit_in_force, latest_revision
-from dphist_pipeline.answering.reliability import reliability
 from dphist_pipeline.domain import BinnedAxis
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 
@@ -120,17 +119,9 @@ def _numbers(publication: Publication) -> dict[str, Any]:
     """The columns of `COLUMNS`."""
     asked = publication.marginal([axis.name for axis in publication.domain.axes], {})
     # By their places: an axis may be called as a column of an answer.
-    found = dict(zip(ANSWER_COLUMNS, asked.columns[-len(ANSWER_COLUMNS) :], strict=True))
-    unbiased, error, lower = (
-        found[name].to_numpy().astype(np.float64) for name in ("unbiased", "noise_error", "ci_lower")
-    )
+    found = dict(zip(MARGINAL_COLUMNS, asked.columns[-len(MARGINAL_COLUMNS) :], strict=True))
     key = {name: pa.repeat(publication.audit[name], asked.num_rows) for name in _KEY}
-    return {
-        **key,
-        **found,
-        "standard_error": found["noise_error"],
-        "reliability": reliability(unbiased, error, lower),
-    }
+    return {**key, **found, "standard_error": found["noise_error"]}
 
 
 def texts_of(audits: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:

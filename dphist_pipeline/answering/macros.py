@@ -12,6 +12,7 @@ from functools import cache
 
 from dphist_pipeline.answering import notes
 from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO
+from dphist_pipeline.answering.reliability import MOST_FAIR, MOST_GOOD
 from dphist_pipeline.answering.report_intervals import normal_factor
 from dphist_pipeline.sql_files import identifier, literal, statement
 
@@ -155,8 +156,8 @@ def _parts(name: str) -> dict[str, str]:
         "ends": _piece("ends", rows="reaching", id="_first" if name == "dph_marginal" else "name"),
         "report_bound": _piece("report_reach", row="v", factor="v.factor", variance="variance"),
         **_report_parts(name),
-        "answer": _piece("answer", cut_note="", **_NOTES),
-        "answer_of_cut": _piece("answer", cut_note=_CUT_NOTE, **_NOTES),
+        "answer": _piece("answer", cut_note="", **_LIMITS, **_NOTES),
+        "answer_of_cut": _piece("answer", cut_note=_CUT_NOTE, **_LIMITS, **_NOTES),
         "caps": _piece("caps"),
         "capped": _piece("capped", row="caps"),
         "first_capped": _piece("capped", row="one_cap"),
@@ -268,6 +269,7 @@ _NOTES = {
         "cuts_group": notes.CUTS_GROUP,
     }.items()
 }
+_LIMITS = {"most_good": repr(MOST_GOOD), "most_fair": repr(MOST_FAIR)}
 _CUT_NOTE = "WHEN barred.cut_axes IS NOT NULL THEN '{}' || barred.cut_axes || '{}'\n        ".format(
     *_NOTES["cut"].split("{axes}")
 )

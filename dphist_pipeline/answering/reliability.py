@@ -1,31 +1,28 @@
-"""How far a reader may trust an estimate: one word for each, and what the words mean."""
+"""How far a reader may trust a count: one word, and what the words mean. The macros use the same words and limits."""
 
 from __future__ import annotations
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
+import math
 
-MOST_GOOD, MOST_CAUTION = 1 / 6, 1 / 3
+MOST_GOOD, MOST_FAIR = 0.1, 0.25
 LEGEND = {
-    "good": "the standard error is at most a sixth of the estimate",
-    "caution": "the standard error is between a sixth and a third of the estimate: use with caution",
-    "weak": "the standard error is more than a third of the estimate",
-    "reaches 0": "the 95 % interval reaches 0: the true number may be 0",
-    "noise": "the standard error is larger than the estimate: the number says nothing by itself",
+    "good": "the standard deviation of the noise is at most 10 % of the count",
+    "fair": "the standard deviation of the noise is between 10 and 25 % of the count",
+    "poor": "the standard deviation of the noise is more than 25 % of the count, or the interval reaches 0",
     "": "nothing is known of the error of this estimate",
 }
 
 
-def reliability(unbiased: NDArray[np.float64], error: NDArray[np.float64], lower: NDArray[np.float64]) -> pa.Array:
-    """A word of `LEGEND` for every estimate.
+def reliability(unbiased: float, error: float, lower: float) -> str:
+    """A word of `LEGEND` for a count.
 
     Args:
-        unbiased: the numbers that the intervals belong to; nan where there is no interval.
-        error: their standard errors.
-        lower: lower ends of their 95 % intervals.
+        unbiased: the number that the interval belongs to.
+        error: standard deviation of its noise.
+        lower: lower end of its 95 % interval; nan if there is none.
     """
-    words = np.array(list(LEGEND))
-    share = error / np.maximum(np.abs(unbiased), 1e-300)
-    conditions = [np.isnan(lower), share > 1, lower <= 0, share > MOST_CAUTION, share > MOST_GOOD]
-    return pa.array(words[np.select(conditions, [5, 4, 3, 2, 1], 0)])
+    if math.isnan(lower):
+        return ""
+    if lower <= 0 or error > MOST_FAIR * unbiased:
+        return "poor"
+    return "fair" if error > MOST_GOOD * unbiased else "good"

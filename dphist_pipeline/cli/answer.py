@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +18,9 @@ from dphist_pipeline.cli.answer_rows import (
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.releasing.store import Store, store_folder
+
+if TYPE_CHECKING:
+    from dphist_pipeline.answering.answers import Answer
 
 
 def answer(
@@ -89,7 +92,7 @@ def answer(
         return
     found = publication.answer(box)
     if as_json:
-        print_json({**facts, **answer_as_json(found)})
+        print_json({**facts, **answer_as_json(found), "reliability": found.reliability or None})
         return
     counted, true = _unit_in_words(publication.audit)
     cells = "1 cell" if found.cells == 1 else f"{found.cells:,} cells"
@@ -99,6 +102,7 @@ def answer(
         out.print(f"  95 % interval of the {true}: {found.ci_lower:,.0f} to {found.ci_upper:,.0f}")
         if round(found.unbiased) != round(found.estimate):
             out.print(f"  The interval belongs to the unbiased estimate, {found.unbiased:,.0f}.")
+        out.print(f"  Reliability: {found.reliability}, the noise is {_share_of(found)} of the count")
     if found.note:
         out.print(f"  {found.note}")
     if "reports" in publication.audit:
@@ -111,3 +115,8 @@ def _unit_in_words(audit: Mapping[str, Any]) -> tuple[str, str]:
     if audit.get("model") != "local":
         return "records", "true (bounded) count"
     return "contributors" if audit["max_rows_per_unit"] == 1 else "values of contributors", "true number"
+
+
+def _share_of(found: Answer) -> str:
+    """The standard deviation of the noise in percent of the count."""
+    return "more than 100 %" if found.noise_error > found.unbiased else f"{found.noise_error / found.unbiased:.1%}"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Box = Mapping[str, Condition]
 
 Rows = list[dict[str, Any]]
+MARKS = {"fair": " ~", "poor": " !"}  # after an estimate; a terminal is too narrow for words
 COUNTS = ("by", "difference", "changes", "over", "ranks")
 IN_UNITS = ("estimate", "unbiased", "noise_error", "ci_lower", "ci_upper", "bin_lower", "bin_upper")
 
@@ -122,21 +123,26 @@ def answer_rows(publication: Publication, asked: Asked, box: Box) -> Rows:
 
 
 def print_rows(publication: Publication, asked: Asked, rows: Rows) -> None:
-    """Prints rows of answers; their notes stand below, by numbers.
+    """Prints rows of answers; their notes stand below, by numbers, and what the marks mean.
 
     Args:
         publication: that was asked.
         asked: the question.
         rows: see `answer_rows`.
     """
+    from dphist_pipeline.answering.reliability import LEGEND
+
     axis = _shares(asked.quantile)[0] if asked.quantile else asked.mean
     shown = [_in_axis_units(publication, axis, row) if axis else row for row in rows]
     if not axis and (asked.population or asked.question not in COUNTS):
         shown = [{**row, **{name: _short(row[name]) for name in IN_UNITS if name in row}} for row in rows]
     notes = list(dict.fromkeys(row["note"] for row in rows if row["note"]))
-    hidden = {"unbiased", "noise_error", "basis", "capped", *(() if notes else ("note",))}
+    hidden = {"unbiased", "noise_error", "basis", "capped", "reliability", *(() if notes else ("note",))}
     header = [name for name in (rows[0] if rows else {}) if name not in hidden]
-    print_table(header, [tuple(_cell_text(row, name, notes) for name in header) for row in shown])
+    print_table(header, [tuple(_cell_text(row, name, notes) + _mark(row, name) for name in header) for row in shown])
+    words = {row.get("reliability") for row in rows}
+    for word in (word for word in MARKS if word in words):
+        out.print(f"{MARKS[word].strip()} {word}: {LEGEND[word]}")
     for number, note in enumerate(notes, 1):
         out.print(f"({number}) {note}")
 
@@ -196,6 +202,10 @@ def _in_axis_units(publication: Publication, name: str, row: Mapping[str, Any]) 
 
 def _short(value: float | None) -> str:
     return "" if value is None else f"{value:,.0f}" if 1_000 <= abs(value) < math.inf else f"{value:.4g}"
+
+
+def _mark(row: Mapping[str, Any], column: str) -> str:
+    return MARKS.get(row.get("reliability") or "", "") if column == "estimate" else ""
 
 
 def _cell_text(row: Mapping[str, Any], column: str, notes: list[str]) -> str:

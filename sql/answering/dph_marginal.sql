@@ -2,6 +2,8 @@
 -- declared order, for each period (its latest revision), with the column names of the release's table.
 -- In: the release's table; a list of axes or of levels of their hierarchies, by name; a box and a period as in dph_box.
 -- Each interval holds with 95 % by itself; they do not all hold together.
+-- `reliability` is good if the standard deviation of the noise is at most 10 % of `unbiased`, fair up to 25 %, poor above or if the
+-- interval reaches 0, and null without an interval.
 CREATE OR REPLACE MACRO {schema}dph_marginal(release_name, axes, box := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
 {bins},

@@ -94,7 +94,8 @@ SELECT
     answered._answer.ci_upper * per / m.population AS ci_upper,
     answered._answer.basis AS basis,
     answered._answer.cells AS cells,
-    answered._answer.note AS note
+    answered._answer.note AS note,
+    answered._answer.reliability AS reliability
 FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN (
     answered JOIN matched AS m ON m.period = answered.period AND m._first = answered._first
 ) ON true

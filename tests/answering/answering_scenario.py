@@ -117,6 +117,8 @@ def assert_told(row: dict[str, Any], expected: Answer | Quantile, told: Answer |
         near = pytest.approx(fact, rel=1e-9, abs=1e-7, nan_ok=True) if isinstance(fact, float) else fact
         assert value == near, name
         assert told is None or repr(value) == repr(getattr(told, name)), name
+    if "reliability" in row and isinstance(expected, Answer):
+        assert row["reliability"] == (expected.reliability or None)
 
 
 def assert_rows_told(

@@ -37,6 +37,7 @@ COLUMNS = [
     "basis",
     "cells",
     "note",
+    "reliability",
 ]
 Box = dict[str, Condition]
 BOXES: list[Box] = [

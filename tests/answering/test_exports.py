@@ -191,10 +191,10 @@ def test_a_workbook_holds_no_more_rows_than_a_sheet(
 
 
 def test_reliability_follows_the_error() -> None:
-    unbiased = np.array([60.0, 59.0, 29.0, 8.0, -3.0, np.nan, 0.0])
-    found = reliability(unbiased, np.full(7, 10.0), np.array([40.0, 39.0, 9.0, -12.0, -23.0, np.nan, -20.0]))
-    assert found.to_pylist() == ["good", "caution", "weak", "noise", "noise", "", "noise"]
-    assert reliability(np.array([15.0]), np.array([10.0]), np.array([-5.0])).to_pylist() == ["reaches 0"]
+    cases = {(100, 40): "good", (99, 40): "fair", (40, 1): "fair", (39, 1): "poor", (900, 0): "poor", (-3, -23): "poor"}
+    for (unbiased, lower), word in cases.items():
+        assert reliability(unbiased, 10, lower) == word
+    assert reliability(math.nan, math.nan, math.nan) == ""
 
 
 def test_the_command_writes_a_file_and_says_where(office: Office) -> None:

@@ -66,7 +66,7 @@ def test_all_three_ways_sum_the_same_cells(published, box, counties, weeks):
     assert answer.estimate == pytest.approx(inside.sum())
     assert answer.cells == inside.size
     assert release.answer(**box) == answer
-    _, _, estimate, _, _, lower, upper, basis, cells, _ = asked(catalogue, box)
+    _, _, estimate, _, _, lower, upper, basis, cells, *_ = asked(catalogue, box)
     assert (estimate, cells, basis) == (answer.estimate, inside.size, "unbiased")
     assert (lower, upper) == (answer.ci_lower, answer.ci_upper)
 

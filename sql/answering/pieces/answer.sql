@@ -11,4 +11,10 @@ barred.estimate,
         WHEN barred.ci_lower IS NULL THEN '{no_interval}'
         WHEN barred.estimate NOT BETWEEN barred.ci_lower - 1e-6 AND barred.ci_upper + 1e-6 THEN '{smoothed}'
         WHEN barred.estimate < 0 THEN '{below}'
-    END AS note
+    END AS note,
+    CASE
+        WHEN barred.ci_lower IS NULL THEN NULL
+        WHEN barred.ci_lower <= 0 OR barred.noise_error > {most_fair} * barred.unbiased THEN 'poor'
+        WHEN barred.noise_error > {most_good} * barred.unbiased THEN 'fair'
+        ELSE 'good'
+    END AS reliability

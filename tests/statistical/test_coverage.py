@@ -188,7 +188,7 @@ def test_all_quantiles_of_a_box_are_held_together(counts: list[int]) -> None:
 
 def test_each_end_of_a_mean_and_of_a_sum_is_missed_with_half_of_five_percent() -> None:
     """All rows lie at the lower ends of their bins, so only the lower ends of the intervals can miss the truth."""
-    counts, trials, held, narrow = np.array([100, 0, 30, 5]), 700, {"sum": 0, "mean": 0}, 0
+    counts, trials, held, narrow = np.array([100, 0, 30, 5]), 2000, {"sum": 0, "mean": 0}, 0
     truth = float(counts @ np.arange(4))
     for number, one in enumerate(noisy(counts, Fraction(10), trials)):
         moments = Moments.of(one, "axis_0", (0, 0), {})

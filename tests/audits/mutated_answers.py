@@ -298,6 +298,40 @@ ANSWERS = (
         ),
     ),
     Part(
+        "sql/answering/dph_ranks.sql",
+        ("answering/test_more_questions.py",),
+        (
+            Mutation("0.05 / count(*) OVER (PARTITION BY a.period)", "0.05", "single intervals"),
+            Mutation(
+                "1 + count(*) FILTER (two._unbiased - two", "1 + count(*) FILTER (two._unbiased + two", "a wrong end"
+            ),
+        ),
+    ),
+    Part(
+        "sql/answering/dph_difference.sql",
+        ("answering/test_more_questions.py",),
+        (
+            Mutation("- 2 * b.crossed + b.second", "+ b.second", "cells of both boxes count twice"),
+            Mutation("WHEN b.is_nested THEN 4 ELSE 1", "WHEN b.is_nested THEN 1 ELSE 1", "draws with a weight of 2"),
+        ),
+    ),
+    Part(
+        "sql/answering/dph_rate.sql",
+        ("answering/test_more_questions.py",),
+        (
+            Mutation("WHERE m.lines > 1", "WHERE m.lines > 2", "two populations of one row"),
+            Mutation("m.population > 0 AND", "m.population >= 0 AND", "division by nothing"),
+        ),
+    ),
+    Part(
+        "sql/answering/dph_over.sql",
+        ("answering/test_more_questions.py",),
+        (
+            Mutation("max(s.noise_variance) AS noise_variance", "min(s.noise_variance) AS noise_variance", "draws"),
+            Mutation("s.period <= coalesce(limits.last", "s.period < coalesce(limits.last", "without the last period"),
+        ),
+    ),
+    Part(
         "sql/answering/pieces/covariances.sql",
         ("answering/test_means.py",),
         (

@@ -55,7 +55,7 @@ def test_bands_that_were_not_reached_are_told(store: Store, tmp_path: Path) -> N
     missed = facts["bands_not_reached"]
     lines = [line for line in done.out.splitlines() if "Not within the 95 % band" in line]
     assert len(lines) == len(missed) > 0 and {"age", "cells"} <= {one["sums_by"] for one in missed}
-    assert "1 of 5 sums by age, up to 2,7" in "\n".join(lines)
+    assert "5 of 5 sums by age, up to 2,7" in "\n".join(lines)
     done = synthesized(store, tmp_path / "c.parquet", *ENDS, release="unmeasured")
     assert "no unbiased estimates" in done.out
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import date
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,11 @@ def test_as_many_rows_as_the_total_give_every_cell_its_count(release: Release, m
     np.testing.assert_array_equal(counted(records).ravel(), release.whole()["whole_count"].to_numpy())
 
 
+def test_a_start_on_the_edge_of_a_cell_gives_every_cell_its_count(release: Release) -> None:
+    seed = next(seed for seed in count() if np.random.default_rng([seed, 0]).integers(1024) == 0)
+    np.testing.assert_array_equal(counted(records := release.synthesize(seed=seed, **ENDS)), records.whole.counts)
+
+
 @pytest.mark.parametrize("rows", [1, 7, 1_000, 1_500_000])
 def test_every_run_of_cells_has_its_share_within_one_row(release: Release, rows: int) -> None:
     records = release.synthesize(rows, **ENDS)
@@ -83,6 +89,22 @@ def test_values_have_their_types_labels_levels_and_ends(release: Release) -> Non
     texts = frame.select("county", "county_label", "state").unique().sort("county", nulls_last=True)
     expected = [("01", "Autauga", "A"), ("02", None, "B"), ("03", "Mobile", "A"), (None, None, None)]
     assert texts.rows() == expected
+
+
+class OutermostShares:
+    """The least and the largest number that a generator may draw."""
+
+    def random(self, size: int) -> np.ndarray:
+        return np.resize([0.0, 1 - 2**-53], size)
+
+
+@pytest.mark.parametrize("more", [{}, {"interpolate": True}, {"whole_numbers": ["age"]}])
+def test_the_outermost_draws_stay_in_their_bins(release: Release, more: dict[str, Any]) -> None:
+    records = release.synthesize(1, **ENDS, **more)
+    for axis, column in zip(records.whole.domain.axes, records._columns, strict=True):
+        places = np.repeat(np.arange(axis.size), 2)
+        drawn = pa.table(column.draw(places, OutermostShares()), [field.name for field in column.fields])  # type: ignore[arg-type]
+        np.testing.assert_array_equal(places_of([axis], drawn)[0], places)
 
 
 def test_the_same_seed_gives_the_same_records_and_others_differ(release: Release) -> None:

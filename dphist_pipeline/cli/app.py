@@ -14,6 +14,7 @@ import typer
 from rich.markup import escape
 
 from dphist_pipeline.cli.answer import answer
+from dphist_pipeline.cli.block import block
 from dphist_pipeline.cli.check import check
 from dphist_pipeline.cli.compare import SeveralEpsilons, compare
 from dphist_pipeline.cli.decide import publish, reject, withdraw
@@ -53,7 +54,7 @@ command: Callable[..., None]
 for command in (init, check, release):
     app.command()(command)
 app.command(name="mechanisms")(show_mechanisms)
-for command in (answer, quality, publish, reject, withdraw, new, rehearse, plot, export, synthesize):
+for command in (answer, quality, publish, reject, withdraw, new, rehearse, plot, export, synthesize, block):
     app.command()(command)
 for command in (forecast, compare):
     app.command(cls=SeveralEpsilons)(command)

@@ -3,7 +3,7 @@
 Measures five papers: each as printed, where that is not private, beside the private form of the package. Writes
 benchmarks/results/papers.md, a report, and papers.json, every number.
 
-    python benchmarks/papers/reproduce.py [--quick] [sreb_gca] [cnfg] [dphr] [dpcube] [classification] [local]
+    python benchmarks/papers/reproduce.py [--quick] [sreb_gca] [cnfg] [dphr] [dpcube] [classification] [linkage] [local]
 
 Data: stand-ins with the printed statistics, and $DPHIST_DATA, else ../shared/data beside the checkout; what needs data
 that are not there is left out. All data are public or synthetic. `--quick` takes about a minute.
@@ -19,6 +19,7 @@ import classification
 import cnfg
 import dpcube
 import dphr
+import linkage
 import local
 import sreb_gca
 from public_data import PROJECT
@@ -29,6 +30,7 @@ STUDIES = {
     "dphr": dphr.study,
     "dpcube": dpcube.study,
     "classification": classification.study,
+    "linkage": linkage.study,
     "local": local.study,
 }
 HEAD = """# Which published figures hold once the algorithm is private

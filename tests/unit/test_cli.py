@@ -21,6 +21,7 @@ COMMANDS = [
     ["release"],
     ["mechanisms"],
     ["synthesize"],
+    ["block"],
     ["compare"],
     ["ledger"],
     ["ledger", "open"],

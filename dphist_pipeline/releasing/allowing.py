@@ -31,6 +31,7 @@ from dphist_pipeline.spec import loading
 from dphist_pipeline.spec.code_lists import CodeListFolders, Decided
 from dphist_pipeline.spec.mistakes import located
 from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.placeholders import as_glob
 from dphist_pipeline.spec.refusals import PeriodError
 from dphist_pipeline.spec.sources import EVERY_ROW, RecordSource
 from dphist_pipeline.spec.templates import resolve_templates
@@ -109,7 +110,7 @@ def files_of(reading: SourceReading) -> list[str]:
         return []
     resolved, problems = resolve_templates({"source": reading.address}, ("source",))
     name = TEMPLATE.sub("*", reading.name) if problems else replace(reading, address=str(resolved["source"])).name
-    pattern = str(Path(glob.escape(reading.folder)) / name)
+    pattern = str(Path(glob.escape(reading.folder)) / as_glob(name))
     return [os.path.realpath(path) for path in glob.glob(pattern, recursive=True)]  # noqa: PTH207 - it is absolute
 
 

@@ -25,6 +25,7 @@ from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
 from dphist_pipeline.ledger.errors import LedgerError, SourceOfAnother
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.releasing import publisher
+from dphist_pipeline.releasing.expected_files import FilesMissing
 from dphist_pipeline.releasing.plans import plan_of, reading_of, request_of, source_plan
 from dphist_pipeline.releasing.store import Store, StoreMissing, store_folder
 from dphist_pipeline.spec import loading
@@ -176,7 +177,7 @@ def compare_columns(spec: ReleaseSpec, store: Path | None, now: datetime) -> str
         plan = plan_of(spec, period, allowed.reading)
         with tempfile.TemporaryDirectory(prefix="dphist_") as scratch:
             check_columns(plan, Path(scratch))
-    except (StoreMissing, LedgerError, PeriodError, SourceRefused) as error:
+    except (StoreMissing, LedgerError, PeriodError, FilesMissing, SourceRefused) as error:
         return str(error)
     return ""
 

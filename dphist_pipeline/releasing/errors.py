@@ -121,6 +121,6 @@ class CubeMissing(DphistError):
     def __init__(self, key: Key) -> None:
         self.key = key
         super().__init__(
-            f"release '{key.release}', period {key.period}: there is neither a cube of this run nor a journal. Run all "
-            "of its steps together (records, cube, sanitized, published): the cube is deleted when its run ends."
+            f"release '{key.release}', period {key.period}: it was not drawn yet, or not to its end, so nothing is "
+            "published. Run the whole release: its job, or all of its assets together."
         )

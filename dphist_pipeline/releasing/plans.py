@@ -10,6 +10,7 @@ from pathlib import Path
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
 from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.ledger.entries import ChargeRequest
+from dphist_pipeline.releasing.expected_files import expected_patterns
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.spec.placeholders import as_glob
@@ -26,7 +27,7 @@ def plan_of(spec: ReleaseSpec, period: Period, allowed: SourceReading | None = N
     """
     opened = source_plan(spec, allowed.folder if allowed is not None else None, spec.source_sql)
     return CountingPlan(
-        source=replace(opened, expected=spec.expected_files(period), all_expected="files" in spec.requires),
+        source=replace(opened, needed=expected_patterns(spec, period)),
         privacy_unit=spec.privacy_unit,
         max_rows_per_unit=spec.max_rows_per_unit,
         domain=spec.domain,

@@ -39,7 +39,7 @@ from dphist_pipeline.spec.periods import MONTHS, Length, Month, Period, PeriodRu
 from dphist_pipeline.spec.quality import Quality, QualitySpec, checked
 from dphist_pipeline.spec.refusals import LONGEST_ECHO, Location, MistakesError, SpecError, as_key, place, shown
 from dphist_pipeline.spec.sources import EVERY_ROW, IN_DIGEST, LATER, DateFormat, SqlFile
-from dphist_pipeline.spec.upstream import UpstreamFields, refuse_timeless
+from dphist_pipeline.spec.upstream import UpstreamFields, check_automation, refuse_timeless
 from dphist_pipeline.spec.words import Name, Owners, ReleaseName, Text, Title
 
 LONGEST_DELAY = 36_500
@@ -137,7 +137,10 @@ class ReleaseSpec(UpstreamFields):
         Schedule | None,
         declared(digest=False, description='a cron line of five fields such as "0 6 * * MON"'),
     ] = None
+    automation: Annotated[Literal["eager", "on_cron"] | None, NOT_IN_DIGEST] = None
+    freshness: Annotated[int | None, Field(strict=True, ge=0, le=LONGEST_DELAY), NOT_IN_DIGEST] = None
     publish: Annotated[Literal["automatic", "manual"], NOT_IN_DIGEST] = "automatic"
+    store_resource: Annotated[Name | None, NOT_IN_DIGEST] = None
     owners: Annotated[Owners, NOT_IN_DIGEST] = ()
 
     @model_validator(mode="before")
@@ -231,6 +234,11 @@ class ReleaseSpec(UpstreamFields):
     @classmethod
     def _first_day(cls, day: object) -> str | None:
         return None if day is None else day_of(day).isoformat()
+
+    @field_validator("automation")
+    @classmethod
+    def _automation_is_declared(cls, word: str | None, info: ValidationInfo) -> str | None:
+        return check_automation(word, info)
 
     @model_validator(mode="after")
     def _mechanism_serves(self) -> Self:
@@ -329,6 +337,10 @@ class ReleaseSpec(UpstreamFields):
     def latest_period(self, now: datetime) -> Period:
         """The last period that ended at least `release_delay_days` ago."""
         return self._periods().latest(now)
+
+    def period_before(self, period: Period) -> Period:
+        """The period that ends when this one starts."""
+        return self._periods().before(period)
 
     def expected_files(self, period: Period) -> tuple[tuple[str, str], ...]:
         """The addresses of the source that a period needs, each as messages call it and as it is looked for."""

@@ -102,6 +102,12 @@ class PeriodRule:
             first = self._first_day(first - timedelta(days=1))
         return period
 
+    def before(self, period: Period) -> Period:
+        """The period that ends when this one starts."""
+        if period.start is None:
+            raise TypeError("a release without periods has no period before")
+        return self._from(self._first_day(period.start.date() - timedelta(days=1)))
+
     def refuse_unfinished(self, period: Period, now: datetime) -> None:
         """Refuses a period that is not over yet, or too recently.
 

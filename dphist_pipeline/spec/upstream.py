@@ -90,6 +90,19 @@ class UpstreamFields(RecordSource):
         return tuple((called, pattern) for pattern, called in found.items())
 
 
+def check_automation(word: str | None, info: ValidationInfo) -> str | None:
+    """Refuses what would ask for periods that nobody named: without periods, a first one, or a cron line."""
+    if word is None:
+        return None
+    if info.data.get("period") == "none":
+        raise ValueError("has no use with `period: none`, which is released once; remove it")
+    if "first_period" in info.data and info.data["first_period"] is None:
+        raise ValueError("needs `first_period`: every period from that one on is charged without asking anybody")
+    if word == "on_cron" and "schedule" in info.data and info.data["schedule"] is None:
+        raise ValueError('is `on_cron` and needs `schedule`, a cron line such as "0 6 * * MON"')
+    return word
+
+
 def refuse_timeless(length: str, info: ValidationInfo) -> None:
     """Refuses placeholders in the source of a release without periods."""
     if length == "none" and "source" in info.data and placeholders_of(resolved(info.data["source"])):

@@ -28,7 +28,7 @@ from dphist_pipeline.confidential.reading.source import (
     asked,
     withheld,
 )
-from dphist_pipeline.confidential.reading.source_files import find_expected, find_files, open_files
+from dphist_pipeline.confidential.reading.source_files import find_files, open_files
 from dphist_pipeline.confidential.reading.units import UNITS, kind_of, unit_sql
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.spec.sources import in_store, resolved
@@ -174,7 +174,7 @@ def opened_source(
         time_zone: of the session, whose settings are final.
         means: that the session may use.
     """
-    objects = object_stores.find_objects(source.written, source.expected) if in_store(source.written) else ()
+    objects = object_stores.find_objects(source.written, source.needed) if in_store(source.written) else ()
     files = () if objects or source.format == "postgres" else _files(source)
     settings: dict[str, Any] = {
         **NOTHING_INSTALLED,
@@ -201,7 +201,8 @@ def opened_source(
 
 def _files(source: SourcePlan) -> tuple[Path, ...]:
     written = str(source.written) if str(source.written) != resolved(source.written) else None
-    files = find_expected(source) if source.expected else find_files(source.pattern, written)
+    patterns = source.needed or (source.pattern,)
+    files = tuple(sorted({file for pattern in patterns for file in find_files(pattern, written)}))
     if source.folder is not None and not all(path.resolve().is_relative_to(source.folder) for path in files):
         raise SourceRefused(source.written, "leads out of the folder that it was allowed in; copy the files there")
     return files

@@ -13,7 +13,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import PurePosixPath
 
@@ -42,23 +42,19 @@ CHECK_ENVIRONMENT = f"the keys, the region and, for another store than Amazon's,
 _ENDPOINT = re.compile(r"(https?)://((?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?)/?", re.ASCII)
 
 
-def find_objects(source: str, expected: Sequence[tuple[str, str]] = ()) -> tuple[str, ...]:
+def find_objects(source: str, needed: tuple[str, ...] = ()) -> tuple[str, ...]:
     """The addresses of the files that a source names, sorted; refuses a pattern without files.
 
-    A plain address is taken as it stands, because keys that may read a file need not be allowed to list a bucket; one
-    that is not there is refused when it is opened.
+    A plain address is taken as it stands, because keys that may read a file need not be allowed to list a bucket.
 
     Args:
         source: checked, in an object store.
-        expected: what a period needs, where the source has placeholders: as messages call it, and its address.
+        needed: the addresses or globs that a period needs of it, where it has placeholders.
     """
-    if expected:
-        return tuple(sorted({found for called, address in expected for found in _listed(source, called, address)}))
-    return _listed(source, source, resolved(source))
+    return tuple(sorted({file for pattern in needed or (resolved(source),) for file in _found(source, pattern)}))
 
 
-def _listed(source: str, called: str, pattern: str) -> tuple[str, ...]:
-    """The addresses that a pattern finds, sorted; `called`: the pattern in messages."""
+def _found(source: str, pattern: str) -> tuple[str, ...]:
     if not glob.has_magic(pattern):
         return (pattern,)
     with closing(duckdb.connect(config=dict(NOTHING_INSTALLED))) as connection:
@@ -66,7 +62,7 @@ def _listed(source: str, called: str, pattern: str) -> tuple[str, ...]:
         problem = f"cannot be listed. Check the bucket's name, {CHECK_ENVIRONMENT}, and whether the keys may list it."
         listed = asked(connection, source, problem, "SELECT file FROM glob($pattern)", {"pattern": pattern})
     if not listed:
-        raise SourceRefused(called, "no such file in the object store. Check `source`.")
+        raise SourceRefused(source, "no such file in the object store. Check `source`.")
     found = sorted(file for (file,) in listed)
     for address in found:
         if not is_object(address) or glob.has_magic(address) or not address.isprintable():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path, PurePath
 from urllib.parse import unquote_to_bytes
 
@@ -23,28 +23,9 @@ from dphist_pipeline.confidential.reading.source import (
     with_possible_times,
     without_values,
 )
-from dphist_pipeline.spec.sources import ending_of, resolved
+from dphist_pipeline.spec.sources import ending_of
 
-MOST_NAMED = 10
 DAMAGED = "is not a readable Parquet file, or is cut off. Write it anew."
-
-
-class NoSuchFile(SourceRefused):
-    """A pattern that finds no file."""
-
-
-class FilesMissing(SourceRefused):
-    """Files that a period needs by the placeholders of its source, and that are not there."""
-
-    def __init__(self, written: str, missing: Sequence[str]) -> None:
-        self.missing = tuple(missing)
-        named = ", ".join(missing[:MOST_NAMED])
-        more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
-        super().__init__(
-            written,
-            f"this period needs files that are not there: {named}{more}. Put them there and run again; if they will "
-            "never come, `require: none` in the spec counts what is there",
-        )
 
 
 def find_files(pattern: str, written: str | None = None) -> tuple[Path, ...]:
@@ -56,7 +37,7 @@ def find_files(pattern: str, written: str | None = None) -> tuple[Path, ...]:
     """
     found = sorted(map(Path, glob.glob(pattern, recursive=True)))  # noqa: PTH207 - patterns are absolute
     if not found:
-        raise NoSuchFile(written or pattern, "no such file. Check `source`, which starts at the project's folder.")
+        raise SourceRefused(written or pattern, "no such file. Check `source`, which starts at the project's folder.")
     for path in found:
         if not str(path).isprintable():
             raise SourceRefused(written or pattern, "finds a file whose name cannot be printed; rename the file")
@@ -65,24 +46,6 @@ def find_files(pattern: str, written: str | None = None) -> tuple[Path, ...]:
         if glob.has_magic(str(path)):
             raise SourceRefused(without_values(path), "has one of the characters * ? [ in its name; rename the file")
     return tuple(found)
-
-
-def find_expected(source: SourcePlan) -> tuple[Path, ...]:
-    """The files that a period needs, sorted; the refusal names each that is not there.
-
-    Names of files are public: they follow from the spec and the calendar, not from records.
-    """
-    found: set[Path] = set()
-    missing = []
-    for called, pattern in source.expected:
-        shown = called if str(source.written) != resolved(source.written) else without_values(pattern)
-        try:
-            found.update(find_files(pattern, shown))
-        except NoSuchFile:
-            missing.append(called)
-    if missing and (source.all_expected or not found):
-        raise FilesMissing(source.written, missing)
-    return tuple(sorted(found))
 
 
 def open_files(connection: duckdb.DuckDBPyConnection, files: tuple[Path, ...], source: SourcePlan) -> Source:

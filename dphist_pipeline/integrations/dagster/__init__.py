@@ -1,0 +1,13 @@
+"""Dagster: components and functions that turn specs into assets, checks, jobs and schedules."""
+
+from dphist_pipeline.integrations.dagster.local import LocalCollection, collection_definitions
+from dphist_pipeline.integrations.dagster.periods import partitions_of
+from dphist_pipeline.integrations.dagster.release import HistogramRelease, release_definitions
+
+__all__ = [
+    "HistogramRelease",
+    "LocalCollection",
+    "collection_definitions",
+    "partitions_of",
+    "release_definitions",
+]

@@ -43,8 +43,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Column, Table
 
+from dphist_pipeline.estimates.noisy import contrast_sizes
 from dphist_pipeline.solvers.closest_neighbours import closest_neighbours
-from dphist_pipeline.solvers.haar import haar, inverse_haar
+from dphist_pipeline.solvers.haar import inverse_haar
 from dphist_pipeline.solvers.kd_boxes import kd_boxes
 from dphist_pipeline.solvers.optimal_groups import optimal_groups
 from dphist_pipeline.solvers.regular_tree import branching_tree
@@ -130,9 +131,14 @@ def of_cells(cells: np.ndarray, epsilon: float) -> Iterator[Run]:
     yield Run("consistent", "", lambda: consistent(levels, parents))
     tree, alike = branching_tree((m,), 2), [1.0] * len(levels)
     yield Run("consistent_cells", "", lambda: consistent_cells(tree, levels, alike))
-    padded = np.zeros(1 << (m - 1).bit_length())
-    padded[:m] = cells
-    yield Run("haar, both ways", "", lambda: inverse_haar(haar(padded)))
+    for axes in (1, 2):
+        side = round(m ** (1 / axes))
+        wavelet = np.resize(cells, [1 + sum(contrast_sizes(side))] * axes)
+        yield Run(
+            f"inverse Haar, {axes}-D",
+            "",
+            lambda axes=axes, side=side, wavelet=wavelet: inverse_haar(wavelet, [side] * axes),
+        )
     for axes in (1, 2, 3):
         box = cube(cells, axes)
         yield Run(f"kd_boxes, {axes}-D", "", lambda box=box: kd_boxes(box, own, own, math.nan, MAX_DEPTH))

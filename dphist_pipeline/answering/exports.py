@@ -25,18 +25,21 @@ class CannotExport(DphistError):
         super().__init__(f"{file} cannot be written: {problem}.")
 
 
-def write_export(exported: Exported, to: Format, file: Path) -> None:
+def write_export(exported: Exported, to: Format, file: Path, *, overwrite: bool = False) -> None:
     """Writes a release into a file, whole or not at all.
 
     Args:
         exported: what to write.
         to: the format.
-        file: replaced if it is there.
+        file: where to.
+        overwrite: replace the file if it is there.
 
     Raises:
-        CannotExport: the folder is missing or read-only, the file would be too large for its format, or the package
-            that writes it is not installed.
+        CannotExport: the file is there already, the folder is missing or read-only, the file would be too large for
+            its format, or the package that writes it is not installed.
     """
+    if file.exists() and not overwrite:
+        raise CannotExport(file, "it is there already; choose another --output, or say --overwrite")
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         if to == "xlsx":

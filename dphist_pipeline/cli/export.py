@@ -21,8 +21,9 @@ def export(
     ] = None,
     revision: Annotated[int | None, typer.Option(metavar="N", help="Default: the latest of each period.")] = None,
     output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Default: RELEASE.csv, .xlsx or .sdmx.csv, here.")
+        Path | None, typer.Option(metavar="FILE", help="Default: RELEASE_published.csv, .xlsx or .sdmx.csv, here.")
     ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it is there.")] = False,
     store: StoreOption = None,
 ) -> None:
     """Writes what was published into one file, with its errors. Spends nothing.
@@ -34,7 +35,7 @@ def export(
     from dphist_pipeline.answering.exports import ENDINGS, write_export
 
     exported = Exported.read(Store.open(store_folder(store)).public, release, period, revision)
-    file = output or Path(f"{release}{ENDINGS[to]}")
-    write_export(exported, to, file)
+    file = output or Path(f"{release}_published{ENDINGS[to]}")
+    write_export(exported, to, file, overwrite=overwrite)
     periods = len(exported.publications)
     out.print(f"[green]✓[/] Written: {escape(str(file))}, {periods} period{'s' if periods != 1 else ''}")

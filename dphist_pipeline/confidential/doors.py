@@ -104,11 +104,9 @@ class PrivateCounts:
         return [self.noisy_sums(nodes, level) for nodes, level in zip(levels, spent, strict=True)]
 
     def noisy_contrasts(self, budget: Budget) -> NoisyContrasts:
-        """The noisy total of the line of cells, and of every node the left half minus the right; spends the budget."""
-        question = Contrasts(self.domain.cells)
-        values, scale = self.__measure(question, budget)
-        total, *levels = np.split(values, np.cumsum([1, *question.sizes])[:-1])
-        return NoisyContrasts(float(total[0]), tuple(levels), scale)
+        """Noisy totals, and left halves minus right ones, along every axis; spends the budget."""
+        values, scale = self.__measure(Contrasts(self.domain.shape), budget)
+        return NoisyContrasts(values, self.domain.shape, scale)
 
     def choose(self, groups: Sequence[NDArray[np.int64]], score: Score, budget: Budget) -> NDArray[np.int64]:
         """Privately chooses, for each of disjoint groups of cells, a candidate of large score; spends the budget.

@@ -12,6 +12,7 @@ noise and its own proof.
 from __future__ import annotations
 
 import hashlib
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -124,45 +125,45 @@ class Sums(Linear):
 
 @dataclass(frozen=True, slots=True)
 class Contrasts(Linear):
-    """The total of the line of cells, and left half minus right half of the line, of each half, … down to pairs.
+    """Along each axis in turn: the total of a line, and left half minus right half of it, of each half, … to pairs.
 
-    Halves are those of the line in C order of the domain, padded to a power of two with cells known to be 0; halves of
-    padding alone are left out.
+    A line is padded to a power of two with numbers known to be 0; halves of padding alone are left out. The first axis
+    turns counts into such numbers, every other axis the numbers of the axis before it.
 
     Attributes:
-        cells: of the domain.
+        shape: of the domain.
     """
 
-    cells: int
+    shape: tuple[int, ...]
     door: ClassVar[str] = "noisy_contrasts"
 
-    @property
-    def halvings(self) -> int:
-        """How often the line is halved, h."""
-        return (self.cells - 1).bit_length()
-
-    @property
-    def sizes(self) -> list[int]:
-        """How many contrasts each level has, from the top."""
-        return [-(-self.cells >> level) for level in range(self.halvings, 0, -1)]
-
     def sensitivity(self, delta: int) -> int:
-        """(1 + h)·delta: a cell is in one half a level, so the sums of a level, and with them its differences, move
-        together by at most `delta`; there are h levels of differences, and the total.
+        """delta times (1 + h) for each axis, h the times that it is halved: a number is in one half a level, so the
+        sums of a level, and with them its differences, move together by at most what the numbers do; there are h
+        levels of differences, and the total. The next axis starts from numbers that moved so far.
         """
-        return (1 + self.halvings) * delta
+        return delta * math.prod(1 + (size - 1).bit_length() for size in self.shape)
 
     def answers(self, exact: Numbers) -> Numbers:
-        """The total, then for each level from the top the left halves minus the right ones, all cut off at ±2^52.
+        """In C order, along every axis the total, then the levels from the top; all cut off at ±2^52.
 
         Sums are cut off on every level: that brings the counts of neighbours no further apart.
         """
-        sums, found = exact, []
-        while sums.size > 1:
-            left, right = np.append(sums, np.zeros(sums.size % 2, dtype=np.int64)).reshape(-1, 2).T
-            found.append((left - right).clip(-LARGEST_COUNT, LARGEST_COUNT))
-            sums = (left + right).clip(-LARGEST_COUNT, LARGEST_COUNT)
-        return np.concatenate([sums, *reversed(found)])
+        found = exact.reshape(self.shape)
+        for axis in range(len(self.shape)):
+            found = np.moveaxis(_halves(np.moveaxis(found, axis, 0)), 0, axis)
+        return found.ravel()
+
+
+def _halves(sums: Numbers) -> Numbers:
+    """Total and levels from the top along the first axis, from numbers within ±2^52."""
+    found: list[Numbers] = []
+    while len(sums) > 1:
+        padded = np.concatenate([sums, np.zeros_like(sums[: len(sums) % 2])])
+        left, right = padded[::2], padded[1::2]
+        found.insert(0, (left - right).clip(-LARGEST_COUNT, LARGEST_COUNT))
+        sums = (left + right).clip(-LARGEST_COUNT, LARGEST_COUNT)
+    return np.concatenate([sums, *found])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -72,6 +72,26 @@ def tail_of_sum(scale: Fraction, weights: Sequence[tuple[float, int]]) -> Tail |
     return Tail(rate, 2 / (1 + q) * math.exp(log) * (1 + 1e-9))
 
 
+def bound_of_sum(scale: Fraction, weights: Sequence[tuple[float, int]], aim: float = 1e-6) -> Tail:
+    """A bound on a weighted sum of draws, also where several draws have the largest weight.
+
+    Chernoff's: P(|S| > c) <= 2 · exp(-rate·c) · E[exp(rate·S)] for every rate below 1/(scale · largest weight). Of 99
+    such rates, the one is taken that gives the smallest c at the probability `aim`.
+
+    Args:
+        scale: of each draw.
+        weights: absolute weight and number of draws that have it.
+        aim: the probability for which the rate is chosen.
+    """
+    q, most = math.exp(-1 / scale), float(scale) * max(weight for weight, _ in weights)
+    tails = []
+    for step in range(1, 100):
+        rate = step / 100 / most
+        log = math.fsum(count * _log_moment(q, rate * weight) for weight, count in weights)
+        tails.append(((log + math.log(2 / aim)) / rate, Tail(rate, 2 * math.exp(log) * (1 + 1e-9))))
+    return min(tails, key=lambda found: found[0])[1]
+
+
 def _log_moment(q: float, t: float) -> float:
     """log E[exp(t · draw)] = log((1-q)² / ((1 - q·e^t) · (1 - q·e^-t))), written so that small values keep digits."""
     return -math.log1p(-4 * q * math.sinh(t / 2) ** 2 / (1 - q) ** 2)

@@ -91,13 +91,20 @@ class NestedCells:
         Args:
             chosen: see `NoisyCells.variance_of_sum`.
         """
-        return math.fsum(part.coefficient * _sum_of_squares(chosen, part.widths) for part in self.shared)
+        squares = [
+            {width: _sum_of_squares(positions, width) for width in {part.widths[axis] for part in self.shared}}
+            for axis, positions in enumerate(chosen)
+        ]
+        return math.fsum(
+            part.coefficient * math.prod(along[width] for along, width in zip(squares, part.widths, strict=True))
+            for part in self.shared
+        )
 
 
-def _sum_of_squares(chosen: Sequence[NDArray[np.int64]], widths: Sequence[int]) -> int:
-    """Sum over the boxes of (number of chosen cells in the box)²."""
-    counts = [np.bincount(positions // width) for positions, width in zip(chosen, widths, strict=True)]
-    return math.prod(int(along @ along) for along in counts)
+def _sum_of_squares(positions: NDArray[np.int64], width: int) -> int:
+    """Sum over the boxes along an axis of (number of chosen positions in the box)²."""
+    counts = np.bincount(positions // width)
+    return int(counts @ counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,24 +212,49 @@ class NestedSums:
 
 @dataclass(frozen=True, eq=False)
 class NoisyContrasts:
-    """The noisy total of a line of cells, and noisy differences of halves in a binary tree. Unbiased and public.
+    """The noisy wavelet of a grid of cells, unnormalised: totals and differences of halves. Unbiased and public.
+
+    Along an axis, the numbers are the total, then for each level from the top the left half minus the right half of
+    each node that holds a cell. A node of the last level is a pair of cells; each level has half as many nodes as the
+    level below, rounded up. With several axes, a number is a total or difference along every axis at once.
 
     Attributes:
-        total: noisy total, a whole number.
-        contrasts: for each level from the root, the left half minus the right half of each node that holds a cell,
-            whole numbers as float64. A node of the last level is a pair of cells; each level has half as many nodes
-            as the level below, rounded up.
-        scale: of the discrete Laplace noise in the total and in each contrast.
+        values: whole numbers as float64, in C order of the numbers along each axis.
+        shape: cells along each axis.
+        scale: of the discrete Laplace noise in each number.
     """
 
-    total: float
-    contrasts: tuple[NDArray[np.float64], ...]
+    values: NDArray[np.float64]
+    shape: tuple[int, ...]
     scale: Fraction
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many numbers stand along each axis."""
+        return tuple(1 + sum(contrast_sizes(cells)) for cells in self.shape)
+
+    @property
+    def total(self) -> float:
+        """The noisy total of all cells, a whole number."""
+        return float(self.values.flat[0])
+
+    @property
+    def contrasts(self) -> tuple[NDArray[np.float64], ...]:
+        """For each level from the top, the differences of a line of cells; of a grid, those of totals along the last
+        axis.
+        """
+        sizes = contrast_sizes(self.shape[-1])
+        return tuple(np.split(self.values.ravel()[: 1 + sum(sizes)], np.cumsum([1, *sizes]))[1:-1])
+
+    @property
     def variance(self) -> float:
-        """Variance of the noise in the total and in each contrast, in records squared."""
+        """Variance of the noise in each number, in records squared."""
         return noise_law.variance(self.scale)
+
+
+def contrast_sizes(cells: int) -> list[int]:
+    """How many nodes hold a cell on each level of a line of cells, from the top; see `NoisyContrasts`."""
+    return [-(-cells >> level) for level in range((cells - 1).bit_length(), 0, -1)]
 
 
 @dataclass(frozen=True)

@@ -154,8 +154,7 @@ def _repeated(ids: Iterable[Bytes]) -> NDArray[np.int64]:
             numbers = np.arange(number, number := number + len(batch))
             connection.register("batch", pa.table({"number": numbers, "upper": upper, "lower": lower}))
             connection.execute("INSERT INTO ids FROM batch")
-        found: NDArray[np.int64] = connection.execute(statement("local/repeated_reports")).fetchnumpy()["number"]
-        return found
+        return np.asarray(connection.execute(statement("local/repeated_reports")).fetchnumpy()["number"])
 
 
 def _state(file: Path) -> tuple[int, int, int] | None:

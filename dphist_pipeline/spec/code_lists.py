@@ -169,9 +169,23 @@ def _parquet_rows(content: bytes, columns: list[str]) -> Iterator[Row]:
 
 
 def _as_python(table: Any) -> list[dict[str, object]]:
-    """The rows of an Arrow table; no rows if a value does not fit Python's types, such as the year 294276."""
+    """The rows of an Arrow table; no rows if a value does not fit Python's types, such as the year 294276.
+
+    Nanoseconds become microseconds first: Arrow reads them as another type where pandas happens to be installed.
+    """
+    import pyarrow as pa
+
     with suppress(ValueError, OverflowError):
-        rows: list[dict[str, object]] = table.to_pylist()
+        kinds = [
+            pa.timestamp("us", kind.tz)
+            if pa.types.is_timestamp(kind)
+            else pa.duration("us")
+            if pa.types.is_duration(kind)
+            else kind
+            for kind in table.schema.types
+        ]
+        schema = pa.schema(zip(table.schema.names, kinds, strict=True))
+        rows: list[dict[str, object]] = table.cast(schema).to_pylist()
         return rows
     return []
 

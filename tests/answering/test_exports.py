@@ -107,13 +107,13 @@ def test_a_workbook_has_typed_cells_and_notes_and_no_formula(public: Path, tmp_p
         assert [row[header.index(column)] for row in rows] == expected(public, column), column
     notes = {row[0]: row[1] for row in book["notes"].iter_rows(values_only=True) if row[0]}
     assert notes["title"] == "=Visits" and notes["periods"] == f"{WEEKS[0]} to {WEEKS[1]} (2)"
-    assert set(header) <= set(notes) and notes["weak"] == LEGEND["weak"]
+    assert set(header) <= set(notes) and notes["poor"] == LEGEND["poor"]
 
 
 def test_the_same_release_gives_the_same_files(public: Path, tmp_path: Path) -> None:
     pytest.importorskip("xlsxwriter", reason="xlsxwriter is not installed")
     for to in ("csv", "xlsx", "sdmx-csv"):
-        files = [exported(public, to, tmp_path / f"{number}.file").read_bytes() for number in (1, 2)]  # type: ignore[arg-type]
+        files = [exported(public, to, tmp_path / f"{number}.{to}").read_bytes() for number in (1, 2)]  # type: ignore[arg-type]
         assert files[0] == files[1]
 
 
@@ -163,7 +163,7 @@ def test_other_axes_in_a_later_period_have_columns_of_their_own(tmp_path: Path) 
     assert len(rows) == 5 + 1 and [row[header.index("note")] for row in rows] == [*[""] * 5, "a"]
     assert header.count("note") == 1
     with pytest.raises(CannotExport, match="its periods have other axes"):
-        exported(public, "sdmx-csv", tmp_path / "x.csv")
+        exported(public, "sdmx-csv", tmp_path / "y.csv")
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["x.csv"]
 
 
@@ -178,6 +178,16 @@ def test_a_file_that_cannot_be_written_is_answered_with_the_mend(
     ):
         exported(public, "xlsx", tmp_path / "x.xlsx")
     assert not (tmp_path / "x.xlsx").exists()
+
+
+def test_a_file_that_is_there_is_not_replaced_unasked(public: Path, tmp_path: Path) -> None:
+    records = tmp_path / "weekly.csv"
+    records.write_text("somebody's records", encoding="utf-8")
+    with pytest.raises(CannotExport, match=r"there already; choose another --output, or say --overwrite"):
+        exported(public, "csv", records)
+    assert records.read_text(encoding="utf-8") == "somebody's records"
+    write_export(Exported.read(public, "weekly"), "csv", records, overwrite=True)
+    assert records.read_text(encoding="utf-8").startswith("period,")
 
 
 def test_a_workbook_holds_no_more_rows_than_a_sheet(
@@ -200,8 +210,10 @@ def test_reliability_follows_the_error() -> None:
 def test_the_command_writes_a_file_and_says_where(office: Office) -> None:
     office.opened().released()
     done = office.run("export", "wards", "--to", "csv")
-    assert (done.code, "Written: wards.csv, 1 period" in done.out) == (0, True)
-    assert len((office.folder / "wards.csv").read_text().splitlines()) == 1 + 21
+    assert (done.code, "Written: wards_published.csv, 1 period" in done.out) == (0, True)
+    assert len((office.folder / "wards_published.csv").read_text().splitlines()) == 1 + 21
+    assert office.run("export", "wards", "--to", "csv").code == 1
+    assert office.run("export", "wards", "--to", "csv", "--overwrite").code == 0
     assert "no release 'ward'" in office.run("export", "ward", "--to", "csv").err
     assert office.run("export", "wards", "--to", "pdf").code == 2
     done = office.run("export", "wards", "--to", "sdmx-csv", "--output", "x.csv", "--revision", "1")

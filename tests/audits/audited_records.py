@@ -158,7 +158,7 @@ class Bureau:
             return ["asks its doors something else on a neighbour"]
         found = [] if first.files == second.files else ["the same answers were published in other bytes"]
         spec = load_spec(self.office.folder / "spec.yaml")
-        moved = second.log.exact - first.log.exact
+        moved = (second.log.exact - first.log.exact).reshape(spec.domain.shape)
         return found + losses(first.log.asked, second.log.asked, moved, self.allowed, spec.epsilon).findings
 
     @property

@@ -8,6 +8,7 @@ than the noise that it really drew pays for. So the loss of a door is not what i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -227,7 +228,9 @@ class Audited:
         if [asked.question for asked in resumed.log.asked] != [asked.question for asked in first.log.asked]:
             found.append("asks its doors something else when it resumes")
         found += misspent(first, self.epsilon)
-        lost = losses(first.log.asked, second.log.asked, there - here, self.sensitivity, self.epsilon)
+        lost = losses(
+            first.log.asked, second.log.asked, (there - here).reshape(self.shape), self.sensitivity, self.epsilon
+        )
         return Verdict(found + lost.findings, lost.tightness)
 
 
@@ -260,7 +263,7 @@ def losses(
             tightness[here.door] = max(tightness.get(here.door, 0.0), float(loss / allowed))
         if loss > allowed:
             found.append(f"{here.door} '{here.step}' took epsilon {float(here.epsilon):.3g} and lost {float(loss):.3g}")
-        found += [f"{here.door} '{here.step}' {problem}" for problem in _beyond(here, there, moved.ravel(), distance)]
+        found += [f"{here.door} '{here.step}' {problem}" for problem in _beyond(here, there, moved, distance)]
     if total > min(epsilon, whole):
         found.append(f"all doors together lost {float(total):.3g} of {float(epsilon):.3g}")
     return Verdict(found, tightness)
@@ -270,9 +273,12 @@ def _beyond(here: Asked, there: Asked, moved: Counts, distance: int) -> list[str
     """Where what a door computed moved by more than its constant times what the counts did."""
     if here.scores:
         parts = zip(here.groups, here.scores, there.scores, strict=True)
-        reach = [(int(np.abs(a - b).max()), here.constant * int(np.abs(moved[group]).sum())) for group, a, b in parts]
+        reach = [
+            (int(np.abs(a - b).max()), here.constant * int(np.abs(moved.ravel()[group]).sum())) for group, a, b in parts
+        ]
         return [f"moved a score by {most}, and may by {allowed}" for most, allowed in reach if most > allowed]
-    constants = {"noisy_cells": 1, "noisy_sums": 1, "noisy_contrasts": 1 + (moved.size - 1).bit_length()}
+    contrasts = math.prod(1 + (size - 1).bit_length() for size in moved.shape)
+    constants = {"noisy_cells": 1, "noisy_sums": 1, "noisy_contrasts": contrasts}
     shift, allowed = _l1(here.computed, there.computed), constants.get(here.door, 0) * distance
     if here.door in constants and shift > allowed:
         return [f"moved by {shift}, and may by {allowed}"]

@@ -85,7 +85,8 @@ ROOM = (
             "attacks/test_mechanisms_that_peek.py",
         ),
         (
-            Mutation("return (1 + self.halvings) * delta", "return self.halvings * delta", "the total is forgotten"),
+            Mutation("math.prod(1 + (size", "math.prod((size", "the total is forgotten"),
+            Mutation("math.prod(1 + (size", "max(1 + (size", "the noise of cubes is that of one axis"),
             Mutation(
                 "numbers.max() >= numbers.size",
                 "numbers.max() > numbers.size",

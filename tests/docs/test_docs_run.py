@@ -64,7 +64,7 @@ def test_no_block_escapes_the_reader() -> None:
         text = page.read_text(encoding="utf-8")
         fences = re.findall(r"^ *```(\w+)", text, re.MULTILINE)
         assert len(fences) == len(FENCE.findall(text)), page.name
-        assert set(fences) <= {"bash", "python", "sql", "yaml", "text"}, page.name
+        assert set(fences) <= {"bash", "csv", "python", "sql", "yaml", "text"}, page.name
         assert len(re.findall(r"<!-- (?:not run|refused)\b", text)) == sum(
             block.mark is not None for block in blocks_of(text, page.name)
         ), f"{page.name}: a mark that stands before no block"

@@ -34,12 +34,9 @@ SETTINGS = [
     ("structure_first", {"buckets": 4}),
     ("structure_first", {"buckets": 3, "score": "squared", "count_ceiling": 9}),
 ]
-ONE_AXIS = {"cnfg", "ihp", "noise_first", "p_hpartition", "privelet", "structure_first"}
-CASES = [
-    (name, settings, shape)
-    for name, settings in SETTINGS
-    for shape in (LINES if name in ONE_AXIS else [LINES[0], CUBE])
-]
+ONE_AXIS = {"cnfg", "ihp", "noise_first", "p_hpartition", "structure_first"}
+SHAPES = dict.fromkeys(ONE_AXIS, LINES) | {"privelet": [*LINES, CUBE]}
+CASES = [(name, settings, shape) for name, settings in SETTINGS for shape in SHAPES.get(name, [LINES[0], CUBE])]
 
 
 class Kept:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from recorded_words import RecordedWords
 
 from dphist_pipeline.answering.intervals import half_width_of_box
+from dphist_pipeline.confidential import noise
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyContrasts
-from dphist_pipeline.mechanisms import DomainRefused
-from dphist_pipeline.mechanisms.privelet import Privelet, cells_of
+from dphist_pipeline.mechanisms.privelet import Privelet
+from dphist_pipeline.solvers.haar import inverse_haar
 from dphist_pipeline.solvers.regular_tree import branching_tree, covariance, mean_variance
+
+AS_BEFORE = "dcf3c2e26a544b1439ba3bc070488c5cda5009336b30f2341a1a765b5fe3f53e"
 
 
 def released(exact, epsilon, sensitivity=1):
-    counts = PrivateCounts(Domain.from_shape(exact.shape), sensitivity, lambda: exact.astype(np.int64))
+    counts = PrivateCounts(Domain.from_shape(exact.shape), sensitivity, lambda: exact.astype(np.int64).ravel())
     return Privelet().release(counts, Budget(Fraction(epsilon)))
 
 
@@ -33,13 +38,7 @@ def contrasts_of(cells, scale=Fraction(1)):
         halves = padded.reshape(-1, 2, width // 2).sum(axis=2)
         levels.append((halves[:, 0] - halves[:, 1])[: -(-cells.size // width)])
         width //= 2
-    return NoisyContrasts(float(padded.sum()), tuple(levels), scale)
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 8, 13, 64, 1000, 4097])
-def test_the_cells_are_those_that_have_the_contrasts(size):
-    cells = np.arange(size) * 17.0 % 101 - 5
-    assert cells_of(contrasts_of(cells), size) == pytest.approx(cells, abs=1e-9)
+    return NoisyContrasts(np.concatenate([[padded.sum()], *levels]), cells.shape, scale)
 
 
 def test_the_paper_s_line_of_eight_cells():
@@ -52,29 +51,58 @@ def test_the_paper_s_line_of_eight_cells():
         [1, 0],
         [3, 2, 2, -1],
     ]
-    assert cells_of(wavelet, 8).tolist() == cells.tolist()
+    assert inverse_haar(wavelet.values, (8,)).tolist() == cells.tolist()
 
 
-@pytest.mark.parametrize("size", [1, 2, 8, 11, 33])
-def test_the_covariance_is_that_of_the_linear_map_and_a_bound_where_there_is_padding(size):
-    estimate = released(np.zeros(size, dtype=int), 1, sensitivity=2)
-    law = estimate.unbiased
-    halvings = (size - 1).bit_length()
-    assert law.scale == 2 * (1 + halvings)
-    counts = [1, *(-(-size >> level) for level in range(halvings, 0, -1))]
-    columns = []
-    for number in range(sum(counts)):
-        (total,), *levels = np.split(np.eye(1, sum(counts), number)[0], np.cumsum(counts)[:-1])
-        columns.append(cells_of(NoisyContrasts(total, tuple(levels), law.scale), size))
+@pytest.mark.parametrize("shape", [(1,), (2,), (8,), (11,), (33,), (4, 4), (3, 5), (6, 1), (2, 3, 5), (2, 2, 2, 3)])
+def test_the_covariance_is_that_of_the_linear_map_beside_padding_too(shape):
+    law = released(np.zeros(shape, dtype=int), 1, sensitivity=2).unbiased
+    assert law.scale == 2 * math.prod(1 + (size - 1).bit_length() for size in shape)
+    sizes = NoisyContrasts(np.zeros(1), shape, law.scale).sizes
+    columns = [inverse_haar(column.reshape(sizes), shape).ravel() for column in np.eye(math.prod(sizes))]
     linear = np.array(columns).T
     assert np.abs(linear).max() <= 1
     true = noise_law.variance(law.scale) * linear @ linear.T
-    source = np.random.default_rng(size)
+    numbers, source = np.arange(math.prod(shape)).reshape(shape), np.random.default_rng(sum(shape))
     for _ in range(40):
-        chosen = np.flatnonzero(source.random(size) < source.choice([0.3, 0.7, 1.1]))
-        if chosen.size:
-            exact, stated = true[np.ix_(chosen, chosen)].sum(), law.variance_of_sum([chosen])
-            assert exact * (1 - 1e-9) <= stated <= exact * (1 + 1e-9 if size & (size - 1) == 0 else 1.8)
+        chosen = [np.flatnonzero(source.random(size) < source.choice([0.3, 0.7, 1.1])) for size in shape]
+        cells = numbers[np.ix_(*chosen)].ravel()
+        if cells.size:
+            assert law.variance_of_sum(chosen) == pytest.approx(true[np.ix_(cells, cells)].sum())
+            assert np.abs(linear[cells].sum(axis=0)).max() <= 1 + 1e-9
+
+
+def test_the_noise_of_a_cell_has_a_tail_bound_where_axes_have_two_cells():
+    """With two heaviest draws the bound is Chernoff's; of 40,000 cells none may lie beyond it at 10^-10."""
+    law = released(np.zeros((2, 2, 100, 100), dtype=int), "1/2").unbiased
+    assert law.tail is not None and law.tail.rate < 1 / float(law.scale) / (1 / 16)
+    beyond = math.log(law.tail.factor / 1e-10) / law.tail.rate
+    assert np.abs(law.values).max() < beyond < 12 * math.sqrt(law.variance)
+    often = math.log(law.tail.factor / 0.05) / law.tail.rate
+    assert (np.abs(law.values) > often).mean() < 0.05
+
+
+def test_a_line_is_released_as_before_it_served_cubes(monkeypatch):
+    """Bytes of the estimate, of its covariance and tail, from recorded words."""
+    monkeypatch.setattr(noise, "random_words", RecordedWords())
+    kept = [released(np.arange(size) ** 2 % 97, "1/3", sensitivity=2).unbiased for size in (1, 2, 7, 64, 1000)]
+    told = [(law.values.tobytes(), law.shared, law.tail, law.scale) for law in kept]
+    assert hashlib.sha256(repr(told).encode()).hexdigest() == AS_BEFORE
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (5, 6)])
+def test_releases_of_a_square_vary_as_their_covariance_says(shape):
+    """Within 30 % by 2,500 releases: 6.7 standard errors of a variance, or more."""
+    exact, runs = np.arange(math.prod(shape)).reshape(shape) ** 2, 2500
+    boxes = [([2], [3]), (range(shape[0]), range(shape[1])), (range(1, 4), range(2, 5))]
+    laws = [released(exact, 2).unbiased for _ in range(runs)]
+    chosen = [tuple(np.array(list(along)) for along in box) for box in boxes]
+    off = np.array([[(law.values - exact)[np.ix_(*box)].sum() for box in chosen] for law in laws])
+    stated = np.array([laws[0].variance_of_sum(box) for box in chosen])
+    assert (np.abs((off**2).mean(axis=0) / stated - 1) < 0.3).all()
+    assert (np.abs(off.mean(axis=0)) < 6.5 * np.sqrt(stated / runs)).all()
+    held = (np.abs(off) <= [half_width_of_box(laws[0], box) for box in chosen]).mean(axis=0)
+    assert (held > 0.95 - 6.5 * math.sqrt(0.95 * 0.05 / runs)).all()
 
 
 @pytest.mark.parametrize("size", [64, 50])
@@ -88,7 +116,7 @@ def test_releases_vary_as_their_covariance_says_and_intervals_hold(size):
     stated = np.array([law.variance_of_sum([box]) for box in boxes])
     measured = (off**2).mean(axis=0)
     assert (measured < 1.3 * stated).all()
-    assert (measured > (0.7 if size == 64 else 0.45) * stated).all()
+    assert (measured > 0.7 * stated).all()
     assert (np.abs(off.mean(axis=0)) < 6.5 * np.sqrt(stated / runs)).all()
     held = (np.abs(off) <= [half_width_of_box(law, [box]) for box in boxes]).mean(axis=0)
     assert (held > 0.95 - 6.5 * math.sqrt(0.95 * 0.05 / runs)).all()
@@ -105,10 +133,12 @@ def test_ranges_are_a_little_less_noisy_than_in_the_binary_tree():
     assert 0.8 * binary < wavelet < 0.95 * binary
 
 
-def test_refuses_several_axes_and_noise_beyond_the_sampler():
-    with pytest.raises(DomainRefused, match="one axis"):
-        Privelet().check(Domain.from_shape((4, 4)), 1, Fraction(1))
+def test_refuses_noise_beyond_the_sampler():
     line = Domain.from_shape((1000,))
     Privelet().check(line, 100, Fraction(11, 10**5))
     with pytest.raises(BudgetMisuse, match="scale"):
         Privelet().check(line, 101, Fraction(11, 10**5))
+    square = Domain.from_shape((1000, 1000))
+    Privelet().check(square, 100, Fraction(121, 10**5))
+    with pytest.raises(BudgetMisuse, match="scale"):
+        Privelet().check(square, 101, Fraction(121, 10**5))

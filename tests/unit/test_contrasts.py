@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -13,6 +14,7 @@ from recorded_words import RecordedWords
 
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.questions import Contrasts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 
@@ -65,6 +67,34 @@ def test_contrasts_of_neighbours_differ_by_at_most_one_sensitivity_a_level(
     assert len(levels) == (len(exact) - 1).bit_length()
     assert max([moved, *levels]) <= np.abs(moves).sum()
     assert both[0].scale == 1 + len(levels)
+
+
+SHAPES = [(4,), (3, 2), (2, 5), (1, 3), (2, 2, 3), (5, 1, 2)]
+
+
+@settings(deadline=None)
+@given(st.sampled_from(SHAPES), st.data())
+def test_contrasts_of_neighbours_on_grids_differ_by_no_more_than_is_declared(
+    shape: tuple[int, ...], data: st.DataObject
+) -> None:
+    cells = math.prod(shape)
+    exact = np.array(data.draw(st.lists(COUNTS, min_size=cells, max_size=cells)), dtype=np.int64)
+    moves = data.draw(st.lists(st.integers(-2, 2), min_size=cells, max_size=cells))
+    there = np.array(
+        [max(-(2**63), min(2**63 - 1, int(count) + move)) for count, move in zip(exact, moves, strict=True)],
+        dtype=np.int64,
+    )
+    question = Contrasts(shape)
+    here, moved = (question.answers(counts.clip(-LARGEST, LARGEST)) for counts in (exact, there))
+    assert max(abs(here.max()), abs(here.min())) <= LARGEST
+    assert np.abs(here - moved).sum() <= question.sensitivity(int(np.abs(moves).sum()))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_one_row_in_a_first_cell_moves_them_exactly_as_far_as_is_declared(shape: tuple[int, ...]) -> None:
+    row = np.zeros(math.prod(shape), dtype=np.int64)
+    row[0] = 1
+    assert np.abs(Contrasts(shape).answers(row)).sum() == Contrasts(shape).sensitivity(1)
 
 
 def test_contrasts_saturate_at_two_to_the_fifty_second(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,7 +144,7 @@ def test_an_answer_is_asked_for_under_the_step_with_its_whole_question() -> None
             self, step: str, question: Mapping[str, str], draw: Callable[[], NDArray[np.int64]]
         ) -> NDArray[np.int64]:
             asked.append((step, question))
-            return np.arange({"noisy_cells": 6, "noisy_sums": 3, "noisy_contrasts": 7}[question["door"]])
+            return np.arange({"noisy_cells": 6, "noisy_sums": 3, "noisy_contrasts": 8}[question["door"]])
 
     def never() -> NDArray[np.int64]:
         raise AssertionError("exact counts were loaded although the answer was there")
@@ -154,14 +154,15 @@ def test_an_answer_is_asked_for_under_the_step_with_its_whole_question() -> None
     assert counts.noisy_cells(cells).values.tolist() == [[0, 1, 2], [3, 4, 5]]
     assert counts.noisy_sums(GROUPS, groups).values.tolist() == [0, 1, 2]
     wavelet = counts.noisy_contrasts(halves)
-    assert (wavelet.total, [level.tolist() for level in wavelet.contrasts]) == (0, [[1], [2, 3], [4, 5, 6]])
+    assert (wavelet.total, [level.tolist() for level in wavelet.contrasts]) == (0, [[1], [2, 3]])
+    assert (wavelet.sizes, wavelet.values.tolist()) == ((2, 4), [0, 1, 2, 3, 4, 5, 6, 7])
     partition = hashlib.sha256(np.array([0, 1, 1, 2, 0, 1], dtype=np.int64).tobytes()).hexdigest()
     assert asked == [
         ("cells", {"door": "noisy_cells", "epsilon": "1/4", "scale": "12", "partition": ""}),
         ("groups", {"door": "noisy_sums", "epsilon": "3/4", "scale": "4", "partition": partition}),
-        ("halves", {"door": "noisy_contrasts", "epsilon": "1", "scale": "12", "partition": ""}),
+        ("halves", {"door": "noisy_contrasts", "epsilon": "1", "scale": "18", "partition": ""}),
     ]
-    assert counts.scales == {"cells": 12, "groups": 4, "halves": 12}
+    assert counts.scales == {"cells": 12, "groups": 4, "halves": 18}
 
 
 def test_groups_that_change_while_counts_are_loaded_change_nothing() -> None:
@@ -274,7 +275,7 @@ def test_a_door_charges_its_step(door: str) -> None:
 
 @pytest.mark.parametrize("door", DOORS)
 def test_a_scale_beyond_ten_million_is_refused_before_anything_is_spent(door: str) -> None:
-    reach = {"noisy_contrasts": 4, "choose": 2}  # six cells are halved three times; a choice compares two scores
+    reach = {"noisy_contrasts": 6, "choose": 2}  # axes of 2 and 3 cells: (1 + 1)·(1 + 2); a choice compares two scores
     least = Fraction(reach.get(door, 1), 10**6)
     budget = Budget(least)
     DOORS[door](behind_doors(sensitivity=10), Budget(least))

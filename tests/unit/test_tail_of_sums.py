@@ -12,7 +12,7 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.noise_law import tail_of_sum
-from dphist_pipeline.estimates.noisy import NestedCells
+from dphist_pipeline.estimates.noisy import NestedCells, contrast_sizes
 from dphist_pipeline.mechanisms.privelet import Privelet
 from dphist_pipeline.solvers.haar import inverse_haar
 
@@ -69,8 +69,8 @@ def test_the_tail_of_privelet_is_that_of_its_inverse_transform(cells: int) -> No
     counts = PrivateCounts(Domain.from_shape((cells,)), 1, lambda: np.zeros(cells, dtype=np.int64))
     unbiased = Privelet().release(counts, Budget(Fraction(1))).unbiased
     assert isinstance(unbiased, NestedCells)
-    padded = 1 << (cells - 1).bit_length()
-    in_cell = np.abs([inverse_haar(row)[0] for row in np.eye(padded)])
+    numbers = 1 + sum(contrast_sizes(cells))
+    in_cell = np.abs([inverse_haar(row, (cells,))[0] for row in np.eye(numbers)])
     weights, numbers = np.unique(in_cell[in_cell > 0], return_counts=True)
     expected = tail_of_sum(unbiased.scale, list(zip(weights.tolist(), numbers.tolist(), strict=True)))
     assert unbiased.tail == expected or (expected is not None and unbiased.tail is not None)

@@ -53,10 +53,7 @@ class SourceReading:
 
     @property
     def name(self) -> str:
-        """The address without its folder, which may be spelled in several ways.
-
-        It begins with the first sign of a glob, or the first placeholder such as `{year}`.
-        """
+        """The address without its folder, which may be spelled in several ways: from the first glob or placeholder."""
         if self.folder is None:
             return self.address
         parts = self.address.split("/")

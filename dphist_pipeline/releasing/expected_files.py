@@ -21,7 +21,7 @@ class FilesMissing(DphistError):
         more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
         super().__init__(
             f"release '{release}', period {period}: needs files that are not there: {named}{more}. Nothing was read or "
-            "spent. Put them there and run again; if they will never come, `require: none` in the spec counts the others"
+            "spent. Put them there and run again; if they never come, `require: none` in the spec counts the others"
         )
 
 

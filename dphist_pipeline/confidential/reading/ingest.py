@@ -201,8 +201,7 @@ def opened_source(
 
 def _files(source: SourcePlan) -> tuple[Path, ...]:
     written = str(source.written) if str(source.written) != resolved(source.written) else None
-    patterns = source.needed or (source.pattern,)
-    files = tuple(sorted({file for pattern in patterns for file in find_files(pattern, written)}))
+    files = tuple(sorted({file for each in source.needed or [source.pattern] for file in find_files(each, written)}))
     if source.folder is not None and not all(path.resolve().is_relative_to(source.folder) for path in files):
         raise SourceRefused(source.written, "leads out of the folder that it was allowed in; copy the files there")
     return files

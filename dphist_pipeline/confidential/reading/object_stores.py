@@ -49,7 +49,7 @@ def find_objects(source: str, needed: tuple[str, ...] = ()) -> tuple[str, ...]:
 
     Args:
         source: checked, in an object store.
-        needed: the addresses or globs that a period needs of it, where it has placeholders.
+        needed: what a period needs of it instead.
     """
     return tuple(sorted({file for pattern in needed or (resolved(source),) for file in _found(source, pattern)}))
 

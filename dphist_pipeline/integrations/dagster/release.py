@@ -10,8 +10,9 @@ engine's message. Running a partition again replays what was published. The ledg
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 import dagster as dg
 
 from dphist_pipeline.integrations.dagster import base
+from dphist_pipeline.integrations.dagster.checks import Found, check_results, check_specs, findings
 from dphist_pipeline.integrations.dagster.periods import condition_of, freshness_of, partitions_of, schedule_of
 from dphist_pipeline.integrations.dagster.shown import described, published_metadata
 from dphist_pipeline.integrations.dagster.upstream import refuse_missing
@@ -144,6 +146,7 @@ class Outcome:
         found: what the check found; None where nothing was drawn.
         made: the publication, where there is one.
         shown: the metadata of the publication.
+        checks: what the checks of the publication found.
         problem: why it stopped, in our own words; None if it did not.
     """
 
@@ -152,6 +155,7 @@ class Outcome:
     found: Mapping[str, bool] | None = None
     made: Release | None = None
     shown: Mapping[str, Any] | None = None
+    checks: Mapping[str, Found] = field(default_factory=dict)
     problem: str | None = None
 
 
@@ -163,7 +167,7 @@ def _step(spec: ReleaseSpec, storage: base.Storage, parts: Parts, publishes: boo
     @dg.multi_asset(
         name=f"{spec.release}_release",
         specs=assets,
-        check_specs=[gate],
+        check_specs=[gate, *(check_specs(spec, parts.published.key) if publishes else [])],
         backfill_policy=dg.BackfillPolicy.single_run(),
         pool=base.POOL,
         required_resource_keys=storage.keys,
@@ -201,10 +205,11 @@ def _released(
             return Outcome(key, charged, found, problem=f"the check `{GATE}` failed: {wrong}; nothing was published")
         if not publishes:
             return Outcome(key, charged, found)
-        made, shown = base.withheld("publishing", lambda: _shown(spec, storage, context, key), HELD, context)
+        return base.withheld(
+            "publishing", lambda: _published(spec, storage, context, key, charged, found), HELD, context
+        )
     except dg.Failure as failure:
         return Outcome(key, charged, found, problem=failure.description)
-    return Outcome(key, charged, found, made, shown)
 
 
 def _drawn(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> str:
@@ -227,12 +232,19 @@ def _checked(
     return attempt.charge.hash if attempt.charge else "", handover.releasable(attempt, digest)
 
 
-def _shown(
-    spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None
-) -> tuple[Release, Mapping[str, Any]]:
+def _published(
+    spec: ReleaseSpec,
+    storage: base.Storage,
+    context: dg.AssetExecutionContext,
+    key: str | None,
+    charged: str = "",
+    found: Mapping[str, bool] | None = None,
+) -> Outcome:
     attempt = _attempt(spec, storage, context, key)
     made = handover.publish_answers(attempt)
-    return made, published_metadata(made, attempt.ledger.statement(spec.account), spec.deps)
+    statement = attempt.ledger.statement(spec.account)
+    shown, checks = published_metadata(made, statement, spec.deps), findings(spec, attempt.store, statement, made)
+    return Outcome(key, charged, found, made, shown, checks)
 
 
 def _attempt(
@@ -267,11 +279,14 @@ def _told(
             passed=all(found.values()), asset_key=parts.sanitized.key, check_name=GATE, metadata=found
         )
     if stopped:
-        named = [f"{outcome.key}: {outcome.problem}" if outcome.key else str(outcome.problem) for outcome in stopped]
-        many = f"{len(stopped)} of {len(outcomes)} periods were not released\n" if len(outcomes) > 1 else ""
+        single = len(outcomes) == 1
+        named = [str(outcome.problem) if single else f"{outcome.key}: {outcome.problem}" for outcome in stopped]
+        many = "" if single else f"{len(stopped)} of {len(outcomes)} periods were not released\n"
         raise dg.Failure(many + "\n".join(named), allow_retries=False)
     if publishes and not apart:
         yield _publication(context, parts.published, outcomes)
+    if publishes:
+        yield from check_results(spec, parts.published.key, outcomes[-1].checks)
 
 
 def _offered(spec: ReleaseSpec, outcomes: Sequence[Outcome]) -> bool:
@@ -321,6 +336,7 @@ def _publishing(spec: ReleaseSpec, storage: base.Storage, parts: Parts) -> dg.As
     @dg.multi_asset(
         name=f"{spec.release}_publish",
         specs=[parts.published],
+        check_specs=check_specs(spec, parts.published.key),
         backfill_policy=dg.BackfillPolicy.single_run(),
         pool=base.POOL,
         required_resource_keys=storage.keys,
@@ -328,13 +344,13 @@ def _publishing(spec: ReleaseSpec, storage: base.Storage, parts: Parts) -> dg.As
     def run(context: dg.AssetExecutionContext) -> Any:
         outcomes = []
         for key in _keys(spec, context):
-            work = lambda key=key: _shown(spec, storage, context, key)  # noqa: E731
-            made, shown = base.withheld("publishing", work, HELD, context)
-            outcomes.append(Outcome(key, made=made, shown=shown))
+            work = partial(_published, spec, storage, context, key)
+            outcomes.append(base.withheld("publishing", work, HELD, context))
         if _offered(spec, outcomes):
             yield _publication(context, parts.published, outcomes)
         else:
             for outcome in outcomes:
                 context.log_event(_alone(spec, parts.published, outcome, outcome.shown))
+        yield from check_results(spec, parts.published.key, outcomes[-1].checks)
 
     return run

@@ -213,6 +213,27 @@ class Publication:
             "dph_rate", by, ("population", *MARGINAL_COLUMNS), *arguments, tables={POPULATION: population}
         )
 
+    def standardised(self, by: Sequence[str], over: str, population: pa.Table, per: float, box: Box) -> pa.Table:
+        """Rates as they would be if each group had a standard population: `dph_standardised`.
+
+        Args:
+            by: axes or levels; none for one row.
+            over: the axis or level to standardise over, such as age.
+            population: as in `rate`, with the columns of `over`, too, and `standard`.
+            per: number of people, above 0.
+            box: see `boxes.answer_box`.
+
+        Returns:
+            One row per combination: the columns of the axes, `population`, then the columns of an answer.
+
+        Raises:
+            QuestionRefused: see `rate`; or the standard is not one population.
+        """
+        check_axes(self.domain, [*by, over])
+        arguments = (list(by), over, POPULATION, float(per), self._whole_bins(box))
+        columns = ("population", *MARGINAL_COLUMNS)
+        return self._table("dph_standardised", by, columns, *arguments, tables={POPULATION: population})
+
     def ranks(self, axis: str, box: Box) -> pa.Table:
         """The ranks of the categories or bins of an axis by their counts, which hold together: `dph_ranks`.
 

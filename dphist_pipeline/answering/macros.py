@@ -26,10 +26,12 @@ MACROS = (
     "dph_mean",
     "dph_sum",
     "dph_rate",
+    "dph_standardised",
     "dph_ranks",
     "dph_difference",
     "dph_ratio",
     "dph_compare",
+    "dph_compare_releases",
     "dph_changes",
     "dph_over",
     "dph_band",
@@ -50,9 +52,15 @@ _TWO_KEYS = {
 # Half the width of a 95 % interval, in standard deviations: 2.12 for one Laplace variable, less for sums of several;
 # the rest is for the ratios of noisy numbers.
 SURE = 2.2
-_KEYS = {"dph_compare": _TWO_KEYS, "dph_changes": _ALL_KEYS, "dph_over": _ALL_KEYS}
+_KEYS = {
+    "dph_compare": _TWO_KEYS,
+    "dph_compare_releases": {**_ONE_KEY, "revisions": "[NULL]"},
+    "dph_changes": _ALL_KEYS,
+    "dph_over": _ALL_KEYS,
+}
 _PAIRS = {
     "dph_compare": "one.place = 1 AND two.place = 2",
+    "dph_compare_releases": "one.place = 1 AND two.place = 2 AND two.period = one.period",
     "dph_changes": "one.period = (SELECT max(c.period) FROM chosen AS c WHERE c.period < two.period)",
 }
 _NONE_APART = "SELECT CAST(NULL AS VARCHAR) AS grid, CAST(NULL AS VARCHAR) AS axis WHERE false"
@@ -93,7 +101,11 @@ _INNER_ANSWER = """
     barred.linear_variance IS NOT NULL AS _is_linear, barred.unbiased AS _unbiased,
     (SELECT a FROM (SELECT {answer}) AS a) AS _answer
 """
-_AROUND_MARGINALS = ("dph_rate", "dph_ranks")
+_AROUND_MARGINALS = {
+    "dph_rate": "axes",
+    "dph_standardised": "list_append(coalesce(TRY_CAST(axes AS VARCHAR[]), []), CAST(over AS VARCHAR))",
+    "dph_ranks": "[CAST(axis AS VARCHAR)]",
+}
 
 
 @cache
@@ -109,11 +121,23 @@ def macro(name: str, schema: str | None = None) -> str:
         inner = _parts("dph_marginal") | {"no_problem": parts["no_problem"]}
         inner["answer"] = _INNER_ANSWER.replace("{answer}", inner["answer"])
         marginal = statement("answering/dph_marginal", **inner, **_NOTES).partition(" AS TABLE\n")[2]
-        if name == "dph_ranks":
-            marginal = re.sub(r"\baxes(?= AS VARCHAR| IS NOT NULL)", "[CAST(axis AS VARCHAR)]", marginal)
-        parts["marginal"] = marginal
+        axes = _AROUND_MARGINALS[name]
+        parts["marginal"] = re.sub(r"\baxes(?= AS VARCHAR| IS NOT NULL)", axes, marginal)
+        if name != "dph_ranks":
+            over = "over" if name == "dph_standardised" else "NULL"
+            parts["matched"] = _piece("matched", axes=axes, over=over, marginal=parts["marginal"])
+    if name == "dph_compare_releases":
+        boxes = {"first": parts["box"], "second": "coalesce({second_box}, {box})".format(**parts)}
+        for side, box in boxes.items():
+            parts[f"{side}_side"] = _of_release(f"{side}_release", _piece("side", **{**parts, "box": box}))
+        parts["change_of_two"] = _of_release("first_release", parts["change_of_two"])
     parts["schema"] = "" if schema is None else f"{identifier(schema)}."
     return statement(f"answering/{name}", **parts, **_NOTES)
+
+
+def _of_release(release: str, text: str) -> str:
+    """A piece for a macro whose argument has another name than `release_name`."""
+    return re.sub(r"\brelease_name\b", release, text)
 
 
 def _parts(name: str) -> dict[str, str]:
@@ -245,6 +269,10 @@ _SUMS = {
         "sum_of_weights": "w.weight",
         "sum_of_products": "one.weight * two.weight",
         "sum_of_levels": "l.coefficient * l.product",
+        "sum_of_weighted": "w.weight * w.estimate",
+        "sum_of_weighted_unbiased": "w.weight * w.unbiased",
+        "sum_of_weighted_variances": "w.weight ** 2 * w.variance",
+        "sum_of_errors": "w.weight * sqrt(w.variance)",
         "sum_of_rows": "a.estimate",
         "sum_of_unbiased_rows": "a.unbiased",
         "sum_of_middles": "a.estimate * (k.low_end + k.high_end) / 2",

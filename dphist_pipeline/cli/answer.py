@@ -55,6 +55,10 @@ def answer(
     ratio: Annotated[
         str, typer.Option(metavar="TEXT", help="Divided by the count where this holds; conditions as in --where.")
     ] = "",
+    compare: Annotated[
+        str,
+        typer.Option(metavar="RELEASE", help="Less the count in this release, of the same account and period."),
+    ] = "",
     changes: Annotated[bool, typer.Option("--changes", help="The change from each period to the next one.")] = False,
     over: Annotated[
         str,
@@ -65,6 +69,12 @@ def answer(
         Path | None,
         typer.Option(metavar="FILE", help="CSV or Parquet with the axes of --by and `population`: rates, not counts."),
     ] = None,
+    standardise: Annotated[
+        str,
+        typer.Option(
+            metavar="AXIS", help="With --population: rates standardised over this axis, by its column `standard`."
+        ),
+    ] = "",
     period: Annotated[
         str | None, typer.Option(metavar="DAY", help="Its first day, or 2026-W10. Default: the latest.")
     ] = None,
@@ -82,9 +92,26 @@ def answer(
     period, revision = folder.parent.name.removeprefix("period="), int(folder.name.removeprefix("revision="))
     facts = {"release": release, "period": period, "revision": revision, "where": where}
     publication = Publication.read(folder)
-    asked = Asked(by, quantile, mean, total, ranks, difference, ratio, over, changes, low, high, per, population)
+    asked = Asked(
+        by,
+        quantile,
+        mean,
+        total,
+        ranks,
+        difference,
+        ratio,
+        over,
+        changes,
+        low,
+        high,
+        per,
+        population,
+        standardise,
+        compare,
+    )
     if asked.question:
-        rows = answer_rows(publication, asked, box)
+        other = Publication.read(latest_revision(opened.public, compare, period)) if compare else None
+        rows = answer_rows(publication, asked, box, other)
         if as_json:
             print_rows_as_json({**facts, **asked.facts}, rows)
         else:

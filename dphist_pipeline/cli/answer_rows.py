@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Rows = list[dict[str, Any]]
 MARKS = {"fair": " ~", "poor": " !"}  # after an estimate; a terminal is too narrow for words
-COUNTS = ("by", "difference", "changes", "over", "ranks")
+COUNTS = ("by", "difference", "changes", "over", "ranks", "compare")
 IN_UNITS = ("estimate", "unbiased", "noise_error", "ci_lower", "ci_upper", "bin_lower", "bin_upper")
 
 
@@ -42,6 +42,8 @@ class Asked:
         high: no value lies above it.
         per: number of people, for rates.
         population: file of a public population, for rates.
+        standardise: an axis or a level that rates are standardised over.
+        compare: another release.
     """
 
     by: str = ""
@@ -57,6 +59,8 @@ class Asked:
     high: str | None = None
     per: float = 100_000
     population: Path | None = None
+    standardise: str = ""
+    compare: str = ""
 
     @property
     def question(self) -> str:
@@ -67,10 +71,14 @@ class Asked:
         """
         from dphist_pipeline.answering.chosen_cells import QuestionRefused
 
-        names = ("by", "quantile", "mean", "sum", "ranks", "difference", "ratio", "over", "changes")
+        names = ("by", "quantile", "mean", "sum", "ranks", "difference", "ratio", "over", "changes", "compare")
         given = [name for name in names if getattr(self, name)]
         if len(given) > 1:
             raise QuestionRefused("", f"--{given[0]} and --{given[1]} are two questions; ask them one by one")
+        if self.standardise and (not self.population or given not in ([], ["by"])):
+            raise QuestionRefused("", "--standardise takes --population, and --by or no other question")
+        if self.standardise:
+            return "standardise"
         if self.population and given != ["by"]:
             raise QuestionRefused("", "--population takes --by and its axes, as in --by county --population people.csv")
         return given[0] if given else ""
@@ -84,23 +92,20 @@ class Asked:
         return facts | ({"per": self.per, "population": str(self.population)} if self.population else {})
 
 
-def answer_rows(publication: Publication, asked: Asked, box: Box) -> Rows:
+def answer_rows(publication: Publication, asked: Asked, box: Box, other: Publication | None = None) -> Rows:
     """The rows that answer a question, as JSON values.
 
     Args:
         publication: that is asked.
         asked: the question.
         box: the cells.
+        other: what is subtracted, if another release was asked for.
     """
     from dphist_pipeline.answering.grammar import parse_where
-    from dphist_pipeline.answering.population import read_population
 
     match asked.question:
-        case "by":
-            by = _names(asked.by)
-            if asked.population is None:
-                return _rows(publication.marginal(by, box))
-            return _rows(publication.rate(by, read_population(asked.population), asked.per, box))
+        case "by" | "standardise":
+            return _rows(_by_axes(publication, asked, box))
         case "quantile":
             axis, shares = _shares(asked.quantile)
             found = publication.quantiles(axis, shares, box)
@@ -115,11 +120,26 @@ def answer_rows(publication: Publication, asked: Asked, box: Box) -> Rows:
             return [answer_as_json(publication.difference(box, parse_where(asked.difference)))]
         case "ratio":
             return [answer_as_json(publication.ratio(box, parse_where(asked.ratio)))]
+        case "compare":
+            return [answer_as_json(publication.change_since(cast("Publication", other), box))]
         case "changes":
             return _rows(publication.changes(box))
         case _:
             first, last = [*(name or None for name in _names(asked.over)), None][:2]
             return [answer_as_json(publication.over(first, last, box))]
+
+
+def _by_axes(publication: Publication, asked: Asked, box: Box) -> Any:
+    """A table of counts, of rates, or of standardised rates."""
+    from dphist_pipeline.answering.population import read_population
+
+    by = _names(asked.by) if asked.by else []
+    if asked.population is None:
+        return publication.marginal(by, box)
+    people = read_population(asked.population)
+    if asked.standardise:
+        return publication.standardised(by, asked.standardise, people, asked.per, box)
+    return publication.rate(by, people, asked.per, box)
 
 
 def print_rows(publication: Publication, asked: Asked, rows: Rows) -> None:

@@ -126,6 +126,15 @@ class Release:
 
         return pl.DataFrame(self._asked().rate(by, pa.table(population), per, box))
 
+    def standardised(
+        self, by: Sequence[str], over: str, population: Any, per: float = 100_000, box: Box = _ALL
+    ) -> pl.DataFrame:
+        """Rates as if each group had a standard population along `over`: as in `rate`, with a column `standard`."""
+        import polars as pl
+        import pyarrow as pa
+
+        return pl.DataFrame(self._asked().standardised(by, over, pa.table(population), per, box))
+
     def ranks(self, axis: str, box: Box = _ALL) -> pl.DataFrame:
         """The ranks of the categories of an axis by their counts, the largest first; all intervals hold together."""
         import polars as pl

@@ -119,10 +119,31 @@ def test_rates_take_a_population_from_a_file(store: Store, tmp_path: Path) -> No
     for words, message in {
         ("--by", "county", "--mean", "age"): "--by and --mean are two questions",
         ("--population", str(file)): "--population takes --by",
+        ("--standardise", "age"): "--standardise takes --population, and --by or no other question",
+        ("--standardise", "age", "--population", str(file), "--mean", "age"): "--standardise takes --population, and",
         ("--by", "county", "--population", "people.txt"): "must be a file that ends in .csv or .parquet",
         ("--by", "county", "--population", "none.csv"): "the population none.csv cannot be read",
     }.items():
         assert message in str(answered(store, "cells", *words).exception)
+
+
+def test_a_rate_can_be_standardised(store: Store, tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text("county,population,standard\n01,1000,1\n02,2000,1\n03,3000,2\n04,4000,0\n")
+    given = ("--population", str(file), "--per", "100")
+    rates = facts(store, "cells", "--by", "county", *given)["rows"]
+    (row,) = facts(store, "cells", "--standardise", "county", *given)["rows"]
+    weights = (0.25, 0.25, 0.5, 0)
+    assert row["estimate"] == pytest.approx(sum(w * rate["estimate"] for w, rate in zip(weights, rates, strict=True)))
+    head, line = answered(store, "cells", "--standardise", "county", *given).stdout.splitlines()
+    assert head.split() == ["population", "estimate", "ci_lower", "ci_upper", "cells"] and line.split()[0] == "10,000"
+
+
+def test_two_releases_can_be_compared(store: Store) -> None:
+    (row,) = facts(store, "cells", "--compare", "tree", "--where", "state = 'A'")["rows"]
+    estimates = [facts(store, name, "--where", "state = 'A'")["unbiased"] for name in ("cells", "tree")]
+    assert row["unbiased"] == pytest.approx(estimates[0] - estimates[1])
+    assert "no release 'x'" in str(answered(store, "cells", "--compare", "x").exception)
 
 
 def test_an_estimate_outside_of_its_interval_says_why(store: Store) -> None:

@@ -44,7 +44,7 @@ from dphist_pipeline.integrations.duckdb import install
 from dphist_pipeline.releasing.releases import NotARelease
 from dphist_pipeline.solvers.regular_tree import branching_tree, covariance
 
-# All macros but dph_rate, which reads a table of the reader's as well.
+# All macros but those that read a second table, of another release or of the reader's as well.
 QUESTIONS = {
     "dph_total": "dph_total('{}weekly')",
     "dph_box": "dph_box('{}weekly', {{'state': 'A'}})",
@@ -339,7 +339,7 @@ def installed(store: Asked, folder: Path, patch: pytest.MonkeyPatch) -> tuple[An
 def test_every_macro_answers_however_it_is_reached(
     store: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Way
 ) -> None:
-    assert {*QUESTIONS, "dph_rate"} == set(MACROS)
+    assert {*QUESTIONS, "dph_rate", "dph_standardised", "dph_compare_releases"} == set(MACROS)
     connection, before = way(store, tmp_path, monkeypatch)
     with connection:
         for question in QUESTIONS.values():

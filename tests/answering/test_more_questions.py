@@ -12,9 +12,9 @@ from typing import Any
 import by_hand
 import duckdb
 import numpy as np
-import polars as pl
 import pytest
 from answering_scenario import (
+    AXES,
     PERIODS,
     TOLD,
     Asked,
@@ -23,6 +23,7 @@ from answering_scenario import (
     assert_rows_told,
     assert_told,
     attached,
+    made,
     published,
     rows_of,
 )
@@ -31,7 +32,9 @@ from oracle import Oracle
 
 from dphist_pipeline.answering import notes
 from dphist_pipeline.answering.answers import Answer
+from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.bands import chernoff_reach
+from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.answering.chosen_cells import QuestionRefused
 from dphist_pipeline.answering.intervals import half_width_of_linear, half_width_of_sum
 from dphist_pipeline.estimates import noise_law
@@ -205,49 +208,6 @@ def ranked(oracle: Oracle, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["rank"][0], row["first"]))
 
 
-PEOPLE = pl.DataFrame({"state": ["C", "B", "A", None], "population": [500, 2000, 1000, 7]})
-AGES = pl.DataFrame(
-    {
-        "age_lower": [None, 0, 18, 65],
-        "age_upper": ["0", "18", "65", None],
-        "population": [10.5, 20.0, 30.0, 40.0],
-        "note": ["x"] * 4,
-    }
-)
-
-
-@pytest.mark.parametrize(("by", "people"), [("state", PEOPLE), ("age", AGES)], ids=["state", "age"])
-def test_rates_divide_counts_and_their_ends(store: Asked, by: str, people: pl.DataFrame) -> None:
-    for period in TOLD:
-        release = store.releases[period]
-        counts = release.marginal([by], {"region": ["S", "N"]}).to_dicts()
-        counted = [row for row in counts if any(row[name] is not None for name in row if name.startswith(by))]
-        rates = release.rate([by], people, 1000, {"region": ["S", "N"]}).to_dicts()
-        populations = (
-            {"C": 500, "B": 2000, "A": 1000} if by == "state" else dict(AGES.select("age_lower", "population").rows())
-        )
-        assert len(rates) == len(counted) == len(populations)
-        for rate, count in zip(rates, counted, strict=True):
-            people_there = populations[count["state" if by == "state" else "age_lower"]]
-            assert rate["population"] == people_there
-            for name in ("estimate", "unbiased", "noise_error", "ci_lower", "ci_upper"):
-                assert rate[name] == (None if count[name] is None else pytest.approx(count[name] * 1000 / people_there))
-            assert (rate["cells"], rate["basis"], rate["note"]) == (count["cells"], count["basis"], count["note"])
-
-
-def test_a_population_may_differ_by_period(store: Asked) -> None:
-    with attached(store.catalogue) as connection:
-        states = "(VALUES ('A'), ('B'), ('C')) AS s(state)"
-        connection.execute(
-            "CREATE TABLE people AS SELECT state, period, 110 + day(CAST(period AS DATE)) AS population "
-            f"FROM {states}, (SELECT DISTINCT period FROM r.weekly)"
-        )
-        rows = rows_of(connection, "FROM r.dph_rate('r.weekly', ['state'], 'people')")
-        assert {row["population"] for row in rows if row["period"] == "2026-03-02"} == {112}
-        assert {row["population"] for row in rows if row["period"] == "2026-03-30"} == {140}
-        assert len(rows) == 3 * len(PERIODS)
-
-
 REFUSED = {
     "dph_difference('r.weekly', {'state': 'Z'}, {})": "axis state has no category Z",
     "dph_ratio('r.weekly', {}, {'age': [3, 18]})": "3 is not an edge",
@@ -260,6 +220,12 @@ REFUSED = {
     "dph_rate('r.weekly', ['region'], 'people')": "there is no row of the population for N",
     "dph_rate('r.weekly', ['state'], 'people')": "the population must be above 0 for B",
     "dph_rate('r.weekly', ['state'], 'people', box := {'state': 'A'})": "several rows of the population for A; add",
+    "dph_standardised('r.weekly', [], 'state', 'people', 1, {'state': 'C'})": "needs the column standard: the",
+    "dph_standardised('r.weekly', ['state'], 'state', 'people')": "state cannot be one of the axes of the table, too",
+    "dph_standardised('r.weekly', 'state', 'age', 'people')": "the axes are a list of names, as",
+    "dph_standardised('r.weekly', ['state'], 'ages', 'people')": "there is no axis ages",
+    "dph_standardised('r.weekly', [], 'region', 'standards')": "the standard must be at least 0 for N",
+    "dph_standardised('r.weekly', ['day'], 'state', 'two')": "the standard has several numbers for A; it is one",
     "dph_rate('r.weekly', ['state'], 'people', 0, {'state': 'C'})": "`per` is a number above 0",
 }
 
@@ -271,6 +237,14 @@ def test_a_question_without_an_answer_says_why(store: Asked, question: str, mess
         connection.execute(
             "CREATE TABLE people AS FROM (VALUES ('A', 'S', 1), ('A', NULL, 2), ('B', NULL, 0), ('C', NULL, 5)) "
             "AS t(state, region, population)"
+        )
+        connection.execute(
+            "CREATE TABLE standards AS FROM (VALUES ('N', 5, -1), ('S', 5, 1)) AS t(region, population, standard)"
+        )
+        connection.execute(
+            "CREATE TABLE two AS SELECT *, row_number() OVER () AS standard FROM "
+            "(VALUES ('A', 1), ('B', 1), ('C', 1)) AS t(state, population), "
+            "(SELECT DISTINCT day_lower, day_upper FROM r.weekly)"
         )
         for columns in ("*", "count(*)"):
             with pytest.raises(duckdb.Error, match=f"{name}: .*{message}"):
@@ -285,3 +259,51 @@ def test_publications_of_other_people_are_not_compared(tmp_path: Path) -> None:
         other = by_hand.publish(tmp_path / name, made, axes, **facts)
         with pytest.raises(QuestionRefused, match="they do not count the same people; compare releases of one account"):
             other.change_since(one)
+
+
+@pytest.fixture(scope="module")
+def two_releases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Releases `weekly` and `other` of one account, whose noise differs in one period, and `foreign` of another one."""
+    public = tmp_path_factory.mktemp("two")
+    for period, kinds in {
+        "2026-03-02": ("cells", "cells"),
+        "2026-03-09": ("cells", "tree"),
+        "2026-03-16": ("none", "cells"),
+    }.items():
+        for kind, name in zip(kinds, ("weekly", "other"), strict=True):
+            by_hand.publish(public, made(kind, 7.0 * len(name)), AXES, period=period, release=name)
+    by_hand.publish(public, made("cells", 1.0), AXES, period="2026-03-02", release="foreign", account="elsewhere")
+    by_hand.publish(public, made("cells", 1.0), AXES, period="2025-03-03", release="early")
+    return build_catalogue(public, tmp_path_factory.mktemp("scratch"))
+
+
+def test_two_releases_of_an_account_are_compared(two_releases: Path) -> None:
+    box = {"state": ["A", "B"]}
+    public = two_releases.parent
+    with attached(two_releases) as connection:
+        rows = rows_of(connection, "FROM r.dph_compare_releases('r.weekly', 'r.other', {'state': ['A', 'B']})")
+        assert [row["period"] for row in rows] == ["2026-03-02", "2026-03-09", "2026-03-16"]
+        for row in rows:
+            one, two = (
+                Publication.read(public / name / f"period={row['period']}" / "revision=1")
+                for name in ("weekly", "other")
+            )
+            assert_told(row, two.change_since(one, box))
+        found = rows_of(
+            connection,
+            "FROM r.dph_compare_releases('r.weekly', 'r.other', {'state': 'A'}, '2026-03-02', {'state': 'C'})",
+        )
+        counts = [
+            rows_of(connection, f"FROM r.dph_box('r.{name}', {{'state': '{state}'}}, '2026-03-02')")
+            for name, state in (("weekly", "A"), ("other", "C"))
+        ]
+        assert found[0]["unbiased"] == pytest.approx(counts[1][0]["unbiased"] - counts[0][0]["unbiased"])
+        for other, message in {
+            "foreign": "weekly is of account 'health' and unit 'patient', foreign of 'elsewhere' and unit 'patient'",
+            "weekly": "the two releases are one",
+            "early": "no period in common",
+        }.items():
+            with pytest.raises(duckdb.Error, match=message):
+                rows_of(connection, f"FROM r.dph_compare_releases('r.weekly', 'r.{other}')")
+        with pytest.raises(duckdb.Error, match="axis state has no category Z"):
+            rows_of(connection, "FROM r.dph_compare_releases('r.weekly', 'r.other', second_box := {'state': 'Z'})")

@@ -29,6 +29,8 @@ together AS (
     WHERE {pairs}
 ),
 barred AS (
-    SELECT summed.*, CASE WHEN summed.is_one_law THEN ({reach}).one ELSE summed.half_width_apart END AS half_width
+    SELECT
+        summed.*,
+        coalesce(CASE WHEN summed.is_one_law THEN ({reach}).one END, summed.half_width_apart) AS half_width
     FROM together AS summed
 )

@@ -1,0 +1,55 @@
+-- The count in a box of one release less that in a box of another of the same account, with its 95 % interval: one row for each
+-- period that both have (latest revisions), in order. Their noise is independent.
+-- In: the tables of two releases of one catalogue, the one that is subtracted first, as in dph_compare; a box and a period as in
+-- dph_box; a box of the second release, if its axes have other names.
+CREATE OR REPLACE MACRO {schema}dph_compare_releases(
+    first_release, second_release, box := '{}', period := NULL, second_box := NULL
+) AS TABLE
+WITH first_side AS ({first_side}),
+second_side AS ({second_side}),
+summed AS (
+    SELECT s.* EXCLUDE (problem) REPLACE (1 AS place) FROM first_side AS s WHERE s.period IS NOT NULL
+    UNION ALL BY NAME
+    SELECT s.* EXCLUDE (problem) REPLACE (2 AS place) FROM second_side AS s WHERE s.period IS NOT NULL
+),
+{change_of_two},
+owners AS (
+    SELECT
+        lower(r.release) AS release, any_value(r.account || '''' || ' and unit ''' || r.privacy_unit) AS owner
+    FROM query_table(regexp_replace(first_release, '[^.]*$', 'dph_releases')) AS r
+    GROUP BY r.release
+),
+first_problems AS (
+    SELECT 'release ' || one.release || ' is of account ''' || one.owner || ''', ' || two.release || ' of ''' || two.owner
+        || ''': they do not count the same people' AS problem
+    FROM owners AS one, owners AS two
+    WHERE one.release = lower(trim(split_part(first_release, '.', -1), '"'))
+        AND two.release = lower(trim(split_part(second_release, '.', -1), '"')) AND one.owner <> two.owner
+    UNION ALL
+    SELECT 'the two releases are one, whose noise is not independent; ask dph_difference or dph_compare'
+    WHERE lower(trim(split_part(first_release, '.', -1), '"')) = lower(trim(split_part(second_release, '.', -1), '"'))
+    UNION ALL
+    SELECT 'the two releases have no period in common' WHERE NOT EXISTS (FROM together)
+    UNION ALL
+    SELECT s.problem FROM first_side AS s
+    UNION ALL
+    SELECT s.problem FROM second_side AS s
+)
+SELECT
+    barred.first_period AS period,
+    barred.first_estimate,
+    barred.second_estimate,
+    barred.estimate,
+    barred.unbiased,
+    barred.noise_error,
+    barred.unbiased - barred.half_width AS ci_lower,
+    barred.unbiased + barred.half_width AS ci_upper,
+    barred.basis,
+    barred.cells,
+    CASE
+        WHEN barred.half_width IS NULL THEN '{no_interval}'
+        WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN '{smoothed}'
+    END AS note
+FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN barred ON true
+WHERE {no_problem}
+ORDER BY barred.first_period

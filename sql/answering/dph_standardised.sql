@@ -1,0 +1,102 @@
+-- Rates as they would be if each group had a standard population (directly standardised, as by age), with 95 % intervals: one row
+-- for each combination of some axes, in declared order, for each period (its latest revision).
+-- Each is the weighted sum of the rates along the axis `over`: the column `standard` of the population, divided by its sum, is the
+-- weight. Rows of `other` are left out.
+-- In: the release's table; a list of axes or levels, which may be empty; the axis or level to standardise over; the name of a table
+-- of yours as in dph_rate, with the columns of that axis and `standard`, too; per; a box and a period as in dph_box. A box without
+-- some categories of `over` leaves them out of the standard.
+CREATE OR REPLACE MACRO {schema}dph_standardised(
+    release_name, axes, over, population_table, per := 100000, box := '{}', period := NULL, revision := NULL
+) AS TABLE
+WITH {matched},
+keyed_groups AS (
+    SELECT
+        m.*, m.parts[:n.groups] AS of_group, m.parts[n.groups + 1:] AS of_stratum
+    FROM matched AS m, (SELECT count(*) AS groups FROM key_columns AS c WHERE NOT c.is_over) AS n
+),
+weighted AS (
+    SELECT
+        k.period, k._first, k.of_group, a._answer.estimate AS estimate, a._answer.cells AS cells, a._unbiased AS unbiased,
+        a._variance AS variance, a._is_linear AS is_nested, l.noise_scale, l.noise_variance,
+        k.population,
+        CASE
+            WHEN k.population > 0 AND isfinite(k.population) AND isfinite(k.standard)
+                THEN per * k.standard / nullif(sum(k.standard) OVER (PARTITION BY k.period, k.of_group), 0) / k.population
+        END AS weight
+    FROM keyed_groups AS k
+    JOIN answered AS a ON a.period = k.period AND a._first = k._first
+    JOIN query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS l
+        ON l.release = lower(trim(split_part(release_name, '.', -1), '"'))
+            AND l.period = a.period AND l.revision = a.revision
+),
+-- The noise of cells is independent. That of nested estimates is not: standard deviations are added up there, and the widest law
+-- is taken.
+summed AS (
+    SELECT
+        w.period, min(w._first) AS _first, CAST(sum(w.cells) AS BIGINT) AS cells, sum(w.population) AS population,
+        bool_or(w.is_nested) AS is_nested, any_value(w.noise_scale) AS noise_scale,
+        any_value(w.noise_variance) AS noise_variance,
+        {sum_of_weighted} AS estimate,
+        CASE WHEN bool_and(w.unbiased IS NOT NULL) THEN {sum_of_weighted_unbiased} END AS unbiased,
+        CASE
+            WHEN NOT bool_and(w.variance IS NOT NULL) THEN NULL
+            WHEN bool_or(w.is_nested) THEN ({sum_of_errors}) ** 2
+            ELSE {sum_of_weighted_variances}
+        END AS variance,
+        max(w.weight) AS most
+    FROM weighted AS w
+    GROUP BY w.period, w.of_group
+),
+barred AS (
+    SELECT
+        h.*, h.unbiased - h.half_width AS ci_lower, h.unbiased + h.half_width AS ci_upper, sqrt(h.variance) AS noise_error,
+        CASE WHEN h.half_width IS NULL THEN 'noise_only' ELSE 'linear' END AS basis, false AS has_sums
+    FROM (
+        SELECT d.*, CASE WHEN d.noise_scale IS NOT NULL THEN sqrt(d.variance) * {deviations} END AS half_width
+        FROM (
+            SELECT s.*, CASE WHEN s.is_nested THEN 1 ELSE s.variance / s.noise_variance / s.most ** 2 END AS draws
+            FROM summed AS s
+        ) AS d
+    ) AS h
+),
+first_problems AS (
+    FROM population_problems
+    UNION ALL
+    SELECT 'the population needs the column standard: the people of each group of ' || CAST(over AS VARCHAR)
+        || ' in the standard population'
+    FROM people
+    WHERE NOT list_contains(json_keys(people.line), 'standard')
+    UNION ALL
+    SELECT 'the axis ' || CAST(over AS VARCHAR) || ' cannot be one of the axes of the table, too'
+    WHERE list_contains(TRY_CAST(axes AS VARCHAR[]), CAST(over AS VARCHAR))
+    UNION ALL
+    SELECT 'the axes are a list of names, as [''' || CAST(axes AS VARCHAR) || '''], not ' || CAST(axes AS VARCHAR)
+    WHERE axes IS NOT NULL AND TRY_CAST(axes AS VARCHAR[]) IS NULL
+    UNION ALL
+    SELECT 'the standard must be at least 0 for '
+        || array_to_string(list_transform(m.parts, lambda x: coalesce(x, 'null')), ', ')
+    FROM matched AS m
+    WHERE m.lines = 1 AND NOT coalesce(m.standard >= 0 AND isfinite(m.standard), false)
+    UNION ALL
+    SELECT 'the standard has several numbers for ' || array_to_string(list_transform(k.of_stratum, lambda x: coalesce(x, 'null')), ', ')
+        || '; it is one population'
+    FROM keyed_groups AS k
+    GROUP BY k.of_stratum
+    HAVING count(DISTINCT k.standard) > 1
+    UNION ALL
+    SELECT 'the standard is 0 for all groups of ' || CAST(over AS VARCHAR)
+    FROM keyed_groups AS k
+    HAVING max(k.standard) = 0
+)
+SELECT
+    COLUMNS(
+        lambda c: NOT starts_with(c, '_') AND c <> CAST(over AS VARCHAR)
+            AND regexp_replace(c, '_(lower|upper|label)$', '') <> CAST(over AS VARCHAR)
+    ),
+    barred.population,
+    {answer}
+FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN (
+    answered JOIN barred ON barred.period = answered.period AND barred._first = answered._first
+) ON true
+WHERE {no_problem}
+ORDER BY answered.period, answered._first

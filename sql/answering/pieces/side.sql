@@ -1,0 +1,11 @@
+-- The rows of `summed` for one box of one release, and the problem of the question, if there is any.
+{opening},
+{bins},
+boxes AS (SELECT 'box' AS source, {box} AS box),
+{boxes},
+{nested},
+{atoms},
+{sums},
+first_problems AS (SELECT CAST(NULL AS VARCHAR) AS problem)
+SELECT found.problem, summed.* EXCLUDE (groups)
+FROM ({found}) AS found LEFT JOIN summed ON found.problem IS NULL

@@ -1,0 +1,118 @@
+"""Rates on a public population, and standardised rates: the counts of the release, divided and weighted."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import polars as pl
+import pytest
+from answering_scenario import PERIODS, TOLD, Asked, attached, published, rows_of
+from moment_oracle import deviations
+
+from dphist_pipeline.answering import notes
+from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.noisy import NestedCells
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Asked:
+    return published(tmp_path_factory.mktemp("public"), tmp_path_factory.mktemp("scratch"))
+
+
+PEOPLE = pl.DataFrame({"state": ["C", "B", "A", None], "population": [500, 2000, 1000, 7]})
+AGES = pl.DataFrame(
+    {
+        "age_lower": [None, 0, 18, 65],
+        "age_upper": ["0", "18", "65", None],
+        "population": [10.5, 20.0, 30.0, 40.0],
+        "note": ["x"] * 4,
+    }
+)
+
+
+@pytest.mark.parametrize(("by", "people"), [("state", PEOPLE), ("age", AGES)], ids=["state", "age"])
+def test_rates_divide_counts_and_their_ends(store: Asked, by: str, people: pl.DataFrame) -> None:
+    for period in TOLD:
+        release = store.releases[period]
+        counts = release.marginal([by], {"region": ["S", "N"]}).to_dicts()
+        counted = [row for row in counts if any(row[name] is not None for name in row if name.startswith(by))]
+        rates = release.rate([by], people, 1000, {"region": ["S", "N"]}).to_dicts()
+        populations = (
+            {"C": 500, "B": 2000, "A": 1000} if by == "state" else dict(AGES.select("age_lower", "population").rows())
+        )
+        assert len(rates) == len(counted) == len(populations)
+        for rate, count in zip(rates, counted, strict=True):
+            people_there = populations[count["state" if by == "state" else "age_lower"]]
+            assert rate["population"] == people_there
+            for name in ("estimate", "unbiased", "noise_error", "ci_lower", "ci_upper"):
+                assert rate[name] == (None if count[name] is None else pytest.approx(count[name] * 1000 / people_there))
+            assert (rate["cells"], rate["basis"], rate["note"]) == (count["cells"], count["basis"], count["note"])
+
+
+def test_a_population_may_differ_by_period(store: Asked) -> None:
+    with attached(store.catalogue) as connection:
+        states = "(VALUES ('A'), ('B'), ('C')) AS s(state)"
+        connection.execute(
+            "CREATE TABLE people AS SELECT state, period, 110 + day(CAST(period AS DATE)) AS population "
+            f"FROM {states}, (SELECT DISTINCT period FROM r.weekly)"
+        )
+        rows = rows_of(connection, "FROM r.dph_rate('r.weekly', ['state'], 'people')")
+        assert {row["population"] for row in rows if row["period"] == "2026-03-02"} == {112}
+        assert {row["population"] for row in rows if row["period"] == "2026-03-30"} == {140}
+        assert len(rows) == 3 * len(PERIODS)
+
+
+STANDARD = pl.DataFrame(
+    [
+        {
+            "state": state,
+            "age_lower": low,
+            "population": 1000.0 * (1 + place) + 10 * len(state) * row,
+            "standard": weight,
+        }
+        for place, state in enumerate("ABC")
+        for row, (low, weight) in enumerate([(None, 10), (0, 30), (18, 50), (65, 10)])
+    ]
+).with_columns(age_upper=pl.col("age_lower").replace_strict({None: 0, 0: 18, 18: 65, 65: None}))
+
+
+@pytest.mark.parametrize("by", [["state"], []], ids=str)
+def test_standardised_rates_weight_the_rates_of_each_stratum(store: Asked, by: list[str]) -> None:
+    people = STANDARD if by else STANDARD.filter(state="A")
+    for period in TOLD:
+        release, oracle = store.releases[period], store.oracles[period]
+        found = release.standardised(by, "age", people, 1000, {"day": ("2026-01-12", None)}).to_dicts()
+        counts = release.marginal([*by, "age"], {"day": ("2026-01-12", None)}).to_dicts()
+        for row in found:
+            mine = [one for one in counts if all(one[name] == row[name] for name in by)]
+            strata = [
+                (one, _stratum(people, one)) for one in mine if (one["age_lower"], one["age_upper"]) != (None, None)
+            ]
+            assert len(strata) == 4
+            weights = [1000 * told["standard"] / 100 / told["population"] for _, told in strata]
+            for name in ("estimate", "unbiased"):
+                expected = [one[name] for one, _ in strata]
+                total = None if None in expected else sum(map(math.prod, zip(weights, expected, strict=True)))
+                assert row[name] == (None if total is None else pytest.approx(total))
+            assert row["cells"] == sum(one["cells"] for one, _ in strata)
+            if oracle.unbiased is None:
+                assert (row["ci_lower"], row["basis"], row["note"]) == (None, "noise_only", notes.NO_INTERVAL)
+                continue
+            errors = [weight * one["noise_error"] for weight, (one, _) in zip(weights, strata, strict=True)]
+            nested = isinstance(oracle.unbiased, NestedCells)
+            error = sum(errors) if nested else math.hypot(*errors)
+            one_draw = noise_law.variance(oracle.unbiased.scale)
+            reach = error * deviations(oracle.unbiased, one_draw if nested else (error / max(weights)) ** 2)
+            assert row["noise_error"] == pytest.approx(error)
+            assert (row["ci_lower"], row["ci_upper"]) == pytest.approx(
+                (row["unbiased"] - reach, row["unbiased"] + reach)
+            )
+        assert [row[name] for name in by for row in found] == (["A", "B", "C"] if by else [])
+
+
+def _stratum(people: pl.DataFrame, row: dict[str, Any]) -> dict[str, Any]:
+    for name in ("state", "age_lower", "age_upper"):
+        if name in row:
+            people = people.filter(pl.col(name).eq_missing(row[name]))
+    return people.row(0, named=True)

@@ -8,7 +8,8 @@ Privacy:  structure_share of epsilon on `noisy_cells`, the rest on `noisy_sums` 
 Domain:   1 to 6 axes, ordered as declared.
 Cost:     O(cells · depth) time, O(cells) memory.
 Bars:     the noise of the first phase, on `unbiased_estimate`; neither the error of spreading a box evenly nor that of
-          least squares over boxes that were found on the same noisy cells is covered.
+          least squares over boxes that were found on the same noisy cells is covered. For single cells, least squares
+          cannot be better than `geometric`: it takes no cells to be alike, and its cells had a part of epsilon.
 """
 
 from __future__ import annotations

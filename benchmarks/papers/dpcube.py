@@ -59,7 +59,8 @@ def study(quick: bool) -> Section:
     setting = (
         f"Age × income of the ACS ({' × '.join(map(str, first.shape))} cells; Adult's income is no number in the "
         f"public file), first 10,000 records; {repeat} releases each, {BOXES:,} random boxes, Δ = 1. "
-        "`adult` is Adult's age × hours per week. The algorithm is private as printed; here its noise is drawn in whole numbers."
+        "`adult` is Adult's age × hours per week. The algorithm is private as printed; here its noise is drawn in "
+        "whole numbers."
     )
     tables = [
         _pictures(histograms),

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import dphist_pipeline as dph
 from dphist_pipeline.evaluation import theory
+from dphist_pipeline.evaluation.contenders import parse_contender
+from dphist_pipeline.evaluation.measuring import compare, usefulness
 from dphist_pipeline.evaluation.theory import Setting
+from dphist_pipeline.evaluation.workloads import parse_workloads
 
 DRAWS = 400_000
 SETTINGS = [
@@ -151,6 +155,24 @@ def test_at_the_break_even_smoothness_both_estimates_err_alike(setting):
     else:
         assert setting.share_of_noise >= theory.cells_error(setting)
     assert math.isinf(theory.break_even_smoothness(Setting(11, 11)))
+
+
+@pytest.mark.parametrize(("repeats", "place"), [(1, 0), (10, 9), (20, 18), (40, 37)])
+def test_usefulness_is_the_error_that_enough_releases_stay_within(repeats, place):
+    errors = np.random.default_rng(3).permutation(repeats).astype(float)
+    (score,) = usefulness("some", Fraction(1), [{("box_max", ""): error, ("mse", ""): 0.0} for error in errors])
+    assert (score.measure, score.at, score.mean, score.repeats) == ("box_useful", "0.05", float(place), repeats)
+
+
+def test_noisy_cells_are_far_more_useful_than_theorem_4_2_promises():
+    """Noises cancel in a sum, and the theorem adds their sizes."""
+    counts = np.zeros(50, dtype=np.int64)
+    found = compare(
+        counts, [parse_contender("geometric")], [Fraction(1, 5)], 200, parse_workloads(["ranges:1,50"], (50,))
+    )
+    (useful,) = [score.mean for score in found if score.measure == "range_useful"]
+    promised = theory.cells_usefulness(50, 0.2, 0.05)
+    assert 0.03 * promised < useful < 0.1 * promised
 
 
 def test_a_query_outside_of_its_box_is_refused():

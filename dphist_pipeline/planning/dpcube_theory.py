@@ -17,7 +17,7 @@ BOXES = (10, 100, 1000)
 def dpcube_theory(spec: ReleaseSpec, contenders: Iterable[Contender]) -> list[str]:
     """Lines for each `dpcube` among the mechanisms, at the spec's epsilon: theorems 4.4 and 4.6 of Xiao et al. 2012.
 
-    Boxes are no larger than the cube. The theory has Laplace noise; whole-number noise is close to it at small epsilons.
+    Boxes are no larger than the cube. The theory has Laplace noise; whole-number noise is near it at small epsilons.
 
     Args:
         spec: already checked.

@@ -62,8 +62,8 @@ def study(quick: bool) -> Section:
     ]
     setting = (
         "Seconds of one release of skewed counts, best of three after a first one; exponents by least squares of "
-        f"logarithms. The example: {SORTED.tolist()}, ε₂ = 1, cost SSE + 2/|G|. The package solves the same objectives in "
-        "near-linear time; the approximate sort is a walk with an exponential draw at each step."
+        f"logarithms. The example: {SORTED.tolist()}, ε₂ = 1, cost SSE + 2/|G|. The package solves the same "
+        "objectives in near-linear time; the approximate sort is a walk with an exponential draw at each step."
     )
     tables = [_times(sizes, seconds, growth), _figure_2()]
     series = {"table 2": {name: dict(zip(map(str, sizes[name]), seconds[name], strict=True)) for name in runs}}

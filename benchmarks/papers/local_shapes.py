@@ -49,13 +49,13 @@ def study(quick: bool) -> Section:
             "no report is more than e^ε likelier from one value than from another",
             Verdict.over(_loss(epsilon, closed=True) <= epsilon * (1 + 1e-9) for epsilon in EPSILONS),
             Verdict.over(isclose(_loss(epsilon, closed=False), epsilon) for epsilon in EPSILONS),
-            note="over all reports and values. Printed intervals are closed at both ends: a value on a boundary sets two "
-            "bits, and the loss is 2ε. Consumers who collude hold sums of the same reports, so no more",
+            note="over all reports and values. Printed intervals are closed at both ends: a value on a boundary sets "
+            "two bits, and the loss is 2ε. Consumers who collude hold sums of the same reports, so no more",
         ),
     ]
     setting = (
-        f"One collection each at ε = {EPSILON}, consumers of 3, 5 and 7 equal intervals. The paper's order is Baltimore, "
-        "New York, San Francisco; its New York is larger and its San Francisco not public, so the last is invented."
+        f"One collection each at ε = {EPSILON}, consumers of 3, 5 and 7 equal intervals. The paper's order is "
+        "Baltimore, New York, San Francisco; its New York is larger and its San Francisco not public, so the last is invented."
     )
     tables = [_table(name, shapes[name]) for name in known]
     return Section("LDP histograms, shapes (Zheng et al. 2021)", setting, claims, tables, series=shapes)

@@ -31,7 +31,7 @@ def study(quick: bool) -> Section:
     shares = {name: _shares(counts) for name, counts in sets.items()}
     setting = (
         f"A group of {CELLS} bins with mean {MEAN:g}; λ = 2000 (figure 1) and 100 (figure 2). Figure 3 on stand-ins "
-        "with the statistics of the paper's four sets, which are not to be had as it had them, and on the real meshblocks."
+        "with the statistics of the paper's four sets, which are not to be had as it had them, and on real meshblocks."
     )
     tables = [_curve_table(curves, exact), _share_table(shares)]
     series = {

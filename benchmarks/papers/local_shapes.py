@@ -55,7 +55,8 @@ def study(quick: bool) -> Section:
     ]
     setting = (
         f"One collection each at ε = {EPSILON}, consumers of 3, 5 and 7 equal intervals. The paper's order is "
-        "Baltimore, New York, San Francisco; its New York is larger and its San Francisco not public, so the last is invented."
+        "Baltimore, New York, San Francisco; its New York is larger; its San Francisco is not public, so that "
+        "is invented."
     )
     tables = [_table(name, shapes[name]) for name in known]
     return Section("LDP histograms, shapes (Zheng et al. 2021)", setting, claims, tables, series=shapes)

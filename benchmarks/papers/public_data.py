@@ -81,3 +81,9 @@ def adult_age_hours(records: int | None = None) -> np.ndarray | None:
     places = (part["age"].to_numpy() - 17, part["hours_per_week"].to_numpy() - 1)
     cells = np.ravel_multi_index(places, (74, 99))
     return np.bincount(cells, minlength=74 * 99).reshape(74, 99)
+
+
+def adult_complete() -> pl.DataFrame | None:
+    """The records of the UCI Adult data without missing values: 30,162 to train and 15,060 to test, by `split`."""
+    table = _read("adult")
+    return None if table is None else table.drop_nulls()

@@ -3,7 +3,7 @@
 Measures five papers: each as printed, where that is not private, beside the private form of the package. Writes
 benchmarks/results/papers.md, a report, and papers.json, every number.
 
-    python benchmarks/papers/reproduce.py [--quick] [sreb_gca] [cnfg] [dphr] [dpcube] [local]
+    python benchmarks/papers/reproduce.py [--quick] [sreb_gca] [cnfg] [dphr] [dpcube] [classification] [local]
 
 Data: stand-ins with the printed statistics, and $DPHIST_DATA, else ../shared/data beside the checkout; what needs data
 that are not there is left out. All data are public or synthetic. `--quick` takes about a minute.
@@ -15,6 +15,7 @@ import argparse
 import json
 import time
 
+import classification
 import cnfg
 import dpcube
 import dpcube_theory
@@ -34,6 +35,7 @@ STUDIES = {
     "dphr_cost": dphr_cost.study,
     "dpcube": dpcube.study,
     "dpcube_theory": dpcube_theory.study,
+    "classification": classification.study,
     "local": local.study,
     "local_shapes": local_shapes.study,
 }

@@ -31,6 +31,7 @@ from dphist_pipeline.cli.quality import quality
 from dphist_pipeline.cli.rehearse import rehearse
 from dphist_pipeline.cli.release import release
 from dphist_pipeline.cli.store import store_app
+from dphist_pipeline.cli.synthesize import synthesize
 from dphist_pipeline.cli.terminal import err
 from dphist_pipeline.errors import DphistError
 
@@ -52,7 +53,7 @@ command: Callable[..., None]
 for command in (init, check, release):
     app.command()(command)
 app.command(name="mechanisms")(show_mechanisms)
-for command in (answer, quality, publish, reject, withdraw, new, rehearse, plot, export):
+for command in (answer, quality, publish, reject, withdraw, new, rehearse, plot, export, synthesize):
     app.command()(command)
 for command in (forecast, compare):
     app.command(cls=SeveralEpsilons)(command)

@@ -193,7 +193,7 @@ def _histogram_rows(estimate: Estimate, widths: NDArray[np.float64], start: int,
 
 def _axis_columns(axis: Axis, place: NDArray[np.intp]) -> list[Any]:
     if isinstance(axis, CategoricalAxis):
-        return [_texts(texts, axis.other).take(pa.array(place)) for texts in _category_columns(axis)]
+        return [texts.take(pa.array(place)) for texts in category_columns(axis)]
     if isinstance(axis, CalendarAxis):
         days = [[day_of(end).isoformat() for end in ends[: axis.bins]] for ends in axis.bounds]
         return [_texts(texts, axis.other).take(pa.array(place)) for texts in days]
@@ -204,8 +204,10 @@ def _axis_columns(axis: Axis, place: NDArray[np.intp]) -> list[Any]:
     return columns
 
 
-def _category_columns(axis: CategoricalAxis) -> list[tuple[str, ...]]:
-    return [axis.values, *([axis.labels] if axis.labels else []), *axis.levels.values()]
+def category_columns(axis: CategoricalAxis) -> list[Any]:
+    """The texts of the columns of an axis at each position along it, each of shape (size,); see `axis_columns`."""
+    columns = [axis.values, *([axis.labels] if axis.labels else []), *axis.levels.values()]
+    return [_texts(texts, axis.other) for texts in columns]
 
 
 def _texts(texts: Sequence[str], other: bool) -> Any:

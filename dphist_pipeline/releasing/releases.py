@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from dphist_pipeline.answering.answers import Answer, Quantile, RangeAnswer
     from dphist_pipeline.answering.asking import Publication
     from dphist_pipeline.answering.chosen_cells import Condition, End
+    from dphist_pipeline.applications.classification import Classifier
+    from dphist_pipeline.applications.synthetic_records import SyntheticRecords
+    from dphist_pipeline.applications.whole_release import WholeRelease
     from dphist_pipeline.releasing.store import Store
 
     Box = Mapping[str, Condition]
@@ -176,6 +179,56 @@ class Release:
         import polars as pl
 
         return pl.DataFrame(self._asked().whole())
+
+    def synthesize(
+        self,
+        rows: int | None = None,
+        *,
+        seed: int | None = None,
+        low: Mapping[str, End] = _ALL,
+        high: Mapping[str, End] = _ALL,
+        whole_numbers: Sequence[str] = (),
+        interpolate: bool = False,
+    ) -> SyntheticRecords:
+        """Synthetic records from the whole counts, which no row of is a person; nothing is spent.
+
+        They are drawn when they are read: `.write("records.parquet")`, `polars.DataFrame(records)`, `.to_arrow()`.
+
+        Args:
+            rows: how many; as many as the release counts by default.
+            seed: for the same records again; fresh by default.
+            low: lowest value of each axis with an open bin below.
+            high: highest value of each axis with an open bin above.
+            whole_numbers: axes whose values are whole numbers.
+            interpolate: let density rise and fall within bins; uniform by default.
+
+        Raises:
+            ApplicationRefused: an option does not suit the grid, or the whole total is 0.
+        """
+        from dphist_pipeline.applications.synthetic_records import SyntheticRecords
+        from dphist_pipeline.applications.values_in_bins import Spread
+
+        return SyntheticRecords.of(self._whole_release(), rows, seed, Spread(low, high, whole_numbers, interpolate))
+
+    def train(self, target: str, features: Sequence[str] | None = None, estimator: Any = None) -> Classifier:
+        """A classifier trained from the cells, weighted by their whole counts; nothing is spent.
+
+        Args:
+            target: the axis of categories to predict.
+            features: axes to predict it from; all others by default.
+            estimator: with `fit(features, classes, sample_weight)` and `predict`; by default scikit-learn's tree.
+
+        Raises:
+            ApplicationRefused: an axis is unknown, there is nothing to learn, or scikit-learn is missing.
+        """
+        from dphist_pipeline.applications.classification import train
+
+        return train(self._whole_release(), target, features, estimator)
+
+    def _whole_release(self) -> WholeRelease:
+        from dphist_pipeline.applications.whole_release import WholeRelease
+
+        return WholeRelease.read(self.path)
 
     def _asked(self) -> Publication:
         from dphist_pipeline.answering.asking import Publication

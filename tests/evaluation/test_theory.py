@@ -109,7 +109,7 @@ def test_the_bound_of_uniform_estimation_is_reached_where_noise_is_small():
     assert theory.uniform_bound(setting, printed=True) > 1.9 * theory.uniform_bound(setting)
 
 
-def test_the_error_given_an_inconsistency_holds_over_all_counts_and_not_for_given_ones():
+def test_the_error_given_an_inconsistency_holds_over_all_counts_only():
     """Biases spread evenly stand for all counts; of these, releases with the inconsistency are kept."""
     setting, source = Setting(), np.random.default_rng(45)
     many = 8_000_000

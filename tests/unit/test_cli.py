@@ -20,6 +20,7 @@ COMMANDS = [
     ["check"],
     ["release"],
     ["mechanisms"],
+    ["synthesize"],
     ["compare"],
     ["ledger"],
     ["ledger", "open"],

@@ -1,0 +1,1 @@
+"""What published releases are used for: synthetic records, classifiers, blocking for record linkage."""

@@ -1,0 +1,163 @@
+"""Classifiers trained from a release: its cells are examples, weighted by their whole counts. Nothing is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.applications.coded_records import NOWHERE, places_of
+from dphist_pipeline.applications.whole_release import ApplicationRefused, WholeRelease
+from dphist_pipeline.domain import Axis, CategoricalAxis
+from dphist_pipeline.errors import did_you_mean
+
+NEEDED = "the package scikit-learn is missing; install it with pip install 'dphist-pipeline[learn]'"
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Weighted examples of a release, or of records.
+
+    Attributes:
+        features: one number a category of an axis of categories, one an axis of numbers or days and one for its
+            `other`; float64, shape (examples, numbers).
+        classes: position of each example along the target axis, shape (examples,).
+        weights: records that each example stands for, shape (examples,).
+    """
+
+    features: NDArray[np.float64]
+    classes: NDArray[np.int64]
+    weights: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier:
+    """A fitted estimator that reads records as the release counts them.
+
+    Attributes:
+        estimator: fitted, of scikit-learn or with the same methods.
+        target: the axis that is predicted.
+        features: the axes that it reads.
+    """
+
+    estimator: Any
+    target: CategoricalAxis
+    features: tuple[Axis, ...]
+
+    def predict(self, records: Any) -> list[str | None]:
+        """The predicted category of each record; None is `other`.
+
+        Args:
+            records: a frame or an Arrow table; see `places_of`.
+
+        Raises:
+            ApplicationRefused: a column is missing.
+        """
+        values = [*self.target.values, None]
+        return [values[place] for place in self._predicted(places_of(self.features, records))]
+
+    def accuracy(self, records: Any) -> float:
+        """The share of records whose category is predicted; records whose category the axis does not hold are left out.
+
+        Args:
+            records: as `predict` takes them, with a column for the target.
+
+        Raises:
+            ApplicationRefused: a column is missing, or no record has a category of the axis.
+        """
+        (truth,) = places_of([self.target], records)
+        known = truth != NOWHERE
+        if not known.any():
+            raise ApplicationRefused(f"no record has a category of the axis '{self.target.name}' to test on")
+        return float((self._predicted(places_of(self.features, records))[known] == truth[known]).mean())
+
+    def _predicted(self, places: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+        if places[0].size == 0:
+            return places[0]
+        found: NDArray[np.int64] = self.estimator.predict(encoded(self.features, places)).astype(np.int64)
+        return found
+
+
+def train(whole: WholeRelease, target: str, features: Sequence[str] | None = None, estimator: Any = None) -> Classifier:
+    """Trains a classifier from the cells of a release.
+
+    Args:
+        whole: the whole counts.
+        target: an axis of categories.
+        features: axes; all others by default.
+        estimator: with `fit(features, classes, sample_weight)` and `predict`; a decision tree by entropy by default.
+
+    Raises:
+        ApplicationRefused: an axis is unknown, the target has no categories, there is only one class, or scikit-learn
+            is missing.
+    """
+    goal, axes = chosen_axes(whole, target, features)
+    return fitted(goal, axes, examples_of(whole, goal, axes), estimator)
+
+
+def fitted(goal: CategoricalAxis, axes: tuple[Axis, ...], examples: Examples, estimator: Any = None) -> Classifier:
+    """Fits an estimator to weighted examples; see `train`."""
+    if np.unique(examples.classes).size < 2:
+        raise ApplicationRefused(f"all records have one category of the axis '{goal.name}': there is nothing to learn")
+    made = entropy_tree() if estimator is None else estimator
+    made.fit(examples.features, examples.classes, sample_weight=examples.weights.astype(np.float64))
+    return Classifier(made, goal, axes)
+
+
+def entropy_tree() -> Any:
+    """scikit-learn's decision tree by entropy, which splits as ID3 does, but in two; at least 1 record a leaf.
+
+    Raises:
+        ApplicationRefused: scikit-learn is missing.
+    """
+    try:
+        from sklearn.tree import DecisionTreeClassifier
+    except ImportError:
+        raise ApplicationRefused(NEEDED) from None
+    return DecisionTreeClassifier(criterion="entropy", random_state=0)
+
+
+def chosen_axes(
+    whole: WholeRelease, target: str, features: Sequence[str] | None = None
+) -> tuple[CategoricalAxis, tuple[Axis, ...]]:
+    """The axes that are named.
+
+    Raises:
+        ApplicationRefused: see `train`.
+    """
+    axes = {axis.name: axis for axis in whole.domain.axes}
+    names = [name for name in axes if name != target] if features is None else list(features)
+    for name in (target, *names):
+        if name not in axes:
+            raise ApplicationRefused(f"{whole.called} has no axis {name!r:.60}. {did_you_mean(name, axes)}")
+    goal = axes[target]
+    if not isinstance(goal, CategoricalAxis):
+        raise ApplicationRefused(f"the target '{target}' is an axis of numbers or days; name an axis of categories")
+    if not names or target in names or len(set(names)) < len(names):
+        raise ApplicationRefused("features: takes at least one axis beside the target, each once")
+    return goal, tuple(axes[name] for name in names)
+
+
+def examples_of(whole: WholeRelease, goal: CategoricalAxis, axes: tuple[Axis, ...]) -> Examples:
+    """The occupied cells of a release, summed over all other axes, as examples."""
+    order = {axis.name: number for number, axis in enumerate(whole.domain.axes)}
+    kept = [order[axis.name] for axis in (*axes, goal)]
+    summed = whole.counts.sum(axis=tuple(number for number in order.values() if number not in kept))
+    table = np.transpose(summed, [sorted(kept).index(number) for number in kept])
+    places = np.nonzero(table)
+    return Examples(encoded(axes, places[:-1]), places[-1], table[places])
+
+
+def encoded(axes: Sequence[Axis], places: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
+    """Positions along axes as features; see `Examples`."""
+    parts = []
+    for axis, along in zip(axes, places, strict=True):
+        if isinstance(axis, CategoricalAxis):
+            parts.append(along[:, None] == np.arange(axis.size))
+        else:
+            other = along == axis.other_cell if axis.other else np.zeros(along.size, dtype=bool)
+            parts.append(np.stack([np.where(other, NOWHERE, along), other], axis=1))
+    return np.concatenate(parts, axis=1).astype(np.float64)

@@ -1,0 +1,189 @@
+"""Synthetic records: rows drawn from the whole counts of a publication. No row is a person, and nothing is spent.
+
+Each cell gets its share of the rows, rounded up or down so that every run of cells in declared order has its share
+within one row (systematic sampling). As many rows as the whole total give each cell exactly its whole count. Rows are
+dealt out to batches in turn, so each batch is such a sample of all cells, and memory stays flat.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dphist_pipeline.applications.values_in_bins import CategoryColumns, NumberColumn, Spread, columns_of
+from dphist_pipeline.applications.whole_release import ApplicationRefused, WholeRelease
+
+MOST_ROWS = 10**10
+MOST_SEED = 2**63
+BATCH_ROWS = 1 << 20
+METADATA = b"dphist_synthetic"
+STATEMENT = (
+    "Synthetic records, drawn from a differentially private release. No row is a person. Estimates from them have the "
+    "errors of the release and more; intervals belong to the release."
+)
+_FACTS = (
+    *("release", "title", "period", "revision", "account", "privacy_unit", "max_rows_per_unit", "neighbours"),
+    *("epsilon", "mechanism", "spec_digest", "audit_digest"),
+)
+EVENLY = Spread(MappingProxyType({}), MappingProxyType({}))
+
+
+@dataclass(frozen=True)
+class SyntheticRecords:
+    """Rows that are yet to be drawn.
+
+    Attributes:
+        whole: the counts to draw from.
+        rows: how many.
+        seed: of this drawing; the same seed, rows and options give the same records.
+        spread: how values lie within bins.
+    """
+
+    whole: WholeRelease
+    rows: int
+    seed: int
+    spread: Spread
+
+    @classmethod
+    def of(
+        cls, whole: WholeRelease, rows: int | None = None, seed: int | None = None, spread: Spread = EVENLY
+    ) -> SyntheticRecords:
+        """Checks everything before any row is drawn.
+
+        Args:
+            whole: the counts to draw from.
+            rows: how many; as many as the release counts by default.
+            seed: from 0 to 2^63; a fresh one by default, which the file names.
+            spread: how values lie within bins.
+
+        Raises:
+            ApplicationRefused: too many rows or none, a table without records, or see `Spread`.
+        """
+        if whole.total == 0:
+            raise ApplicationRefused(
+                f"the whole table of {whole.called} has a total of 0: the noise hides all of its records, so there is "
+                "nothing to draw from; choose a period with more records, or fewer cells and more epsilon"
+            )
+        wanted = whole.total if rows is None else _whole_number("rows", rows)
+        if not 1 <= wanted <= MOST_ROWS:
+            raise ApplicationRefused(f"rows: takes a number from 1 to {MOST_ROWS:,}, not {wanted:,}")
+        start = secrets.randbelow(MOST_SEED) if seed is None else _whole_number("seed", seed)
+        if not 0 <= start < MOST_SEED:
+            raise ApplicationRefused(f"seed: takes a number from 0 to {MOST_SEED - 1:,}")
+        spread.check(whole.domain)
+        made = cls(whole, wanted, start, spread)
+        _ = made._columns  # refuses open bins without ends
+        return made
+
+    @property
+    def batches(self) -> int:
+        """Number of batches that `draw` gives."""
+        return math.ceil(self.rows / BATCH_ROWS)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the records, named as the axes, and the facts about them as metadata."""
+        fields = [field for column in self._columns for field in column.fields]
+        return pa.schema(fields, {METADATA: json.dumps(self.facts(), ensure_ascii=False).encode()})
+
+    def facts(self) -> dict[str, Any]:
+        """What a reader of the records must know: JSON values; the essentials of the audit among them."""
+        audit = self.whole.audit
+        return {
+            "synthetic": True,
+            "statement": STATEMENT,
+            **{name: audit[name] for name in _FACTS if audit.get(name) is not None},
+            "rows": self.rows,
+            "total_of_release": self.whole.total,
+            "seed": self.seed,
+            "within_bins": "interpolated" if self.spread.interpolate else "uniform",
+            "bands_not_reached": [
+                {"sums_by": one.table, "sums": one.sums, "outside": one.outside} for one in self.whole.missed
+            ],
+        }
+
+    def draw(self) -> Iterator[pa.RecordBatch]:
+        """Draws the rows, batch by batch; O(batch · log cells) each, in memory of a batch and of the occupied cells."""
+        schema, shape = self.schema, self.whole.domain.shape
+        for number in range(self.batches):
+            random = np.random.default_rng([self.seed, number + 1])
+            places = np.unravel_index(random.permutation(self._cells_of(number)), shape)
+            arrays = [
+                array
+                for column, along in zip(self._columns, places, strict=True)
+                for array in column.draw(along, random)
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows at once, as an Arrow table."""
+        return pa.Table.from_batches(self.draw(), self.schema)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The batches for any engine that reads Arrow: `polars.DataFrame(records)`, DuckDB's `FROM records`."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.draw()).__arrow_c_stream__(requested_schema)
+
+    def write(self, file: Path | str, overwrite: bool = False) -> Path:
+        """Draws the rows into a Parquet file, in flat memory; its metadata say what it is.
+
+        Args:
+            file: ends in .parquet.
+            overwrite: whether it may be there.
+
+        Raises:
+            ApplicationRefused: see `synthetic_files.check_output`.
+        """
+        from dphist_pipeline.applications.synthetic_files import write_synthetic
+
+        write_synthetic(self, Path(file), overwrite)
+        return Path(file)
+
+    def _cells_of(self, number: int) -> NDArray[np.int64]:
+        """The cells of the rows of a batch."""
+        cells, ends = self._occupied
+        rows = np.arange(number, self.rows, self.batches, dtype=np.float64)
+        start = int(np.random.default_rng([self.seed, 0]).integers(1024)) / 1024  # exact sums for up to 2^43 rows
+        points = np.minimum((rows + start) * (self.whole.total / self.rows), self.whole.total - 0.5)
+        found: NDArray[np.int64] = cells[np.searchsorted(ends, points, side="right")]
+        return found
+
+    @cached_property
+    def _occupied(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Cells that have records, and the running totals of their counts."""
+        counts = self.whole.counts.ravel()
+        cells = np.flatnonzero(counts)
+        return cells, np.cumsum(counts[cells])
+
+    @cached_property
+    def _columns(self) -> list[NumberColumn | CategoryColumns]:
+        whole = self.whole
+        every = range(whole.counts.ndim)
+        along = [whole.counts.sum(axis=tuple(one for one in every if one != axis)) for axis in every]
+        return [columns_of(axis, self.spread, sums) for axis, sums in zip(whole.domain.axes, along, strict=True)]
+
+
+def facts_of(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any] | None:
+    """The facts in the metadata of a file or table of synthetic records; None for other files.
+
+    Args:
+        metadata: of its schema.
+    """
+    found: dict[str, Any] | None = json.loads(metadata[METADATA]) if metadata and METADATA in metadata else None
+    return found
+
+
+def _whole_number(option: str, given: object) -> int:
+    if isinstance(given, bool) or not isinstance(given, int | np.integer):
+        raise ApplicationRefused(f"{option}: takes a whole number, not {given!r:.60}")
+    return int(given)

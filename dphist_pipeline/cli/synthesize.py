@@ -1,0 +1,114 @@
+"""The command `dphist synthesize`: synthetic records from a publication."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from dphist_pipeline.cli.options import JsonOption, StoreOption
+from dphist_pipeline.cli.terminal import out, print_json, print_tables, progress_bar
+from dphist_pipeline.releasing.store import Store, store_folder
+
+END = "AXIS=VALUE"
+
+
+def synthesize(
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The name of a published release.")],
+    output: Annotated[Path, typer.Option(metavar="FILE", help="Ends in .parquet.")],
+    rows: Annotated[
+        int | None, typer.Option(metavar="N", help="How many. Default: as many as the release counts.")
+    ] = None,
+    period: Annotated[
+        str | None, typer.Option(metavar="DAY", help="Its first day, or 2026-W10. Default: the latest.")
+    ] = None,
+    low: Annotated[
+        list[str] | None,
+        typer.Option(metavar=END, help="The lowest value of an axis with an open bin below. Repeat for more."),
+    ] = None,
+    high: Annotated[
+        list[str] | None,
+        typer.Option(metavar=END, help="The highest value of an axis with an open bin above. Repeat for more."),
+    ] = None,
+    whole_numbers: Annotated[
+        str, typer.Option(metavar="AXIS,AXIS", help="Axes whose values are whole numbers, such as age in years.")
+    ] = "",
+    interpolate: Annotated[
+        bool, typer.Option("--interpolate", help="Let density rise and fall within bins. Default: uniform.")
+    ] = False,
+    seed: Annotated[
+        int | None, typer.Option(metavar="S", help="To draw the same records again. Default: fresh, and told.")
+    ] = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="Compare the sums of the records with those of the release.")
+    ] = False,
+    test_on: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Public records: report how well a classifier does on them. Needs --target."),
+    ] = None,
+    target: Annotated[str, typer.Option(metavar="AXIS", help="What the classifier of --test-on predicts.")] = "",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it is there.")] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Draws synthetic records from what was published. Spends nothing.
+
+    The records have the axes as columns and follow the whole counts of the
+    release (`dph_whole`): no row is a person. The file says in its metadata
+    that it is synthetic, and names the release, its epsilon and its audit.
+    """
+    from dphist_pipeline.answering.published import latest_revision
+    from dphist_pipeline.applications.synthetic_files import check_output, write_synthetic
+    from dphist_pipeline.applications.synthetic_records import SyntheticRecords
+    from dphist_pipeline.applications.synthetic_report import PublicTest, report_on
+    from dphist_pipeline.applications.values_in_bins import Spread
+    from dphist_pipeline.applications.whole_release import WholeRelease
+
+    if (test_on is None) != (not target):
+        raise typer.BadParameter("--test-on FILE and --target AXIS go together")
+    check_output(output, overwrite)
+    whole = WholeRelease.read(latest_revision(Store.open(store_folder(store)).public, release, period))
+    names = [name.strip() for name in whole_numbers.split(",") if name.strip()]
+    spread = Spread(_ends("--low", low), _ends("--high", high), names, interpolate)
+    records = SyntheticRecords.of(whole, rows, seed, spread)
+    test = PublicTest.of(whole, test_on, target) if test_on else None
+    with progress_bar(records.batches, as_json) as step:
+        write_synthetic(records, output, overwrite, step)
+    found = report_on(whole, output, test) if report or test else None
+    if as_json:
+        print_json({"file": str(output), **records.facts(), **(found.facts() if found else {})})
+        return
+    _print(whole, records, output)
+    if found:
+        print_tables(found.tables())
+
+
+def _ends(option: str, given: list[str] | None) -> dict[str, Any]:
+    """The declared ends by axis: numbers, or texts of days."""
+    found: dict[str, Any] = {}
+    for text in given or []:
+        name, _, value = (part.strip() for part in text.partition("="))
+        if not name or not value or name in found:
+            raise typer.BadParameter(f"{option} takes an axis and its end once, as in age=120, not {text!r:.60}")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            found[name] = value
+    return found
+
+
+def _print(whole: Any, records: Any, output: Path) -> None:
+    """Prints what was written, and which bands were not reached."""
+    out.print(f"[green]✓[/] Written: {escape(str(output))}, {records.rows:,} synthetic records")
+    out.print(f"  Drawn from {escape(whole.called)}, whose whole counts sum to {whole.total:,}; seed {records.seed}")
+    if not whole.distances:
+        out.print("  The release has no unbiased estimates, so no bands tell how near its sums are.")
+    elif not whole.missed:
+        out.print("  All sums that were fitted lie within their 95 % bands.")
+    for one in whole.missed:
+        out.print(
+            f"  Not within the 95 % band: {one.outside:,} of {one.sums:,} sums by {escape(one.table)}, "
+            f"up to {one.farthest:,.0f} from the unbiased estimate (band ± {one.half_width:,.0f})"
+        )

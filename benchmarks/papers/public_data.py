@@ -57,6 +57,21 @@ def salaries() -> np.ndarray | None:
     return _binned("salaries_baltimore_fy2017", "annual_salary", 0, 100, 2_501)
 
 
+def age_income(records: int | None = None) -> np.ndarray | None:
+    """Age 18 to 97 (80 bins) × income from 0 to 200,000 by 2,000 dollars (100 bins); the first so many records.
+
+    2 % of the records earn less or more and are left out.
+    """
+    table = _read("acs_pums_person_100k")
+    if table is None:
+        return None
+    part = table.head(records) if records else table
+    age, money = part["agep"].to_numpy() - 18, part["pincp"].to_numpy() // 2_000
+    inside = (money >= 0) & (money < 100) & (age >= 0) & (age < 80)
+    cells = np.ravel_multi_index((age[inside].astype(np.int64), money[inside].astype(np.int64)), (80, 100))
+    return np.bincount(cells, minlength=8_000).reshape(80, 100)
+
+
 def adult_age_hours(records: int | None = None) -> np.ndarray | None:
     """Age 17 to 90 × hours per week 1 to 99 of the UCI Adult data; the first so many records."""
     table = _read("adult")

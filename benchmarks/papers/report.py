@@ -59,6 +59,7 @@ class Section:
     claims: Sequence[Claim]
     tables: Sequence[tuple[str, Sequence[str], Sequence[Sequence[str]]]] = ()
     scores: dict[str, list[Score]] = field(default_factory=dict)
+    series: dict[str, Any] = field(default_factory=dict)  # what else a figure shows, as JSON values
 
     def markdown(self) -> str:
         """The section."""
@@ -80,6 +81,7 @@ class Section:
             "setting": self.setting,
             "claims": [asdict(claim) for claim in self.claims],
             "scores": {name: [score.facts() for score in found] for name, found in self.scores.items()},
+            "series": self.series,
         }
 
 

@@ -18,20 +18,28 @@ import time
 import classification
 import cnfg
 import dpcube
+import dpcube_theory
 import dphr
+import dphr_cost
 import linkage
 import local
+import local_shapes
+import relative
 import sreb_gca
 from public_data import PROJECT
 
 STUDIES = {
     "sreb_gca": sreb_gca.study,
+    "relative": relative.study,
     "cnfg": cnfg.study,
     "dphr": dphr.study,
+    "dphr_cost": dphr_cost.study,
     "dpcube": dpcube.study,
+    "dpcube_theory": dpcube_theory.study,
     "classification": classification.study,
     "linkage": linkage.study,
     "local": local.study,
+    "local_shapes": local_shapes.study,
 }
 HEAD = """# Which published figures hold once the algorithm is private
 

@@ -61,6 +61,14 @@ class Cut:
         seen = self.counted + self.cut
         return min(1.0, max(0.0, self.cut / seen)) if seen > 0 else None
 
+    @property
+    def share_in_words(self) -> str:
+        """The share in percent; where the interval reaches 0, how large it may be; empty where noise leaves no rows."""
+        if self.ci_lower > 0:
+            return "" if self.share is None else f"{100 * self.share:.1f} %"
+        most = self.counted + self.ci_upper
+        return "" if most <= 0 else f"up to {100 * min(1.0, max(0.0, self.ci_upper / most)):.1f} %"
+
 
 def rows_of(tables: Sequence[RowTable]) -> Iterator[dict[str, Any]]:
     """The rows of `quality.parquet`: each number with its 95 % interval, not cut off."""
@@ -136,7 +144,7 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
     said = [failed] if (failed := failed_nearly_all(rows)) else []
     if None in found:
         (cut,) = found[None]
-        share = "" if cut.share is None else f", {100 * cut.share:.1f} % of all"
+        share = cut.share_in_words and f", {cut.share_in_words} of all"
         about, lower, upper = (f"{max(0.0, end):,.0f}" for end in (cut.cut, cut.ci_lower, cut.ci_upper))
         bound = f"{audit['max_rows_per_unit']:,} row{'s' if audit['max_rows_per_unit'] != 1 else ''}"
         said.append(

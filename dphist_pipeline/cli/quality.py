@@ -57,7 +57,7 @@ def quality(
                         f"{cut.counted:,.0f}",
                         f"{cut.cut:,.0f}",
                         f"{cut.ci_lower:,.0f} to {cut.ci_upper:,.0f}",
-                        "" if cut.share is None else f"{100 * cut.share:.1f} %",
+                        cut.share_in_words,
                     )
                     for cut in cuts
                 ],

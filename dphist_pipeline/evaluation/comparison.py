@@ -126,6 +126,10 @@ class Comparison:
         means = f"Means of {self.plan.repeat} releases ± one standard error, in per cent; * is better than all others."
         lines = [_wrapped(means) if self.plan.repeat > 1 else "One release each: no standard errors, so no star."]
         lines.append("MRE: |error| / max(count, 1). KL: cut off at 0, half a record in every cell.")
+        within = (
+            "95 % within: the error that no question of 95 % of the releases exceeds ((ε, δ)-usefulness at δ = 0.05)."
+        )
+        lines.append(_wrapped(within))
         lines += [_wrapped(f"Left out: {why}") for why in self.plan.left_out.values()]
         return [*lines, *self._advice()]
 

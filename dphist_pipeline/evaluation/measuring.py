@@ -24,6 +24,7 @@ from dphist_pipeline.releasing.pipeline import sanitize
 Wholes = NDArray[np.integer[Any]]
 # (name, part): ("range_mse", "50"), or ("mse", "") over all cells.
 Measure = tuple[str, str]
+MISSED = Fraction(1, 20)
 AS_GEOMETRIC = "as_geometric"  # 1 for a release of the noisy cells themselves, else 0
 
 
@@ -88,6 +89,7 @@ def compare(
                 plain = {(AS_GEOMETRIC, ""): float(is_noisy_cells(made))}
                 runs.append({("seconds", ""): seconds, **plain, **measure(exact, made, workloads, truths)})
             scores += aggregate_scores(contender.written, epsilon, runs)
+            scores += usefulness(contender.written, epsilon, runs)
     return scores
 
 
@@ -111,7 +113,8 @@ def measure(
 
     Over all cells: `mse`, `sse`, `mae`, `mre`, `kl`. For each class of counts: `mre`. If the mechanism groups cells:
     `weighted_variance` and `reconstruction_sse`. For each workload, for each of its parts and as the mean over the
-    parts: `<workload>_mse`, `<workload>_mre`, `<workload>_mae`.
+    parts: `<workload>_mse`, `<workload>_mre`, `<workload>_mae`; over all questions together `<workload>_max`, the
+    largest absolute error.
 
     Args:
         exact: public or synthetic counts, any shape.
@@ -158,6 +161,29 @@ def aggregate_scores(written: str, epsilon: Fraction, runs: Iterable[dict[Measur
         for key, value in run.items():
             gathered.setdefault(key, []).append(value)
     return [Score(written, epsilon, *key, *_mean(values), len(values)) for key, values in gathered.items()]
+
+
+def usefulness(
+    written: str, epsilon: Fraction, runs: Sequence[dict[Measure, float]], missed: Fraction = MISSED
+) -> list[Score]:
+    """Measure `<workload>_useful`: the error that no question exceeds in a share 1 - missed of the releases.
+
+    It is the ε of (ε, δ)-usefulness (Blum, Ligett, Roth 2008; Xiao et al. 2012, section 3.3) at δ = missed, as
+    observed: the smallest number that enough releases stay within, so of fewer than 1/missed releases the largest.
+
+    Args:
+        written: name of the mechanism.
+        epsilon: of each release.
+        runs: measures of each release.
+        missed: share of the releases that may exceed it.
+    """
+    found = []
+    for measure in [name for name, _ in runs[0] if name.endswith("_max")]:
+        largest = sorted(run[measure, ""] for run in runs)
+        within = largest[math.ceil((1 - missed) * len(largest)) - 1]
+        name = f"{measure.removesuffix('_max')}_useful"
+        found.append(Score(written, epsilon, name, str(float(missed)), within, None, len(largest)))
+    return found
 
 
 def _mean(values: list[float]) -> tuple[float, float | None]:

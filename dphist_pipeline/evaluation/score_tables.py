@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from dphist_pipeline.evaluation.measuring import Score
+from dphist_pipeline.evaluation.measuring import MISSED, Score
 from dphist_pipeline.evaluation.recommendation import competing, leaders
 from dphist_pipeline.evaluation.workloads import Workload
 
@@ -39,6 +39,7 @@ def tables(scores: Sequence[Score], workloads: Sequence[Workload]) -> list[Table
         made.append((f"{shown}: all cells", *_table(here, {(name, ""): head for name, head in CELLS.items()})))
         for workload in workloads:
             columns = {(f"{workload.name}_{kind}", ""): head for kind, head in ERRORS.items()}
+            columns[f"{workload.name}_useful", str(float(MISSED))] = "95 % within"
             longest = workload.parts[-1][0]
             if len(workload.parts) > 1:
                 columns[f"{workload.name}_mre", longest] = f"MRE of {longest}"

@@ -136,20 +136,23 @@ class Workload:
     def errors(
         self, truth: Sequence[NDArray[np.integer[Any]]], values: NDArray[np.float64]
     ) -> dict[tuple[str, str], float]:
-        """The errors of a release in each part, and their means over the parts.
+        """The errors of a release in each part, their means over the parts, and the largest of all.
 
         Args:
             truth: see `answers`.
             values: estimates, shape of the counts.
 
         Returns:
-            Error by (measure, part); the part is empty for a mean.
+            Error by (measure, part); the part is empty for a mean or a maximum over the parts.
         """
         found: dict[tuple[str, str], float] = {}
         for kind, error in ERRORS.items():
             by_part = {at: error(true, boxes.sums(values)) for (at, boxes), true in zip(self.parts, truth, strict=True)}
             found |= {(f"{self.name}_{kind}", at): value for at, value in by_part.items() if at}
             found[f"{self.name}_{kind}", ""] = float(np.mean(list(by_part.values())))
+        found[f"{self.name}_max", ""] = max(
+            float(np.abs(boxes.sums(values) - true).max()) for (_, boxes), true in zip(self.parts, truth, strict=True)
+        )
         return found
 
 

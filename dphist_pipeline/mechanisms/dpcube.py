@@ -1,14 +1,15 @@
 """DPCube: split the cube into boxes of alike cells by noisy cells, then count the boxes with fresh noise.
 
 Paper:    Xiao, Xiong, Fan, Goryczka. DPCube: differentially private histogram release through multidimensional
-          partitioning. arXiv 2012, Transactions on Data Privacy 2014. Splitting stops as its Algorithm 3 says, not as
-          its text; with `threshold: auto`, a box that is flat along its longest side may be cut across the others.
+          partitioning. arXiv 2012, Transactions on Data Privacy 2014. Its rule is `threshold: NUMBER`, which stops as
+          its Algorithm 3 says, not as its text; the other rules are ours.
 Privacy:  structure_share of epsilon on `noisy_cells`, the rest on `noisy_sums` of the boxes. The boxes are found on
           noisy cells alone, which is free.
 Domain:   1 to 6 axes, ordered as declared.
 Cost:     O(cells · depth) time, O(cells) memory.
 Bars:     the noise of the first phase, on `unbiased_estimate`; neither the error of spreading a box evenly nor that of
-          least squares over boxes that were found on the same noisy cells is covered.
+          least squares over boxes that were found on the same noisy cells is covered. For single cells, least squares
+          cannot be better than `geometric`: it takes no cells to be alike, and its cells had a part of epsilon.
 """
 
 from __future__ import annotations
@@ -35,15 +36,17 @@ MOST_AXES = 6
 
 @dataclass(frozen=True)
 class DPCube(Mechanism):
-    """Settings: structure_share, the part of epsilon that finds the boxes; threshold, `auto` (split if the gain exceeds
-    the noise of one more box and the luck of searching) or the variance of a box's cells, in records squared, up to
-    which it stays whole; estimation, `uniform`: a box's cells share its sum evenly, or `least_squares`: its noisy cells
-    move alike, as far as their noise and that of the sum say, for boxes that hold unlike cells; max_depth, the most
-    cuts on the way to a box.
+    """Settings: structure_share, the part of epsilon that finds the boxes; threshold, where boxes are split: `greedy`,
+    from all cells down while the gain of the best cut exceeds the noise of one more box and the luck of searching;
+    `pruned`, down to the cells, and joined again where that lowers the estimated error; `auto`, `pruned` if it is
+    clearly better by that estimate, else `greedy`; or the paper's rule, the variance of a box's cells, in records
+    squared, up to which it stays whole; estimation, `uniform`: a box's cells share its sum evenly, or `least_squares`:
+    its noisy cells move alike, as far as their noise and that of the sum say, for boxes that hold unlike cells;
+    max_depth, the most cuts on the way to a box.
     """
 
     structure_share: Annotated[Fraction, Field(gt=0, lt=1)] = Fraction(1, 2)
-    threshold: Literal["auto"] | Annotated[float, Field(ge=0, allow_inf_nan=False)] = "auto"
+    threshold: Literal["auto", "greedy", "pruned"] | Annotated[float, Field(ge=0, allow_inf_nan=False)] = "auto"
     estimation: Literal["uniform", "least_squares"] = "uniform"
     max_depth: Annotated[int, Field(ge=1, le=64)] = 40
 
@@ -55,16 +58,25 @@ class DPCube(Mechanism):
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Phase I: noisy cells. Phase II: boxes by a kd-tree, and their noisy sums."""
-        from dphist_pipeline.solvers.kd_boxes import kd_boxes
-
         structure, sums = self._shares(budget, counts.sensitivity)
         noisy = counts.noisy_cells(structure)
         box_variance = noise_law.variance(sums.scale(counts.sensitivity))
-        threshold = math.nan if self.threshold == "auto" else self.threshold
-        boxes = kd_boxes(noisy.values, noisy.variance, box_variance, threshold, self.max_depth)
+        boxes = self._boxes(noisy, box_variance)
         boxed = counts.noisy_sums(boxes, sums)
         values = boxed.spread(boxes) if self.estimation == "uniform" else _least_squares(noisy, boxed, boxes)
         return Estimate(counts.domain, values, budget.charges, unbiased=noisy, groups=boxes, sums=boxed)
+
+    def _boxes(self, noisy: NoisyCells, box_variance: float) -> NDArray[np.int64]:
+        """Found on noisy cells alone."""
+        from dphist_pipeline.solvers.kd_boxes import kd_boxes
+        from dphist_pipeline.solvers.pruned_boxes import better_boxes, pruned_boxes
+
+        known = (noisy.values, noisy.variance, box_variance)
+        if self.threshold == "auto":
+            return better_boxes(*known, self.max_depth)
+        if self.threshold == "pruned":
+            return pruned_boxes(*known, self.max_depth)[0]
+        return kd_boxes(*known, math.nan if self.threshold == "greedy" else self.threshold, self.max_depth)
 
     def _shares(self, budget: Budget, sensitivity: int) -> tuple[Budget, ...]:
         return budget.split_for_noise(sensitivity, structure=self.structure_share, counts=1 - self.structure_share)

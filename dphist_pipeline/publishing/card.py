@@ -192,8 +192,7 @@ def _quality_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, An
 def _cut_in_words(cut: Cut) -> tuple[str, ...]:
     numbers = (shown_number(round(value)) for value in (cut.counted, cut.cut, cut.ci_lower, cut.ci_upper))
     counted, cut_off, lower, upper = numbers
-    share = "" if cut.share is None else f"{100 * cut.share:.1f} %"
-    return cut.category or "other", counted, cut_off, f"{lower} to {upper}", share
+    return cut.category or "other", counted, cut_off, f"{lower} to {upper}", cut.share_in_words
 
 
 def _scale_text(scale: str | None) -> str:

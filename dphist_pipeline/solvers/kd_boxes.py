@@ -39,10 +39,19 @@ def kd_boxes(cells: Reals, cell_variance: float, box_variance: float, threshold:
     Returns:
         Box number of every cell, shape of `cells`, from 0 in the order in which boxes are found.
     """
+    return _split(cells, (float(cell_variance), float(box_variance), float(threshold), max_depth))[0]
+
+
+def greedy_boxes(cells: Reals, cell_variance: float, box_variance: float, max_depth: int) -> tuple[Numbers, float]:
+    """The boxes of `kd_boxes` with nan for a threshold, and 2 · ln(cuts tried) of all cuts together."""
+    return _split(cells, (float(cell_variance), float(box_variance), math.nan, max_depth))
+
+
+def _split(cells: Reals, rule: tuple[float, float, float, int]) -> tuple[Numbers, float]:
     line = np.ascontiguousarray(cells, dtype=np.float64).ravel()
     shape = np.array((1,) * (AXES - cells.ndim) + cells.shape, dtype=np.int64)
-    rule = (float(cell_variance), float(box_variance), float(threshold), max_depth)
-    return _split_all(prefix_sums(line), shape, rule).reshape(cells.shape)
+    numbers, luck = _split_all(prefix_sums(line), shape, rule)
+    return numbers.reshape(cells.shape), luck
 
 
 def prefix_sums(line: Reals) -> Reals:
@@ -62,8 +71,8 @@ def prefix_sums(line: Reals) -> Reals:
 
 
 @compiled
-def _split_all(sums: Reals, shape: Numbers, rule: tuple[float, float, float, int]) -> Numbers:  # noqa: C901
-    """Box number of every cell, shape (cells,).
+def _split_all(sums: Reals, shape: Numbers, rule: tuple[float, float, float, int]) -> tuple[Numbers, float]:  # noqa: C901
+    """Box number of every cell, shape (cells,), and 2 · ln(cuts tried) of all cuts together.
 
     Args:
         sums: prefix sums over the cells, shape (cells + 1,).
@@ -77,7 +86,7 @@ def _split_all(sums: Reals, shape: Numbers, rule: tuple[float, float, float, int
     # A stack never holds more than one waiting box per level, and the box that is looked at.
     stack = np.zeros((max_depth + 2, AXES + 2), dtype=np.int64)
     stack[0, :AXES] = shape
-    waiting, found = 1, 0
+    waiting, found, luck = 1, 0, 0.0
     numbers, rows = np.empty(sums.size - 1, dtype=np.int64), np.empty(sums.size - 1, dtype=np.int64)
     sides, lefts = np.empty(AXES, dtype=np.int64), np.zeros(shape.max() + 1)
     while waiting > 0:
@@ -87,40 +96,70 @@ def _split_all(sums: Reals, shape: Numbers, rule: tuple[float, float, float, int
             sides[axis] = stack[waiting, axis]
             cells *= sides[axis]
         start, depth = stack[waiting, START], stack[waiting, DEPTH]
-        cut, axis, length, tried = 0, 0, lefts.size, 0.0
-        searching = cells > 1.0 and depth < max_depth
-        if searching and not np.isnan(threshold):
-            count = _rows_of(sides, steps, start, LAST, rows)
-            searching = _variance(sums, rows, count, sides[LAST], cells) - cell_variance > threshold
-        while searching and cut == 0:
-            axis, length = _next_side(sides, axis, length)
-            if length < 2:
-                break
-            tried += length - 1
-            _sum_slabs(sums, sides, steps, start, axis, rows, lefts)
-            cut, score = _best_cut(lefts, length)
+        cut, axis, tried = 0, 0, 0.0
+        if cells > 1.0 and depth < max_depth:
             if np.isnan(threshold):
-                left = cells / length * cut
-                noise = box_variance * (cells * cells / (left * (cells - left)) - 1.0)
-                if score <= noise or score - cells * (2.0 * cell_variance * np.log(max(2.0, tried))) <= noise:
-                    cut = 0
+                cut, axis, tried = best_paying_cut(sums, sides, steps, start, rows, lefts, cell_variance, box_variance)
+            else:
+                count = rows_of(sides, steps, start, LAST, rows)
+                if _variance(sums, rows, count, sides[LAST], cells) - cell_variance > threshold:
+                    axis, length = next_side(sides, 0, lefts.size)
+                    _sum_slabs(sums, sides, steps, start, axis, rows, lefts)
+                    cut, _ = _best_cut(lefts, length)
         if cut == 0:
-            for row in range(_rows_of(sides, steps, start, LAST, rows)):
+            for row in range(rows_of(sides, steps, start, LAST, rows)):
                 for cell in range(rows[row], rows[row] + sides[LAST]):
                     numbers[cell] = found
             found += 1
         else:
+            luck += 2.0 * np.log(max(2.0, tried))
             # The right part waits below the left one, so boxes are found from left to right.
             for length, at in ((sides[axis] - cut, start + cut * steps[axis]), (cut, start)):
                 for other in range(AXES):
                     stack[waiting, other] = sides[other]
                 stack[waiting, axis], stack[waiting, START], stack[waiting, DEPTH] = length, at, depth + 1
                 waiting += 1
-    return numbers
+    return numbers, luck
 
 
 @compiled
-def _next_side(sides: Numbers, axis: int, length: int) -> tuple[int, int]:
+def best_paying_cut(
+    sums: Reals,
+    sides: Numbers,
+    steps: Numbers,
+    start: int,
+    rows: Numbers,
+    lefts: Reals,
+    cell_variance: float,
+    box_variance: float,
+) -> tuple[int, int, float]:
+    """Slabs left of the cut that `kd_boxes` makes without a threshold, 0 for none; its axis, and the cuts tried.
+
+    Args:
+        sums: prefix sums over the cells, shape (cells + 1,).
+        sides, steps, start: of the box, see `rows_of`.
+        rows, lefts: room, written; shapes (cells,) and (longest side + 1,).
+        cell_variance, box_variance: see `kd_boxes`.
+    """
+    cut, axis, length, tried, cells = 0, 0, lefts.size, 0.0, 1.0
+    for other in range(AXES):
+        cells *= sides[other]
+    while cut == 0:
+        axis, length = next_side(sides, axis, length)
+        if length < 2:
+            break
+        tried += length - 1
+        _sum_slabs(sums, sides, steps, start, axis, rows, lefts)
+        cut, score = _best_cut(lefts, length)
+        left = cells / length * cut
+        noise = box_variance * (cells * cells / (left * (cells - left)) - 1.0)
+        if score <= noise or score - cells * (2.0 * cell_variance * np.log(max(2.0, tried))) <= noise:
+            cut = 0
+    return cut, axis, tried
+
+
+@compiled
+def next_side(sides: Numbers, axis: int, length: int) -> tuple[int, int]:
     """The axis and length of the side that comes after another: the longest first, the first of equal ones."""
     next_axis, longest = axis, 0
     for other in range(AXES):
@@ -131,7 +170,7 @@ def _next_side(sides: Numbers, axis: int, length: int) -> tuple[int, int]:
 
 
 @compiled
-def _rows_of(sides: Numbers, steps: Numbers, start: int, without: int, rows: Numbers) -> int:
+def rows_of(sides: Numbers, steps: Numbers, start: int, without: int, rows: Numbers) -> int:
     """Writes where the rows of a box start, i.e. its stretches along the last axis; gives how many.
 
     Args:
@@ -156,7 +195,7 @@ def _rows_of(sides: Numbers, steps: Numbers, start: int, without: int, rows: Num
 def _sum_slabs(sums: Reals, sides: Numbers, steps: Numbers, start: int, axis: int, rows: Numbers, lefts: Reals) -> None:
     """Writes the sums of the first 0, 1, 2, … slabs of a box across an axis to `lefts`."""
     length, width, step = sides[axis], sides[LAST], steps[axis]
-    count = _rows_of(sides, steps, start, axis, rows)
+    count = rows_of(sides, steps, start, axis, rows)
     for slab in range(1, length + 1):
         lefts[slab] = 0.0
     for k in range(count):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import shutil
 import threading
 from collections.abc import Callable
@@ -386,9 +387,12 @@ def test_every_macro_answers_while_a_new_period_is_published(tmp_path: Path) -> 
 def test_no_macro_calls_another_or_reads_a_release_but_by_its_table() -> None:
     for name in MACROS:
         text = macro(name)
-        assert text.count("query_table(release_name)") == 1
-        assert "(FROM query_table(release_name) LIMIT 0)" in text
-        assert text.count("'dph_cells_' ||") == 1
+        arguments = ("first_release", "second_release") if name == "dph_compare_releases" else ("release_name",)
+        assert len(re.findall(r"query_table\(\w+\)", text)) - text.count("query_table(population_table)") == len(
+            arguments
+        )
+        assert all(f"(FROM query_table({argument}) LIMIT 0)" in text for argument in arguments)
+        assert text.count("'dph_cells_' ||") == len(arguments)
         others = [other for other in MACROS if f"{other}(" in text.split("AS TABLE", 1)[1]]
         assert others == []
 

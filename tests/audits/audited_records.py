@@ -157,6 +157,8 @@ class Bureau:
         if [asked.shape() for asked in first.log.asked] != [asked.shape() for asked in second.log.asked]:
             return ["asks its doors something else on a neighbour"]
         found = [] if first.files == second.files else ["the same answers were published in other bytes"]
+        if first.code:
+            return found  # both were refused before their counts were read
         spec = load_spec(self.office.folder / "spec.yaml")
         moved = (second.log.exact - first.log.exact).reshape(spec.domain.shape)
         return found + losses(first.log.asked, second.log.asked, moved, self.allowed, spec.epsilon).findings

@@ -73,6 +73,7 @@ def test_every_contender_is_scored_at_every_epsilon(line):
     assert len(groups) == 4 and all(score.repeats == 3 for score in found.scores)
     measured = {score.measure for score in found.scores if score.mechanism == "geometric"}
     over = {"mse", "sse", "mae", "mre", "kl", "seconds", "as_geometric", "range_mse", "range_mre", "range_mae"}
+    over |= {"range_max", "range_useful"}
     assert measured == over
     grouped = {score.measure for score in found.scores if score.mechanism != "geometric"}
     assert grouped == over | {"weighted_variance", "reconstruction_sse"}

@@ -53,9 +53,12 @@ def test_errors_of_a_workload_are_those_of_its_answers():
     found = ranges.errors(ranges.answers(exact), estimate)
     assert (found["range_mse", "1"], found["range_mse", "2"]) == (5 / 3, (1 + 4) / 2)
     assert found["range_mre", "2"] == (1 / 1 + 2 / 5) / 2 and found["range_mae", "2"] == 1.5
+    assert found["range_max", ""] == 2
     assert found["range_mse", ""] == (5 / 3 + 5 / 2) / 2
     single = parse_workloads(["boxes:10"], (3,))[0]
-    assert set(single.errors(single.answers(exact), estimate)) == {*(("box_mse", ""), ("box_mre", ""), ("box_mae", ""))}
+    assert set(single.errors(single.answers(exact), estimate)) == {
+        (f"box_{kind}", "") for kind in ("mse", "mre", "mae", "max")
+    }
 
 
 @pytest.mark.parametrize(

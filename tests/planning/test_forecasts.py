@@ -120,6 +120,14 @@ def test_tables_fit_the_terminal_and_say_what_they_are(office: Office) -> None:
     assert "Do not serve this release: cnfg, ihp" in ran.out
 
 
+def test_the_theory_of_dpcube_says_how_alike_cells_of_a_box_must_be(office: Office) -> None:
+    office.write_spec()
+    both = ["--mechanism", "dpcube", "--mechanism", "dpcube:estimation=least_squares", "--repeat", "1"]
+    ran = office.run("forecast", "spec.yaml", *both, "--json")
+    assert "dpcube, theory at epsilon" in ran.json["theory"] and "differ by less than" in ran.json["theory"]
+    assert "least_squares, theory at epsilon" in ran.json["theory"] and "noise times 1.9" in ran.json["theory"]
+
+
 def test_several_epsilons_may_follow_one_option(office: Office) -> None:
     office.write_spec()
     ran = office.run("forecast", "spec.yaml", "--epsilon", "0.1", "1/3", "--mechanism", "geometric", "--json")

@@ -1,0 +1,53 @@
+"""What the error theory of DPCube says of a release before it: how alike the cells of a box must be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+from dphist_pipeline import mechanisms
+from dphist_pipeline.evaluation.contenders import Contender
+from dphist_pipeline.evaluation.theory import Setting, break_even_smoothness, cells_error, least_squares_error
+from dphist_pipeline.mechanisms.dpcube import DPCube
+from dphist_pipeline.spec.model import ReleaseSpec
+
+BOXES = (10, 100, 1000)
+
+
+def dpcube_theory(spec: ReleaseSpec, contenders: Iterable[Contender]) -> list[str]:
+    """Lines for each `dpcube` among the mechanisms, at the spec's epsilon: theorems 4.4 and 4.6 of Xiao et al. 2012.
+
+    Boxes are no larger than the cube. The theory has Laplace noise; whole-number noise is near it at small epsilons.
+
+    Args:
+        spec: already checked.
+        contenders: mechanisms with their settings.
+    """
+    lines = list[str]()
+    for contender in contenders:
+        made = mechanisms.build(contender.mechanism, dict(contender.settings))
+        if isinstance(made, DPCube) and spec.domain.cells > 1:
+            lines += _lines(contender.written, made, spec)
+    return lines
+
+
+def _lines(written: str, made: DPCube, spec: ReleaseSpec) -> list[str]:
+    sizes = sorted({min(size, spec.domain.cells) for size in BOXES})
+    settings = [_setting(made, spec, size) for size in sizes]
+    of = [f"({size:,} cells)" for size in sizes]
+    about = f"{written}, theory at epsilon {spec.epsilon}:"
+    if made.estimation == "uniform":
+        alike = ", ".join(f"{break_even_smoothness(one):.3g} {cells}" for one, cells in zip(settings, of, strict=True))
+        return [
+            f"{about} a cell has a smaller error than plain noise while the cells",
+            f"of its box differ by less than {alike} records.",
+        ]
+    ratios = (least_squares_error(one) / cells_error(one) for one in settings)
+    times = ", ".join(f"{ratio:.2f} {cells}" for ratio, cells in zip(ratios, of, strict=True))
+    return [f"{about} whatever the counts, a cell has the error of plain", f"noise times {times}."]
+
+
+def _setting(made: DPCube, spec: ReleaseSpec, cells: int) -> Setting:
+    epsilon = spec.mechanism_epsilon
+    first = float(epsilon * Fraction(made.structure_share))
+    return Setting(cells, 1, first, float(epsilon) - first, sensitivity=spec.sensitivity)

@@ -99,6 +99,14 @@ class Release:
 
         return pl.DataFrame(self._asked().marginal(by, box))
 
+    def pivot(self, rows: Sequence[str], column: str, box: Box = _ALL) -> pl.DataFrame:
+        """Counts by axes or levels; the categories of one more are columns, and a total. All have intervals."""
+        import polars as pl
+
+        from dphist_pipeline.answering.pivots import pivot
+
+        return pl.DataFrame(pivot(self._asked(), rows, column, box).rows())
+
     def share(self, part: Box, whole: Box = _ALL) -> Answer:
         """What share of a box lies in a part of it: `share({"ward": "surgery"}, {"age": (60, None)})`."""
         return self._asked().share(part, whole)

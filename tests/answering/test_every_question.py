@@ -17,7 +17,6 @@ from typing import Any
 import by_hand
 import duckdb
 import numpy as np
-import polars as pl
 import pytest
 from answering_scenario import (
     AXES,
@@ -395,10 +394,3 @@ def test_no_macro_calls_another_or_reads_a_release_but_by_its_table() -> None:
         )
         assert all(f"(FROM query_table({argument}) LIMIT 0)" in text for argument in arguments)
         assert [other for other in MACROS if f"{other}(" in text.split("AS TABLE", 1)[1]] == []
-
-
-def test_what_was_published_comes_out_as_polars_and_as_arrow(store: Asked) -> None:
-    release = store.releases["2026-03-02"]
-    assert release.arrow.num_rows == release.table.height == release.audit["cells"]
-    assert pl.DataFrame(release.arrow).equals(release.table)
-    assert np.array_equal(release.table["estimate"].to_numpy(), made("cells").values.ravel())

@@ -56,9 +56,10 @@ def disagreements(study: str, claims: Sequence[Claim]) -> Iterator[str]:
         held, failed = sum(one.holds for one in found), sum(one.fails for one in found)
         if held + failed == 0:
             continue
-        status = HELD if failed == 0 else NOT_HELD if held == 0 else PART
-        if status != item.status:
-            yield f"{item.name} of {item.paper} is listed as {item.status}; these {len(found)} claims: {status}"
+        settled = sum(one.open for one in found) == 0
+        fitting = (NOT_HELD,) if held == 0 else (PART,) if failed else (HELD,) if settled else (HELD, PART)
+        if item.status not in fitting:
+            yield f"{item.name} of {item.paper} is listed as {item.status}; these {len(found)} claims: {fitting[0]}"
 
 
 def _about(claim: Claim, item: Item) -> bool:

@@ -3,10 +3,11 @@
 Measures five papers: each as printed, where that is not private, beside the private form of the package. Writes
 benchmarks/results/papers.md, a report, and papers.json, every number.
 
-    python benchmarks/papers/reproduce.py [--quick] [sreb_gca] [cnfg] [dphr] [dpcube] [classification] [local]
+    python benchmarks/papers/reproduce.py [--quick] [STUDY …]     all studies without a name; --help names them
+    python benchmarks/papers/reproduce.py --list                  every table, figure and theorem, and what became of it
 
 Data: stand-ins with the printed statistics, and $DPHIST_DATA, else ../shared/data beside the checkout; what needs data
-that are not there is left out. All data are public or synthetic. `--quick` takes about a minute.
+that are not there is left out. All data are public or synthetic. `--quick` takes some two minutes.
 """
 
 from __future__ import annotations

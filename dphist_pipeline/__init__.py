@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from dphist_pipeline import mechanisms as mechanisms
     from dphist_pipeline.errors import DphistError
     from dphist_pipeline.estimates.estimate import Estimate
-    from dphist_pipeline.integrations.dagster import HistogramRelease
-    from dphist_pipeline.integrations.dagster_local import LocalCollection
+    from dphist_pipeline.integrations.dagster import HistogramRelease, LocalCollection
     from dphist_pipeline.local.collection import load_collection
     from dphist_pipeline.local.publication import count_reports, publish_collection
     from dphist_pipeline.releasing.allowing import load_spec
@@ -26,7 +25,7 @@ _HOMES = {
     "DphistError": "errors",
     "Estimate": "estimates.estimate",
     "HistogramRelease": "integrations.dagster",
-    "LocalCollection": "integrations.dagster_local",
+    "LocalCollection": "integrations.dagster",
     "Release": "releasing.releases",
     "ReleaseSpec": "spec.model",
     "Store": "releasing.store",

@@ -50,6 +50,15 @@ DERIVED = ("catalog.duckdb", "croissant.json", "current.json")  # public files t
 OPEN_HEALTH = ["open", "health", "--privacy-unit", "patient", "--neighbours", "add_remove", "--total", "10"]
 
 
+def left_by_older_version(store: Path, release: str, period: str, revision: int, run: str) -> Path:
+    """The cube that a killed run by version 0.2 leaves under Dagster, beside the mark that it is kept."""
+    folder = store / "confidential" / "runs" / release / period / str(revision) / run
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.with_name(f"{run}.kept").touch()
+    (folder / "cube.npy").write_bytes(b"exact")
+    return folder / "cube.npy"
+
+
 @dataclass(frozen=True)
 class Ran:
     """What one command did."""

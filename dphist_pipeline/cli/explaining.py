@@ -8,8 +8,8 @@ from typing import Any
 from dphist_pipeline.cli.terminal import out, per_period, print_facts, print_lines, print_table
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.ledger.ledger import as_text
-from dphist_pipeline.planning.account_runway import account_statement, text_of_rest
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS
+from dphist_pipeline.releasing.account_runway import account_statement, text_of_rest
 from dphist_pipeline.spec.model import ReleaseSpec
 
 MOST_EXAMPLES = 3

@@ -26,6 +26,13 @@ def release(
     reason: Annotated[
         str, typer.Option(metavar="TEXT", help="Why it is revised. The same reason again changes nothing.")
     ] = "",
+    upstream_checked: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT",
+            help="Why `deps` are complete for the period, where only Dagster could tell; kept in the audit.",
+        ),
+    ] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Publishes one period of a release.
@@ -43,7 +50,10 @@ def release(
 
     try:
         with progress(as_json) as step:
-            made = pipeline.release(checked, opened, period, reason=reason.strip(), progress=step)
+            vouched = upstream_checked.strip()
+            made = pipeline.release(
+                checked, opened, period, reason=reason.strip(), upstream_checked=vouched, progress=step
+            )
     except AwaitsApproval as waiting:
         print_waiting(waiting, as_json)
         return

@@ -20,6 +20,7 @@ class SourcePlan:
     written: str  # as in the spec, for messages; what the environment gave is never shown
     format: Format
     pattern: str  # an absolute glob of files here; of an object store, the address as written
+    needed: tuple[str, ...] = ()  # absolute globs or addresses instead of `pattern`, where a period names its files
     address: str = ""  # of a server, password and all: in no message
     folder: str | None = None  # files must lie in it, links followed; None for servers, object stores, studies
     table: str | None = None  # of a database

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from shlex import quote
 from typing import Any, Literal
 
 DecisionKind = Literal["source", "query", "code_lists"]
+# A sign of a glob, or a placeholder; doubled braces belong to `{{ env.X }}`.
+_OPEN = re.compile(r"[*?[]|(?<!\{)\{[a-z]+\}(?!\})")
 # Decisions about the whole ledger stand under this name; no account can have it.
 EVERYWHERE = "*"
 
@@ -50,11 +53,11 @@ class SourceReading:
 
     @property
     def name(self) -> str:
-        """The address without its folder, which may be spelled in several ways: from the first sign of a glob on."""
+        """The address without its folder, which may be spelled in several ways: from the first glob or placeholder."""
         if self.folder is None:
             return self.address
         parts = self.address.split("/")
-        first = next((number for number, part in enumerate(parts) if set("*?[") & set(part)), len(parts) - 1)
+        first = next((number for number, part in enumerate(parts) if _OPEN.search(part)), len(parts) - 1)
         return "/".join(parts[first:])
 
     def differences(self, allowed: SourceReading) -> list[tuple[str, str, str]]:

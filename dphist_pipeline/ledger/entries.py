@@ -65,6 +65,7 @@ class ChargeRequest(OfARelease):
     neighbours: str
     store_id: str
     held: bool = False  # whether a person must approve its publication
+    upstream_checked: str = ""  # why a person vouches for what the records come from, which nothing checked
     source: SourceReading | None = None  # what it would read, and how; None only in a ledger that knows no operator
     # SHA-256 of its query's file, where nothing but an operator's decision vouches for the query.
     query: str | None = None
@@ -87,6 +88,7 @@ class Charge(OfARelease):
     reason: str
     charged_at: str
     held: bool = False
+    upstream_checked: str = ""  # as it was asked for
     # Numbers of the decisions that let it read what it read; none before decisions were made.
     allowed: tuple[int, ...] = ()
     # Whether it is known from the witness alone: the ledger that held it is gone, and it is never drawn again.
@@ -172,6 +174,7 @@ def charge_of(entry: Entry, facts: Mapping[str, Any]) -> Charge:
         reason=facts["reason"],
         charged_at=entry.made_at,
         held=facts.get("held", False),
+        upstream_checked=facts.get("upstream_checked", ""),
         allowed=tuple(facts.get("allowed", ())),
         year=facts["year"],
     )

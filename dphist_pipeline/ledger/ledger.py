@@ -222,11 +222,12 @@ class Ledger(OpenedLedger):
             if joined is not None:
                 return joined
             books.refuse_clock_behind(writing.now)
-            facts = {
+            facts: dict[str, Any] = {
                 "epsilon": exact_text(request.epsilon),
                 "digest": request.digest,
                 "reason": request.reason,
                 **({"held": True} if request.held else {}),
+                **({"upstream_checked": request.upstream_checked} if request.upstream_checked else {}),
             }
             allowed = [decision.number for decision in books.permissions.required(request)]
             # A number drawn at random: of two copies of a ledger, no two charges are the same entry.

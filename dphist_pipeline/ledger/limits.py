@@ -48,8 +48,9 @@ def refuse_bad_request(request: ChargeRequest) -> None:
     """Refuses a request with values that no ledger takes."""
     for what in ("account", "release", "period", "digest", "privacy_unit", "neighbours", "store_id"):
         text_of(what.replace("_", " "), getattr(request, what))
-    if request.reason != "":
-        text_of("reason", request.reason, longest=2000)
+    for what in ("reason", "upstream_checked"):
+        if getattr(request, what) != "":
+            text_of(what.replace("_", " "), getattr(request, what), longest=2000)
     if type(request.revision) is not int or not 1 <= request.revision <= _LARGEST_REVISION:
         raise NotRecordable("revision", request.revision, f"a whole number from 1 to {_LARGEST_REVISION}")
     _refuse_bad_amount("epsilon", request.epsilon, SMALLEST_EPSILON, LARGEST_EPSILON)

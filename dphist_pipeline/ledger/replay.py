@@ -28,7 +28,7 @@ _FACTS: dict[str, tuple[set[str], set[str]]] = {
     "disallowed": ({"decision", "reason"}, {"signed"}),
     "countersigned": ({"decision"}, {"signed"}),
     "adopted": ({"generation", "reason", "carried", "elsewhere"}, {"signed"}),
-    "charged": ({"epsilon", "digest", "reason"}, {"held", "allowed", "nonce"}),
+    "charged": ({"epsilon", "digest", "reason"}, {"held", "upstream_checked", "allowed", "nonce"}),
     "published": ({"charge", "digest"}, set()),
     "approved": _NOTE,
     "rejected": _NOTE,
@@ -85,7 +85,7 @@ def _refuse_broken_rule(books: Books, entry: Entry, facts: Mapping[str, Any]) ->
     required, optional = _FACTS[entry.kind]
     if canonical_json(facts) != entry.body or not required | {"year"} <= facts.keys() <= required | optional | {"year"}:
         raise ValueError("a body of another kind of entry")
-    if facts.get("held", True) is not True:
+    if facts.get("held", True) is not True or facts.get("upstream_checked", "unsaid") == "":
         raise ValueError("another word than true")
     if not _MADE_AT.fullmatch(entry.made_at) or facts["year"] != books.year_at(entry.made_at, entry.kind):
         raise _BrokenRule("its year is not the one it was made in")
@@ -152,7 +152,7 @@ def _judge_allowed(books: Books, account: str, facts: Mapping[str, Any]) -> None
 def _judge_charged(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
     charge = charge_of(entry, facts)
     account = books.account(charge.account)
-    stated = ("account", "release", "period", "revision", "epsilon", "digest", "reason")
+    stated = ("account", "release", "period", "revision", "epsilon", "digest", "reason", "upstream_checked")
     terms = ("privacy_unit", "neighbours", "store_id")
     request = ChargeRequest(
         **{name: getattr(charge, name) for name in stated}, **{name: getattr(account, name) for name in terms}

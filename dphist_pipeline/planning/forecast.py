@@ -13,12 +13,12 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON
 from dphist_pipeline.evaluation.contenders import Contender, choose_contenders
 from dphist_pipeline.evaluation.score_tables import Table, format_epsilon, format_grid, wrap_name
-from dphist_pipeline.planning.account_runway import AccountRunway, account_runway
 from dphist_pipeline.planning.bounds import Bound, UnitsByRows, advice, compare_bounds, find_units, table_of
 from dphist_pipeline.planning.dpcube_theory import dpcube_theory
 from dphist_pipeline.planning.expected_errors import CELL, Expected, Forecaster, questions
 from dphist_pipeline.planning.least_epsilon import LeastEpsilon, least_epsilon
 from dphist_pipeline.planning.stand_ins import declared_shapes, read_stand_in
+from dphist_pipeline.releasing.account_runway import AccountRunway, account_runway
 from dphist_pipeline.releasing.store import Store, store_folder
 from dphist_pipeline.spec.model import ReleaseSpec
 

@@ -25,12 +25,14 @@ from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
 from dphist_pipeline.ledger.errors import LedgerError, SourceOfAnother
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.releasing import publisher
+from dphist_pipeline.releasing.expected_files import FilesMissing
 from dphist_pipeline.releasing.plans import plan_of, reading_of, request_of, source_plan
 from dphist_pipeline.releasing.store import Store, StoreMissing, store_folder
 from dphist_pipeline.spec import loading
 from dphist_pipeline.spec.code_lists import CodeListFolders, Decided
 from dphist_pipeline.spec.mistakes import located
 from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.placeholders import as_glob
 from dphist_pipeline.spec.refusals import PeriodError
 from dphist_pipeline.spec.sources import EVERY_ROW, RecordSource
 from dphist_pipeline.spec.templates import resolve_templates
@@ -109,7 +111,7 @@ def files_of(reading: SourceReading) -> list[str]:
         return []
     resolved, problems = resolve_templates({"source": reading.address}, ("source",))
     name = TEMPLATE.sub("*", reading.name) if problems else replace(reading, address=str(resolved["source"])).name
-    pattern = str(Path(glob.escape(reading.folder)) / name)
+    pattern = str(Path(glob.escape(reading.folder)) / as_glob(name))
     return [os.path.realpath(path) for path in glob.glob(pattern, recursive=True)]  # noqa: PTH207 - it is absolute
 
 
@@ -175,7 +177,7 @@ def compare_columns(spec: ReleaseSpec, store: Path | None, now: datetime) -> str
         plan = plan_of(spec, period, allowed.reading)
         with tempfile.TemporaryDirectory(prefix="dphist_") as scratch:
             check_columns(plan, Path(scratch))
-    except (StoreMissing, LedgerError, PeriodError, SourceRefused) as error:
+    except (StoreMissing, LedgerError, PeriodError, FilesMissing, SourceRefused) as error:
         return str(error)
     return ""
 

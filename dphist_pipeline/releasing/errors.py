@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 from dphist_pipeline.errors import DphistError
@@ -15,6 +16,18 @@ class NothingToRevise(DphistError):
     def __init__(self, release: str, period: str) -> None:
         self.release, self.period = release, period
         super().__init__(f"release '{release}', period {period}: nothing to revise yet. Leave out --revise.")
+
+
+class UpstreamUnchecked(DphistError):
+    """A plain run of a release that requires upstream partitions, of which only Dagster knows."""
+
+    def __init__(self, release: str, deps: Sequence[str]) -> None:
+        self.release, self.deps = release, tuple(deps)
+        super().__init__(
+            f"release '{release}' requires that all partitions of {', '.join(deps)} for the period are there "
+            "(`require: partitions`), and only Dagster knows that. Run it in Dagster, or look yourself and say so: "
+            "--upstream-checked REASON, which the audit keeps. Nothing was read or spent."
+        )
 
 
 class NameTaken(DphistError):
@@ -108,6 +121,6 @@ class CubeMissing(DphistError):
     def __init__(self, key: Key) -> None:
         self.key = key
         super().__init__(
-            f"release '{key.release}', period {key.period}: there is neither a cube of this run nor a journal. Run all "
-            "of its steps together (records, cube, sanitized, published): the cube is deleted when its run ends."
+            f"release '{key.release}', period {key.period}: it was not drawn yet, or not to its end, so nothing is "
+            "published. Run the whole release: its job, or all of its assets together."
         )

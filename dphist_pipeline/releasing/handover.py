@@ -1,10 +1,12 @@
-"""A release of the central model in steps that may run in different processes, as an orchestrator runs them.
+"""A release of the central model in two parts, for an orchestrator that shows what lies between: drawn, published.
 
-Each step leaves files in the store for the next one: the cube in a private folder of this run, kept until the doors
-have answered (or for a day, after a crash), then only the journal. A step that is repeated changes nothing.
+What was drawn lies in the journal, so the second part may run in another process, or a month later. A part that is
+repeated changes nothing.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from dphist_pipeline.publishing.release_files import values_digest
 from dphist_pipeline.releasing import stages
@@ -14,44 +16,21 @@ from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.stages import Attempt, Paid
 
 
-def count_records(attempt: Attempt, run: str) -> None:
-    """Leaves a cube for `sanitize_cube`, unless the release can be had without reading a record."""
-    if stages.replayed(attempt) is not None:
-        return
-    with attempt.store.run(attempt.key) as scratch:
-        if stages.answered(attempt, scratch) is not None:
-            return
-    folder = attempt.store.kept_run(attempt.key, run)
-    counted = False
-    try:
-        stages.write_cube(attempt, folder)
-        counted = True
-    finally:
-        if not counted:
-            attempt.store.forget(folder)
+def draw(attempt: Attempt, before: Callable[[], None]) -> str:
+    """Counts, charges and asks the doors, unless all that was done; gives the digest of the values.
 
-
-def sanitize_cube(attempt: Attempt, run: str) -> str:
-    """Charges and asks the doors; gives the digest of the values, and deletes the cube whatever happens.
-
-    Raises:
-        CubeMissing: when neither a cube of this run nor a journal is there.
+    Args:
+        attempt: see `stages.begin`.
+        before: called before a first charge; refuses what must not be charged.
     """
     made = stages.replayed(attempt)
     if made is not None:
         return str(made.audit["values_digest"])
-    folder = attempt.store.kept_run(attempt.key, run)
-    cube = folder / "cube.npy"
-
-    def load() -> stages.Counts:
-        if not cube.exists():
-            raise CubeMissing(attempt.key)
-        return stages.read_cube(cube)
-
-    try:
-        return values_digest(stages.estimate(attempt, load, folder).estimate)
-    finally:
-        attempt.store.forget(folder)
+    if attempt.charge is None:
+        before()
+    with attempt.store.run(attempt.key) as folder:
+        paid = stages.estimate(attempt, lambda: stages.read_cube(stages.write_cube(attempt, folder)), folder)
+    return values_digest(paid.estimate)
 
 
 def what_it_waits_for(attempt: Attempt) -> str | None:

@@ -33,6 +33,7 @@ def release(
     period: str | None = None,
     *,
     reason: str = "",
+    upstream_checked: str = "",
     now: datetime | None = None,
     progress: publisher.Progress = lambda step: None,
 ) -> Release:
@@ -43,6 +44,8 @@ def release(
         store: where to publish; made by `dphist init`.
         period: its key, the first day; the latest finished one when left out.
         reason: makes a revision, which is charged again; the same reason again gives that revision back.
+        upstream_checked: where a spec requires upstream partitions, which only Dagster can look at: why they are
+            known to be there. The audit keeps it.
         now: the present, for tests of schedules.
         progress: told the name of each step as it begins.
 
@@ -50,9 +53,12 @@ def release(
         DphistError: refused, with nothing spent; or failed after the charge, and the same call finishes it.
     """
     store = store if isinstance(store, Store) else Store.open(Path(store))
-    attempt = stages.begin(spec, store, period, now or datetime.now(UTC), reason, progress)
+    attempt = stages.begin(
+        spec, store, period, now or datetime.now(UTC), reason, progress, upstream_checked=upstream_checked
+    )
     made = stages.replayed(attempt)
     if made is None:
+        stages.refuse_unchecked(attempt)
         with store.run(attempt.key) as folder:
             paid = stages.estimate(attempt, lambda: stages.read_cube(stages.write_cube(attempt, folder)), folder)
             made = stages.publish(attempt, paid)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import glob
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
 from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.ledger.entries import ChargeRequest
+from dphist_pipeline.releasing.expected_files import expected_patterns
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
+from dphist_pipeline.spec.placeholders import as_glob
 from dphist_pipeline.spec.sources import EVERY_ROW, RecordSource, SqlFile
 
 
@@ -22,8 +25,9 @@ def plan_of(spec: ReleaseSpec, period: Period, allowed: SourceReading | None = N
         period: whose rows to take.
         allowed: how an operator decided that the source is read; a study, which publishes nothing, has none.
     """
+    opened = source_plan(spec, allowed.folder if allowed is not None else None, spec.source_sql)
     return CountingPlan(
-        source=source_plan(spec, allowed.folder if allowed is not None else None, spec.source_sql),
+        source=replace(opened, needed=expected_patterns(spec, period)),
         privacy_unit=spec.privacy_unit,
         max_rows_per_unit=spec.max_rows_per_unit,
         domain=spec.domain,
@@ -124,7 +128,7 @@ def folder_of(records: RecordSource) -> str | None:
     if not records.has_files:
         return None
     base = records.base
-    plain = Path(base, records.source.resolved).parent
+    plain = Path(base, as_glob(records.source.resolved)).parent
     # The base's own name may hold signs of a glob; only the address's count.
     folders = [folder for folder in (plain, *plain.parents) if not glob.has_magic(str(folder).removeprefix(str(base)))]
     return os.path.realpath(folders[0])

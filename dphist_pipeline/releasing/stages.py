@@ -12,7 +12,7 @@ from datetime import datetime
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,12 +40,14 @@ from dphist_pipeline.releasing.approvals import (
     refuse_rejected,
     refuse_withdrawn,
 )
+from dphist_pipeline.releasing.audit_facts import audit_facts
 from dphist_pipeline.releasing.errors import (
     AnswersLost,
     CubeMissing,
     MechanismMisspent,
     NothingToRevise,
     RevisedMeanwhile,
+    UpstreamUnchecked,
     ValuesDiffer,
 )
 from dphist_pipeline.releasing.plans import plan_of, request_of
@@ -109,6 +111,7 @@ def begin(
     reason: str = "",
     progress: Progress = lambda step: None,
     revision: int | None = None,
+    upstream_checked: str = "",
 ) -> Attempt:
     """Chooses period and revision and asks the ledger, which refuses early; charges nothing."""
     period = chosen_period(spec, named, now)
@@ -117,6 +120,8 @@ def begin(
     finish_withdrawals(store, ledger)
     finish_rejections(store, ledger)
     charge, request = _charge_or_request(spec, store, ledger, period, reason, revision)
+    if charge is None:
+        request = replace(request, upstream_checked=upstream_checked)
     if charge is not None:
         refuse_rejected(store, ledger, charge)
     key = Key(spec.release, period.key, request.revision)
@@ -134,6 +139,19 @@ def replayed(attempt: Attempt) -> Release | None:
     if made is not None:
         attempt.store.forget_kept_runs(attempt.key)  # of a run that counted while another one published
     return made
+
+
+def refuse_unchecked(attempt: Attempt) -> None:
+    """Refuses to charge where nobody looked at the upstream partitions that the spec requires.
+
+    Files that a period needs are looked for when they are read, so with placeholders there is no need for anybody.
+
+    Raises:
+        UpstreamUnchecked: with what to do.
+    """
+    spec, vouched = attempt.spec, attempt.request.upstream_checked
+    if attempt.charge is None and "partitions" in spec.requires and not spec.has_placeholders and not vouched:
+        raise UpstreamUnchecked(spec.release, spec.deps)
 
 
 def write_cube(attempt: Attempt, folder: Path) -> Path:
@@ -234,7 +252,7 @@ def publish(attempt: Attempt, paid: Paid) -> Release:
     """
     approved = approval(attempt.spec, attempt.ledger, paid.charge, attempt.key, paid.remark)
     attempt.progress("publishing")
-    facts = _facts(attempt.spec, attempt.ledger, attempt.period, attempt.key, paid.charge) | approved
+    facts = audit_facts(attempt.spec, attempt.ledger, attempt.period, attempt.key, paid.charge) | approved
     made = publisher.publish(
         attempt.store,
         attempt.key,
@@ -347,52 +365,3 @@ def _refusing(error: DphistError) -> Load:
         raise error
 
     return refuse
-
-
-def _facts(spec: ReleaseSpec, ledger: Ledger, period: Period, key: Key, charge: Charge) -> dict[str, Any]:
-    """What the audit says of a release beside its charges: from the spec and the ledger, never from records."""
-    return {
-        "schema_version": 2,
-        "release": spec.release,
-        **({"title": str(spec.title)} if spec.title else {}),
-        "period": key.period,
-        "period_start": period.start.isoformat() if period.start else None,
-        "period_end": period.end.isoformat() if period.end else None,
-        "revision": key.revision,
-        "reason": charge.reason,
-        "account": spec.account,
-        "privacy_unit": spec.privacy_unit,
-        "max_rows_per_unit": spec.max_rows_per_unit,
-        "neighbours": spec.neighbours,
-        "sensitivity": spec.sensitivity,
-        **_facts_of_reading(spec, ledger, charge),
-        **({"quality": spec.quality.normalised()} if spec.quality is not None else {}),
-        "mechanism": spec.mechanism,
-        **_foreign(spec.mechanism),
-        "settings": mechanisms.settings_of(spec.build_mechanism()),
-        "cells": spec.domain.cells,
-        "axes": spec.normalised()["axes"],
-        "spec_digest": spec.digest,
-        "ledger": {"number": charge.number, "hash": charge.hash, "charged_at": charge.charged_at},
-    }
-
-
-def _foreign(mechanism: str) -> dict[str, Any]:
-    """The installed package that brings a mechanism; nothing for one of ours."""
-    home = mechanisms.home(mechanism)
-    return {"mechanism_package": {"name": home.package, "version": home.version}} if home.package else {}
-
-
-def _facts_of_reading(spec: ReleaseSpec, ledger: Ledger, charge: Charge) -> dict[str, Any]:
-    """Whose rows were read, by what query, and which decisions of an operator let that happen."""
-    query = spec.source_sql.query if spec.source_sql is not None else None
-    return {
-        "unit_columns": list(spec.privacy_unit.columns),
-        "unit_normalise": list(spec.unit_normalise),
-        **({"query": {"sha256": query.sha256, "by_row": not query.needs_decision}} if query is not None else {}),
-        "allowed": [
-            {"entry": decision.number, "hash": decision.hash, "kind": decision.kind, "by": list(decision.by)}
-            | ({"reason": decision.reason} if decision.reason else {})
-            for decision in ledger.decisions_of(charge)
-        ],
-    }

@@ -81,6 +81,8 @@ class Store:
     root: Path
     id: str
     ledger_id: str
+    ledger_address: str | None = None  # of a ledger that neither lies in the store nor is named by the environment
+    witness_file: Path | None = None  # where the environment does not say it
 
     @classmethod
     def create(cls, root: Path) -> Store:
@@ -131,8 +133,13 @@ class Store:
         return store
 
     @classmethod
-    def open(cls, root: Path | str) -> Store:
+    def open(cls, root: Path | str, ledger: str | None = None, witness: Path | None = None) -> Store:
         """Opens the store in a folder.
+
+        Args:
+            root: the folder.
+            ledger: address of its ledger; by default as the environment says, or else in the folder.
+            witness: its witness's file; by default as the environment says.
 
         Raises:
             StoreMissing, StoreUnusable: what is wrong, and the mend.
@@ -145,7 +152,7 @@ class Store:
             content = json.loads(described.read_bytes())
             # Stores of version 0.1 call it `format`.
             usable = content.get("schema_version", content.get("format")) == SCHEMA_VERSION
-            store = cls(root, str(content["id"]), str(content["ledger_id"]))
+            store = cls(root, str(content["id"]), str(content["ledger_id"]), ledger, witness)
         except (ValueError, KeyError, TypeError, OSError):
             usable = False
         if not usable:
@@ -154,14 +161,14 @@ class Store:
 
     def ledger(self) -> Ledger:
         """Opens and verifies the ledger, and checks it against all that was ever published or rejected here."""
-        ledger = Ledger.open(ledger_url(self.root), self.ledger_id)
+        ledger = Ledger.open(self.ledger_address or ledger_url(self.root), self.ledger_id)
         # Files first, entries second: another run may charge and publish at this very moment.
         ledger.require(list(self.named_entries()))
         return ledger
 
     def witness(self, ledger: Ledger) -> Witness:
         """What holds every charge outside of the store; refused where it would be copied with the ledger."""
-        witness = Witness.at()
+        witness = Witness.at(self.witness_file)
         witness.refuse_ledger(ledger.path)
         witness.refuse_inside(self.root)
         return witness
@@ -244,27 +251,10 @@ class Store:
             _forget(folder)
             os.close(handle)
 
-    def kept_run(self, key: Key, name: str) -> Path:
-        """A private folder that outlives its process, for an orchestrator that runs one attempt's steps in several.
-
-        Deleted by `forget`, or by a sweep a day later.
-        """
-        folder = self.confidential / "runs" / key.place / name
-        while not folder.is_dir():
-            with suppress(FileNotFoundError):  # another attempt may be deleting empty folders above
-                make_folder(folder.parent)
-                _beside(folder, KEPT).touch(0o600)
-                make_folder(folder)
-        return folder
-
     def forget_kept_runs(self, key: Key) -> None:
-        """Deletes what attempts at a key's period, at any revision of it, keep for their later steps."""
+        """Deletes what attempts by version 0.2 or older left of a key's period under Dagster, at any revision."""
         for kept in (self.confidential / "runs" / key.release / key.period).glob(f"*/*{KEPT}"):
             _forget(kept.with_suffix(""))
-
-    def forget(self, folder: Path) -> None:
-        """Deletes the folder of a run."""
-        _forget(folder)
 
     @contextmanager
     def building(self) -> Iterator[None]:

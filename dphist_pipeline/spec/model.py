@@ -38,7 +38,8 @@ from dphist_pipeline.spec.numbers import Epsilon
 from dphist_pipeline.spec.periods import MONTHS, Length, Month, Period, PeriodRule, WeekStart
 from dphist_pipeline.spec.quality import Quality, QualitySpec, checked
 from dphist_pipeline.spec.refusals import LONGEST_ECHO, Location, MistakesError, SpecError, as_key, place, shown
-from dphist_pipeline.spec.sources import EVERY_ROW, IN_DIGEST, LATER, DateFormat, RecordSource, SqlFile
+from dphist_pipeline.spec.sources import EVERY_ROW, IN_DIGEST, LATER, DateFormat, SqlFile
+from dphist_pipeline.spec.upstream import UpstreamFields, check_automation, refuse_timeless
 from dphist_pipeline.spec.words import Name, Owners, ReleaseName, Text, Title
 
 LONGEST_DELAY = 36_500
@@ -91,7 +92,7 @@ def _known_zone(zone: str) -> str:
 Schedule = Annotated[Text, Field(pattern=r"^\s*([0-9A-Za-z*/,#?-]+\s+){4}[0-9A-Za-z*/,#?-]+\s*$")]
 
 
-class ReleaseSpec(RecordSource):
+class ReleaseSpec(UpstreamFields):
     """One release as declared: fields in the order in which their checks build on each other."""
 
     release: Annotated[ReleaseName, declared(True, description="the release's name, such as weekly_admissions")]
@@ -136,7 +137,10 @@ class ReleaseSpec(RecordSource):
         Schedule | None,
         declared(digest=False, description='a cron line of five fields such as "0 6 * * MON"'),
     ] = None
+    automation: Annotated[Literal["eager", "on_cron"] | None, NOT_IN_DIGEST] = None
+    freshness: Annotated[int | None, Field(strict=True, ge=0, le=LONGEST_DELAY), NOT_IN_DIGEST] = None
     publish: Annotated[Literal["automatic", "manual"], NOT_IN_DIGEST] = "automatic"
+    store_resource: Annotated[Name | None, NOT_IN_DIGEST] = None
     owners: Annotated[Owners, NOT_IN_DIGEST] = ()
 
     @model_validator(mode="before")
@@ -203,6 +207,12 @@ class ReleaseSpec(RecordSource):
     def _quality_fits(cls, quality: QualitySpec | None, info: ValidationInfo) -> QualitySpec | None:
         return None if quality is None else checked(quality, info.data)
 
+    @field_validator("period")
+    @classmethod
+    def _placeholders_need_periods(cls, length: Length, info: ValidationInfo) -> Length:
+        refuse_timeless(length, info)
+        return length
+
     @field_validator("period_column")
     @classmethod
     def _column_where_periods(cls, column: str | None, info: ValidationInfo) -> str | None:
@@ -224,6 +234,11 @@ class ReleaseSpec(RecordSource):
     @classmethod
     def _first_day(cls, day: object) -> str | None:
         return None if day is None else day_of(day).isoformat()
+
+    @field_validator("automation")
+    @classmethod
+    def _automation_is_declared(cls, word: str | None, info: ValidationInfo) -> str | None:
+        return check_automation(word, info)
 
     @model_validator(mode="after")
     def _mechanism_serves(self) -> Self:
@@ -295,6 +310,7 @@ class ReleaseSpec(RecordSource):
             "settings": settings_of(self.build_mechanism()),
             "axes": [axis.normalised() for axis in self.axes],
             "owners": list(self.owners),
+            "deps": list(self.deps),
             "source": str(self.source),
             "privacy_unit": str(self.privacy_unit),
             "quality": self.quality and self.quality.normalised(),
@@ -321,6 +337,14 @@ class ReleaseSpec(RecordSource):
     def latest_period(self, now: datetime) -> Period:
         """The last period that ended at least `release_delay_days` ago."""
         return self._periods().latest(now)
+
+    def period_before(self, period: Period) -> Period:
+        """The period that ends when this one starts."""
+        return self._periods().before(period)
+
+    def expected_files(self, period: Period) -> tuple[tuple[str, str], ...]:
+        """The addresses of the source that a period needs, each as messages call it and as it is looked for."""
+        return self.expected(period, self._periods())
 
     def refuse_unfinished(self, period: Period, now: datetime) -> None:
         """Raises PeriodError if the period, with its delay, is not over."""

@@ -102,6 +102,12 @@ class PeriodRule:
             first = self._first_day(first - timedelta(days=1))
         return period
 
+    def before(self, period: Period) -> Period:
+        """The period that ends when this one starts."""
+        if period.start is None:
+            raise TypeError("a release without periods has no period before")
+        return self._from(self._first_day(period.start.date() - timedelta(days=1)))
+
     def refuse_unfinished(self, period: Period, now: datetime) -> None:
         """Refuses a period that is not over yet, or too recently.
 
@@ -115,6 +121,18 @@ class PeriodRule:
                 period.key,
                 f"can be released from {ready:%Y-%m-%d} on ({self.time_zone}), after its end{waits}; wait until then",
             )
+
+    def week_number(self, day: date) -> tuple[int, int]:
+        """The year and number of the week that a day lies in; week 1 is the first with at least four days in its year.
+
+        Weeks start on Monday, as by ISO, or on Sunday, as epidemiologists count them.
+        """
+        fourth = self._week_start(day) + timedelta(days=3)
+        return fourth.year, (fourth.timetuple().tm_yday - 1) // 7 + 1
+
+    def next_week(self, day: date) -> date:
+        """The first day of the next week."""
+        return self._week_start(day) + timedelta(days=7)
 
     def _is_over(self, period: Period, now: datetime) -> bool:
         return period.end is None or _instant(self._ready(period)) <= _instant(now)
@@ -133,13 +151,16 @@ class PeriodRule:
 
     def _first_day(self, day: date) -> date:
         if self.length == "week":
-            passed = day.weekday() if self.week_starts == "monday" else day.isoweekday() % 7
-            return day - timedelta(days=passed)
+            return self._week_start(day)
         months = MONTHS_OF[self.length]
         # Months are counted from year 0; those of a period, from the first month of the year as declared.
         month = 12 * day.year + day.month - 1
         first = month - (month - (self.year_starts - 1)) % months
         return date(first // 12, first % 12 + 1, 1)
+
+    def _week_start(self, day: date) -> date:
+        passed = day.weekday() if self.week_starts == "monday" else day.isoweekday() % 7
+        return day - timedelta(days=passed)
 
     def _next_first(self, first: date) -> date:
         days = 7 if self.length == "week" else 31 * MONTHS_OF[self.length]

@@ -23,6 +23,7 @@ from pydantic import (
 from dphist_pipeline.spec.digest import declared
 from dphist_pipeline.spec.fields import Flag, listed
 from dphist_pipeline.spec.mistakes import checker
+from dphist_pipeline.spec.placeholders import as_glob, check_placeholders
 from dphist_pipeline.spec.refusals import FromEnvironment, Location, MistakesError, shown
 from dphist_pipeline.spec.row_functions import is_time_format
 from dphist_pipeline.spec.row_queries import RowQuery, read_row_query
@@ -96,6 +97,7 @@ def source(value: object) -> Source:
     if ending_of(value) is None:
         endings = ", ".join(ending for ending, kind in FORMATS.items() if kind in ("parquet", "csv"))
         raise ValueError(f"must end in .parquet or .csv, not {shown(value)}; name files ({endings}), not a folder")
+    check_placeholders(value, secret=isinstance(value, FromEnvironment))
     return Source(value.written, str(value)) if isinstance(value, FromEnvironment) else Source(value)
 
 
@@ -300,8 +302,11 @@ class RecordSource(BaseModel):
 
     @property
     def source_pattern(self) -> str:
-        """The source as an absolute glob; what is written of a server or an object store, and never its address."""
-        return absolute_pattern(self.source, self.base) if self.has_files else str(self.source)
+        """The source as an absolute glob, of the files of all periods.
+
+        Of a server or an object store what is written, and never its address.
+        """
+        return absolute_pattern(as_glob(resolved(self.source)), self.base) if self.has_files else str(self.source)
 
 
 def read_query(value: object, info: ValidationInfo) -> SqlFile:

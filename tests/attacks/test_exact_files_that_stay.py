@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from attempts import Attempt
-from office import Office
+from office import Office, left_by_older_version
 from system.orchestrated import leftovers
 
 from dphist_pipeline.confidential import row_tables
 from dphist_pipeline.confidential.cube import load_cube
-from dphist_pipeline.releasing import handover
-from dphist_pipeline.releasing.store import Key, Store
-
-
-def killed_before_sanitizing(attempt: Attempt) -> Path:
-    """A run of Dagster that dies with its exact cube in the store."""
-
-    def die(*given: object) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.MonkeyPatch.context() as broken:
-        broken.setattr(handover, "sanitize_cube", die)
-        with suppress(KeyboardInterrupt):
-            attempt.by_dagster()
-    (cube,) = (attempt.office.store / "confidential" / "runs").rglob("cube.npy")
-    return cube
 
 
 def by_command(attempt: Attempt) -> None:
@@ -50,11 +33,9 @@ def by_rejecting(attempt: Attempt) -> None:
     assert attempt.office.run("reject", "wards", "all", "--reason", "wrong codes").code == 0
 
 
-def planted(office: Office, revision: int) -> Path:
-    """What a killed run leaves, beside the mark of a run that several processes share."""
-    folder = Store.open(office.store).kept_run(Key("wards", "all", revision), f"killed{revision}")
-    (folder / "cube.npy").write_bytes(b"exact")
-    return folder / "cube.npy"
+def planted(office: Office, revision: int, release: str = "wards") -> Path:
+    """What a killed run of version 0.2 leaves under Dagster, beside the mark that it is kept."""
+    return left_by_older_version(office.store, release, "all", revision, f"killed{revision}")
 
 
 @pytest.mark.parametrize("finish", [by_command, by_dagster, by_rejecting])
@@ -62,7 +43,7 @@ def test_a_killed_runs_cube_is_gone_once_its_period_is_finished_or_rejected(
     office: Office, finish: Callable[[Attempt], None]
 ) -> None:
     attempt = Attempt(office.opened()).write()
-    cube = killed_before_sanitizing(attempt)
+    cube = planted(office, 1)
     finish(attempt)
     assert not cube.exists()
     assert [path for path in leftovers(office) if not path.startswith("rejected/")] == []
@@ -71,8 +52,7 @@ def test_a_killed_runs_cube_is_gone_once_its_period_is_finished_or_rejected(
 def test_a_periods_older_cubes_are_gone_and_those_of_other_periods_stay(office: Office) -> None:
     attempt = Attempt(office.opened()).write()
     cubes = [planted(office, revision) for revision in (1, 2, 3)]
-    other = Store.open(office.store).kept_run(Key("other_wards", "all", 1), "running") / "cube.npy"
-    other.write_bytes(b"exact")
+    other = planted(office, 1, "other_wards")
     by_command(attempt)
     assert not any(cube.exists() for cube in cubes) and other.exists()
     cubes = [planted(office, revision) for revision in (1, 2, 3)]

@@ -146,7 +146,7 @@ COLLECTION = {
 def component(request: pytest.FixtureRequest) -> tuple[type, dict[str, Any]]:
     pytest.importorskip("dagster")
     import dphist_pipeline
-    from dphist_pipeline.integrations.dagster_local import LocalCollection
+    from dphist_pipeline.integrations.dagster import LocalCollection
 
     if request.param == "HistogramRelease":
         return dphist_pipeline.HistogramRelease, dict(SPEC)

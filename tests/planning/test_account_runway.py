@@ -10,7 +10,7 @@ import pytest
 from office import Office
 
 from dphist_pipeline.ledger.ledger import Account, Charge, Statement
-from dphist_pipeline.planning.account_runway import AccountRunway, _runway, account_runway
+from dphist_pipeline.releasing.account_runway import AccountRunway, account_runway, runway_of
 from dphist_pipeline.spec.loading import load_spec
 from dphist_pipeline.spec.model import ReleaseSpec
 
@@ -31,7 +31,9 @@ def told(spec: ReleaseSpec, total: str, *charges: Charge, yearly: bool = False) 
     renews = "yearly" if yearly else None
     account = Account("health", "patient", "add_remove", Fraction(total), renews, "s")  # type: ignore[arg-type]
     spent = sum((one.epsilon for one in charges), Fraction(0))
-    return _runway(spec, Statement(account, 2026, account.total, spent, spent, account.total - spent, [*charges]), NOW)
+    return runway_of(
+        spec, Statement(account, 2026, account.total, spent, spent, account.total - spent, [*charges]), NOW
+    )
 
 
 def test_weeks_are_paid_one_after_the_other_from_the_latest_finished_one(office: Office) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from office import DERIVED, Office
 
 from dphist_pipeline import LocalCollection
-from dphist_pipeline.integrations.dagster_local import collection_definitions
+from dphist_pipeline.integrations.dagster import collection_definitions
 from dphist_pipeline.local.collection import CollectionSpec, load_collection
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.record_folder import RecordFolder

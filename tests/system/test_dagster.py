@@ -96,8 +96,8 @@ def test_two_releases_stand_side_by_side_in_a_project_with_its_own_settings(offi
     dg.Definitions.validate_loadable(merged)
 
 
-@pytest.mark.parametrize("name", ["records", "cube"])
-def test_records_and_cube_are_materialized_together_or_not_at_all(office: Office, name: str) -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_a_part_of_a_release_is_refused_before_anything_runs(office: Office, name: str) -> None:
     definitions = defined(office.opened())
     with dg.DagsterInstance.ephemeral() as instance, pytest.raises(dg.DagsterInvalidDefinitionError) as refused:
         materialized(definitions, instance, name)
@@ -155,7 +155,7 @@ def asked(definitions: dg.Definitions, moment: str) -> list[str | None]:
     context = dg.build_schedule_context(
         scheduled_execution_time=datetime.fromisoformat(moment), repository_def=definitions.get_repository_def()
     )
-    return [request.partition_key for request in schedule.evaluate_tick(context).run_requests or []]
+    return [request.tags.get("dagster/partition") for request in schedule.evaluate_tick(context).run_requests or []]
 
 
 def test_the_schedule_asks_for_the_latest_period_that_is_over_with_its_delay(office: Office) -> None:

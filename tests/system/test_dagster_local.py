@@ -18,7 +18,7 @@ from system.orchestrated import said
 
 from dphist_pipeline import LocalCollection
 from dphist_pipeline.answering.catalogue import list_publications
-from dphist_pipeline.integrations.dagster_local import collection_definitions
+from dphist_pipeline.integrations.dagster import collection_definitions
 from dphist_pipeline.local.rounds import FOLDER
 from dphist_pipeline.spec import words
 from dphist_pipeline.spec.refusals import SpecError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from office import OPEN_HEALTH, RECORDS, Office
 from system.orchestrated import charges, defined, events, key, leftovers, materialized, public_files, said, shown
 
 from dphist_pipeline.confidential import cube, noise
+from dphist_pipeline.integrations.dagster import partitions_of
 from dphist_pipeline.mechanisms.geometric import Geometric
 from dphist_pipeline.releasing import handover, pipeline
 from dphist_pipeline.spec.loading import load_spec
@@ -94,11 +95,11 @@ def test_a_manual_release_is_drawn_by_dagster_and_published_by_a_person(
 ) -> None:
     definitions = defined(office.opened(), publish="manual")
     job = definitions.resolve_job_def("wards_job")
-    assert {node.name for node in job.nodes} == {"wards_count", "wards_sanitize"}
+    assert {node.name for node in job.nodes} == {"wards_release"}
     assert job.execute_in_process(instance=instance).success
     assert charges(office) == 1 and not office.published().exists()
     early = materialized(definitions, instance, "published")
-    assert not early.success and "dphist publish" in said(early)
+    assert not early.success and "dphist publish" in said(early) and not office.published().exists()
     ran = office.run("publish", office.folder / "spec.yaml", "--approved-by", "Ada")
     assert ran.code == 0, ran.err
     late = materialized(definitions, instance, "published")
@@ -141,7 +142,7 @@ def test_the_job_releases_period_after_period(office: Office, instance: dg.Dagst
 
 def test_published_shows_epsilon_the_audit_and_a_picture(office: Office, instance: dg.DagsterInstance) -> None:
     found = shown(released(office.opened(), instance), "published")
-    assert found["epsilon"] == "1/2"
+    assert (found["epsilon"], found["epsilon_exact"]) == (0.5, "1/2")
     assert [record.data for record in found["audit"].records] == [
         {"step": "counts", "epsilon": "1/2", "noise_scale": "4"}
     ]
@@ -149,39 +150,89 @@ def test_published_shows_epsilon_the_audit_and_a_picture(office: Office, instanc
     assert found["files"] == str(office.published())
 
 
-@pytest.mark.parametrize("name", ["sanitized", "published"])
-def test_a_later_step_alone_without_cube_or_journal_is_refused_with_what_to_do(
-    office: Office, instance: dg.DagsterInstance, name: str
-) -> None:
-    definitions = defined(office.opened())
-    before = office.state()
-    for _ in range(2):
-        run = materialized(definitions, instance, name)
-        assert not run.success and not events(run)
-        assert "neither a cube of this run nor a journal. Run all of its steps together" in said(run)
-        assert office.state() == before
-
-
-@pytest.mark.parametrize("name", ["sanitized", "published"])
-def test_a_later_step_alone_is_finished_from_the_journal_without_records(
-    office: Office, instance: dg.DagsterInstance, name: str
-) -> None:
+def test_a_release_is_finished_from_the_journal_without_records(office: Office, instance: dg.DagsterInstance) -> None:
     released(office.opened(), instance)
     before = office.entries(), public_files(office)
     source(office).unlink()
     shutil.rmtree(office.store / "public" / "wards")
-    released(office, instance, name)
-    assert office.entries() == before[0] and leftovers(office) == []
-    assert public_files(office) == (before[1] if name == "published" else {})
     released(office, instance)
-    assert (office.entries(), public_files(office)) == before
+    assert (office.entries(), public_files(office)) == before and leftovers(office) == []
 
 
 def test_a_period_that_is_not_over_is_refused_and_spends_nothing(office: Office, instance: dg.DagsterInstance) -> None:
     definitions = defined(office.opened(), **WEEKLY, release_delay_days=30_000)
     before = office.state()
-    run = materialized(definitions, instance, partition=WEEKS[0])
+    with pytest.raises(dg.DagsterUnknownPartitionError):
+        materialized(definitions, instance, partition=WEEKS[0])
+    job = definitions.resolve_job_def("wards_job")
+    run = job.execute_in_process(instance=instance, tags={"dagster/partition": WEEKS[0]}, raise_on_error=False)
     assert "can be released from" in said(run) and office.state() == before
+    assert tags_of(instance, run)["dagster/max_retries"] == "0"
+
+
+def tags_of(instance: dg.DagsterInstance, run: dg.ExecuteInProcessResult) -> dict[str, str]:
+    found = instance.get_run_by_id(run.run_id)
+    assert found is not None
+    return dict(found.tags)
+
+
+def test_the_schedules_tag_releases_a_period_that_partitions_do_not_offer_yet(
+    office: Office, instance: dg.DagsterInstance
+) -> None:
+    office.opened()
+    now = datetime.now(UTC)
+    for delay in range(1, 7):  # on every day of the week, one of these is over and not offered
+        definitions = defined(office, **WEEKLY, release_delay_days=delay)
+        spec = load_spec(office.folder / "spec.yaml")
+        key, offered = spec.latest_period(now).key, partitions_of(spec)
+        assert offered is not None
+        if key not in offered.get_partition_keys(current_time=now):
+            job = definitions.resolve_job_def("wards_job")
+            days = {**RECORDS, "admitted_on": [date.fromisoformat(key)] * 4}
+            office.write_records(days)
+            run = job.execute_in_process(instance=instance, tags={"dagster/partition": key})
+            assert run.success and office.published(period=key).is_dir()
+            assert {made.partition for made in events(run)} == {key}
+            return
+    raise AssertionError("no delay gave such a period")
+
+
+def test_many_partitions_are_one_run_each_with_its_own_numbers(office: Office, instance: dg.DagsterInstance) -> None:
+    office.opened()
+    days = [date.fromisoformat(WEEKS[0]) + timedelta(days=day) for day in (0, 6, 7, 20)]
+    office.write_records({**RECORDS, "admitted_on": days})
+    run = ranged(defined(office, **WEEKLY), instance, WEEKS[0], WEEKS[2])
+    assert run.success and charges(office) == 3
+    for asset in ("records", "cube", "sanitized", "published"):
+        made = [event for event in events(run) if event.asset_key == key(asset)]
+        assert [event.partition for event in made] == WEEKS
+    totals = [event.metadata["total"].value for event in made]
+    assert len(set(totals)) == 3 and all(event.metadata["epsilon"].value == 0.5 for event in made)
+
+
+def ranged(
+    definitions: dg.Definitions, instance: dg.DagsterInstance, first: str, last: str
+) -> dg.ExecuteInProcessResult:
+    """One run for all partitions of a range, as an asset backfill makes it."""
+    tags = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
+    job = definitions.resolve_job_def("wards_job")
+    return job.execute_in_process(instance=instance, tags=tags, raise_on_error=False)
+
+
+def test_a_period_that_is_refused_does_not_hold_up_the_others(office: Office, instance: dg.DagsterInstance) -> None:
+    office.opened()
+    monthly = {**WEEKLY, "period": "month", "first_period": "2026-01-01", "source": "data/{year}-{month}.parquet"}
+    definitions = defined(office, **monthly)
+    for month in (1, 3):
+        days = {**RECORDS, "admitted_on": [date(2026, month, 5)] * 4}
+        office.write_records(days, f"data/2026-{month:02}.parquet")
+    run = ranged(definitions, instance, "2026-01-01", "2026-03-01")
+    assert not run.success and charges(office) == 2
+    told = said(run)
+    assert "1 of 3 periods were not released" in told and "data/2026-02.parquet" in told
+    for asset in ("sanitized", "published"):
+        made = [event.partition for event in events(run) if event.asset_key == key(asset)]
+        assert made == ["2026-01-01", "2026-03-01"]
 
 
 def test_a_release_with_periods_is_refused_without_a_partition(office: Office, instance: dg.DagsterInstance) -> None:
@@ -202,14 +253,14 @@ def cell_missing(office: Office, patch: Patch) -> None:
 
 
 def after_sanitizing(office: Office, patch: Patch, harm: Callable[[], None]) -> None:
-    real = handover.sanitize_cube
+    real = handover.draw
 
-    def harmed(attempt: Any, run: str) -> str:
-        digest = real(attempt, run)
+    def harmed(attempt: Any, before: Any) -> str:
+        digest = real(attempt, before)
         harm()
         return digest
 
-    patch.setattr(handover, "sanitize_cube", harmed)
+    patch.setattr(handover, "draw", harmed)
 
 
 def journal_gone(office: Office, patch: Patch) -> None:
@@ -288,7 +339,7 @@ def test_confidential_steps_tell_dagster_the_same_whatever_the_records(
                 name.startswith(("dagster/data_version", "dagster/code_version", "dagster/input_"))
                 for name in made.tags
             )
-        entries = [entry for entry in instance.all_logs(run.run_id) if entry.step_key == "wards_count"]
+        entries = [entry for entry in instance.all_logs(run.run_id) if entry.step_key == "wards_release"]
         assert all(entry.dagster_event is not None for entry in entries)
         told.append([(entry.dagster_event_type, without_times(entry.user_message)) for entry in entries])
     assert told[0] == told[1] == told[2]

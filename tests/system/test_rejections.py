@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from office import Office, Ran
+from office import Office, Ran, left_by_older_version
 
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.releasing import approvals, publisher
-from dphist_pipeline.releasing.store import Key, Store
 
 REJECT = ("reject", "wards", "all", "--reason", "wrong ward codes")
 
@@ -230,8 +229,7 @@ def test_a_rejected_revision_does_not_stand_in_the_way_of_what_was_published(off
     assert "was rejected on" in again and "for a reason that was not given before" in again
 
 
-def test_a_cube_that_is_kept_for_later_steps_goes_with_the_rejection(office):
-    kept = Store.open(office.store).kept_run(Key("wards", "all", 1), "somebody's run")
-    (kept / "cube.npy").write_bytes(b"counts")
+def test_a_cube_that_an_older_version_kept_goes_with_the_rejection(office):
+    left_by_older_version(office.store, "wards", "all", 1, "somebody's run")
     run(office, *REJECT)
     assert not drawn(office)

@@ -174,7 +174,7 @@ def opened_source(
         time_zone: of the session, whose settings are final.
         means: that the session may use.
     """
-    objects = object_stores.find_objects(source.written) if in_store(source.written) else ()
+    objects = object_stores.find_objects(source.written, source.needed) if in_store(source.written) else ()
     files = () if objects or source.format == "postgres" else _files(source)
     settings: dict[str, Any] = {
         **NOTHING_INSTALLED,
@@ -201,7 +201,7 @@ def opened_source(
 
 def _files(source: SourcePlan) -> tuple[Path, ...]:
     written = str(source.written) if str(source.written) != resolved(source.written) else None
-    files = find_files(source.pattern, written)
+    files = tuple(sorted({file for each in source.needed or [source.pattern] for file in find_files(each, written)}))
     if source.folder is not None and not all(path.resolve().is_relative_to(source.folder) for path in files):
         raise SourceRefused(source.written, "leads out of the folder that it was allowed in; copy the files there")
     return files

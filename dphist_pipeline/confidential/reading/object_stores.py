@@ -42,15 +42,19 @@ CHECK_ENVIRONMENT = f"the keys, the region and, for another store than Amazon's,
 _ENDPOINT = re.compile(r"(https?)://((?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?)/?", re.ASCII)
 
 
-def find_objects(source: str) -> tuple[str, ...]:
+def find_objects(source: str, needed: tuple[str, ...] = ()) -> tuple[str, ...]:
     """The addresses of the files that a source names, sorted; refuses a pattern without files.
 
     A plain address is taken as it stands, because keys that may read a file need not be allowed to list a bucket.
 
     Args:
         source: checked, in an object store.
+        needed: what a period needs of it instead.
     """
-    pattern = resolved(source)
+    return tuple(sorted({file for pattern in needed or (resolved(source),) for file in _found(source, pattern)}))
+
+
+def _found(source: str, pattern: str) -> tuple[str, ...]:
     if not glob.has_magic(pattern):
         return (pattern,)
     with closing(duckdb.connect(config=dict(NOTHING_INSTALLED))) as connection:

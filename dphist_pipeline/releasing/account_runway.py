@@ -81,10 +81,11 @@ def account_runway(spec: ReleaseSpec, store: Path | None, now: datetime | None =
     statement = account_statement(spec, store)
     if isinstance(statement, str):
         return AccountRunway(spec.account, f"cannot be used: {statement}", known=False)
-    return _runway(spec, statement, now or datetime.now(UTC))
+    return runway_of(spec, statement, now or datetime.now(UTC))
 
 
-def _runway(spec: ReleaseSpec, statement: Statement, now: datetime) -> AccountRunway:
+def runway_of(spec: ReleaseSpec, statement: Statement, now: datetime) -> AccountRunway:
+    """How many more releases of a spec an account pays for, by its statement."""
     yearly, left = statement.account.renews is not None, text_of_rest(statement)
     others = _other_releases(spec, statement)
     if spec.period == "none":

@@ -3,37 +3,29 @@
 Everything that Dagster is shown is public: Dagster keeps what it is told, unencrypted, in its run database.
 """
 
-import base64
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
 import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from dphist_pipeline.answering.row_quality import say_of_rows
-from dphist_pipeline.domain import Axis, BinnedAxis, Domain
+from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS, axis_columns
-from dphist_pipeline.publishing.plot import release_svg
+from dphist_pipeline.integrations.dagster.shown import published_metadata, table_schema
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store, store_folder
 from dphist_pipeline.spec.loading import project_folder
 from dphist_pipeline.spec.templates import templates_around
 
 T = TypeVar("T")
+MAX_RETRIES = "dagster/max_retries"
+POOL = "dphist"
 Problems = list[tuple[str, str]]
-
-MEANINGS = {
-    "estimate": "the released count: the one to use",
-    "unbiased_estimate": "the exact count plus noise, or a linear estimate of it, where the mechanism paid for such",
-    "ci_lower": "95 % interval of the true bounded count, lower end",
-    "ci_upper": "95 % interval of the true bounded count, upper end",
-    "group_id": "cells that were measured together, where the mechanism makes groups",
-}
 
 
 class SpecComponent(dg.Component):
@@ -114,7 +106,15 @@ class Group:
     partitions: dg.PartitionsDefinition | None = None
 
     def asset(
-        self, name: str, kind: str, text: str, after: str | None, tags: Mapping[str, str], **more: Any
+        self,
+        name: str,
+        kind: str,
+        text: str,
+        after: str | None,
+        tags: Mapping[str, str],
+        deps: Sequence[str] = (),
+        skippable: bool = False,
+        **more: Any,
     ) -> dg.AssetSpec:
         """An asset of the group.
 
@@ -124,11 +124,13 @@ class Group:
             text: its description.
             after: the asset of the group that it depends on.
             tags: of the asset.
+            deps: keys of assets outside of the group that it depends on.
+            skippable: whether its step may leave it out, and tell of it otherwise.
             more: what `AssetSpec` takes.
         """
         made = dg.AssetSpec(
             dg.AssetKey([self.name, name]),
-            deps=[dg.AssetKey([self.name, after])] if after else [],
+            deps=[dg.AssetKey(dep.split("/")) for dep in ([f"{self.name}/{after}"] if after else []) + list(deps)],
             kinds={kind},
             tags=tags,
             description=text,
@@ -136,17 +138,25 @@ class Group:
             owners=list(self.spec.owners),
             code_version=self.spec.digest,
             partitions_def=self.partitions,
+            skippable=skippable,
             **more,
         )
         return self.change(made)
 
     def table(
-        self, name: str, domain: Domain, text: str, after: str, tags: Mapping[str, str], table: str, **meanings: str
+        self,
+        name: str,
+        domain: Domain,
+        text: str,
+        after: str,
+        tags: Mapping[str, str],
+        table: str,
+        meanings: Mapping[str, str] = MappingProxyType({}),
+        **more: Any,
     ) -> dg.AssetSpec:
         """An asset that is a published histogram; `meanings` of columns that mean something else than usual."""
-        schema = dg.TableSchema(columns=_columns(domain, {**MEANINGS, **meanings}))
-        metadata = {"dagster/column_schema": schema, "dagster/table_name": table}
-        return self.asset(name, "parquet", text, after, tags, metadata=metadata)
+        metadata = {"dagster/column_schema": table_schema(domain, **meanings), "dagster/table_name": table}
+        return self.asset(name, "parquet", text, after, tags, metadata=metadata, **more)
 
     def job(self, assets: Iterable[dg.AssetSpec], text: str) -> Any:
         """The job that makes the assets, in one process.
@@ -194,9 +204,9 @@ def step(
     key = assets[0].key
     checks = [dg.AssetCheckSpec(check[0], asset=key, blocking=True, description=check[1])] if check else []
 
-    @dg.multi_asset(name=name, specs=assets, check_specs=checks, partitions_def=assets[0].partitions_def)
+    @dg.multi_asset(name=name, specs=assets, check_specs=checks, pool=POOL)
     def run(context: dg.AssetExecutionContext) -> Any:
-        done = withheld(doing, lambda: work(context), held)
+        done = withheld(doing, lambda: work(context), held, context)
         version = dg.DataVersion(done.version[:32])
         for asset in assets:
             yield dg.MaterializeResult(asset_key=asset.key, data_version=version, metadata=done.metadata)
@@ -214,9 +224,28 @@ def publish_step(
 
     def work(context: dg.AssetExecutionContext) -> Done:
         made = publish(context)
-        return Done(made.audit["values_digest"], _published_metadata(made))
+        return Done(made.audit["values_digest"], published_metadata(made))
 
     return step(name, [asset], "publishing", held, work)
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Where a release's steps find their store: a resource of that key, or else the project's own store."""
+
+    resource: str | None = None
+
+    @property
+    def keys(self) -> set[str]:
+        """The resources that the steps require."""
+        return {self.resource} if self.resource else set()
+
+    def open(self, resources: Any) -> Store:
+        """The store, whose ledger and witness may be the resource's, too."""
+        if self.resource is None:
+            return open_store()
+        found: Store = getattr(resources, self.resource).store()
+        return found
 
 
 def open_store() -> Store:
@@ -229,7 +258,7 @@ def rounded_epsilon(epsilon: Fraction) -> str:
     return f"{math.ceil(epsilon * 10**6) / 10**6:.6f}".rstrip("0").rstrip(".")
 
 
-def withheld(doing: str, work: Callable[[], T], held: str) -> T:
+def withheld(doing: str, work: Callable[[], T], held: str, context: dg.AssetExecutionContext | None = None) -> T:
     """Lets only our own messages through to Dagster, which stores what it is told; a retry would not help.
 
     Not a context manager: an exception raised in one carries the first exception along, and Dagster stores that, too.
@@ -238,65 +267,22 @@ def withheld(doing: str, work: Callable[[], T], held: str) -> T:
         doing: what is done, for the message.
         work: does it.
         held: what an engine's message might hold.
+        context: of the step; a run that was refused is then not tried again by the instance.
     """
     try:
         return work()
     except DphistError as error:
-        message = str(error)
+        message, refused = str(error), True
     except Exception as error:
-        message = f"{doing} failed with {type(error).__name__} (message withheld: it may hold {held})"
+        message, refused = f"{doing} failed with {type(error).__name__} (message withheld: it may hold {held})", False
+    if refused and context is not None:
+        never_run_again(context)
     raise dg.Failure(message, allow_retries=False)
 
 
-def records_table(rows: Iterable[Mapping[str, Any]]) -> dg.TableMetadataValue:
-    """Rows as a table in Dagster's page."""
-    return dg.MetadataValue.table(records=[dg.TableRecord(row) for row in rows])
+def never_run_again(context: dg.AssetExecutionContext) -> None:
+    """Keeps the retries of runs that an instance may make from running a refusal again; a crash is still run again.
 
-
-def _columns(domain: Domain, meanings: Mapping[str, str]) -> list[dg.TableColumn]:
-    """The published histogram's columns: name, type, meaning."""
-    columns = [
-        dg.TableColumn(name, str(kind), meanings.get(name) or _meaning(axis, name))
-        for axis in domain.axes
-        for name, kind in axis_columns(axis).items()
-    ]
-    kinds = {name: "int64" if name == "group_id" else "double" for name in OUR_COLUMNS}
-    return columns + [dg.TableColumn(name, kind, meanings[name]) for name, kind in kinds.items()]
-
-
-def _meaning(axis: Axis, column: str) -> str:
-    if isinstance(axis, BinnedAxis):
-        end = "lower" if column == f"{axis.name}_lower" else "upper"
-        included = (axis.closed == "left") == (end == "lower")
-        return f"{end} end of the bin, {'included' if included else 'not included'}; null where there is none"
-    meanings = {axis.name: "category", f"{axis.name}_label": "what the category is called"}
-    what = meanings.get(column, "what the category lies in")
-    return f"{what}; null for all others" if axis.other else what
-
-
-def _published_metadata(made: Release) -> dict[str, Any]:
-    """Epsilon, the audit as a table, where the files and their card are, and the picture that the card shows."""
-    audit, card = made.audit, made.path / "card.html"
-    picture = base64.b64encode(release_svg(made.path).encode()).decode()
-    return {
-        "epsilon": dg.MetadataValue.text(audit["epsilon"]),
-        "replayed": dg.MetadataValue.bool(made.replayed),
-        "protects": dg.MetadataValue.text(_protected(audit)),
-        **({"reports": dg.MetadataValue.int(audit["reports"]["accepted"])} if "reports" in audit else {}),
-        "audit": records_table(
-            {name: row[name] for name in ("step", "epsilon", "noise_scale")} for row in audit["charges"]
-        ),
-        **({"rows": dg.MetadataValue.text(told)} if (told := " ".join(say_of_rows(made.path, audit))) else {}),
-        "files": dg.MetadataValue.path(str(made.path)),
-        **({"card": dg.MetadataValue.path(str(card))} if card.exists() else {}),
-        "picture": dg.MetadataValue.md(f"![{audit['release']}](data:image/svg+xml;base64,{picture})"),
-    }
-
-
-def _protected(audit: Mapping[str, Any]) -> str:
-    """In few words, since Dagster cuts off what is longer than its column."""
-    unit, most, neighbours = audit["privacy_unit"], audit["max_rows_per_unit"], audit["neighbours"]
-    if unit == "row":
-        return f"each row ({neighbours})"
-    what = "value" if audit.get("model") == "local" else "row"
-    return f"each {unit} with up to {most} {what}{'' if most == 1 else 's'} ({neighbours})"
+    Dagster decides on them by the tags of the run that failed. A step alone can only speak for itself.
+    """
+    context.instance.add_run_tags(context.run.run_id, {MAX_RETRIES: "0"})

@@ -13,7 +13,8 @@ from typing import Any
 
 import dagster as dg
 
-from dphist_pipeline.integrations import dagster_base as base
+from dphist_pipeline.integrations.dagster import base
+from dphist_pipeline.integrations.dagster.shown import records_table
 from dphist_pipeline.local import rounds
 from dphist_pipeline.local.collection import CollectionSpec, collection_from_attributes
 from dphist_pipeline.local.consumers import Consumer
@@ -95,7 +96,7 @@ def collection_definitions(
             "reports",
             tags,
             spec.release_of(consumer),
-            **meanings,
+            meanings,
         )
         for consumer in spec.consumers
     }
@@ -109,7 +110,7 @@ def collection_definitions(
 def _queries_step(spec: CollectionSpec, asset: dg.AssetSpec) -> dg.AssetsDefinition:
     def work(context: dg.AssetExecutionContext) -> base.Done:
         metadata = {
-            "consumers": base.records_table(described(spec, question_of(spec))["consumers"]),
+            "consumers": records_table(described(spec, question_of(spec))["consumers"]),
             "value": f"{spec.value}, from {digits(spec.start)} up to and with {digits(spec.stop)}",
             "epsilon": str(spec.epsilon),
         }
@@ -132,7 +133,7 @@ def _partition_step(spec: CollectionSpec, asset: dg.AssetSpec) -> dg.AssetsDefin
             "epsilon": str(question.epsilon),
             "bits_per_contributor": question.contributor_bits,
             "bytes_per_contributor": question.contributor_bytes,
-            "parts": base.records_table(parts),
+            "parts": records_table(parts),
         }
         return base.Done(question.digest, metadata)
 
@@ -146,7 +147,7 @@ def _reports_step(spec: CollectionSpec, asset: dg.AssetSpec) -> dg.AssetsDefinit
         metadata = {
             "accepted": counted.tally.reports,
             "refused": sum(counted.refused.values()),
-            "refusals": base.records_table({"why": why, "reports": number} for why, number in counted.refused.items()),
+            "refusals": records_table({"why": why, "reports": number} for why, number in counted.refused.items()),
             "question": counted.tally.question.digest[:NAMED],  # as reports name it
         }
         return base.Done(digest, metadata, rounds.publishable(spec, store))

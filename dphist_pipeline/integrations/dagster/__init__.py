@@ -1,0 +1,16 @@
+"""Dagster: components and functions that turn specs into assets, checks, jobs and schedules."""
+
+from dphist_pipeline.integrations.dagster.local import LocalCollection, collection_definitions
+from dphist_pipeline.integrations.dagster.periods import partitions_of
+from dphist_pipeline.integrations.dagster.release import HistogramRelease, release_definitions
+from dphist_pipeline.integrations.dagster.resources import DphistStore, PublishedTable
+
+__all__ = [
+    "DphistStore",
+    "HistogramRelease",
+    "LocalCollection",
+    "PublishedTable",
+    "collection_definitions",
+    "partitions_of",
+    "release_definitions",
+]

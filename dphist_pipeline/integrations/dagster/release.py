@@ -1,0 +1,356 @@
+"""Dagster: a component that turns one release spec into assets, checks, a job and a schedule.
+
+    deps → records → cube → sanitized → published         all but `deps` in the group of the release
+           └ confidential ┘ └───── public ──────┘
+
+One step makes all four, by the functions that `dphist release` runs: a step of its own for each would start a process
+for each wherever a project's executor does that, and a run that was killed could not go on from its middle, because the
+cube is gone by then. Confidential assets give Dagster nothing that depends on records: no counts, no samples, no
+engine's message. Running a partition again replays what was published. The ledger, not Dagster, says what was spent.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from dphist_pipeline.integrations.dagster import base
+from dphist_pipeline.integrations.dagster.checks import Found, check_results, check_specs, findings
+from dphist_pipeline.integrations.dagster.periods import condition_of, freshness_of, partitions_of, schedule_of
+from dphist_pipeline.integrations.dagster.shown import described, published_metadata
+from dphist_pipeline.integrations.dagster.upstream import refuse_missing
+from dphist_pipeline.releasing import handover, stages
+from dphist_pipeline.releasing.allowing import declared_code_lists
+from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.spec.loading import spec_from_attributes
+from dphist_pipeline.spec.model import ReleaseSpec
+
+WITHHELD = (
+    "Confidential: row counts, samples, statistics and engine messages are withheld, because they depend on records "
+    "that nothing has been paid for yet."
+)
+HELD = "values from records"
+JOB_TEXT = "Releases {}: charged once, whatever happens."
+GATE = "releasable"
+GATE_TEXT = "Every declared cell has an estimate, the ledger holds the charge, and the digest matches."
+
+# Two may be missing in a file: `neighbors` is another spelling, and a bound has no use where every row is a unit.
+_MAY_BE_MISSING = ("neighbours", "max_rows_per_unit")
+_REQUIRED = [
+    name for name, field in ReleaseSpec.model_fields.items() if field.is_required() and name not in _MAY_BE_MISSING
+]
+
+
+class HistogramRelease(base.SpecComponent):
+    """One differentially private release: records → cube → sanitized → published, with a job and a schedule.
+
+    Subclass it and override `get_asset_spec` to change how its assets look.
+    """
+
+    attributes = base.attributes_model(
+        "HistogramRelease",
+        ReleaseSpec,
+        also=["neighbors"],
+        required=_REQUIRED,
+        anyOf=[{"required": ["neighbours"]}, {"required": ["neighbors"]}],
+    )
+
+    @classmethod
+    def checked(cls, attributes: Mapping[str, Any], folder: Path, problems: base.Problems) -> ReleaseSpec:
+        """The release spec; its code lists may lie where an operator allowed it."""
+        return spec_from_attributes(attributes, folder, problems, declared_code_lists())
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        """Assets, the check that gates publishing, one job and one schedule."""
+        return release_definitions(self.spec, self.get_asset_spec)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The assets of a release."""
+
+    records: dg.AssetSpec
+    cube: dg.AssetSpec
+    sanitized: dg.AssetSpec
+    published: dg.AssetSpec
+
+    @property
+    def drawn(self) -> list[dg.AssetSpec]:
+        """Those that exist once every door has answered."""
+        return [self.records, self.cube, self.sanitized]
+
+
+def release_definitions(
+    spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec] = lambda asset: asset
+) -> dg.Definitions:
+    """The assets, checks, job and schedule of a release, without a component.
+
+    Args:
+        spec: checked; see `load_spec`.
+        change: is given every AssetSpec and returns the one to use.
+    """
+    parts, storage = _parts(spec, change), base.Storage(spec.store_resource)
+    group = base.Group(spec.release, spec, change, partitions_of(spec))
+    # With `publish: manual` the last asset waits for `dphist publish`, and is made by a step of its own.
+    alone = spec.publish == "manual"
+    steps = [_step(spec, storage, parts, publishes=not alone)] + [_publishing(spec, storage, parts)] * alone
+    job = group.job(parts.drawn if alone else [*parts.drawn, parts.published], JOB_TEXT.format(spec.release))
+    # A condition asks for periods itself; a schedule beside it would ask twice.
+    scheduled = spec.schedule and not spec.automation
+    return dg.Definitions(assets=steps, jobs=[job], schedules=[schedule_of(spec, job, storage)] if scheduled else [])
+
+
+def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) -> Parts:
+    group, condition = base.Group(spec.release, spec, change, partitions_of(spec)), condition_of(spec)
+    private = {"dp/zone": "confidential"}
+    public = {"dp/zone": "public", "dp/epsilon": base.rounded_epsilon(spec.epsilon)}
+    sanitized = (
+        f"What the doors answered, for epsilon {spec.epsilon} of account '{spec.account}', by {spec.mechanism}. "
+        "Drawn once and kept in the journal."
+    )
+    texts = {
+        "records": f"Rows of one period in declared cells. {WITHHELD}",
+        "cube": f"Bounded counts of all {spec.domain.cells:,} declared cells. {WITHHELD}",
+    }
+    asked: dict[str, Any] = {"automation_condition": condition, "skippable": True}
+    return Parts(
+        records=group.asset("records", "duckdb", texts["records"], None, private, deps=spec.deps, **asked),
+        cube=group.asset("cube", "polars", texts["cube"], "records", private, skippable=True),
+        sanitized=group.asset("sanitized", "python", sanitized, "cube", public, skippable=True),
+        published=group.table(
+            "published",
+            spec.domain,
+            described(spec),
+            "sanitized",
+            public,
+            spec.release,
+            freshness_policy=freshness_of(spec),
+            skippable=True,
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run did for one period.
+
+    Attributes:
+        key: of the partition; None where there are none.
+        version: of what was drawn: the hash of the charge. No digest of the values: they may wait for a person, or be
+            rejected, and few values could be found from it.
+        found: what the check found; None where nothing was drawn.
+        made: the publication, where there is one.
+        shown: the metadata of the publication.
+        checks: what the checks of the publication found.
+        problem: why it stopped, in our own words; None if it did not.
+    """
+
+    key: str | None
+    version: str = ""
+    found: Mapping[str, bool] | None = None
+    made: Release | None = None
+    shown: Mapping[str, Any] | None = None
+    checks: Mapping[str, Found] = field(default_factory=dict)
+    problem: str | None = None
+
+
+def _step(spec: ReleaseSpec, storage: base.Storage, parts: Parts, publishes: bool) -> dg.AssetsDefinition:
+    """The step that makes everything, for one period or many."""
+    assets = [*parts.drawn, parts.published] if publishes else parts.drawn
+    gate = dg.AssetCheckSpec(GATE, asset=parts.sanitized.key, blocking=True, description=GATE_TEXT)
+
+    @dg.multi_asset(
+        name=f"{spec.release}_release",
+        specs=assets,
+        check_specs=[gate, *(check_specs(spec, parts.published.key) if publishes else [])],
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        pool=base.POOL,
+        required_resource_keys=storage.keys,
+    )
+    def run(context: dg.AssetExecutionContext) -> Any:
+        outcomes = [_released(spec, storage, context, key, publishes) for key in _keys(spec, context)]
+        yield from _told(spec, context, parts, outcomes, publishes)
+
+    return run
+
+
+def _keys(spec: ReleaseSpec, context: dg.AssetExecutionContext) -> Sequence[str | None]:
+    """The periods of a run; one that says none of a release that has them is refused."""
+    if spec.period == "none":
+        return [None]
+    if not (context.has_partition_key or context.has_partition_key_range):
+        base.never_run_again(context)
+        raise dg.Failure(
+            f"release '{spec.release}' has periods: choose one, as a partition; nothing was read or spent",
+            allow_retries=False,
+        )
+    return [context.partition_key] if context.has_partition_key else list(context.partition_keys)
+
+
+def _released(
+    spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None, publishes: bool
+) -> Outcome:
+    """Draws, checks and publishes one period; what goes wrong is told in the outcome."""
+    charged, found = "", None
+    try:
+        digest = base.withheld("counting and sanitizing", lambda: _drawn(spec, storage, context, key), HELD, context)
+        charged, found = base.withheld("checking", lambda: _checked(spec, storage, context, key, digest), HELD, context)
+        if not all(found.values()):
+            wrong = ", ".join(name for name, holds in found.items() if not holds)
+            return Outcome(key, charged, found, problem=f"the check `{GATE}` failed: {wrong}; nothing was published")
+        if not publishes:
+            return Outcome(key, charged, found)
+        return base.withheld(
+            "publishing", lambda: _published(spec, storage, context, key, charged, found), HELD, context
+        )
+    except dg.Failure as failure:
+        return Outcome(key, charged, found, problem=failure.description)
+
+
+def _drawn(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> str:
+    attempt = _attempt(spec, storage, context, key)
+
+    def before() -> None:
+        if "partitions" in spec.requires:
+            refuse_missing(context, spec.release, spec.deps, attempt.period)
+
+    return handover.draw(attempt, before)
+
+
+def _checked(
+    spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None, digest: str
+) -> tuple[str, Mapping[str, bool]]:
+    attempt = _attempt(spec, storage, context, key)
+    waiting = handover.what_it_waits_for(attempt)
+    if waiting is not None:
+        context.log.info(waiting)
+    return attempt.charge.hash if attempt.charge else "", handover.releasable(attempt, digest)
+
+
+def _published(
+    spec: ReleaseSpec,
+    storage: base.Storage,
+    context: dg.AssetExecutionContext,
+    key: str | None,
+    charged: str = "",
+    found: Mapping[str, bool] | None = None,
+) -> Outcome:
+    attempt = _attempt(spec, storage, context, key)
+    made = handover.publish_answers(attempt)
+    statement = attempt.ledger.statement(spec.account)
+    shown, checks = published_metadata(made, statement, spec.deps), findings(spec, attempt.store, statement, made)
+    return Outcome(key, charged, found, made, shown, checks)
+
+
+def _attempt(
+    spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None
+) -> stages.Attempt:
+    return stages.begin(spec, storage.open(context.resources), key, datetime.now(UTC))
+
+
+def _told(
+    spec: ReleaseSpec,
+    context: dg.AssetExecutionContext,
+    parts: Parts,
+    outcomes: Sequence[Outcome],
+    publishes: bool,
+) -> Iterator[Any]:
+    """Tells Dagster what was done; a run some of whose periods stopped fails, and says which and why."""
+    stopped = [outcome for outcome in outcomes if outcome.problem is not None]
+    drawn = [outcome for outcome in outcomes if outcome.found is not None]
+    apart = (stopped and len(outcomes) > 1) or not _offered(spec, outcomes)
+    if apart:
+        for outcome in drawn:
+            _log_alone(spec, context, parts, outcome)
+    elif drawn:
+        versions = _one_version([outcome.version for outcome in drawn])
+        marks = [f"{spec.digest[:16]}-{outcome.key or 'all'}" for outcome in drawn]
+        for asset in (parts.records, parts.cube):
+            yield dg.MaterializeResult(asset_key=asset.key, data_version=_one_version(marks))
+        yield dg.MaterializeResult(asset_key=parts.sanitized.key, data_version=versions)
+    if drawn:
+        found = {name: all((outcome.found or {})[name] for outcome in drawn) for name in drawn[0].found or {}}
+        yield dg.AssetCheckResult(
+            passed=all(found.values()), asset_key=parts.sanitized.key, check_name=GATE, metadata=found
+        )
+    if stopped:
+        single = len(outcomes) == 1
+        named = [str(outcome.problem) if single else f"{outcome.key}: {outcome.problem}" for outcome in stopped]
+        many = "" if single else f"{len(stopped)} of {len(outcomes)} periods were not released\n"
+        raise dg.Failure(many + "\n".join(named), allow_retries=False)
+    if publishes and not apart:
+        yield _publication(context, parts.published, outcomes)
+    if publishes:
+        yield from check_results(spec, parts.published.key, outcomes[-1].checks)
+
+
+def _offered(spec: ReleaseSpec, outcomes: Sequence[Outcome]) -> bool:
+    """Whether Dagster's set of partitions holds the periods; of others it would forget which they are."""
+    partitions = partitions_of(spec)
+    return partitions is None or all(partitions.has_partition_key(str(outcome.key)) for outcome in outcomes)
+
+
+def _publication(
+    context: dg.AssetExecutionContext, asset: dg.AssetSpec, outcomes: Sequence[Outcome]
+) -> dg.MaterializeResult[Any]:
+    """One result for all periods; each partition has metadata of its own."""
+    for outcome in outcomes:
+        if outcome.key is not None:
+            context.add_asset_metadata(outcome.shown or {}, asset.key, outcome.key)
+    digests = [outcome.made.audit["values_digest"] for outcome in outcomes if outcome.made is not None]
+    metadata = outcomes[0].shown if outcomes[0].key is None else None
+    return dg.MaterializeResult(asset_key=asset.key, data_version=_one_version(digests), metadata=metadata)
+
+
+def _log_alone(spec: ReleaseSpec, context: dg.AssetExecutionContext, parts: Parts, outcome: Outcome) -> None:
+    """Records what was done for one period where no output may speak for all: others failed, or it is not offered."""
+    done: list[tuple[dg.AssetSpec, Mapping[str, Any] | None]] = [(asset, None) for asset in parts.drawn]
+    done += [(parts.published, outcome.shown)] * (outcome.made is not None)
+    for asset, shown in done:
+        context.log_event(_alone(spec, asset, outcome, shown))
+
+
+def _alone(
+    spec: ReleaseSpec, asset: dg.AssetSpec, outcome: Outcome, shown: Mapping[str, Any] | None
+) -> dg.AssetMaterialization:
+    version = outcome.version or (outcome.made.audit["ledger"]["hash"] if outcome.made else "")
+    tags = {"dagster/code_version": spec.digest, "dagster/data_version": version[:32]}
+    return dg.AssetMaterialization(asset.key, partition=outcome.key, metadata=shown, tags=tags)
+
+
+def _one_version(versions: Sequence[str]) -> dg.DataVersion:
+    """The data version of several periods together; of one, its own."""
+    if len(versions) == 1:
+        return dg.DataVersion(versions[0][:32])
+    return dg.DataVersion(sha256("\n".join(versions).encode()).hexdigest()[:32])
+
+
+def _publishing(spec: ReleaseSpec, storage: base.Storage, parts: Parts) -> dg.AssetsDefinition:
+    """The step that publishes what a person approved."""
+
+    @dg.multi_asset(
+        name=f"{spec.release}_publish",
+        specs=[parts.published],
+        check_specs=check_specs(spec, parts.published.key),
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        pool=base.POOL,
+        required_resource_keys=storage.keys,
+    )
+    def run(context: dg.AssetExecutionContext) -> Any:
+        outcomes = []
+        for key in _keys(spec, context):
+            work = partial(_published, spec, storage, context, key)
+            outcomes.append(base.withheld("publishing", work, HELD, context))
+        if _offered(spec, outcomes):
+            yield _publication(context, parts.published, outcomes)
+        else:
+            for outcome in outcomes:
+                context.log_event(_alone(spec, parts.published, outcome, outcome.shown))
+        yield from check_results(spec, parts.published.key, outcomes[-1].checks)
+
+    return run

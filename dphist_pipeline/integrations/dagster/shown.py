@@ -1,0 +1,218 @@
+"""What Dagster's page shows of a publication: numbers over time, links, a picture, and the query to copy.
+
+Everything comes from published files, the ledger and the spec. Dagster keeps it, unencrypted, in its run database.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import numpy as np
+
+from dphist_pipeline.answering.row_quality import say_of_rows
+from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
+from dphist_pipeline.ledger.ledger import Statement
+from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS, axis_columns
+from dphist_pipeline.publishing.plot import release_svg
+from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.spec.axes import domain_of
+from dphist_pipeline.spec.model import ReleaseSpec
+
+PUBLIC_URL = "DPHIST_PUBLIC_URL"
+# The page unfolds Markdown below 1,000 characters; a picture of so few bars stays below.
+MOST_BARS = 40
+WIDTH, HEIGHT = 240, 48
+
+MEANINGS = {
+    "estimate": "the released count: the one to use",
+    "unbiased_estimate": "the exact count plus noise, or a linear estimate of it, where the mechanism paid for such",
+    "ci_lower": "95 % interval of the true bounded count, lower end",
+    "ci_upper": "95 % interval of the true bounded count, upper end",
+    "group_id": "cells that were measured together, where the mechanism makes groups",
+}
+
+
+def table_schema(domain: Domain, **meanings: str) -> dg.TableSchema:
+    """The published histogram's columns: name, type, meaning; `meanings` of columns that mean something else."""
+    told = {**MEANINGS, **meanings}
+    columns = [
+        dg.TableColumn(name, str(kind), told.get(name) or _meaning(axis, name))
+        for axis in domain.axes
+        for name, kind in axis_columns(axis).items()
+    ]
+    kinds = {name: "int64" if name == "group_id" else "double" for name in OUR_COLUMNS}
+    return dg.TableSchema(columns=columns + [dg.TableColumn(name, kind, told[name]) for name, kind in kinds.items()])
+
+
+def records_table(rows: Iterable[Mapping[str, Any]]) -> dg.TableMetadataValue:
+    """Rows as a table in Dagster's page."""
+    return dg.MetadataValue.table(records=[dg.TableRecord(row) for row in rows])
+
+
+def described(spec: ReleaseSpec) -> str:
+    """The description of the published asset: title, question, and SQL to copy."""
+    axes = ", ".join(axis.name for axis in spec.domain.axes)
+    when = "" if spec.period == "none" else f", for each {spec.period}"
+    who = "each row" if spec.privacy_unit == "row" else f"each {spec.privacy_unit}"
+    first = spec.domain.axes[0]
+    if isinstance(first, CalendarAxis):
+        box = ""
+    elif isinstance(first, BinnedAxis):
+        box = f"{{'{first.name}': [{first.edges[0]:g}, {first.edges[1]:g}]}}"
+    else:
+        box = f"{{'{first.name}': '{first.values[0]}'}}".replace("''", "'")
+    asked = f"r.dph_box('r.{spec.release}', {box})" if box else f"r.dph_total('r.{spec.release}')"
+    return (
+        f"**{spec.title or spec.release}**\n\n"
+        f"How many rows are there by {axes}{when}? Noisy counts of {spec.domain.cells:,} cells, by {spec.mechanism}; "
+        f"epsilon {spec.epsilon} protects {who}.\n\n"
+        "In DuckDB, with the store's `public/catalog.duckdb`:\n\n"
+        "```sql\nATTACH 'catalog.duckdb' AS r (READ_ONLY);\n"
+        f"SELECT * FROM {asked};\nSELECT * FROM r.{spec.release};\n```"
+    )
+
+
+def public_address(folder: Path) -> str | None:
+    """Where a publication's folder can be opened in a browser, by DPHIST_PUBLIC_URL; None where that is not set.
+
+    Args:
+        folder: `<store>/public/<release>/period=…/revision=…`.
+    """
+    base = os.environ.get(PUBLIC_URL, "").rstrip("/")
+    return f"{base}/{'/'.join(folder.parts[-3:])}" if base.startswith(("http://", "https://")) else None
+
+
+def numbers_of(made: Release) -> dict[str, Any]:
+    """The numbers of a publication that a plot over time shows."""
+    total, audit = made.answer(), made.audit
+    table = made.arrow
+    lower, upper = (table.column(name).to_numpy() for name in ("ci_lower", "ci_upper"))
+    widths = (upper - lower)[np.isfinite(upper - lower)]
+    found = {
+        "epsilon": float(audit["epsilon_as_double"]) if "epsilon_as_double" in audit else _double(audit["epsilon"]),
+        "total": total.estimate,
+        "total_ci_lower": total.ci_lower,
+        "total_ci_upper": total.ci_upper,
+        "total_noise_error": total.noise_error,
+        "cell_half_interval": float(np.median(widths)) / 2 if widths.size else math.nan,
+        "cells": int(audit["cells"]),
+        "revision": int(audit["revision"]),
+        "bytes": sum(file.stat().st_size for file in made.path.iterdir() if file.is_file()),
+    }
+    return {name: number for name, number in found.items() if math.isfinite(number)}
+
+
+def published_metadata(made: Release, statement: Statement | None = None, deps: Sequence[str] = ()) -> dict[str, Any]:
+    """What the published asset shows: numbers, the audit as a table, links, the card in short, pictures.
+
+    Args:
+        made: the publication.
+        statement: of the account that paid, if one did.
+        deps: keys of the assets that the records come from.
+    """
+    audit, address = made.audit, public_address(made.path)
+    numbers = numbers_of(made)
+    if statement is not None:
+        numbers |= {"account_spent": float(statement.spent), "account_left": float(statement.left)}
+    link = dg.MetadataValue.url if address else dg.MetadataValue.path
+    place = address or str(made.path)
+    picture = base64.b64encode(release_svg(made.path).encode()).decode()
+    rows = " ".join(say_of_rows(made.path, audit))
+    lineage = _lineage(audit, deps)
+    return {
+        "essence": dg.MetadataValue.md(_essence(made, numbers)),
+        **({"overview": dg.MetadataValue.md(small)} if (small := small_picture(made)) else {}),
+        **numbers,
+        "epsilon_exact": dg.MetadataValue.text(audit["epsilon"]),
+        "replayed": dg.MetadataValue.bool(made.replayed),
+        "protects": dg.MetadataValue.text(protected(audit)),
+        **({"reports": dg.MetadataValue.int(audit["reports"]["accepted"])} if "reports" in audit else {}),
+        "audit": records_table(
+            {name: row[name] for name in ("step", "epsilon", "noise_scale")} for row in audit["charges"]
+        ),
+        **({"rows": dg.MetadataValue.text(rows)} if rows else {}),
+        "files": link(place),
+        **({"card": link(f"{place}/card.html")} if (made.path / "card.html").exists() else {}),
+        "picture": dg.MetadataValue.md(f"![{audit['release']}](data:image/svg+xml;base64,{picture})"),
+        "dagster/row_count": int(audit["cells"]),
+        "dagster/uri": f"{address or made.path.as_uri()}/histogram.parquet",
+        **({"dagster/column_lineage": lineage} if lineage else {}),
+    }
+
+
+def small_picture(made: Release) -> str:
+    """The counts along the first axis as a picture of few signs, which the page shows unfolded."""
+    domain = domain_of(made.audit["axes"])
+    counts = made.arrow.column("estimate").to_numpy().reshape(domain.shape)
+    line = counts.reshape(counts.shape[0], -1).sum(axis=1)
+    heights = np.array([part.sum() for part in np.array_split(line, min(len(line), MOST_BARS))]).clip(0)
+    if not heights.max() > 0:
+        return ""
+    tops = HEIGHT - np.round(heights / heights.max() * (HEIGHT - 2)).astype(int)
+    ends = np.round(np.linspace(0, WIDTH, len(tops) + 1)).astype(int)[1:]
+    path = "".join(f"V{top}H{end}" for top, end in zip(tops, ends, strict=True))
+    svg = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}">'
+        f'<path fill="#4477aa" d="M0 {HEIGHT}{path}V{HEIGHT}z"/></svg>'
+    )
+    return f"![by {domain.axes[0].name}](data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()})"
+
+
+def protected(audit: Mapping[str, Any]) -> str:
+    """In few words, since Dagster cuts off what is longer than its column."""
+    unit, most, neighbours = audit["privacy_unit"], audit["max_rows_per_unit"], audit["neighbours"]
+    if unit == "row":
+        return f"each row ({neighbours})"
+    what = "value" if audit.get("model") == "local" else "row"
+    return f"each {unit} with up to {most} {what}{'' if most == 1 else 's'} ({neighbours})"
+
+
+def _essence(made: Release, numbers: Mapping[str, Any]) -> str:
+    """The card in three sentences."""
+    audit = made.audit
+    if {"total_ci_lower", "total_ci_upper"} <= numbers.keys():
+        known = f" (95 %: {numbers['total_ci_lower']:,.0f} to {numbers['total_ci_upper']:,.0f})"
+    else:
+        known = ""
+    when = "" if audit["period"] == "all" else f", period {audit['period']}"
+    left = f"; the account has {numbers['account_left']:g} left" if "account_left" in numbers else ""
+    return (
+        f"**{numbers['total']:,.0f} rows**{known} in {audit['cells']:,} cells{when}, revision {audit['revision']}. "
+        f"Epsilon {audit['epsilon']} protects {protected(audit)}{left}."
+    )
+
+
+def _double(epsilon: str) -> float:
+    numerator, _, denominator = epsilon.partition("/")
+    return float(numerator) / float(denominator or 1)
+
+
+def _lineage(audit: Mapping[str, Any], deps: Sequence[str]) -> dg.TableColumnLineage | None:
+    """Which columns of the one upstream asset the published axes come from; unknown where there are several."""
+    if len(deps) != 1:
+        return None
+    (dep,) = deps
+    key = dg.AssetKey(dep.split("/"))
+    return dg.TableColumnLineage(
+        {
+            name: [dg.TableColumnDep(key, axis.column)]
+            for axis in domain_of(audit["axes"]).axes
+            for name in axis_columns(axis)
+        }
+    )
+
+
+def _meaning(axis: Axis, column: str) -> str:
+    if isinstance(axis, BinnedAxis):
+        end = "lower" if column == f"{axis.name}_lower" else "upper"
+        included = (axis.closed == "left") == (end == "lower")
+        return f"{end} end of the bin, {'included' if included else 'not included'}; null where there is none"
+    meanings = {axis.name: "category", f"{axis.name}_label": "what the category is called"}
+    what = meanings.get(column, "what the category lies in")
+    return f"{what}; null for all others" if axis.other else what

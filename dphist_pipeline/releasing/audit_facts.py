@@ -1,0 +1,61 @@
+"""What the audit says of a release beside its charges: from the spec and the ledger, never from records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dphist_pipeline import mechanisms
+from dphist_pipeline.ledger.ledger import Charge, Ledger
+from dphist_pipeline.releasing.store import Key
+from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.periods import Period
+
+
+def audit_facts(spec: ReleaseSpec, ledger: Ledger, period: Period, key: Key, charge: Charge) -> dict[str, Any]:
+    """What the audit says of a release beside its charges: from the spec and the ledger, never from records."""
+    return {
+        "schema_version": 2,
+        "release": spec.release,
+        **({"title": str(spec.title)} if spec.title else {}),
+        "period": key.period,
+        "period_start": period.start.isoformat() if period.start else None,
+        "period_end": period.end.isoformat() if period.end else None,
+        "revision": key.revision,
+        "reason": charge.reason,
+        **({"upstream_checked": charge.upstream_checked} if charge.upstream_checked else {}),
+        "account": spec.account,
+        "privacy_unit": spec.privacy_unit,
+        "max_rows_per_unit": spec.max_rows_per_unit,
+        "neighbours": spec.neighbours,
+        "sensitivity": spec.sensitivity,
+        **_facts_of_reading(spec, ledger, charge),
+        **({"quality": spec.quality.normalised()} if spec.quality is not None else {}),
+        "mechanism": spec.mechanism,
+        **_foreign(spec.mechanism),
+        "settings": mechanisms.settings_of(spec.build_mechanism()),
+        "cells": spec.domain.cells,
+        "axes": spec.normalised()["axes"],
+        "spec_digest": spec.digest,
+        "ledger": {"number": charge.number, "hash": charge.hash, "charged_at": charge.charged_at},
+    }
+
+
+def _foreign(mechanism: str) -> dict[str, Any]:
+    """The installed package that brings a mechanism; nothing for one of ours."""
+    home = mechanisms.home(mechanism)
+    return {"mechanism_package": {"name": home.package, "version": home.version}} if home.package else {}
+
+
+def _facts_of_reading(spec: ReleaseSpec, ledger: Ledger, charge: Charge) -> dict[str, Any]:
+    """Whose rows were read, by what query, and which decisions of an operator let that happen."""
+    query = spec.source_sql.query if spec.source_sql is not None else None
+    return {
+        "unit_columns": list(spec.privacy_unit.columns),
+        "unit_normalise": list(spec.unit_normalise),
+        **({"query": {"sha256": query.sha256, "by_row": not query.needs_decision}} if query is not None else {}),
+        "allowed": [
+            {"entry": decision.number, "hash": decision.hash, "kind": decision.kind, "by": list(decision.by)}
+            | ({"reason": decision.reason} if decision.reason else {})
+            for decision in ledger.decisions_of(charge)
+        ],
+    }

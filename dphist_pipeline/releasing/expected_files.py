@@ -1,0 +1,43 @@
+"""The files that a period needs, by the placeholders of its source: looked for by name, before any is opened."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Sequence
+
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.periods import Period
+
+MOST_NAMED = 10
+
+
+class FilesMissing(DphistError):
+    """Files that a period needs and that are not there. Their names are public: the spec and the calendar give them."""
+
+    def __init__(self, release: str, period: str, missing: Sequence[str]) -> None:
+        self.release, self.period, self.missing = release, period, tuple(missing)
+        named = ", ".join(missing[:MOST_NAMED])
+        more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
+        super().__init__(
+            f"release '{release}', period {period}: needs files that are not there: {named}{more}. Nothing was read or "
+            "spent. Put them there and run again; if they never come, `require: none` in the spec counts the others"
+        )
+
+
+def expected_patterns(spec: ReleaseSpec, period: Period) -> tuple[str, ...]:
+    """Absolute globs, or addresses of an object store, of what a period needs; empty without placeholders.
+
+    Objects are looked for when they are opened: keys that may read one need not be allowed to list a bucket.
+
+    Raises:
+        FilesMissing: with each that is not there.
+    """
+    expected = spec.expected_files(period)
+    if not spec.has_files:
+        return tuple(pattern for _, pattern in expected)
+    there = [pattern for _, pattern in expected if glob.glob(pattern, recursive=True)]  # noqa: PTH207 - it is absolute
+    missing = [called for called, pattern in expected if pattern not in there]
+    if missing and ("files" in spec.requires or not there):
+        raise FilesMissing(spec.release, period.key, missing)
+    return tuple(there)

@@ -1,0 +1,109 @@
+"""What a release waits for: the assets that its records come from, and the files that a period needs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+
+from dphist_pipeline.spec.digest import declared
+from dphist_pipeline.spec.fields import listed
+from dphist_pipeline.spec.periods import Period, PeriodRule
+from dphist_pipeline.spec.placeholders import NAMES, filled, fillings, placeholders_of
+from dphist_pipeline.spec.refusals import Location, MistakesError, shown
+from dphist_pipeline.spec.sources import RecordSource, absolute_pattern, resolved
+from dphist_pipeline.spec.words import Text
+
+MOST_DEPS = 50
+Require = Literal["files", "partitions", "none"]
+Rule = Literal["files", "partitions"]
+
+
+def _apart(keys: tuple[str, ...]) -> tuple[str, ...]:
+    found: list[tuple[Location, str]] = [
+        ((number,), f"{shown(key)} is named twice; name it once")
+        for number, key in enumerate(keys)
+        if key in keys[:number]
+    ]
+    if found:
+        raise MistakesError(found)
+    return keys
+
+
+# The key of an asset, its parts with slashes.
+AssetName = Annotated[
+    Text,
+    Field(
+        pattern=r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*$",
+        description="the key of an asset, its parts with slashes, such as raw/visits",
+    ),
+]
+Deps = Annotated[
+    tuple[AssetName, ...],
+    AfterValidator(_apart),
+    listed(0, MOST_DEPS),
+    Field(description="the key of an asset, its parts with slashes, such as raw/visits", examples=["[raw/visits]"]),
+]
+
+
+class UpstreamFields(RecordSource):
+    """Where records are, and what must be there before they are read."""
+
+    deps: Annotated[Deps, declared(digest=False)] = ()
+    require: Annotated[Require | None, declared(digest=False)] = None
+
+    @field_validator("require")
+    @classmethod
+    def _can_be_looked_at(cls, require: Require | None, info: ValidationInfo) -> Require | None:
+        if require == "files" and "source" in info.data and not placeholders_of(resolved(info.data["source"])):
+            raise ValueError(f"is `files`, and `source` does not say which files a period needs: use {NAMES} in it")
+        if require == "partitions" and info.data.get("deps") == ():
+            raise ValueError("is `partitions`, and there are no `deps` whose partitions could be required")
+        return require
+
+    @property
+    def requires(self) -> frozenset[Rule]:
+        """The rules that hold before a charge: as written, or all that can be looked at."""
+        if self.require is not None:
+            return frozenset() if self.require == "none" else frozenset({self.require})
+        rules: dict[Rule, bool] = {"files": self.has_placeholders, "partitions": bool(self.deps)}
+        return frozenset(rule for rule, holds in rules.items() if holds)
+
+    @property
+    def has_placeholders(self) -> bool:
+        """Whether the source's address holds placeholders, and so says which files a period needs."""
+        return bool(placeholders_of(resolved(self.source)))
+
+    def expected(self, period: Period, rule: PeriodRule) -> tuple[tuple[str, str], ...]:
+        """The addresses that a period needs: as messages call each, and as an absolute glob or an object's address.
+
+        Empty where the source has no placeholders.
+        """
+        if not self.has_placeholders:
+            return ()
+        whole = resolved(self.source)
+        found = {}
+        for parts in fillings(whole, period, rule):
+            address = filled(whole, parts)
+            pattern = absolute_pattern(address, self.base) if self.has_files else address
+            found[pattern] = filled(str(self.source), parts)
+        return tuple((called, pattern) for pattern, called in found.items())
+
+
+def check_automation(word: str | None, info: ValidationInfo) -> str | None:
+    """Refuses what would ask for periods that nobody named: without periods, a first one, or a cron line."""
+    if word is None:
+        return None
+    if info.data.get("period") == "none":
+        raise ValueError("has no use with `period: none`, which is released once; remove it")
+    if "first_period" in info.data and info.data["first_period"] is None:
+        raise ValueError("needs `first_period`: every period from that one on is charged without asking anybody")
+    if word == "on_cron" and "schedule" in info.data and info.data["schedule"] is None:
+        raise ValueError('is `on_cron` and needs `schedule`, a cron line such as "0 6 * * MON"')
+    return word
+
+
+def refuse_timeless(length: str, info: ValidationInfo) -> None:
+    """Refuses placeholders in the source of a release without periods."""
+    if length == "none" and "source" in info.data and placeholders_of(resolved(info.data["source"])):
+        raise ValueError("is `none`, and the placeholders of `source` need one: add `period: month` or another length")

@@ -1,0 +1,217 @@
+"""When Dagster asks for a period: never too early, each once, also after a stop and where clocks change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import dagster as dg
+import pytest
+from office import RECORDS, Office
+from system.orchestrated import defined, key
+
+from dphist_pipeline.integrations.dagster import partitions_of
+from dphist_pipeline.releasing import due
+from dphist_pipeline.spec.loading import load_spec
+from dphist_pipeline.spec.model import ReleaseSpec
+
+pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")  # of evaluating conditions
+
+VISITS = dg.AssetKey(["raw", "visits"])
+WEEKLY = {"period": "week", "period_column": "admitted_on", "first_period": "2026-01-05", "release_delay_days": 10}
+FIRST = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+def spec_of(office: Office, **fields: Any) -> ReleaseSpec:
+    office.write_spec(**{"period_column": "admitted_on", **fields})
+    return load_spec(office.folder / "spec.yaml")
+
+
+def ready(spec: ReleaseSpec, key: str, now: datetime) -> bool:
+    return key <= spec.latest_period(now).key
+
+
+@pytest.mark.parametrize("zone", ["Europe/Madrid", "America/Havana"], ids=["madrid", "havana"])
+@pytest.mark.parametrize("length", ["week", "month", "quarter", "year"])
+@pytest.mark.parametrize("delay", [0, 1, 7, 8, 30, 100])
+def test_partitions_end_where_releases_may_begin(office: Office, zone: str, length: str, delay: int) -> None:
+    spec = spec_of(office, period=length, time_zone=zone, release_delay_days=delay, first_period="2024-01-01")
+    partitions = partitions_of(spec)
+    assert partitions is not None
+    # Each hour around the changes of clocks and the ends of months, and every day of a year.
+    moments = [datetime(2025, 3, 28, 22, tzinfo=UTC) + timedelta(hours=passed) for passed in range(96)]
+    moments += [datetime(2025, 10, 25, 20, tzinfo=UTC) + timedelta(hours=passed) for passed in range(48)]
+    moments += [datetime(2025, 1, 1, 0, 30, tzinfo=UTC) + timedelta(days=passed) for passed in range(400)]
+    for now in moments[:: 3 if length == "week" else 7]:
+        offered, latest = partitions.get_partition_keys(current_time=now), spec.latest_period(now)
+        if offered:
+            assert spec.period_before(spec.period_before(latest)).key <= offered[-1] <= latest.key, now
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+class Daemon:
+    """Evaluates conditions as the daemon does, and materializes what they ask for."""
+
+    def __init__(self, definitions: dg.Definitions, instance: dg.DagsterInstance) -> None:
+        self.definitions, self.instance = definitions, instance
+        self.cursor: Any = None
+        self.asked: Counter[str] = Counter()
+        self.at: dict[str, datetime] = {}
+
+    def tick(self, now: datetime, works: bool = True) -> None:
+        """One evaluation; `works`: whether the runs that it asks for succeed."""
+        result = dg.evaluate_automation_conditions(
+            defs=self.definitions, instance=self.instance, cursor=self.cursor, evaluation_time=now
+        )
+        self.cursor = result.cursor
+        for partition in sorted(result.get_requested_partitions(key("records"))):
+            assert partition is not None
+            self.asked[partition] += 1
+            self.at.setdefault(partition, now)
+            for name in ("records", "cube", "sanitized", "published") if works else ():
+                event = dg.AssetMaterialization(key(name), partition=partition)
+                self.instance.report_runless_asset_event(event)
+
+    def visits(self, *days: datetime) -> None:
+        for day in days:
+            event = dg.AssetMaterialization(VISITS, partition=f"{day:%Y-%m-%d}")
+            self.instance.report_runless_asset_event(event)
+
+
+def project(office: Office, **fields: Any) -> dg.Definitions:
+    raw = dg.AssetSpec(VISITS, partitions_def=dg.DailyPartitionsDefinition("2026-01-01"))
+    release = defined(office, **{**WEEKLY, "deps": ["raw/visits"], **fields})
+    return dg.Definitions.merge(release, dg.Definitions(assets=[raw]))
+
+
+def days_from(first: datetime, count: int) -> list[datetime]:
+    return [first + timedelta(days=passed) for passed in range(count)]
+
+
+AUTOMATION = [{"automation": "eager"}, {"automation": "on_cron", "schedule": "0 6 * * *"}]
+
+
+@pytest.mark.parametrize("fields", AUTOMATION)
+def test_conditions_ask_for_each_week_once_and_never_too_early(
+    office: Office, instance: dg.DagsterInstance, fields: dict[str, Any]
+) -> None:
+    daemon = Daemon(project(office, **fields), instance)
+    spec = load_spec(office.folder / "spec.yaml")
+    for day in days_from(FIRST, 70):
+        daemon.visits(day - timedelta(days=1))
+        daemon.tick(day + timedelta(hours=7))
+    weeks = [f"{FIRST + timedelta(weeks=week):%Y-%m-%d}" for week in range(7)]
+    assert daemon.asked == dict.fromkeys(weeks, 1)
+    assert all(ready(spec, week, at) for week, at in daemon.at.items())
+
+
+@pytest.mark.parametrize("fields", AUTOMATION)
+def test_after_a_stop_each_missed_week_is_asked_for_once(
+    office: Office, instance: dg.DagsterInstance, fields: dict[str, Any]
+) -> None:
+    daemon = Daemon(project(office, **fields), instance)
+    daemon.visits(*days_from(FIRST, 70))
+    for day in days_from(FIRST, 28):
+        daemon.tick(day + timedelta(hours=7))
+    assert daemon.asked == {"2026-01-05": 1}
+    for day in days_from(FIRST + timedelta(days=63), 3):
+        daemon.tick(day + timedelta(hours=7))
+    weeks = [f"{FIRST + timedelta(weeks=week):%Y-%m-%d}" for week in range(7)]
+    assert daemon.asked == dict.fromkeys(weeks, 1)
+
+
+@pytest.mark.parametrize("fields", AUTOMATION)
+def test_a_week_waits_for_its_last_day_upstream(
+    office: Office, instance: dg.DagsterInstance, fields: dict[str, Any]
+) -> None:
+    daemon = Daemon(project(office, **fields), instance)
+    days = days_from(FIRST, 7)
+    daemon.visits(*days[:6])
+    for day in days_from(FIRST, 30):
+        daemon.tick(day + timedelta(hours=7))
+    assert not daemon.asked
+    daemon.visits(days[6])
+    for day in days_from(FIRST + timedelta(days=31), 2):
+        daemon.tick(day + timedelta(hours=7))
+    assert daemon.asked == {"2026-01-05": 1}
+
+
+def test_a_refused_week_is_not_asked_for_again_before_something_changes(
+    office: Office, instance: dg.DagsterInstance
+) -> None:
+    daemon = Daemon(project(office, automation="eager"), instance)
+    days = days_from(FIRST, 7)
+    for day in days_from(FIRST, 25):
+        daemon.visits(day - timedelta(days=1))
+        daemon.tick(day + timedelta(hours=7), works=False)
+    assert daemon.asked == {"2026-01-05": 1}
+    daemon.visits(days[3])
+    daemon.tick(FIRST + timedelta(days=25, hours=8))
+    assert daemon.asked == {"2026-01-05": 2}
+
+
+def test_automation_is_refused_where_nobody_named_the_first_period(office: Office) -> None:
+    for fields, told in (
+        ({"first_period": ...}, "every period from that one on is charged"),
+        ({"period": "none", "period_column": ..., "release_delay_days": ...}, "has no use with `period: none`"),
+        ({"automation": "on_cron"}, "needs `schedule`"),
+    ):
+        with pytest.raises(Exception, match=told):
+            spec_of(office, **{**WEEKLY, "automation": "eager", **fields})
+
+
+def test_freshness_is_one_period_and_the_days_that_it_may_be_late(office: Office) -> None:
+    definitions = defined(office, **WEEKLY, freshness=3)
+    policies = {spec.key.path[-1]: spec.freshness_policy for spec in definitions.resolve_all_asset_specs()}
+    policy = policies.pop("published")
+    assert isinstance(policy, dg.FreshnessPolicy) and "days=10" in repr(policy) and set(policies.values()) == {None}
+
+
+def scheduled(office: Office, monkeypatch: pytest.MonkeyPatch) -> dg.Definitions:
+    """A release on a schedule, with a store and records."""
+    monkeypatch.setenv("DPHIST_STORE", str(office.opened().store))
+    office.write_records({**RECORDS, "admitted_on": [date(2026, 2, 10)] * 4})
+    return defined(office, **WEEKLY, schedule="0 6 * * *")
+
+
+def asked(definitions: dg.Definitions, moment: str) -> list[str | None]:
+    schedule = definitions.resolve_schedule_def("wards_schedule")
+    context = dg.build_schedule_context(scheduled_execution_time=datetime.fromisoformat(moment))
+    return [request.tags.get("dagster/partition") for request in schedule.evaluate_tick(context).run_requests or []]
+
+
+def test_after_a_stop_the_schedule_asks_for_every_missed_week(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    weekly = scheduled(office, monkeypatch)
+    assert asked(weekly, "2026-03-02T06:00+00:00") == ["2026-02-09"]
+    office.released("--period", "2026-02-09")
+    assert asked(weekly, "2026-03-02T06:00+00:00") == []
+    assert asked(weekly, "2026-03-25T06:00+00:00") == ["2026-02-16", "2026-02-23", "2026-03-02"]
+    assert asked(weekly, "2026-03-26T06:00+00:00")[-1] == "2026-03-09", "on the exact day, ten days after its end"
+
+
+def test_a_charged_week_is_asked_for_until_it_is_published(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dphist_pipeline.releasing import publisher
+
+    weekly = scheduled(office, monkeypatch)
+    with monkeypatch.context() as broken:
+        broken.setattr(publisher, "publish", lambda *_, **__: (_ for _ in ()).throw(OSError("disk")))
+        assert office.release("--period", "2026-02-02").code != 0
+    assert asked(weekly, "2026-03-02T06:00+00:00") == ["2026-02-02", "2026-02-09"]
+    office.released("--period", "2026-02-02")
+    assert asked(weekly, "2026-03-02T06:00+00:00") == ["2026-02-09"]
+
+
+def test_no_more_periods_are_asked_for_at_once_than_a_daemon_can_take(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weekly = scheduled(office, monkeypatch)
+    office.released("--period", "2026-01-05")
+    monkeypatch.setattr(due, "MOST_AT_ONCE", 3)
+    assert len(asked(weekly, "2026-06-02T06:00+00:00")) == 3

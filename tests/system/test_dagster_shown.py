@@ -1,0 +1,178 @@
+"""What Dagster shows of publications: numbers over time, checks with numbers, links, resources; nothing of records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import canary
+import dagster as dg
+import duckdb
+import pytest
+from office import Office
+from system.orchestrated import defined, events, key, said, shown
+
+from dphist_pipeline.integrations.dagster import DphistStore, PublishedTable
+
+WEEKS = ["2026-03-02", "2026-03-09", "2026-03-16", "2026-03-23"]
+WEEKLY = {"period": "week", "period_column": "admitted_on", "first_period": WEEKS[0], "epsilon": "2"}
+
+
+@pytest.fixture(scope="module")
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+def many(rows: dict[str, int]) -> dict[str, list[Any]]:
+    """So many people in each week, all in one cell."""
+    days = [date.fromisoformat(week) for week, count in rows.items() for _ in range(count)]
+    return {
+        "patient": [f"p{number}" for number in range(len(days))],
+        "age": [30.0] * len(days),
+        "ward": ["surgery"] * len(days),
+        "admitted_on": days,
+    }
+
+
+def ran(definitions: dg.Definitions, instance: dg.DagsterInstance, week: str | None) -> dg.ExecuteInProcessResult:
+    job = definitions.resolve_job_def("wards_job")
+    run = job.execute_in_process(instance=instance, partition_key=week, raise_on_error=False)
+    assert run.success, said(run)
+    return run
+
+
+def checks(run: dg.ExecuteInProcessResult) -> dict[str, tuple[bool, dict[str, Any], str]]:
+    """Each check of a run: whether it passed, its numbers, what it said."""
+    return {
+        found.check_name: (
+            found.passed,
+            {name: value.value for name, value in found.metadata.items()},
+            found.description or "",
+        )
+        for found in run.get_asset_check_evaluations()
+    }
+
+
+def test_the_page_gets_numbers_to_plot_and_short_markdown_to_unfold(
+    office: Office, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    definitions = defined(office.opened(), deps=["raw/visits"], require="none")
+    found = shown(ran(definitions, instance, None), "published")
+    numbers = {name for name, value in found.items() if type(value) in (int, float)}
+    wanted = {"epsilon", "total", "total_ci_lower", "total_ci_upper", "total_noise_error", "cells", "revision", "bytes"}
+    assert wanted | {"account_spent", "account_left", "cell_half_interval", "dagster/row_count"} <= numbers
+    assert (found["epsilon"], found["account_left"], found["cells"]) == (0.5, 9.5, 21)
+    assert found["dagster/row_count"] == 21 and found["bytes"] > 10_000
+    for unfolded in ("essence", "overview"):
+        assert 0 < len(found[unfolded]) < 1000, "the page folds longer Markdown away"
+    assert found["dagster/uri"].startswith("file:///") and found["card"].endswith("/card.html")
+    lineage = found["dagster/column_lineage"].deps_by_column
+    assert [(dep.asset_key.to_user_string(), dep.column_name) for dep in lineage["age_lower"]] == [
+        ("raw/visits", "age")
+    ]
+    monkeypatch.setenv("DPHIST_PUBLIC_URL", "https://office.example/public/")
+    found = shown(ran(definitions, instance, None), "published")
+    assert found["card"] == "https://office.example/public/wards/period=all/revision=1/card.html"
+    (published,) = [spec for spec in definitions.resolve_all_asset_specs() if spec.key == key("published")]
+    assert "```sql" in str(published.description) and "How many rows are there by age, ward" in str(
+        published.description
+    )
+
+
+def test_the_sql_of_the_description_can_be_copied(office: Office, instance: dg.DagsterInstance) -> None:
+    definitions = defined(office.opened())
+    ran(definitions, instance, None)
+    (published,) = [spec for spec in definitions.resolve_all_asset_specs() if spec.key == key("published")]
+    sql = str(published.description).partition("```sql")[2].partition("```")[0]
+    attach, *queries = [part for part in sql.split(";") if part.strip()]
+    with duckdb.connect() as connection:
+        connection.execute(attach.replace("catalog.duckdb", str(office.store / "public" / "catalog.duckdb")))
+        assert [len(connection.execute(query).fetchall()) for query in queries] == [1, 21]
+
+
+def test_checks_warn_with_numbers_of_what_a_person_should_look_at(office: Office, instance: dg.DagsterInstance) -> None:
+    office.opened()
+    office.write_records(many({WEEKS[0]: 1000, WEEKS[1]: 1100, WEEKS[3]: 0}))
+    definitions = defined(office, **WEEKLY)
+    first = checks(ran(definitions, instance, WEEKS[0]))
+    assert all(passed for passed, _, _ in first.values()) and set(first) == {
+        "releasable",
+        "account_lasts",
+        "cells_tell_something",
+        "total_like_last_period",
+        "no_period_missing",
+    }
+    second = checks(ran(definitions, instance, WEEKS[1]))
+    passed, numbers, _ = second["total_like_last_period"]
+    assert passed and numbers["total"] > 1000 and numbers["last_total"] > 900
+    passed, numbers, told = second["account_lasts"]
+    assert not passed and (numbers["releases_left"], numbers["left"]) == (3, 6.0) and numbers["last_due"] in told
+    empty = checks(ran(definitions, instance, WEEKS[2]))
+    passed, _, told = empty["total_like_last_period"]
+    assert not passed and "are all records there?" in told
+    assert empty["cells_tell_something"][1]["cells_above_zero"] < 3
+    assert empty["no_period_missing"][0]
+
+
+def test_a_week_that_nobody_released_is_named(office: Office, instance: dg.DagsterInstance) -> None:
+    office.opened()
+    office.write_records(many(dict.fromkeys(WEEKS, 100)))
+    definitions = defined(office, **WEEKLY)
+    for week in (WEEKS[0], WEEKS[3]):
+        found = checks(ran(definitions, instance, week))
+    passed, numbers, told = found["no_period_missing"]
+    assert not passed and numbers["missing"] == 2 and told == f"missing: {WEEKS[1]}, {WEEKS[2]}"
+
+
+def test_two_stores_serve_one_process_by_resources(
+    office: Office, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    office.opened().write_spec(store_resource="office")
+    other = office.copied_to(tmp_path / "other")
+    definitions = defined(office, store_resource="office")
+    for each in (office, other):
+        resource = DphistStore(folder=str(each.store), witness=str(each.witness))
+        merged = dg.Definitions.merge(definitions, dg.Definitions(resources={"office": resource}))
+        run = merged.resolve_job_def("wards_job").execute_in_process(instance=instance, raise_on_error=False)
+        if each is office:
+            assert run.success, said(run)
+            assert office.published().is_dir() and not other.published().exists()
+    with pytest.raises(dg.DagsterInvalidDefinitionError):
+        definitions.get_repository_def()
+
+
+def test_assets_below_read_the_published_table(office: Office, instance: dg.DagsterInstance) -> None:
+    definitions = defined(office.opened())
+    ran(definitions, instance, None)
+    read: dict[str, Any] = {}
+
+    @dg.asset(deps=[key("published")])
+    def report(wards: PublishedTable) -> None:
+        read["frame"] = wards.frame()
+        read["total"] = wards.published().answer().estimate
+        with duckdb.connect() as connection:
+            read["rows"] = len(wards.relation(connection).fetchall())
+
+    table = PublishedTable(release="wards", folder=str(office.store))
+    assert dg.materialize([report], resources={"wards": table}, instance=instance).success
+    assert read["frame"].height == read["rows"] == 21
+    assert read["total"] == pytest.approx(read["frame"]["estimate"].sum())
+
+
+def test_checks_and_metadata_hold_nothing_of_the_records(
+    office: Office, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dphist_pipeline.confidential import noise
+
+    monkeypatch.setattr(noise, "discrete_laplace", lambda scale, size: canary.frozen_noise(size))
+    office.opened().write_spec(**canary.CHANGES)
+    office.write_records(canary.records())
+    from dphist_pipeline.integrations.dagster import release_definitions
+    from dphist_pipeline.spec.loading import load_spec
+
+    run = ran(release_definitions(load_spec(office.folder / "spec.yaml")), instance, None)
+    told = "\n".join(str(event) for event in (*run.all_events, *events(run), *run.get_asset_check_evaluations()))
+    assert canary.leaks(office, said=told) == []

@@ -1,0 +1,129 @@
+"""Placeholders of a source: which files a period needs, by the calendar alone."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from office import SPEC
+
+from dphist_pipeline.ledger.decisions import SourceReading
+from dphist_pipeline.releasing.plans import reading_of
+from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.periods import PeriodRule
+from dphist_pipeline.spec.refusals import SpecError
+
+BASE = Path("/office")
+
+
+def spec(source: str, period: str = "week", **more: Any) -> ReleaseSpec:
+    column = {} if period == "none" else {"period_column": "admitted_on"}
+    return ReleaseSpec.from_attributes({**SPEC, "source": source, "period": period, **column, **more}, BASE)
+
+
+def needed(source: str, key: str, period: str = "week", **more: Any) -> list[str]:
+    made = spec(source, period, **more)
+    return [called for called, _ in made.expected_files(made.period_named(key))]
+
+
+@pytest.mark.parametrize(
+    ("source", "period", "key", "files"),
+    [
+        ("{year}-{month}.csv", "week", "2026-03-30", ["2026-03.csv", "2026-04.csv"]),
+        ("{year}-{month}.csv", "week", "2026-04-06", ["2026-04.csv"]),
+        ("{year}-{month}.csv", "quarter", "2026-10-01", ["2026-10.csv", "2026-11.csv", "2026-12.csv"]),
+        ("{year}.csv", "week", "2025-12-29", ["2025.csv", "2026.csv"]),
+        ("{year}/W{week}/*.csv", "week", "2025-12-29", ["2026/W01/*.csv"]),
+        ("{year}-{week}.csv", "month", "2026-02-01", [f"2026-{week:02}.csv" for week in (5, 6, 7, 8, 9)]),
+        ("{period}.csv", "month", "2026-02-01", ["2026-02-01.csv"]),
+        ("{period}/*.csv", "quarter", "2026-01-01", ["2026-01-01/*.csv"]),
+        ("all.csv", "month", "2026-02-01", []),
+    ],
+)
+def test_a_period_needs_a_file_for_each_stretch_that_it_touches(
+    source: str, period: str, key: str, files: list[str]
+) -> None:
+    assert needed(source, key, period) == files
+
+
+def test_a_day_in_the_address_asks_for_every_day_also_when_clocks_change() -> None:
+    for zone in ("UTC", "Europe/Paris", "America/Havana"):
+        days = needed("{year}-{month}-{day}.csv", "2026-03-23", time_zone=zone)
+        assert days == [f"{date(2026, 3, 23) + timedelta(days=passed)}.csv" for passed in range(7)]
+
+
+def test_weeks_are_numbered_as_their_names_are() -> None:
+    for starts in ("monday", "sunday"):
+        rule = PeriodRule("week", starts, "UTC", 0)  # type: ignore[arg-type]
+        first = rule.named("2020-W01" if starts == "monday" else "2020-EW01").start
+        assert first is not None
+        for passed in range(7 * 53 * 6):
+            day = first.date() + timedelta(days=passed)
+            year, number = rule.week_number(day)
+            named = rule.named(f"{year}-{'W' if starts == 'monday' else 'EW'}{number:02}")
+            assert named.start is not None and 0 <= (day - named.start.date()).days < 7
+        assert starts == "sunday" or rule.week_number(date(2027, 1, 3)) == date(2027, 1, 3).isocalendar()[:2]
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("{mont}.csv", "Did you mean 'month'"),
+        ("{}.csv", "none of {year}, {month}"),
+        ("{month}.csv", "only together with {year}"),
+        ("{year}-{day}.csv", "only together with {month}"),
+        ("{day}.csv", "only together with {year} and {month}"),
+        ("{year}-{week}-{day}.csv", "weeks lie across months"),
+    ],
+)
+def test_placeholders_that_name_no_stretch_of_time_are_refused(source: str, told: str) -> None:
+    with pytest.raises(SpecError) as refused:
+        spec(source)
+    ((where, what),) = refused.value.problems
+    assert where == "attributes.source" and told in what
+
+
+def test_placeholders_need_periods_and_files_need_placeholders() -> None:
+    for fields, where in (
+        ({"source": "{year}.csv", "period": "none"}, "period"),
+        ({"source": "a.csv", "require": "files"}, "require"),
+        ({"source": "a.csv", "require": "partitions"}, "require"),
+        ({"source": "a.csv", "deps": ["raw visits"]}, "deps[0]"),
+        ({"source": "a.csv", "deps": ["raw", "raw"]}, "deps[1]"),
+    ):
+        with pytest.raises(SpecError) as refused:
+            spec(**fields)  # type: ignore[arg-type]
+        assert [at for at, _ in refused.value.problems] == [f"attributes.{where}"]
+
+
+def test_what_is_required_follows_from_what_can_be_looked_at() -> None:
+    both = {"source": "{year}.csv", "deps": ["raw/visits"]}
+    assert spec("a.csv").requires == frozenset()
+    assert spec("{year}.csv").requires == {"files"}
+    assert spec("a.csv", deps=["raw/visits"]).requires == {"partitions"}
+    assert spec(**both).requires == {"files", "partitions"}  # type: ignore[arg-type]
+    assert spec(**both, require="none").requires == frozenset()  # type: ignore[arg-type]
+    assert spec("a.csv").digest == spec("a.csv", deps=["raw/visits"], require="none").digest
+
+
+def test_the_ledger_sees_the_address_as_written_and_the_folder_above_placeholders() -> None:
+    reading = reading_of(spec("in/{year}/w_{week}.csv"))
+    assert (reading.address, reading.folder, reading.name) == (
+        "in/{year}/w_{week}.csv",
+        "/office/in",
+        "{year}/w_{week}.csv",
+    )
+    env = SourceReading("{{ env.X }}/in/{year}.csv", "/office/in", "csv")
+    assert env.name == "{year}.csv"
+
+
+def test_what_the_environment_gave_is_in_no_name_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dphist_pipeline.spec.loading import spec_from_attributes
+
+    monkeypatch.setenv("RECORDS", "/secret/{year}")
+    fields = {**SPEC, "source": "{{ env.RECORDS }}/{month}.csv", "period": "month", "period_column": "admitted_on"}
+    made = spec_from_attributes(fields, BASE)
+    ((called, pattern),) = made.expected_files(made.period_named("2026-02-01"))
+    assert (called, pattern) == ("{{ env.RECORDS }}/02.csv", "/secret/2026/02.csv")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,9 +33,9 @@ class Item:
 
 
 def items() -> list[Item]:
-    """All items, from `listed.csv` beside this file."""
-    with Path(__file__).with_suffix(".csv").open(encoding="utf-8", newline="") as file:
-        return [Item(**row) for row in csv.DictReader(file)]
+    """All items, from `listed.json` beside this file."""
+    listed = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+    return [Item(**item) for item in listed]
 
 
 def lines() -> Iterator[str]:

@@ -31,6 +31,10 @@ class Item:
     why: str
     study: str = ""
 
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise ValueError(f"{self.name} of {self.paper}: {self.status!r} is none of {STATUSES}")
+
 
 def items() -> list[Item]:
     """All items, from `listed.json` beside this file."""

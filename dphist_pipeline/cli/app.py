@@ -8,55 +8,29 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable
 
 import typer
 from rich.markup import escape
 
-from dphist_pipeline.cli.answer import answer
-from dphist_pipeline.cli.check import check
-from dphist_pipeline.cli.compare import SeveralEpsilons, compare
-from dphist_pipeline.cli.decide import publish, reject, withdraw
-from dphist_pipeline.cli.export import export
-from dphist_pipeline.cli.forecast import forecast
-from dphist_pipeline.cli.init import init
-from dphist_pipeline.cli.ledger import ledger_app
-from dphist_pipeline.cli.local import local_app
-from dphist_pipeline.cli.local_encode import encode
-from dphist_pipeline.cli.local_publish import publish as publish_reports
-from dphist_pipeline.cli.mechanisms import show_mechanisms
-from dphist_pipeline.cli.new import new
-from dphist_pipeline.cli.plot import plot
-from dphist_pipeline.cli.quality import quality
-from dphist_pipeline.cli.rehearse import rehearse
-from dphist_pipeline.cli.release import release
-from dphist_pipeline.cli.store import store_app
-from dphist_pipeline.cli.synthesize import synthesize
+from dphist_pipeline.cli.commands import LazyCommands
 from dphist_pipeline.cli.terminal import err
 from dphist_pipeline.errors import DphistError
 
 INTERRUPTED = 130
 
 app = typer.Typer(
+    cls=LazyCommands,
     help="Publish differentially private histograms: spec in, published tables out, charged once.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-app.add_typer(ledger_app, name="ledger")
-app.add_typer(store_app, name="store")
-app.add_typer(local_app, name="local")
-local_app.command()(encode)
-local_app.command()(publish_reports)
-command: Callable[..., None]
-for command in (init, check, release):
-    app.command()(command)
-app.command(name="mechanisms")(show_mechanisms)
-for command in (answer, quality, publish, reject, withdraw, new, rehearse, plot, export, synthesize):
-    app.command()(command)
-for command in (forecast, compare):
-    app.command(cls=SeveralEpsilons)(command)
+
+
+@app.callback()
+def _group() -> None:
+    """Makes `dphist` a group, whose commands `LazyCommands` knows."""
 
 
 def main() -> None:

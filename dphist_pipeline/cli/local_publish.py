@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
+from dphist_pipeline.cli.local import local_app
+from dphist_pipeline.cli.local_encode import encode
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json, print_table, progress
 from dphist_pipeline.ledger.ledger import as_text
@@ -90,3 +92,7 @@ def _print(counted: Counted, made: list[Release]) -> None:
     spent = as_text(counted.tally.question.epsilon)
     out.print(f"Each contributor has spent epsilon {spent} by answering; publishing spends nothing more.")
     out.print(f"\nAsk it:  dphist answer {escape(str(made[0].audit['release']))}")
+
+
+for command in (encode, publish):
+    local_app.command()(command)

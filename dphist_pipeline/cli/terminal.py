@@ -9,16 +9,19 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dphist_pipeline.ledger.decisions import Decision
-from dphist_pipeline.ledger.ledger import Note, Statement, as_text
-from dphist_pipeline.releasing.store import store_folder
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.ledger.entries import as_text
+
+# Help and usage errors need none of these, and their imports take longer than everything else.
+if TYPE_CHECKING:
+    from dphist_pipeline.ledger.decisions import Decision
+    from dphist_pipeline.ledger.entries import Note, Statement
+    from dphist_pipeline.spec.model import ReleaseSpec
 
 # Lines are never cut or wrapped, so that paths and commands can be copied.
 out = Console(highlight=False, soft_wrap=True)
@@ -100,6 +103,8 @@ def print_release(
         statement: of the account.
         charged: True if this command charged the account, unless it was a replay.
     """
+    from dphist_pipeline.releasing.store import store_folder
+
     period = "" if audit["period"] == "all" else f", period {audit['period']}"
     done = "Already published" if replayed else "Published"
     out.print(f"[green]✓[/] {done}: {audit['release']}{period}, revision {audit['revision']}")

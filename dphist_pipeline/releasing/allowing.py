@@ -24,7 +24,7 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
 from dphist_pipeline.ledger.errors import LedgerError, SourceOfAnother
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.releasing import publisher
+from dphist_pipeline.releasing import taken_names
 from dphist_pipeline.releasing.expected_files import FilesMissing
 from dphist_pipeline.releasing.plans import plan_of, reading_of, request_of, source_plan
 from dphist_pipeline.releasing.store import Store, StoreMissing, store_folder
@@ -193,7 +193,7 @@ def refuse_taken_view(spec: ReleaseSpec, store: Path | None) -> None:
         ViewTaken: with the other release.
     """
     with suppress(StoreMissing):
-        publisher.refuse_taken_view(Store.open(store_folder(store)), spec.release)
+        taken_names.refuse_taken_view(Store.open(store_folder(store)), spec.release)
 
 
 def declared_code_lists(store: Store | Path | None = None) -> Decided:

@@ -18,10 +18,10 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.publishing.current_files import is_listed, write_current_files
 from dphist_pipeline.publishing.release_files import move_into_place, read_audit, values_digest, write_release
-from dphist_pipeline.releasing.errors import NameTaken, ViewTaken, Withdrawn
+from dphist_pipeline.releasing.errors import NameTaken, Withdrawn
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
-from dphist_pipeline.spec.words import EVERY_REVISION
+from dphist_pipeline.releasing.taken_names import refuse_taken_view
 
 Progress = Callable[[str], None]
 
@@ -123,28 +123,6 @@ def refuse_taken_name(store: Store, release: str, collection: str | None = None)
             taken |= json.loads(audit.read_bytes()).get("collection") != collection
     if taken:
         raise NameTaken(release)
-
-
-def refuse_taken_view(store: Store, release: str) -> None:
-    """Refuses a name that the catalogue would need twice; a release that is there already keeps its name.
-
-    Args:
-        store: where to publish.
-        release: the name.
-
-    Raises:
-        ViewTaken: with the other release.
-    """
-    others = [release + EVERY_REVISION, release.removesuffix(EVERY_REVISION)]
-    there = [name for name in others if name != release and _is_used(store, name)]
-    if there and not _is_used(store, release):
-        raise ViewTaken(release, there[0])
-
-
-def _is_used(store: Store, release: str) -> bool:
-    """Whether a release of that name was published, or charged and drawn for."""
-    published = any(store.public.glob(f"{release}/period=*/revision=*/audit.json"))
-    return published or (store.confidential / "journal" / release).exists()
 
 
 def refresh_catalogue(

@@ -8,6 +8,8 @@ from typing import Any
 
 import by_hand
 import duckdb
+import numpy as np
+import polars as pl
 import pytest
 from answering_scenario import attached, rows_of
 from by_hand import AGE, WARD
@@ -169,3 +171,11 @@ def test_a_forgotten_name_of_the_catalogue_is_named(catalogue: Path) -> None:
     for question in ("dph_total('weekly')", "dph_marginal('weekly', ['ward'])", "dph_quantile('weekly', 'age')"):
         with attached(catalogue) as connection, pytest.raises(duckdb.CatalogException, match=message):
             connection.execute(f"FROM r.{question}")
+
+
+def test_what_was_published_comes_out_as_polars_and_as_arrow(tmp_path: Path) -> None:
+    made = by_hand.estimate(AXES)
+    release = by_hand.publish(tmp_path / "public", made, AXES)
+    assert release.arrow.num_rows == release.table.height == release.audit["cells"]
+    assert pl.DataFrame(release.arrow).equals(release.table)
+    assert np.array_equal(release.table["estimate"].to_numpy(), made.values.ravel())

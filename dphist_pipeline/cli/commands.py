@@ -1,0 +1,107 @@
+"""The commands of `dphist`, each of which is imported when it is called; help needs none of them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+
+class Home(NamedTuple):
+    """Where a command is.
+
+    Attributes:
+        module: in this folder.
+        name: of the function, or of the group of commands.
+        told: the first paragraph of its help, as `dphist --help` shows it.
+    """
+
+    module: str
+    name: str
+    told: str
+
+
+HOMES = {
+    "init": Home("init", "init", "Makes a store: a public folder, a confidential one, and a ledger."),
+    "check": Home("check", "check", "Checks a spec without reading any record, and describes its release."),
+    "release": Home("release", "release", "Publishes one period of a release."),
+    "mechanisms": Home("mechanisms", "show_mechanisms", "Lists the mechanisms, or prints the card of one."),
+    "answer": Home("answer", "answer", "Estimates a count from a publication, with its 95 % interval. Spends nothing."),
+    "quality": Home("quality", "quality", "Shows what the bound cut and which values failed. Spends nothing."),
+    "publish": Home(
+        "decide",
+        "publish",
+        "Publishes what a release of `publish: manual` holds back. Spends nothing and reads no record.",
+    ),
+    "reject": Home(
+        "decide", "reject", "Says that a release that waits will not be published, and deletes what was drawn for it."
+    ),
+    "withdraw": Home(
+        "decide",
+        "withdraw",
+        "Takes back a published period, all its revisions: out of the catalogue, marked in its audit.",
+    ),
+    "new": Home("new", "new", "Drafts a spec, and marks the decisions that a person must make."),
+    "rehearse": Home("rehearse", "rehearse", "Runs a whole release on invented records, in a store that is deleted."),
+    "plot": Home("plot", "plot", "Draws what was published, with its intervals. Spends nothing."),
+    "export": Home("export", "export", "Writes what was published into one file, with its errors. Spends nothing."),
+    "synthesize": Home("synthesize", "synthesize", "Draws synthetic records from what was published. Spends nothing."),
+    "forecast": Home("forecast", "forecast", "Forecasts errors, and how long the account lasts, from the spec alone."),
+    "compare": Home("compare", "compare", "Compares mechanisms on public counts, by many releases of each."),
+    "ledger": Home(
+        "store", "ledger_app", "The operator's side: accounts of epsilon, what releases may read, what was spent."
+    ),
+    "store": Home("store", "store_app", "A store that was copied, moved or put back from a backup."),
+    "local": Home(
+        "local_publish",
+        "local_app",
+        "Collections under local privacy: contributors perturb their own values, and nobody else sees them.",
+    ),
+}
+SEVERAL_EPSILONS = ("forecast", "compare")
+
+
+class LazyCommands(TyperGroup):
+    """Knows the commands by name and imports one when it is asked for."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands.update({name: TyperCommand(name, help=home.told) for name, home in HOMES.items()})
+        self.loaded: dict[str, Any] = {}
+        self.is_help = False
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a name, or None; for the help, one that has a first paragraph and nothing else."""
+        if self.is_help or cmd_name not in HOMES:
+            return self.commands.get(cmd_name)
+        if cmd_name not in self.loaded:
+            self.loaded[cmd_name] = load(cmd_name)
+        return self.loaded[cmd_name]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Prints the help without importing a command."""
+        self.is_help = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self.is_help = False
+
+
+def load(name: str) -> Any:
+    """Imports a command.
+
+    Args:
+        name: one of `HOMES`.
+    """
+    home = HOMES[name]
+    found = getattr(import_module(f"dphist_pipeline.cli.{home.module}"), home.name)
+    if isinstance(found, typer.Typer):
+        made = typer.main.get_group(found)
+        made.name = name
+        return made
+    one = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
+    kind = import_module("dphist_pipeline.cli.compare").SeveralEpsilons if name in SEVERAL_EPSILONS else TyperCommand
+    one.command(name, cls=kind)(found)
+    return typer.main.get_command(one)

@@ -39,6 +39,7 @@ from dphist_pipeline.spec.periods import MONTHS, Length, Month, Period, PeriodRu
 from dphist_pipeline.spec.quality import Quality, QualitySpec, checked
 from dphist_pipeline.spec.refusals import LONGEST_ECHO, Location, MistakesError, SpecError, as_key, place, shown
 from dphist_pipeline.spec.sources import EVERY_ROW, IN_DIGEST, LATER, DateFormat, SqlFile
+from dphist_pipeline.spec.translation import TranslationField
 from dphist_pipeline.spec.upstream import UpstreamFields, check_automation, refuse_timeless
 from dphist_pipeline.spec.words import Name, Owners, ReleaseName, Text, Title
 
@@ -141,6 +142,7 @@ class ReleaseSpec(UpstreamFields):
     freshness: Annotated[int | None, Field(strict=True, ge=0, le=LONGEST_DELAY), NOT_IN_DIGEST] = None
     publish: Annotated[Literal["automatic", "manual"], NOT_IN_DIGEST] = "automatic"
     store_resource: Annotated[Name | None, NOT_IN_DIGEST] = None
+    translation: Annotated[TranslationField, NOT_IN_DIGEST] = None
     owners: Annotated[Owners, NOT_IN_DIGEST] = ()
 
     @model_validator(mode="before")
@@ -311,6 +313,7 @@ class ReleaseSpec(UpstreamFields):
             "axes": [axis.normalised() for axis in self.axes],
             "owners": list(self.owners),
             "deps": list(self.deps),
+            "translation": self.translation and self.translation.normalised(),
             "source": str(self.source),
             "privacy_unit": str(self.privacy_unit),
             "quality": self.quality and self.quality.normalised(),

@@ -21,6 +21,7 @@ from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store, store_folder
 from dphist_pipeline.spec.loading import project_folder
 from dphist_pipeline.spec.templates import templates_around
+from dphist_pipeline.spec.translation import Translation
 
 T = TypeVar("T")
 MAX_RETRIES = "dagster/max_retries"
@@ -105,6 +106,17 @@ class Group:
     change: Callable[[dg.AssetSpec], dg.AssetSpec]
     partitions: dg.PartitionsDefinition | None = None
 
+    @property
+    def look(self) -> Translation | None:
+        """How the spec says that its assets look."""
+        found: Translation | None = getattr(self.spec, "translation", None)
+        return found
+
+    @property
+    def prefix(self) -> str:
+        """What the keys of the assets begin with."""
+        return self.look.key if self.look and self.look.key else self.name
+
     def asset(
         self,
         name: str,
@@ -128,14 +140,16 @@ class Group:
             skippable: whether its step may leave it out, and tell of it otherwise.
             more: what `AssetSpec` takes.
         """
+        look = self.look
+        inside = [f"{self.prefix}/{after}"] if after else []
         made = dg.AssetSpec(
-            dg.AssetKey([self.name, name]),
-            deps=[dg.AssetKey(dep.split("/")) for dep in ([f"{self.name}/{after}"] if after else []) + list(deps)],
+            dg.AssetKey([*self.prefix.split("/"), name]),
+            deps=[dg.AssetKey(dep.split("/")) for dep in [*inside, *deps]],
             kinds={kind},
-            tags=tags,
-            description=text,
-            group_name=self.name,
-            owners=list(self.spec.owners),
+            tags={**tags, **(look.tags if look else {})},
+            description=f"{look.description}\n\n{text}" if look and look.description else text,
+            group_name=look.group if look and look.group else self.name,
+            owners=[*(look.owners if look and look.owners else self.spec.owners)],
             code_version=self.spec.digest,
             partitions_def=self.partitions,
             skippable=skippable,

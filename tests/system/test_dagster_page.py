@@ -1,0 +1,174 @@
+"""Dagster's own page in a real browser: what a person sees and clicks, and answers that hold nothing of a record."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import canary
+import pytest
+from office import Office
+from system.orchestrated import charges
+
+PROJECT = """
+from pathlib import Path
+
+import dagster as dg
+import numpy as np
+
+from dphist_pipeline.confidential import noise
+from dphist_pipeline.integrations.dagster import release_definitions
+from dphist_pipeline.spec.loading import load_spec
+
+noise.discrete_laplace = lambda scale, size: np.arange(1, size + 1) ** 2 * {noise}
+here = Path(__file__).parent
+defs = dg.Definitions.merge(
+    *(release_definitions(load_spec(here / name)) for name in ("spec.yaml", "late.yaml")),
+    dg.Definitions(assets=[dg.AssetSpec(["raw", "visits"])]),
+)
+"""
+CHANGES = {**canary.CHANGES, "title": "Admissions by age and ward"}
+# Runs start at once; a queue would need a daemon.
+NO_QUEUE = "\nrun_coordinator: {module: dagster._core.run_coordinator, class: DefaultRunCoordinator}\n"
+PATIENCE = 60_000  # milliseconds
+
+
+def missing(what: str, named: str) -> None:
+    """Skips with a word, or fails where the environment promised it."""
+    if named in os.environ.get("DPHIST_REQUIRE", "").split(","):
+        pytest.fail(f"DPHIST_REQUIRE names {named}, and {what} is not installed")
+    pytest.skip(f"{what} is not installed")
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@pytest.fixture
+def served(office: Office, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a Dagster page with a release, and one that waits for an upstream asset."""
+    home = office.folder / "dagster_home"
+    home.mkdir()
+    settings = (Path(__file__).parents[2] / "dagster_project" / "dagster.yaml").read_text()
+    (home / "dagster.yaml").write_text(settings + NO_QUEUE)
+    office.opened().write_spec(**CHANGES, release="late", deps=["raw/visits"])
+    (office.folder / "spec.yaml").rename(office.folder / "late.yaml")
+    office.write_spec(**CHANGES)
+    office.write_records(canary.records())
+    (office.folder / "project.py").write_text(PROJECT.format(noise=canary.FROZEN_NOISE))
+    address = f"http://127.0.0.1:{(port := free_port())}"
+    words = ["-m", "dagster_webserver", "-h", "127.0.0.1", "-p", str(port), "-f", "project.py"]
+    path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    more = {"DAGSTER_HOME": str(home), "DPHIST_STORE": str(office.store), "PYTHONPATH": path}
+    with (office.folder / "page.log").open("wb") as log:
+        server = subprocess.Popen(
+            [sys.executable, *words], cwd=office.folder, env={**os.environ, **more}, stdout=log, stderr=log
+        )
+        try:
+            for _ in range(120):
+                time.sleep(0.5)
+                try:
+                    urllib.request.urlopen(f"{address}/server_info", timeout=2).close()
+                    break
+                except OSError:
+                    assert server.poll() is None, (office.folder / "page.log").read_text()
+            yield address
+        finally:
+            server.terminate()
+            server.wait(timeout=30)
+
+
+@pytest.fixture
+def page(served: str) -> Iterator[Any]:
+    """A browser's page; `page.said` keeps the answer to every query."""
+    if importlib.util.find_spec("playwright") is None:
+        missing("the Python package playwright", "playwright")
+    program = shutil.which("chromium")
+    if program is None:
+        missing("Chromium", "chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        made = browser.new_page(base_url=served, viewport={"width": 1500, "height": 1100})
+        made.set_default_timeout(PATIENCE)
+        made.said = []
+
+        def keep(route: Any) -> None:
+            answer = route.fetch()
+            made.said.append(answer.text())
+            route.fulfill(response=answer)
+
+        made.route("**/graphql**", keep)
+        yield made
+        made.unroute_all(behavior="ignoreErrors")
+        browser.close()
+
+
+def materialize(page: Any, release: str, until: Callable[[], bool]) -> None:
+    """Clicks "Materialize" on the published asset as a person does, and waits for the run's end."""
+    page.goto(f"/assets/{release}/published?view=overview")
+    page.get_by_role("button", name="Materialize").first.click()
+    page.get_by_text("Additional assets will be materialized").wait_for()
+    page.get_by_role("button", name="Confirm").click()
+    for _ in range(120):
+        page.wait_for_timeout(500)
+        if until():
+            return
+    raise AssertionError("the run did not end")
+
+
+def ended(office: Office, status: str) -> Callable[[], bool]:
+    import dagster as dg
+
+    def look() -> bool:
+        with dg.DagsterInstance.from_config(str(office.folder / "dagster_home")) as instance:
+            return any(run.status.value == status for run in instance.get_runs())
+
+    return look
+
+
+def test_a_person_releases_by_a_click_sees_why_one_is_refused_and_nothing_leaks(office: Office, page: Any) -> None:
+    materialize(page, "wards", ended(office, "SUCCESS"))
+    assert charges(office) == 1 and office.published().is_dir()
+
+    page.goto("/assets/wards/published?view=overview")
+    for seen in ("Admissions by age and ward", "How many rows are there by age, ward", "r.dph_box", "21", "essence"):
+        page.get_by_text(seen).first.wait_for()
+    page.get_by_text("account_left", exact=True).first.wait_for()
+    assert page.locator("img[alt='by age']").first.evaluate("picture => picture.naturalWidth") > 100
+    page.get_by_text("Plots", exact=True).first.click()
+    page.locator("canvas").first.wait_for()
+    assert page.locator("canvas").count() >= 10, "numbers over time"
+
+    page.goto("/assets/wards/published?view=checks")
+    page.get_by_text("account_lasts").first.wait_for()
+    page.get_by_text("releases_left").first.wait_for()
+
+    page.goto("/locations/project.py/asset-groups/late/lineage")
+    for seen in ("visits", "records", "cube", "sanitized", "published"):
+        page.get_by_text(seen, exact=True).first.wait_for()
+
+    materialize(page, "late", ended(office, "FAILURE"))
+    assert charges(office) == 1
+    page.goto("/runs")
+    page.get_by_text("Failure").first.wait_for()
+    page.locator("a[href*='/runs/']").first.click()
+    page.get_by_text("needs what is not there: raw/visits").first.wait_for()
+    page.get_by_text("Nothing was read or spent").first.wait_for()
+
+    said = "\n".join(page.said)
+    assert len(said) > 100_000 and "account_left" in said
+    (office.folder / "project.py").unlink()
+    assert canary.leaks(office, said=said) == []

@@ -97,7 +97,7 @@ class Blocks:
         return texts[0 if self.cuts else -1]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Blocking:
     """Partitions of two registers, as columns of both and as rules.
 
@@ -110,6 +110,10 @@ class Blocking:
     partitions: Mapping[str, Blocks]
     releases: tuple[str, str]
     epsilon: Fraction
+
+    def __repr__(self) -> str:
+        parts = [f"{part.number:,} blocks save {part.expected_reduction:.2%}" for part in self.partitions.values()]
+        return f"<Blocking of {' and '.join(self.releases)}: {'; '.join(parts)} of the pairs>"
 
     @property
     def rules(self) -> list[str]:

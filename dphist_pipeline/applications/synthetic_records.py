@@ -39,7 +39,7 @@ _FACTS = (
 EVENLY = Spread(MappingProxyType({}), MappingProxyType({}))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SyntheticRecords:
     """Rows that are yet to be drawn.
 
@@ -85,6 +85,10 @@ class SyntheticRecords:
         made = cls(whole, wanted, start, spread)
         _ = made._columns  # refuses open bins without ends
         return made
+
+    def __repr__(self) -> str:
+        columns = ", ".join(self.schema.names)
+        return f"<SyntheticRecords: {self.rows:,} rows of {columns}, from {self.whole.called}, not drawn yet>"
 
     @property
     def batches(self) -> int:

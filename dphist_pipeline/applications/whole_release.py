@@ -23,7 +23,7 @@ class ApplicationRefused(DphistError):
     """An application of a release that its options, its grid or its counts do not allow."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class WholeRelease:
     """The whole counts of one publication; the same numbers as `dph_whole`.
 
@@ -57,6 +57,9 @@ class WholeRelease:
         whole, domain = whole_of(audit, rows), domain_of(audit["axes"])
         basis = rows["unbiased_estimate"] if rows["unbiased_estimate"].null_count == 0 else rows["estimate"]
         return cls(audit, domain, whole.counts, basis.to_numpy().reshape(domain.shape), whole.distances)
+
+    def __repr__(self) -> str:
+        return f"<WholeRelease of {self.called}: {self.counts.size:,} cells, total {self.total:,}>"
 
     @property
     def total(self) -> int:

@@ -125,7 +125,7 @@ def test_a_blocking_has_a_column_and_a_rule_for_each_partition(tmp_path: Path) -
     made = one.block(other, [["age", "town"], ["height"]], pairs=10**6)
     assert made.rules == ['l."block_1" = r."block_1"', 'l."block_2" = r."block_2"']
     spent = [Fraction(json.loads((release.path / "audit.json").read_bytes())["epsilon"]) for release in (one, other)]
-    assert made.epsilon == sum(spent)
+    assert made.epsilon == sum(spent) and "blocks save" in repr(made)
     facts = made.facts()
     assert facts["releases"] == ["release 'weekly', period 2026-03-02", "release 'clinic', period 2026-03-02"]
     assert "confidential" in facts["note"] and len(facts["partitions"]) == 2

@@ -112,6 +112,7 @@ def test_the_same_seed_gives_the_same_records_and_others_differ(release: Release
     assert one.equals(again) and not one.equals(other)
     seeds = {release.synthesize(5, **ENDS).seed for _ in range(3)}
     assert len(seeds) == 3
+    assert "500 rows of age, height, county" in repr(release.synthesize(500, **ENDS))
 
 
 def test_uniform_and_interpolated_values_have_their_densities(tmp_path: Path) -> None:

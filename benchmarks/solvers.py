@@ -48,6 +48,7 @@ from dphist_pipeline.solvers.closest_neighbours import closest_neighbours
 from dphist_pipeline.solvers.haar import inverse_haar
 from dphist_pipeline.solvers.kd_boxes import kd_boxes
 from dphist_pipeline.solvers.optimal_groups import optimal_groups
+from dphist_pipeline.solvers.pruned_boxes import pruned_boxes
 from dphist_pipeline.solvers.regular_tree import branching_tree
 from dphist_pipeline.solvers.relative_groups import relative_groups
 from dphist_pipeline.solvers.segmentation import v_optimal
@@ -142,6 +143,7 @@ def of_cells(cells: np.ndarray, epsilon: float) -> Iterator[Run]:
     for axes in (1, 2, 3):
         box = cube(cells, axes)
         yield Run(f"kd_boxes, {axes}-D", "", lambda box=box: kd_boxes(box, own, own, math.nan, MAX_DEPTH))
+        yield Run(f"pruned_boxes, {axes}-D", "", lambda box=box: pruned_boxes(box, own, own, MAX_DEPTH))
 
 
 def of_sorted_cells(cells: np.ndarray, epsilon: float) -> Iterator[Run]:

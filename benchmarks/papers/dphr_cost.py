@@ -13,7 +13,7 @@ from report import Claim, Section, Verdict
 
 from dphist_pipeline import sanitize
 
-BINS = (500, 1_000, 2_000, 4_000)
+BINS = (250, 500, 1_000, 2_000)
 MORE = (32_000, 64_000, 128_000, 256_000)  # where releases take long enough to be timed
 SORTED = np.array([2, 2, 2, 3, 4, 5, 8])
 SHOWN = ((2, 2, 2), (3, 4), (5, 8))  # the groups that section 5.2 publishes

@@ -3,16 +3,18 @@
 Measures five papers: each as printed, where that is not private, beside the private form of the package. Writes
 benchmarks/results/papers.md, a report, and papers.json, every number.
 
-    python benchmarks/papers/reproduce.py [--quick] [sreb_gca] [cnfg] [dphr] [dpcube] [classification] [local]
+    python benchmarks/papers/reproduce.py [--quick] [STUDY …]     all studies without a name; --help names them
+    python benchmarks/papers/reproduce.py --list                  every table, figure and theorem, and what became of it
 
 Data: stand-ins with the printed statistics, and $DPHIST_DATA, else ../shared/data beside the checkout; what needs data
-that are not there is left out. All data are public or synthetic. `--quick` takes about a minute.
+that are not there is left out. All data are public or synthetic. `--quick` takes some two minutes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 
 import classification
@@ -21,6 +23,8 @@ import dpcube
 import dpcube_theory
 import dphr
 import dphr_cost
+import linkage
+import listed
 import local
 import local_shapes
 import relative
@@ -36,6 +40,7 @@ STUDIES = {
     "dpcube": dpcube.study,
     "dpcube_theory": dpcube_theory.study,
     "classification": classification.study,
+    "linkage": linkage.study,
     "local": local.study,
     "local_shapes": local_shapes.study,
 }
@@ -52,13 +57,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("papers", nargs="*", metavar="PAPER", help=f"of {', '.join(STUDIES)}; all when left out")
     parser.add_argument("--quick", action="store_true", help="few releases")
+    parser.add_argument("--list", action="store_true", help="tell what became of every table, figure and theorem")
     asked = parser.parse_args()
+    if asked.list:
+        print("\n".join(listed.lines()))
+        return
     if unknown := [name for name in asked.papers if name not in STUDIES]:
         parser.error(f"no study of {unknown[0]}; there are {', '.join(STUDIES)}")
     sections, start = [], time.perf_counter()
     for name in asked.papers or STUDIES:
         sections.append(STUDIES[name](asked.quick))
         print(sections[-1].markdown())
+        for line in listed.disagreements(name, sections[-1].claims):
+            print(f"  {line}", file=sys.stderr)
     folder = PROJECT / "benchmarks" / "results"
     folder.mkdir(exist_ok=True)
     stem = "_".join(["papers", *asked.papers])

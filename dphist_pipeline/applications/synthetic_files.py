@@ -52,10 +52,9 @@ def write_synthetic(
             for batch in records.draw():
                 step(file.name)
                 writer.write_batch(batch)
-        if overwrite:
-            draft.replace(file)
-        else:
-            os.link(draft, file)
+        if not overwrite:
+            file.open("xb").close()  # takes the name, or finds that another process has
+        draft.replace(file)
     except FileExistsError:
         raise _there(file) from None
     except (OSError, pa.ArrowException) as error:

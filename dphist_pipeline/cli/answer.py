@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dphist_pipeline.cli.answer_pivot import answer_pivot, print_pivot
 from dphist_pipeline.cli.answer_rows import (
     Asked,
     answer_as_json,
@@ -35,6 +36,9 @@ def answer(
     ] = "",
     by: Annotated[
         str, typer.Option(metavar="AXIS,AXIS", help="A table by these axes or levels, instead of one number.")
+    ] = "",
+    pivot: Annotated[
+        str, typer.Option(metavar="AXIS", help="With --by: the categories of this axis as columns, and totals.")
     ] = "",
     quantile: Annotated[
         str,
@@ -108,7 +112,11 @@ def answer(
         population,
         standardise,
         compare,
+        pivot,
     )
+    if asked.pivot:
+        print_pivot({**facts, **asked.facts}, answer_pivot(publication, asked, box), as_json)
+        return
     if asked.question:
         other = Publication.read(latest_revision(opened.public, compare, period)) if compare else None
         rows = answer_rows(publication, asked, box, other)

@@ -44,6 +44,7 @@ class Asked:
         population: file of a public population, for rates.
         standardise: an axis or a level that rates are standardised over.
         compare: another release.
+        pivot: an axis or a level whose categories become columns.
     """
 
     by: str = ""
@@ -61,6 +62,7 @@ class Asked:
     population: Path | None = None
     standardise: str = ""
     compare: str = ""
+    pivot: str = ""
 
     @property
     def question(self) -> str:
@@ -75,6 +77,8 @@ class Asked:
         given = [name for name in names if getattr(self, name)]
         if len(given) > 1:
             raise QuestionRefused("", f"--{given[0]} and --{given[1]} are two questions; ask them one by one")
+        if self.pivot and (given != ["by"] or self.population or self.standardise):
+            raise QuestionRefused("", "--pivot takes --by and nothing else, as in --by county --pivot ward")
         if self.standardise and (not self.population or given not in ([], ["by"])):
             raise QuestionRefused("", "--standardise takes --population, and --by or no other question")
         if self.standardise:
@@ -88,7 +92,9 @@ class Asked:
         """The question as JSON values."""
         facts: dict[str, Any] = {self.question: getattr(self, self.question)}
         if self.by:
-            facts["by"] = _names(self.by)
+            facts["by"] = names_of(self.by)
+        if self.pivot:
+            facts["pivot"] = self.pivot
         return facts | ({"per": self.per, "population": str(self.population)} if self.population else {})
 
 
@@ -125,7 +131,7 @@ def answer_rows(publication: Publication, asked: Asked, box: Box, other: Publica
         case "changes":
             return _rows(publication.changes(box))
         case _:
-            first, last = [*(name or None for name in _names(asked.over)), None][:2]
+            first, last = [*(name or None for name in names_of(asked.over)), None][:2]
             return [answer_as_json(publication.over(first, last, box))]
 
 
@@ -133,7 +139,7 @@ def _by_axes(publication: Publication, asked: Asked, box: Box) -> Any:
     """A table of counts, of rates, or of standardised rates."""
     from dphist_pipeline.answering.population import read_population
 
-    by = _names(asked.by) if asked.by else []
+    by = names_of(asked.by) if asked.by else []
     if asked.population is None:
         return publication.marginal(by, box)
     people = read_population(asked.population)
@@ -159,7 +165,7 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows) -> None:
     notes = list(dict.fromkeys(row["note"] for row in rows if row["note"]))
     hidden = {"unbiased", "noise_error", "basis", "capped", "reliability", *(() if notes else ("note",))}
     header = [name for name in (rows[0] if rows else {}) if name not in hidden]
-    print_table(header, [tuple(_cell_text(row, name, notes) + _mark(row, name) for name in header) for row in shown])
+    print_table(header, [tuple(cell_text(row, name, notes) + mark_of(row, name) for name in header) for row in shown])
     words = {row.get("reliability") for row in rows}
     for word in (word for word in MARKS if word in words):
         out.print(f"{MARKS[word].strip()} {word}: {LEGEND[word]}")
@@ -195,7 +201,8 @@ def _rows(table: Any) -> Rows:
     return found
 
 
-def _names(listed: str) -> list[str]:
+def names_of(listed: str) -> list[str]:
+    """The names in a list that commas join."""
     return [name.strip() for name in listed.split(",")]
 
 
@@ -224,11 +231,12 @@ def _short(value: float | None) -> str:
     return "" if value is None else f"{value:,.0f}" if 1_000 <= abs(value) < math.inf else f"{value:.4g}"
 
 
-def _mark(row: Mapping[str, Any], column: str) -> str:
+def mark_of(row: Mapping[str, Any], column: str) -> str:
+    """The mark of reliability after an estimate; empty after other columns."""
     return MARKS.get(row.get("reliability") or "", "") if column == "estimate" else ""
 
 
-def _cell_text(row: Mapping[str, Any], column: str, notes: list[str]) -> str:
+def cell_text(row: Mapping[str, Any], column: str, notes: list[str]) -> str:
     """The text of a column in a row; notes are shown as their numbers in the list of notes."""
     value = row[column]
     if column == "note":

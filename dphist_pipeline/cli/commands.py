@@ -48,6 +48,11 @@ HOMES = {
     "plot": Home("plot", "plot", "Draws what was published, with its intervals. Spends nothing."),
     "export": Home("export", "export", "Writes what was published into one file, with its errors. Spends nothing."),
     "synthesize": Home("synthesize", "synthesize", "Draws synthetic records from what was published. Spends nothing."),
+    "block": Home(
+        "block",
+        "block",
+        "Cuts the grid of two owners' releases into blocks, so that linkage compares fewer pairs. Spends nothing.",
+    ),
     "forecast": Home("forecast", "forecast", "Forecasts errors, and how long the account lasts, from the spec alone."),
     "compare": Home("compare", "compare", "Compares mechanisms on public counts, by many releases of each."),
     "ledger": Home(

@@ -179,7 +179,7 @@ def group_axis(axis: Axis, chosen: Positions, most: int, closed: bool = False) -
     special = np.flatnonzero(~is_bin)
     groups, note = _group_bins(axis, chosen[is_bin], max(2, most - special.size))
     groups = sorted([*groups, *(chosen[place : place + 1] for place in special)], key=lambda group: int(group[0]))
-    named = [_range_in_words(axis, float(lower[group[0]]), float(upper[group[-1]]), closed) for group in groups]
+    named = [range_in_words(axis, float(lower[group[0]]), float(upper[group[-1]]), closed) for group in groups]
     labels, ticks = zip(*named, strict=True)
     return Groups(axis.name, tuple(groups), labels, ticks, True, other, note)
 
@@ -229,8 +229,15 @@ def _fewer_at_the_end(cells: int, length: int) -> str:
     return ", fewer at the end" if cells % length else ""
 
 
-def _range_in_words(axis: BinnedAxis, lower: float, upper: float, closed: bool) -> tuple[str, str]:
-    """A range of an axis in words, and in few letters."""
+def range_in_words(axis: BinnedAxis, lower: float, upper: float, closed: bool = False) -> tuple[str, str]:
+    """A range of an axis in words, and in few letters.
+
+    Args:
+        axis: of the range.
+        lower: its lower end; nan for `other`.
+        upper: its upper end.
+        closed: whether both ends of the last bin belong to it.
+    """
     if math.isnan(lower):
         return "other", "other"
     if isinstance(axis, CalendarAxis):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dphist_pipeline.answering.answers import Answer, Quantile, RangeAnswer
     from dphist_pipeline.answering.asking import Publication
     from dphist_pipeline.answering.chosen_cells import Condition, End
+    from dphist_pipeline.applications.blocking import Blocking
     from dphist_pipeline.applications.classification import Classifier
     from dphist_pipeline.applications.synthetic_records import SyntheticRecords
     from dphist_pipeline.applications.whole_release import WholeRelease
@@ -30,10 +31,10 @@ _ALL: Mapping[str, Any] = MappingProxyType({})
 class NotARelease(DphistError):
     """Something else where a release is asked for, such as the day of its period."""
 
-    def __init__(self, given: object, name: str) -> None:
+    def __init__(self, given: object, name: str, asked: str = "change_since") -> None:
         self.given = type(given).__name__
         super().__init__(
-            f"change_since compares with a Release, not with a {self.given}: "
+            f"{asked} takes another Release, not a {self.given}: "
             f"give it Release.published(Store.open(FOLDER), {name!r}, PERIOD)"
         )
 
@@ -97,6 +98,14 @@ class Release:
         import polars as pl
 
         return pl.DataFrame(self._asked().marginal(by, box))
+
+    def pivot(self, rows: Sequence[str], column: str, box: Box = _ALL) -> pl.DataFrame:
+        """Counts by axes or levels; the categories of one more are columns, and a total. All have intervals."""
+        import polars as pl
+
+        from dphist_pipeline.answering.pivots import pivot
+
+        return pl.DataFrame(pivot(self._asked(), rows, column, box).rows())
 
     def share(self, part: Box, whole: Box = _ALL) -> Answer:
         """What share of a box lies in a part of it: `share({"ward": "surgery"}, {"age": (60, None)})`."""
@@ -224,6 +233,24 @@ class Release:
         from dphist_pipeline.applications.classification import train
 
         return train(self._whole_release(), target, features, estimator)
+
+    def block(self, other: Release, by: Sequence[Sequence[str]], pairs: int | None = None, least: int = 20) -> Blocking:
+        """Blocks for record linkage with the register of another owner: columns and rules for Splink; costs nothing.
+
+        Args:
+            other: the other owner's release, with the same bins and categories.
+            by: for each partition its axes; a pair is compared if one partition holds it in one block.
+            pairs: cut until a partition has no more expected pairs; 100 for each record by default.
+            least: expected records of both owners that a block keeps.
+
+        Raises:
+            ApplicationRefused: the releases do not have these axes in common.
+        """
+        from dphist_pipeline.applications.blocking import blocking
+
+        if not isinstance(other, Release):
+            raise NotARelease(other, self.audit["release"], "block")
+        return blocking(self._whole_release(), other._whole_release(), by, pairs, least)
 
     def _whole_release(self) -> WholeRelease:
         from dphist_pipeline.applications.whole_release import WholeRelease

@@ -143,3 +143,18 @@ def test_a_classifier_is_tested_on_public_records(store: Store, tmp_path: Path) 
         done = synthesized(store, tmp_path / "y.parquet", *words)
         assert done.code == 1 and says in done.err, done.err
     assert not (tmp_path / "y.parquet").exists()
+
+
+def test_a_file_that_appears_while_rows_are_drawn_stays(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, write = tmp_path / "x.parquet", pq.ParquetWriter.write_batch
+
+    def another_was_faster(writer: pq.ParquetWriter, batch: pa.RecordBatch) -> None:
+        file.write_text("theirs")
+        write(writer, batch)
+
+    monkeypatch.setattr("pyarrow.parquet.ParquetWriter.write_batch", another_was_faster)
+    done = synthesized(store, file, *ENDS)
+    assert done.code == 1 and "is there already" in done.err
+    assert file.read_text() == "theirs" and list(tmp_path.iterdir()) == [file]

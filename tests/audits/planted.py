@@ -18,7 +18,7 @@ from neighbours import Pair
 
 from dphist_pipeline.confidential import noise, scores
 from dphist_pipeline.confidential.doors import PrivateCounts
-from dphist_pipeline.confidential.questions import Question, Sums
+from dphist_pipeline.confidential.questions import Contrasts, Question, Sums
 from dphist_pipeline.confidential.scores import Score
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
@@ -47,6 +47,15 @@ class WithoutSensitivity(Doors):
 
     def _scale(self, question: Question, budget: Budget) -> Fraction:
         return super()._scale(question, budget) / self.sensitivity
+
+
+class NoiseOfOneAxis(Doors):
+    """Noise for the wavelet of a cube that counts the levels of its longest axis alone."""
+
+    def _scale(self, question: Question, budget: Budget) -> Fraction:
+        if not isinstance(question, Contrasts):
+            return super()._scale(question, budget)
+        return super()._scale(Contrasts((max(question.shape),)), budget)
 
 
 class RedrawnCells(Doors):
@@ -221,6 +230,7 @@ class Fault:
     """A fault, neighbours that show it, and which audits must catch it.
 
     Attributes:
+        shape: of the grid; one axis if None.
         trials: of the black box, enough to be sure beyond 1 - 10^-6; 0 where only the replay can see it.
     """
 
@@ -233,11 +243,12 @@ class Fault:
     replay: bool = True
     within: Callable[[], AbstractContextManager[None]] = nullcontext
     sensitivity: int | None = None
+    shape: tuple[int, ...] | None = None
 
     @property
     def audited(self) -> Audited:
         sensitivity = self.sensitivity or self.pair.sensitivity
-        return Audited(self.mechanism, self.pair.here.shape, sensitivity, self.epsilon, self.doors)
+        return Audited(self.mechanism, self.shape or self.pair.here.shape, sensitivity, self.epsilon, self.doors)
 
 
 def _pair(here: list[int], there: list[int]) -> Pair:
@@ -267,6 +278,14 @@ FAULTS = [
         WithoutSensitivity,
         trials=16_000,
         within=planted(IsOccupied),
+    ),
+    Fault(
+        "a cube's wavelet with the noise of a line",
+        build("privelet", {}),
+        _pair([0] * 8, [1] + [0] * 7),
+        NoiseOfOneAxis,
+        trials=0,
+        shape=(2, 4),
     ),
     Fault("a redraw until no cell is negative", Geometric(), _pair([0], [1]), RedrawnCells, Fraction(1, 2), 70_000),
     Fault("a score that keeps what it saw", Nosy(), TOGETHER, within=planted(NosyScore)),

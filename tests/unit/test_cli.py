@@ -22,6 +22,7 @@ COMMANDS = [
     ["release"],
     ["mechanisms"],
     ["synthesize"],
+    ["block"],
     ["compare"],
     ["ledger"],
     ["ledger", "open"],

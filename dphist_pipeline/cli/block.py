@@ -1,0 +1,74 @@
+"""The command `dphist block`: blocks for record linkage, from the releases of two owners."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from dphist_pipeline.cli.options import JsonOption, StoreOption
+from dphist_pipeline.cli.terminal import out, print_json, print_table
+from dphist_pipeline.releasing.store import Store, store_folder
+
+
+def block(
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="A published release of one owner.")],
+    other: Annotated[str, typer.Argument(metavar="OTHER", help="A published release of the other owner.")],
+    by: Annotated[
+        list[str],
+        typer.Option(metavar="AXIS,AXIS", help="Axes to cut into blocks. Repeat for one more rule by other axes."),
+    ],
+    output: Annotated[Path, typer.Option(metavar="FILE", help="Rules and columns as JSON, for both owners.")],
+    other_store: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The store of the other owner. Default: the same store.")
+    ] = None,
+    period: Annotated[str | None, typer.Option(metavar="DAY", help="Of RELEASE. Default: the latest.")] = None,
+    other_period: Annotated[str | None, typer.Option(metavar="DAY", help="Of OTHER. Default: the latest.")] = None,
+    pairs: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="Cut until a rule has at most N expected pairs. Default: 100 a record."),
+    ] = None,
+    least: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Expected records of both owners that a block keeps.")
+    ] = 20,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Cuts the grid of two owners' releases into blocks, so that linkage compares fewer pairs. Spends nothing.
+
+    Both owners add the columns of FILE to their register in DuckDB, and give
+    its rules to Splink. Candidate pairs and links are confidential.
+    """
+    from dphist_pipeline.answering.published import latest_revision
+    from dphist_pipeline.applications.blocking import blocking
+    from dphist_pipeline.applications.whole_release import ApplicationRefused, WholeRelease
+
+    mine = store_folder(store)
+    asked = ((mine, release, period), (other_store or mine, other, other_period))
+    one, two = (WholeRelease.read(latest_revision(Store.open(at).public, name, wanted)) for at, name, wanted in asked)
+    found = blocking(one, two, [[name.strip() for name in axes.split(",")] for axes in by], pairs, least)
+    facts = found.facts()
+    try:
+        output.write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        problem = f"{output} cannot be written: {error.strerror}"
+    else:
+        problem = ""
+    if problem:
+        raise ApplicationRefused(problem)
+    if as_json:
+        print_json({"file": str(output), **facts})
+        return
+    out.print(f"[green]✓[/] Written: {escape(str(output))}, rules for {escape(' and '.join(found.releases))}")
+    rows = [
+        (
+            *(name, ", ".join(axis.name for axis in part.axes), f"{part.number:,}"),
+            *(f"{part.expected_pairs:,.0f}", f"{part.expected_reduction:.2%}"),
+        )
+        for name, part in found.partitions.items()
+    ]
+    print_table(["column", "by", "blocks", "expected pairs", "pairs saved"], rows)
+    out.print(f"  Whoever is in both registers has spent epsilon {found.epsilon}. Pairs and links are confidential.")

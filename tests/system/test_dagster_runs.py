@@ -146,7 +146,7 @@ def test_published_shows_epsilon_the_audit_and_a_picture(office: Office, instanc
     assert [record.data for record in found["audit"].records] == [
         {"step": "counts", "epsilon": "1/2", "noise_scale": "4"}
     ]
-    assert found["picture"].startswith("![wards](data:image/svg+xml;base64,")
+    assert found["overview"].startswith("![by age](data:image/svg+xml;base64,")
     assert found["files"] == str(office.published())
 
 
@@ -341,7 +341,14 @@ def test_confidential_steps_tell_dagster_the_same_whatever_the_records(
             )
         entries = [entry for entry in instance.all_logs(run.run_id) if entry.step_key == "wards_release"]
         assert all(entry.dagster_event is not None for entry in entries)
-        told.append([(entry.dagster_event_type, without_times(entry.user_message)) for entry in entries])
+        # What checks find in published, noisy values may differ.
+        told.append(
+            [
+                (entry.dagster_event_type, without_times(entry.user_message))
+                for entry in entries
+                if "' on 'wards/published'" not in entry.user_message
+            ]
+        )
     assert told[0] == told[1] == told[2]
 
 

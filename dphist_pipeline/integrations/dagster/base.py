@@ -238,7 +238,7 @@ def publish_step(
 
     def work(context: dg.AssetExecutionContext) -> Done:
         made = publish(context)
-        return Done(made.audit["values_digest"], published_metadata(made))
+        return Done(made.audit["values_digest"], published_metadata(made, made.answer()))
 
     return step(name, [asset], "publishing", held, work)
 

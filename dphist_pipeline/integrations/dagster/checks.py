@@ -13,6 +13,7 @@ from typing import Any
 import dagster as dg
 import numpy as np
 
+from dphist_pipeline.answering.answers import Answer
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import Statement
 from dphist_pipeline.releasing.account_runway import runway_of
@@ -65,7 +66,7 @@ def check_results(
         )
 
 
-def findings(spec: ReleaseSpec, store: Store, statement: Statement, made: Release) -> dict[str, Found]:
+def findings(spec: ReleaseSpec, store: Store, statement: Statement, made: Release, total: Answer) -> dict[str, Found]:
     """What each check of a publication finds.
 
     Args:
@@ -73,10 +74,11 @@ def findings(spec: ReleaseSpec, store: Store, statement: Statement, made: Releas
         store: where it is published.
         statement: of the account that paid.
         made: the publication.
+        total: its answer for all cells.
     """
     found = {"account_lasts": _account(spec, statement), "cells_tell_something": _cells(made)}
     if spec.period != "none":
-        found["total_like_last_period"] = _total(spec, store, made)
+        found["total_like_last_period"] = _total(spec, store, made, total)
         found["no_period_missing"] = _periods(spec, statement, made)
     return found
 
@@ -97,8 +99,7 @@ def _cells(made: Release) -> Found:
     return Found(above > 0 or not known.size, numbers, "" if above else "every interval reaches zero")
 
 
-def _total(spec: ReleaseSpec, store: Store, made: Release) -> Found:
-    total = made.answer()
+def _total(spec: ReleaseSpec, store: Store, made: Release, total: Answer) -> Found:
     now = {"total": total.estimate, "lower": total.ci_lower, "upper": total.ci_upper}
     before = spec.period_before(spec.period_named(made.audit["period"]))
     try:

@@ -199,15 +199,14 @@ def _released(
     charged, found = "", None
     try:
         digest = base.withheld("counting and sanitizing", lambda: _drawn(spec, storage, context, key), HELD, context)
-        charged, found = base.withheld("checking", lambda: _checked(spec, storage, context, key, digest), HELD, context)
+        attempt = base.withheld("checking", partial(_attempt, spec, storage, context, key), HELD, context)
+        charged, found = base.withheld("checking", lambda: _checked(spec, context, attempt, digest), HELD, context)
         if not all(found.values()):
             wrong = ", ".join(name for name, holds in found.items() if not holds)
             return Outcome(key, charged, found, problem=f"the check `{GATE}` failed: {wrong}; nothing was published")
         if not publishes:
             return Outcome(key, charged, found)
-        return base.withheld(
-            "publishing", lambda: _published(spec, storage, context, key, charged, found), HELD, context
-        )
+        return base.withheld("publishing", lambda: _published(spec, attempt, key, charged, found), HELD, context)
     except dg.Failure as failure:
         return Outcome(key, charged, found, problem=failure.description)
 
@@ -223,10 +222,9 @@ def _drawn(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionC
 
 
 def _checked(
-    spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None, digest: str
+    spec: ReleaseSpec, context: dg.AssetExecutionContext, attempt: stages.Attempt, digest: str
 ) -> tuple[str, Mapping[str, bool]]:
-    attempt = _attempt(spec, storage, context, key)
-    waiting = handover.what_it_waits_for(attempt)
+    waiting = handover.what_it_waits_for(attempt) if spec.publish == "manual" else None
     if waiting is not None:
         context.log.info(waiting)
     return attempt.charge.hash if attempt.charge else "", handover.releasable(attempt, digest)
@@ -234,17 +232,21 @@ def _checked(
 
 def _published(
     spec: ReleaseSpec,
-    storage: base.Storage,
-    context: dg.AssetExecutionContext,
+    attempt: stages.Attempt,
     key: str | None,
     charged: str = "",
     found: Mapping[str, bool] | None = None,
 ) -> Outcome:
-    attempt = _attempt(spec, storage, context, key)
     made = handover.publish_answers(attempt)
     statement = attempt.ledger.statement(spec.account)
-    shown, checks = published_metadata(made, statement, spec.deps), findings(spec, attempt.store, statement, made)
+    total = made.answer()
+    shown = published_metadata(made, total, statement, spec.deps)
+    checks = findings(spec, attempt.store, statement, made, total)
     return Outcome(key, charged, found, made, shown, checks)
+
+
+def _approved(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> Outcome:
+    return _published(spec, _attempt(spec, storage, context, key), key)
 
 
 def _attempt(
@@ -344,7 +346,7 @@ def _publishing(spec: ReleaseSpec, storage: base.Storage, parts: Parts) -> dg.As
     def run(context: dg.AssetExecutionContext) -> Any:
         outcomes = []
         for key in _keys(spec, context):
-            work = partial(_published, spec, storage, context, key)
+            work = partial(_approved, spec, storage, context, key)
             outcomes.append(base.withheld("publishing", work, HELD, context))
         if _offered(spec, outcomes):
             yield _publication(context, parts.published, outcomes)

@@ -15,11 +15,11 @@ from typing import Any
 import dagster as dg
 import numpy as np
 
+from dphist_pipeline.answering.answers import Answer
 from dphist_pipeline.answering.row_quality import say_of_rows
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.ledger.ledger import Statement
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS, axis_columns
-from dphist_pipeline.publishing.plot import release_svg
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.model import ReleaseSpec
@@ -88,9 +88,9 @@ def public_address(folder: Path) -> str | None:
     return f"{base}/{'/'.join(folder.parts[-3:])}" if base.startswith(("http://", "https://")) else None
 
 
-def numbers_of(made: Release) -> dict[str, Any]:
-    """The numbers of a publication that a plot over time shows."""
-    total, audit = made.answer(), made.audit
+def numbers_of(made: Release, total: Answer) -> dict[str, Any]:
+    """The numbers of a publication that a plot over time shows; `total`: its answer for all cells."""
+    audit = made.audit
     table = made.arrow
     lower, upper = (table.column(name).to_numpy() for name in ("ci_lower", "ci_upper"))
     widths = (upper - lower)[np.isfinite(upper - lower)]
@@ -108,21 +108,23 @@ def numbers_of(made: Release) -> dict[str, Any]:
     return {name: number for name, number in found.items() if math.isfinite(number)}
 
 
-def published_metadata(made: Release, statement: Statement | None = None, deps: Sequence[str] = ()) -> dict[str, Any]:
+def published_metadata(
+    made: Release, total: Answer, statement: Statement | None = None, deps: Sequence[str] = ()
+) -> dict[str, Any]:
     """What the published asset shows: numbers, the audit as a table, links, the card in short, pictures.
 
     Args:
         made: the publication.
+        total: its answer for all cells.
         statement: of the account that paid, if one did.
         deps: keys of the assets that the records come from.
     """
     audit, address = made.audit, public_address(made.path)
-    numbers = numbers_of(made)
+    numbers = numbers_of(made, total)
     if statement is not None:
         numbers |= {"account_spent": float(statement.spent), "account_left": float(statement.left)}
     link = dg.MetadataValue.url if address else dg.MetadataValue.path
     place = address or str(made.path)
-    picture = base64.b64encode(release_svg(made.path).encode()).decode()
     rows = " ".join(say_of_rows(made.path, audit))
     lineage = _lineage(audit, deps)
     return {
@@ -139,7 +141,6 @@ def published_metadata(made: Release, statement: Statement | None = None, deps: 
         **({"rows": dg.MetadataValue.text(rows)} if rows else {}),
         "files": link(place),
         **({"card": link(f"{place}/card.html")} if (made.path / "card.html").exists() else {}),
-        "picture": dg.MetadataValue.md(f"![{audit['release']}](data:image/svg+xml;base64,{picture})"),
         "dagster/row_count": int(audit["cells"]),
         "dagster/uri": f"{address or made.path.as_uri()}/histogram.parquet",
         **({"dagster/column_lineage": lineage} if lineage else {}),

@@ -34,6 +34,7 @@ def block(
     least: Annotated[
         int, typer.Option(metavar="N", min=0, help="Expected records of both owners that a block keeps.")
     ] = 20,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it is there.")] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -46,6 +47,8 @@ def block(
     from dphist_pipeline.applications.blocking import blocking
     from dphist_pipeline.applications.whole_release import ApplicationRefused, WholeRelease
 
+    if output.exists() and not overwrite:
+        raise ApplicationRefused(f"{output} is there already; name another file, or add --overwrite")
     mine = store_folder(store)
     asked = ((mine, release, period), (other_store or mine, other, other_period))
     one, two = (WholeRelease.read(latest_revision(Store.open(at).public, name, wanted)) for at, name, wanted in asked)

@@ -22,6 +22,7 @@ import dagster as dg
 from dphist_pipeline.integrations.dagster import base
 from dphist_pipeline.integrations.dagster.checks import Found, check_results, check_specs, findings
 from dphist_pipeline.integrations.dagster.periods import condition_of, freshness_of, partitions_of, schedule_of
+from dphist_pipeline.integrations.dagster.scaffolding import ReleaseScaffolder
 from dphist_pipeline.integrations.dagster.shown import described, published_metadata
 from dphist_pipeline.integrations.dagster.upstream import refuse_missing
 from dphist_pipeline.releasing import handover, stages
@@ -46,6 +47,7 @@ _REQUIRED = [
 ]
 
 
+@dg.scaffold_with(ReleaseScaffolder)
 class HistogramRelease(base.SpecComponent):
     """One differentially private release: records → cube → sanitized → published, with a job and a schedule.
 

@@ -99,9 +99,7 @@ def test_boxes_shares_and_changes_are_the_same_in_sql_and_python(store: Asked, b
 
 def test_a_change_asks_for_a_release_and_says_how_to_get_one(store: Asked) -> None:
     earlier, later = list(store.releases)[:2]
-    with pytest.raises(
-        NotARelease, match=r"not with a str: .*Release\.published\(Store\.open\(FOLDER\), 'weekly', PERIOD"
-    ):
+    with pytest.raises(NotARelease, match=r"not a str: .*Release\.published\(Store\.open\(FOLDER\), 'weekly', PERIOD"):
         store.releases[later].change_since(earlier)  # type: ignore[arg-type]
 
 

@@ -15,6 +15,7 @@ from office import Ran, ran
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.chosen_cells import QuestionRefused
 from dphist_pipeline.answering.pivots import NUMBERS, TOTAL, pivot
+from dphist_pipeline.cli import terminal
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
 
@@ -82,7 +83,7 @@ def test_intervals_of_totals_are_narrower_than_the_sum_of_theirs(release: Releas
 def test_the_command_prints_a_pivot_with_totals(
     store: Store, release: Release, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr(terminal.out, "_width", 120)  # it reads the environment once
     done = asked(store, "--by", "age", "--pivot", "state")
     assert done.code == 0, done.err
     lines = [line.split() for line in done.out.splitlines()]

@@ -35,6 +35,29 @@ def shortened_inside(text: str, most: int) -> str:
     return shortened(text, most - most // 3) + end
 
 
+def told_apart(texts: Sequence[str], most: int) -> list[str]:
+    """The same texts; those above `most` letters without the words that all of these begin and end with."""
+    long = [text.split() for text in texts if shortened(text, most) != text]
+    first, last = _alike(long), _alike([words[::-1] for words in long])
+    found = []
+    for text in texts:
+        words = text.split()
+        if shortened(text, most) == text or first + last >= min(map(len, long)):
+            found.append(text)
+        else:
+            kept = " ".join(words[first : len(words) - last])
+            found.append(f"{'…' * (first > 0)}{kept}{'…' * (last > 0)}")
+    return found
+
+
+def _alike(texts: Sequence[Sequence[str]]) -> int:
+    """How many words all texts begin with; none for less than two texts."""
+    if len(texts) < 2:
+        return 0
+    places = zip(*texts, strict=False)
+    return next((number for number, words in enumerate(places) if len(set(words)) > 1), min(map(len, texts)))
+
+
 def shown_number(value: float) -> str:
     """A count: whole, or with one digit after the point if it is small and not whole."""
     if abs(value) >= 1e15:

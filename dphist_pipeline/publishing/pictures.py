@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from dphist_pipeline.domain import CategoricalAxis
-from dphist_pipeline.publishing.formatting import listed, shortened, shortened_inside, shown_number, visible
+from dphist_pipeline.publishing.formatting import listed, shortened, shortened_inside, shown_number, told_apart, visible
 from dphist_pipeline.publishing.picture_sums import Grid, Groups, Marginal, Reals, marginal
 
 MOST_BARS, MOST_ROWS, MOST_SQUARES, MOST_PANELS, MOST_PICTURES = 60, 61, 24, 12, 8
@@ -281,8 +281,8 @@ def _band(alt: Any, axis: Groups, names: Sequence[str], room: float) -> dict[str
 def _different(ticks: Sequence[str], most: int) -> list[str]:
     """Labels of at most about `most` letters, no two alike: a band scale would put equal ones together."""
     names: list[str] = []
-    for tick in ticks:
-        label = name = shortened_inside(visible(tick), most).strip() or "–"
+    for tick in told_apart([visible(tick) for tick in ticks], most):
+        label = name = shortened_inside(tick, most).strip() or "–"
         number = 2
         while name in names:
             name, number = f"{label} ({number})", number + 1

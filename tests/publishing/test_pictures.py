@@ -19,7 +19,7 @@ from dphist_pipeline.answering.boxes import answer_box
 from dphist_pipeline.domain import CategoricalAxis, Domain
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, ReportLaw, SharedNoise
-from dphist_pipeline.publishing.formatting import shortened, shown_number, visible
+from dphist_pipeline.publishing.formatting import shortened, shortened_inside, shown_number, told_apart, visible
 from dphist_pipeline.publishing.pages import picture_facts
 from dphist_pipeline.publishing.picture_sums import Grid, group_axis, marginal
 from dphist_pipeline.publishing.pictures import BLUES, all_pictures, chart, colour_bounds, draw, main_picture
@@ -264,8 +264,20 @@ def test_a_title_of_any_length_takes_at_most_four_lines() -> None:
         assert len(chart(main_picture(grid([AGE])), title or " ").to_dict()["title"]["text"]) == lines
 
 
+def test_long_names_lose_the_words_that_all_of_them_share() -> None:
+    names = ["Ward of day surgery and care", "Ward of night surgery and care", "other", "Ward"]
+    assert told_apart(names, 20) == ["…day…", "…night…", "other", "Ward"] and told_apart(names, 40) == names
+    for unlike in (["Ward of day surgery and care"], ["x" * 30, "y" * 30], ["same words in both"] * 2, []):
+        assert told_apart(unlike, 10) == unlike
+    assert told_apart(["very long names of wards", "very long names of wards too"], 9)[0] == "very long names of wards"
+
+
+def test_names_without_shared_words_lose_their_middle() -> None:
+    assert shortened_inside("cardiologyandneurology 7", 16) == "cardiology…ogy 7"
+
+
 def test_long_names_that_differ_at_their_end_stay_apart() -> None:
     names = [f"department of specialty {number}" for number in range(60)]
     rows = drawn_rows(grid_of_names(names, ("class",)))
     shown = [row["name"] for row in rows]
-    assert "department of s…cialty 7" in shown and len(set(shown)) == 61 and all(len(name) <= 24 for name in shown)
+    assert "…7" in shown and "other" in shown and len(set(shown)) == 61 and all(len(name) <= 24 for name in shown)

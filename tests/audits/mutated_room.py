@@ -309,7 +309,7 @@ ROOM = (
         (
             Mutation("np.maximum(count, 0.0)) for", "count) for", "negative estimates lower the variance"),
             Mutation("self.delta * atoms_once * counts_once)", "self.delta * counts_once)", "a term without its atoms"),
-            Mutation("int(along @ along) for along", "int(along.sum()) for along", "shared noise counts as apart"),
+            Mutation("int(counts @ counts)", "int(counts.sum())", "shared noise counts as apart"),
             Mutation("return self.gamma + self.delta * np", "return self.gamma - self.delta * np", "a slope's sign"),
         ),
     ),

@@ -316,8 +316,8 @@ ANSWERS = (
         ),
     ),
     Part(
-        "sql/answering/dph_rate.sql",
-        ("answering/test_more_questions.py",),
+        "sql/answering/pieces/matched.sql",
+        ("answering/test_rates.py", "answering/test_more_questions.py"),
         (
             Mutation("WHERE m.lines > 1", "WHERE m.lines > 2", "two populations of one row"),
             Mutation("m.population > 0 AND", "m.population >= 0 AND", "division by nothing"),
@@ -358,7 +358,7 @@ ANSWERS = (
             Mutation(
                 "one.cells + two.cells AS cells", "greatest(one.cells, two.cells) AS cells", "noise of one period"
             ),
-            Mutation("ELSE summed.half_width_apart END", "ELSE ({reach}).one END", "two laws of noise taken as one"),
+            Mutation("WHEN summed.is_one_law THEN", "WHEN true THEN", "two laws of noise taken as one"),
         ),
     ),
     Part(

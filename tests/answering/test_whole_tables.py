@@ -54,10 +54,13 @@ def test_sums_of_a_sparse_table_do_not_grow_with_its_empty_cells() -> None:
 
 
 def test_ranges_of_a_long_line_stay_near_the_unbiased_ones() -> None:
+    """One release in thirty goes the other way; the mean of fifty is near 0.77, with a standard error of 0.04."""
     exact = sparse(4096)
-    made = released(exact, "boost", "0.2")
-    off, alone = (np.cumsum(values - exact) for values in (of(made), made.values))
-    assert (off**2).mean() < (alone**2).mean()
+    ours = alone = 0.0
+    for made in (released(exact, "boost", "0.2") for _ in range(50)):
+        ours += float((np.cumsum(of(made) - exact) ** 2).mean())
+        alone += float((np.cumsum(made.values - exact) ** 2).mean())
+    assert ours < alone
 
 
 def test_a_total_beyond_its_own_interval_is_brought_back() -> None:

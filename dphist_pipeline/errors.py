@@ -6,7 +6,7 @@ is added, a message names columns, rules and declared bins, and never a value, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -44,3 +44,14 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
         return f"Did you mean {' or '.join(map(repr, near))}?"
     more = f" and {len(choices) - MOST_NAMED:,} more" if len(choices) > MOST_NAMED else ""
     return f"Known: {', '.join(choices[:MOST_NAMED])}{more}." if choices else ""
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """The first names of a list, and how many more there are.
+
+    Args:
+        names: in order.
+        most: how many to name.
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"

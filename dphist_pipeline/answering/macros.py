@@ -182,6 +182,7 @@ def _parts(name: str) -> dict[str, str]:
         **_report_parts(name),
         "answer": _piece("answer", cut_note="", **_LIMITS, **_NOTES),
         "answer_of_cut": _piece("answer", cut_note=_CUT_NOTE, **_LIMITS, **_NOTES),
+        "change": _piece("change", **_NOTES),
         "caps": _piece("caps"),
         "capped": _piece("capped", row="caps"),
         "first_capped": _piece("capped", row="one_cap"),

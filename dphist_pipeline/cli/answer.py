@@ -97,22 +97,22 @@ def answer(
     facts = {"release": release, "period": period, "revision": revision, "where": where}
     publication = Publication.read(folder)
     asked = Asked(
-        by,
-        quantile,
-        mean,
-        total,
-        ranks,
-        difference,
-        ratio,
-        over,
-        changes,
-        low,
-        high,
-        per,
-        population,
-        standardise,
-        compare,
-        pivot,
+        by=by,
+        quantile=quantile,
+        mean=mean,
+        sum=total,
+        ranks=ranks,
+        difference=difference,
+        ratio=ratio,
+        over=over,
+        changes=changes,
+        low=low,
+        high=high,
+        per=per,
+        population=population,
+        standardise=standardise,
+        compare=compare,
+        pivot=pivot,
     )
     if asked.pivot:
         print_pivot({**facts, **asked.facts}, answer_pivot(publication, asked, box), as_json)

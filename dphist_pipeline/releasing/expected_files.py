@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Sequence
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import DphistError, first_of
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
 
@@ -17,10 +17,9 @@ class FilesMissing(DphistError):
 
     def __init__(self, release: str, period: str, missing: Sequence[str]) -> None:
         self.release, self.period, self.missing = release, period, tuple(missing)
-        named = ", ".join(missing[:MOST_NAMED])
-        more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
+        named = first_of(missing, MOST_NAMED)
         super().__init__(
-            f"release '{release}', period {period}: needs files that are not there: {named}{more}. Nothing was read or "
+            f"release '{release}', period {period}: needs files that are not there: {named}. Nothing was read or "
             "spent. Put them there and run again; if they never come, `require: none` in the spec counts the others"
         )
 

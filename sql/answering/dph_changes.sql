@@ -24,19 +24,7 @@ first_problems AS (
 SELECT
     barred.first_period,
     barred.second_period,
-    barred.first_estimate,
-    barred.second_estimate,
-    barred.estimate,
-    barred.unbiased,
-    barred.noise_error,
-    barred.unbiased - barred.half_width AS ci_lower,
-    barred.unbiased + barred.half_width AS ci_upper,
-    barred.basis,
-    barred.cells,
-    CASE
-        WHEN barred.half_width IS NULL THEN '{no_interval}'
-        WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN '{smoothed}'
-    END AS note
+    {change}
 FROM ({found}) AS found LEFT JOIN barred ON barred.second_period = coalesce(CAST(period AS VARCHAR), barred.second_period)
 WHERE {no_problem}
 ORDER BY barred.first_period

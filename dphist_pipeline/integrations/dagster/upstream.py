@@ -10,7 +10,7 @@ from datetime import datetime
 
 import dagster as dg
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import DphistError, first_of
 from dphist_pipeline.spec.periods import Period
 
 MOST_NAMED = 10
@@ -22,10 +22,9 @@ class UpstreamMissing(DphistError):
 
     def __init__(self, release: str, period: str, missing: Sequence[str]) -> None:
         self.release, self.period, self.missing = release, period, tuple(missing)
-        named = ", ".join(missing[:MOST_NAMED])
-        more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
+        named = first_of(missing, MOST_NAMED)
         super().__init__(
-            f"release '{release}', period {period}: needs what is not there: {named}{more}. Nothing was read or spent. "
+            f"release '{release}', period {period}: needs what is not there: {named}. Nothing was read or spent. "
             "Materialize them and run again; `require: none` in the spec releases without them"
         )
 

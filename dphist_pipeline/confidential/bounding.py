@@ -5,23 +5,29 @@ that a secret key, fresh for every run, makes look random: every row has the sam
 proportional to the unit's rows in it. No table order, engine order or other unit has a say, so neighbours differ by at
 most R kept rows.
 
-The order is plain arithmetic on 64-bit words with a keyed BLAKE2b of the unit's name, so that every engine which hands
-arrays to Python keeps the same rows under the same key. A collision of the hash merges no units: rows are told
-apart by the unit itself, and ties fall to the lower cell and copy.
+DuckDB, which spills beside the rows what memory does not hold, finds the units with more rows than R, and counts the
+rows of all others. The rows of those few come sorted, and are ordered by plain arithmetic on 64-bit words with a keyed
+BLAKE2b of the unit's name, so that every engine keeps the same rows under the same key. A collision of the hash merges
+no units: rows are told apart by the unit itself, and ties fall to the lower cell and copy.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-PASS_ROWS = 1 << 24
-CHUNK_ROWS = 1 << 22
+from dphist_pipeline.confidential.reading.source import engine_settings
+from dphist_pipeline.sql_files import literal
+
+CHUNK_ROWS = 1 << 21
 KEY_BYTES = 32
 
 Words = NDArray[np.uint64]
@@ -38,66 +44,52 @@ def count_bounded(staged: Path, cells: int, max_rows: int, key: bytes) -> Number
         key: `KEY_BYTES` secret bytes, fresh for every run.
 
     Returns:
-        Kept rows, shape (cells,). Memory: some 100 bytes for each of 2^24 rows; larger sources take several passes.
+        Kept rows, shape (cells,). Memory: DuckDB's limit, and some 100 bytes for each of 2^21 rows.
     """
     counts = np.zeros(cells, dtype=np.int64)
-    rows = pl.scan_parquet(staged, glob=False).select("unit", "code").filter(pl.col("code").is_not_null())
-    for codes, kept in kept_rows(rows, max_rows, key):
+    for codes, kept in kept_rows(staged, "code", max_rows, key):
         counts[codes] += kept
     return counts
 
 
-def kept_rows(rows: pl.LazyFrame, max_rows: int, key: bytes) -> Iterator[tuple[Numbers, Numbers]]:
+def kept_rows(staged: Path, column: str, max_rows: int, key: bytes) -> Iterator[tuple[Numbers, Numbers]]:
     """The kept rows by code, in several parts, none of which has a code twice.
 
     Args:
-        rows: `unit` and `code`.
+        staged: as above.
+        column: that holds the codes; rows where it is null do not count.
         max_rows: R, the most rows that are kept of a unit.
         key: see `count_bounded`.
 
     Yields:
         Codes, and how many rows each has.
     """
-    for part in in_passes(rows):
-        per_code = part.group_by("unit", "code").agg(copies=pl.len().cast(pl.Int64)).collect(engine="streaming")
-        per_code = per_code.with_columns(rows=pl.col("copies").sum().over("unit"))
-        within = per_code.filter(pl.col("rows") <= max_rows).group_by("code").agg(pl.col("copies").sum())
-        yield within["code"].to_numpy(), within["copies"].to_numpy()
-        over = per_code.filter(pl.col("rows") > max_rows)
-        if not over.is_empty():
-            yield np.unique(_chosen(over, max_rows, key), return_counts=True)
+    with staged_rows(staged, column) as connection:
+        above = "CREATE TEMP TABLE above AS SELECT unit FROM staged GROUP BY unit HAVING count(*) > $most"
+        connection.execute(above, {"most": max_rows})
+        within = "SELECT code, count(*) AS rows FROM staged ANTI JOIN above USING (unit) GROUP BY code"
+        counted = connection.execute(within).fetchnumpy()
+        yield counted["code"], counted["rows"]
+        rows = connection.sql("SELECT unit, code FROM staged SEMI JOIN above USING (unit) ORDER BY unit, code")
+        for codes in _first_rows(rows.to_arrow_reader(CHUNK_ROWS), max_rows, key):
+            yield np.unique(codes, return_counts=True)
 
 
-def in_passes(rows: pl.LazyFrame) -> Iterator[pl.LazyFrame]:
-    """Rows in parts that memory can hold; the rows of a unit are in one part."""
-    passes = -(-rows.select(pl.len()).collect().item() // PASS_ROWS) or 1
-    for number in range(passes):
-        # Any split that keeps a unit's rows together will do; this hash decides nothing else.
-        yield rows if passes == 1 else rows.filter(pl.col("unit").hash(seed=0) % passes == number)
+@contextmanager
+def staged_rows(staged: Path, column: str = "code") -> Iterator[duckdb.DuckDBPyConnection]:
+    """A DuckDB in which the view `staged` has the `unit` of every row and its `code`, where there is one."""
+    rows = f"SELECT unit, {column} AS code FROM read_parquet({literal(str(staged))}) WHERE {column} IS NOT NULL"
+    with closing(duckdb.connect(config=engine_settings(staged.parent))) as connection:
+        connection.execute(f"CREATE TEMP VIEW staged AS {rows}")
+        yield connection
 
 
 def count_rows(staged: Path, cells: int) -> Numbers:
-    """Counts all rows of every cell, where each row is its own unit; shape (cells,)."""
+    """The rows of every cell, where each row is its own unit, which reading has counted; shape (cells,)."""
     counts = np.zeros(cells, dtype=np.int64)
-    rows = pl.scan_parquet(staged, glob=False).select("code").filter(pl.col("code").is_not_null())
-    per_cell = rows.group_by("code").agg(rows=pl.len()).collect(engine="streaming")
-    counts[per_cell["code"].to_numpy()] = per_cell["rows"].to_numpy()
+    found = pl.read_parquet(staged, columns=["code", "rows"], glob=False).drop_nulls()
+    np.add.at(counts, found["code"].to_numpy(), found["rows"].to_numpy())
     return counts
-
-
-def _chosen(over: pl.DataFrame, max_rows: int, key: bytes) -> Numbers:
-    """Codes of the kept rows of units that have more than they may keep; `over`: unit, code, copies."""
-    units = over.select(pl.col("unit").unique())["unit"]
-    ranks = pl.DataFrame({"unit": units, "rank": np.arange(units.len())})
-    ordered = over.join(ranks, on="unit")
-    unit_words = np.fromiter((unit_word(str(unit), key) for unit in units), dtype=np.uint64, count=units.len())
-    return _first_rows(
-        ordered["rank"].to_numpy(),
-        ordered["code"].to_numpy().astype(np.int64),
-        ordered["copies"].to_numpy().astype(np.int64),
-        unit_words,
-        max_rows,
-    )
 
 
 def unit_word(unit: str, key: bytes) -> int:
@@ -118,32 +110,34 @@ def _mix(words: Words) -> Words:
     return words ^ (words >> np.uint64(31))
 
 
-def _first_rows(ranks: Numbers, codes: Numbers, copies: Numbers, unit_words: Words, max_rows: int) -> Numbers:
-    """Cells of each unit's first rows.
+def _first_rows(batches: Iterable[Any], max_rows: int, key: bytes) -> Iterator[Numbers]:
+    """Cells of each unit's first rows, from rows sorted by unit and code; a unit may go on in the next batch."""
+    unit, code, seen = None, -1, 0  # the last row, and how many rows of its unit and code there were
+    places, codes = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)  # of the first rows of its unit
+    for batch in batches:
+        rows = pl.DataFrame(batch)
+        ranks, more = rows["unit"].rle_id().to_numpy().astype(np.int64), rows["code"].to_numpy().astype(np.int64)
+        starts = np.flatnonzero(np.diff(ranks, prepend=-1) | np.diff(more, prepend=-1))
+        copies = np.arange(more.size) - np.repeat(starts, np.diff(starts, append=more.size))
+        units = rows["unit"].filter(np.diff(ranks, prepend=-1) > 0).to_list()
+        goes_on = units[0] == unit
+        if goes_on and more[0] == code:
+            copies[: starts[1] if starts.size > 1 else None] += seen
+        words = np.fromiter((unit_word(str(each), key) for each in units), dtype=np.uint64, count=len(units))
+        ranks = np.concatenate([np.full(codes.size, 0 if goes_on else -1), ranks])
+        places = np.concatenate([places, row_order(words[ranks[codes.size :]], more, copies)])
+        codes = np.concatenate([codes, more])
+        kept = _firsts(ranks, places, max_rows)
+        finished = ranks[kept] < ranks[-1]
+        yield codes[kept[finished]]
+        places, codes = places[kept[~finished]], codes[kept[~finished]]
+        unit, code, seen = units[-1], more[-1], copies[-1] + 1
+    yield codes
 
-    Goes through the rows in chunks, so that a unit with very many rows needs no more memory than others.
-    """
-    best = np.empty((3, 0), dtype=np.int64)
-    for chunk in _chunks(ranks, codes, copies):
-        best = _firsts(np.concatenate([best, chunk], axis=1), unit_words, max_rows)
-    cells: Numbers = best[1]
-    return cells
 
-
-def _chunks(ranks: Numbers, codes: Numbers, copies: Numbers) -> Iterator[Numbers]:
-    """Single rows as (rank of the unit, cell, copy number), shape (3, rows of the chunk)."""
-    ends = np.cumsum(copies)
-    for start in range(0, int(ends[-1]), CHUNK_ROWS):
-        row = np.arange(start, min(start + CHUNK_ROWS, int(ends[-1])))
-        entry = np.searchsorted(ends, row, side="right")
-        yield np.stack([ranks[entry], codes[entry], row - (ends - copies)[entry]])
-
-
-def _firsts(rows: Numbers, unit_words: Words, max_rows: int) -> Numbers:
-    """The first `max_rows` of each unit among the rows (rank, cell, copy), shape (3, kept)."""
-    ranks, codes, copies = rows
-    order = np.lexsort((copies, codes, row_order(unit_words[ranks], codes, copies), ranks))
-    ranks = ranks[order]
-    starts = np.flatnonzero(np.diff(ranks, prepend=-1))
-    place = np.arange(ranks.size) - np.repeat(starts, np.diff(starts, append=ranks.size))
-    return rows[:, order[place < max_rows]]
+def _firsts(ranks: Numbers, places: Words, max_rows: int) -> Numbers:
+    """Which rows are among the first `max_rows` of each unit; equal places stay in the order of the rows."""
+    order = np.lexsort((places, ranks))
+    starts = np.flatnonzero(np.diff(ranks[order], prepend=-2))
+    before = np.arange(ranks.size) - np.repeat(starts, np.diff(starts, append=ranks.size))
+    return np.asarray(order[before < max_rows])

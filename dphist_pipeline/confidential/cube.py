@@ -13,15 +13,10 @@ from dphist_pipeline.confidential import row_tables
 from dphist_pipeline.confidential.bounding import KEY_BYTES, count_bounded, count_rows
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading.ingest import stage_rows
+from dphist_pipeline.confidential.reading.source import withheld
 from dphist_pipeline.confidential.row_questions import ObservedRows
-from dphist_pipeline.errors import DphistError
 
-
-class CountingFailed(DphistError):
-    """The engine that counts gave up; its own words are withheld, because they may hold values."""
-
-    def __init__(self) -> None:
-        super().__init__("counting the staged rows failed (no memory or disk left?); nothing was charged for it")
+POLARS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
 def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
@@ -29,10 +24,9 @@ def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
 
     Where the plan asks for it, numbers for a quality table are left beside it.
     """
-    counted = _counted(plan, staged)
-    if counted is None:
-        raise CountingFailed
-    cube, (counts, observed) = folder / "cube.npy", counted
+    problem = "its rows could not be counted: no memory or disk left? Nothing was charged for it."
+    counts, observed = withheld(plan.source.written, problem, lambda: _counted(plan, staged), POLARS)
+    cube = folder / "cube.npy"
     np.save(cube, counts)
     if observed is not None:
         row_tables.save(observed, folder)
@@ -40,18 +34,15 @@ def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
     return cube
 
 
-def _counted(plan: CountingPlan, staged: Path) -> tuple[NDArray[np.int64], ObservedRows | None] | None:
+def _counted(plan: CountingPlan, staged: Path) -> tuple[NDArray[np.int64], ObservedRows | None]:
     key = secrets.token_bytes(KEY_BYTES)
-    try:
-        if plan.privacy_unit == "row":
-            counts = count_rows(staged, plan.domain.cells)
-        else:
-            counts = count_bounded(staged, plan.domain.cells, plan.max_rows_per_unit, key)
-        if plan.rows_seen is None:
-            return counts, None
-        return counts, row_tables.observe_rows(plan, plan.rows_seen, staged, counts, key)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, MemoryError):
-        return None
+    if plan.privacy_unit == "row":
+        counts = count_rows(staged, plan.domain.cells)
+    else:
+        counts = count_bounded(staged, plan.domain.cells, plan.max_rows_per_unit, key)
+    if plan.rows_seen is None:
+        return counts, None
+    return counts, row_tables.observe_rows(plan, plan.rows_seen, staged, counts, key)
 
 
 def load_cube(cube: Path) -> NDArray[np.int64]:

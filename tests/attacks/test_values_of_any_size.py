@@ -35,7 +35,7 @@ LONGEST_DIGEST = 84
 @pytest.fixture
 def little_memory() -> Iterator[None]:
     tenth = "400MB"
-    means = (ingest.Means(memory=tenth), ingest.Means(1, tenth), ingest.Means(1, "2GB"))
+    means = ({"memory_limit": tenth}, {"threads": 1, "memory_limit": tenth}, {"threads": 1, "memory_limit": "2GB"})
     with patch.object(ingest, "ALL_MEANS", means):
         yield
 

@@ -130,12 +130,13 @@ ROOM = (
         "dphist_pipeline/confidential/bounding.py",
         ("unit/test_bounding.py",),
         (
-            Mutation("order[place < max_rows]", "order[place <= max_rows]", "one row of a unit too many"),
-            Mutation('filter(pl.col("rows") <= max_rows)', 'filter(pl.col("rows") <= max_rows + 1)', "and again"),
-            Mutation('filter(pl.col("rows") > max_rows)', 'filter(pl.col("rows") >= max_rows)', "rows counted twice"),
+            Mutation("order[before < max_rows]", "order[before <= max_rows]", "one row of a unit too many"),
+            Mutation('{"most": max_rows}', '{"most": max_rows + 1}', "and again"),
+            Mutation("staged ANTI JOIN above USING (unit)", "staged", "rows counted twice"),
             Mutation("digest_size=8, key=key)", "digest_size=8)", "everybody knows which rows are kept"),
-            Mutation('pl.col("unit").hash(seed=0)', 'pl.col("code").hash(seed=0)', "a unit is bounded in every pass"),
-            Mutation("row - (ends - copies)[entry]", "row", "other units decide which rows are kept"),
+            Mutation("goes_on = units[0] == unit", "goes_on = False", "a unit is bounded in every batch"),
+            Mutation("] += seen", "] += 0", "the order of the engine decides which rows are kept"),
+            Mutation("np.arange(more.size) - np.repeat", "np.arange(more.size) + 0 * np.repeat", "and other units"),
         ),
     ),
     Part(
@@ -156,14 +157,18 @@ ROOM = (
         "dphist_pipeline/confidential/row_tables.py",
         ("unit/test_row_questions.py", "unit/test_row_marks.py", "attacks/test_exact_files_that_stay.py"),
         (
-            Mutation("np.minimum(held, seen) - 1", "held - 1", "what lies beyond T is told"),
-            Mutation('code="marks"), seen, key', 'code="marks"), seen + 1, key', "failures of T + 1 rows"),
+            Mutation("least(count(*), $seen)", "least(count(*), $seen + 1)", "what lies beyond T is told"),
+            Mutation('"marks", seen, key', '"marks", seen + 1, key', "failures of T + 1 rows"),
             Mutation(
                 "count_bounded(staged, cells, seen, key)", "count_bounded(staged, cells, seen + 1, key)", "and cut"
             ),
             Mutation("    (folder / FILE).unlink()\n", "", "exact numbers stay"),
             Mutation("allow_pickle=False", "allow_pickle=True", "numbers may be code"),
-            Mutation('rows.filter(pl.col("code").is_not_null())', "rows", "units without a row in a cell are counted"),
+            Mutation(
+                "with staged_rows(staged)",
+                'with staged_rows(staged, "marks")',
+                "units without a row in a cell are told",
+            ),
         ),
     ),
     Part(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -31,7 +32,26 @@ NOTHING_INSTALLED = {
     "enable_external_file_cache": False,
 }
 
+MEMORY, SPILL = "3GB", "40GB"  # what DuckDB may use, unless DPHIST_MEMORY says how much memory
+
 Result = TypeVar("Result")
+
+
+def engine_settings(folder: PurePath, **changes: Any) -> dict[str, Any]:
+    """How DuckDB is opened in a run's private folder, where it spills what memory does not hold."""
+    memory = os.environ.get("DPHIST_MEMORY") or MEMORY
+    if not re.fullmatch(r"[1-9]\d{0,5}[MG]B", memory):
+        raise DphistError(f"DPHIST_MEMORY is {memory!r}; write a whole number of MB or GB, as in 2GB")
+    return {
+        **NOTHING_INSTALLED,
+        # Else a file's statistics, and so other people's rows, decide how an expression treats a row.
+        "disabled_optimizers": "statistics_propagation",
+        "preserve_insertion_order": False,
+        "memory_limit": memory,
+        "max_temp_directory_size": SPILL,
+        "temp_directory": str(folder / "spill"),
+        **changes,
+    }
 
 
 def plain_type(kind: str) -> str:
@@ -108,15 +128,17 @@ class Source:
         return found
 
 
-def withheld(where: str, problem: str, work: Callable[[], Result]) -> Result:
-    """What `work` gives; an engine's error becomes ours.
+def withheld(
+    where: str, problem: str, work: Callable[[], Result], others: tuple[type[BaseException], ...] = ()
+) -> Result:
+    """What `work` gives; an engine's error becomes ours, and so do `others`.
 
     The engine's text may hold values, so ours is raised after it is gone: not even as `__context__` does it go along,
     which is why this is no context manager.
     """
     try:
         return work()
-    except (duckdb.Error, RuntimeError, MemoryError, OSError, UnicodeError) as error:
+    except (duckdb.Error, RuntimeError, MemoryError, OSError, UnicodeError, *others) as error:
         # DuckDB answers Ctrl-C with an error of its own.
         interrupted = isinstance(error, duckdb.InterruptException) or str(error) == "Query interrupted"
     if interrupted:

@@ -155,7 +155,7 @@ def _resolved(value: object, at: Location, variables: Mapping[str, object], foun
 
 
 def _text(text: str, at: Location, variables: Mapping[str, object], found: Found) -> object:
-    if any(template_places(_FROM_ENVIRONMENT.sub("", _VARIABLE.sub("", text)))):
+    if list(template_places(_FROM_ENVIRONMENT.sub("", _VARIABLE.sub("", text)))):
         found.append((at, f"holds a template that names no variable; {_known(variables)}, and nothing else is run"))
         return text
     whole = _VARIABLE.fullmatch(text)
@@ -172,7 +172,7 @@ def _looked_up(path: str, variables: Mapping[str, object]) -> object:
     """What a path such as `region.codes[0]` names: keys of mappings and numbers of lists, never attributes."""
     name, *steps = list(_steps(path))
     if name not in variables:
-        raise _LoopWrong(f"there is no variable {shown(name)}. {did_you_mean(str(name), list(variables))}")
+        raise _LoopWrong(f"there is no variable {shown(name)}. {did_you_mean(str(name), list(variables))}".strip())
     value = variables[str(name)]
     for step in steps:
         held: Any = dict(enumerate(value)) if isinstance(value, list | tuple) else value

@@ -138,7 +138,9 @@ def test_coarse_times_are_read_and_impossible_ones_are_in_no_day(kind: str, unit
 
 
 def test_types_that_files_cannot_hold_are_their_text() -> None:
-    wide = duckdb.sql("SELECT unnest([170141183460469231731687303715884105727, 1, 1])::HUGEINT AS person, 5 AS age")
+    wide = duckdb.connect().sql(
+        "SELECT unnest([170141183460469231731687303715884105727, 1, 1])::HUGEINT AS person, 5 AS age"
+    )
     assert sum(by_frame(wide, AXES[:1], most=1)) == 2
     wider = pl.DataFrame(
         {"person": [2**126, 2**126 + 1, 2**126], "age": [5, 5, 5]}, schema_overrides={"person": pl.Int128}
@@ -226,15 +228,15 @@ def raising(frame: pl.DataFrame) -> pl.DataFrame:
 @pytest.mark.parametrize(
     "frame",
     [
-        pl.LazyFrame({"age": [SECRET]}).with_columns(pl.col("age").cast(pl.Int64)),
-        pl.LazyFrame({"age": [1.0]}).map_batches(raising),
-        duckdb.sql(f"SELECT CAST('{SECRET}' AS INTEGER) AS age FROM range(3)"),
-        pl.DataFrame({"age": [object()]}),
+        lambda: pl.LazyFrame({"age": [SECRET]}).with_columns(pl.col("age").cast(pl.Int64)),
+        lambda: pl.LazyFrame({"age": [1.0]}).map_batches(raising),
+        lambda: duckdb.connect().sql(f"SELECT CAST('{SECRET}' AS INTEGER) AS age FROM range(3)"),
+        lambda: pl.DataFrame({"age": [object()]}),
     ],
 )
 def test_what_an_engine_says_of_a_failure_is_withheld(frame: Any, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SourceRefused) as refused:
-        by_frame(frame, AXES[:1], "row", 1)
+        by_frame(frame(), AXES[:1], "row", 1)
     assert SECRET not in f"{refused.value}{capfd.readouterr()}"
     assert refused.value.__context__ is None and refused.value.__cause__ is None
 

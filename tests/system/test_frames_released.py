@@ -33,7 +33,15 @@ def released(office: Office, frame: Any = None, **more: Any) -> dph.Release:
 
 
 def test_a_frame_is_charged_and_published_and_its_replay_needs_no_frame(framed: Office) -> None:
-    made = released(framed, duckdb.connect().sql(f"SELECT '{SECRET}' AS patient, 30.0 AS age, '{SECRET}' AS ward"))
+    left: dict[str, list[Any]] = {}
+
+    def look(step: str) -> None:
+        left[step] = list((framed.store / "confidential").rglob("*.parquet"))
+
+    made = released(
+        framed, duckdb.connect().sql(f"SELECT '{SECRET}' AS patient, 30.0 AS age, '{SECRET}' AS ward"), progress=look
+    )
+    assert left["bounding and counting"] and not left["charging the account"]
     held = [path for path in framed.folder.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
     assert held == [] and not list((framed.store / "confidential").rglob("frame*"))
     files = public_files(framed)

@@ -130,7 +130,9 @@ def test_forms_of_names_decide_what_is_one_unit() -> None:
 @pytest.mark.parametrize("zone", [None, "UTC"])
 def test_coarse_times_are_read_and_impossible_ones_are_in_no_day(kind: str, unit: str, zone: str | None) -> None:
     seconds = int((datetime(2026, 3, 29, 12) - datetime(1970, 1, 1)).total_seconds())
-    numbers = [seconds * (1 if unit == "s" else 1000), 2**63 - 1, -(2**63) + 1, None]
+    # In 64 bits, as many microseconds as there are in these wrap around to the time that is on the axis.
+    numbers = [seconds, seconds + 2**58, seconds - 2**60, None] if unit == "s" else [seconds * 1000]
+    numbers += [] if unit == "s" else [seconds * 1000 + 2**61, seconds * 1000 - 2**62, None]
     table = pa.table({"seen": pa.array(numbers, pa.int64()).view(pa.timestamp(unit, zone))})
     if (kind, zone) == ("relation", "UTC"):
         table = table.slice(0, 1)  # DuckDB itself cannot take the others from Arrow
@@ -138,6 +140,8 @@ def test_coarse_times_are_read_and_impossible_ones_are_in_no_day(kind: str, unit
 
 
 def test_types_that_files_cannot_hold_are_their_text() -> None:
+    widest = duckdb.connect().sql("SELECT 340282366920938463463374607431768211455::UHUGEINT AS ward")
+    assert by_frame(widest, [{"column": "ward", "values": [str(2**128 - 1)]}], "row", 1) == [1]
     wide = duckdb.connect().sql(
         "SELECT unnest([170141183460469231731687303715884105727, 1, 1])::HUGEINT AS person, 5 AS age"
     )
@@ -154,8 +158,8 @@ def test_types_that_files_cannot_hold_are_their_text() -> None:
 
 
 def test_one_missing_value_in_a_pandas_column_moves_no_other_row() -> None:
-    axis = {"column": "ward", "values": ["1", "2", "true", "0.5"], "other": True}
-    for values in ([1, 2, 2], [True, True, True], [0.5, 1.0, 2.0], ["1", "2", "true"]):
+    axis = {"column": "ward", "values": ["1", "2", "true", "0.5", "1000000000000000"], "other": True}
+    for values in ([1, 2, 10**15], [True, True, True], [0.5, 1.0, 2.0], ["1", "2", "true"]):
         whole = by_frame(pd.DataFrame({"ward": values}), [axis], "row", 1)
         assert whole[-1] == 0 and sum(whole) == 3
         assert by_frame(pd.DataFrame({"ward": [*values, None]}), [axis], "row", 1) == [*whole[:-1], 1]

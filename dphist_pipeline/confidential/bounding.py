@@ -68,15 +68,15 @@ def kept_rows(staged: Path, column: str, max_rows: int, key: bytes) -> Iterator[
         above = "CREATE TEMP TABLE above AS SELECT unit FROM staged GROUP BY unit HAVING count(*) > $most"
         connection.execute(above, {"most": max_rows})
         within = "SELECT code, count(*) AS rows FROM staged ANTI JOIN above USING (unit) GROUP BY code"
-        counted = connection.execute(within).fetchnumpy()
-        yield counted["code"], counted["rows"]
+        counted = connection.sql(within).pl()
+        yield counted["code"].to_numpy(), counted["rows"].to_numpy()
         rows = connection.sql("SELECT unit, code FROM staged SEMI JOIN above USING (unit) ORDER BY unit, code")
         for codes in _first_rows(rows.to_arrow_reader(CHUNK_ROWS), max_rows, key):
             yield np.unique(codes, return_counts=True)
 
 
 @contextmanager
-def staged_rows(staged: Path, column: str = "code") -> Iterator[duckdb.DuckDBPyConnection]:
+def staged_rows(staged: Path, column: str) -> Iterator[duckdb.DuckDBPyConnection]:
     """A DuckDB in which the view `staged` has the `unit` of every row and its `code`, where there is one."""
     rows = f"SELECT unit, {column} AS code FROM read_parquet({literal(str(staged))}) WHERE {column} IS NOT NULL"
     with closing(duckdb.connect(config=engine_settings(staged.parent))) as connection:
@@ -127,17 +127,11 @@ def _first_rows(batches: Iterable[Any], max_rows: int, key: bytes) -> Iterator[N
         ranks = np.concatenate([np.full(codes.size, 0 if goes_on else -1), ranks])
         places = np.concatenate([places, row_order(words[ranks[codes.size :]], more, copies)])
         codes = np.concatenate([codes, more])
-        kept = _firsts(ranks, places, max_rows)
+        order = np.lexsort((places, ranks))  # equal places stay in the order of the rows
+        starts = np.flatnonzero(np.diff(ranks[order], prepend=-2))
+        kept = order[np.arange(ranks.size) - np.repeat(starts, np.diff(starts, append=ranks.size)) < max_rows]
         finished = ranks[kept] < ranks[-1]
         yield codes[kept[finished]]
         places, codes = places[kept[~finished]], codes[kept[~finished]]
         unit, code, seen = units[-1], more[-1], copies[-1] + 1
     yield codes
-
-
-def _firsts(ranks: Numbers, places: Words, max_rows: int) -> Numbers:
-    """Which rows are among the first `max_rows` of each unit; equal places stay in the order of the rows."""
-    order = np.lexsort((places, ranks))
-    starts = np.flatnonzero(np.diff(ranks[order], prepend=-2))
-    before = np.arange(ranks.size) - np.repeat(starts, np.diff(starts, append=ranks.size))
-    return np.asarray(order[before < max_rows])

@@ -13,10 +13,10 @@ from dphist_pipeline.confidential import row_tables
 from dphist_pipeline.confidential.bounding import KEY_BYTES, count_bounded, count_rows
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading.ingest import stage_rows
-from dphist_pipeline.confidential.reading.source import withheld
+from dphist_pipeline.confidential.reading.source import ERRORS, with_enough_memory, withheld
 from dphist_pipeline.confidential.row_questions import ObservedRows
 
-POLARS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+CAUGHT = (*ERRORS, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
 def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
@@ -25,8 +25,8 @@ def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
     Where the plan asks for it, numbers for a quality table are left beside it.
     """
     problem = "its rows could not be counted: no memory or disk left? Nothing was charged for it."
-    counts, observed = withheld(plan.source.written, problem, lambda: _counted(plan, staged), POLARS)
-    cube = folder / "cube.npy"
+    counted = withheld(plan.source.written, problem, lambda: with_enough_memory(lambda: _counted(plan, staged)), CAUGHT)
+    cube, (counts, observed) = folder / "cube.npy", counted
     np.save(cube, counts)
     if observed is not None:
         row_tables.save(observed, folder)

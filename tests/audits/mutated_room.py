@@ -130,7 +130,7 @@ ROOM = (
         "dphist_pipeline/confidential/bounding.py",
         ("unit/test_bounding.py",),
         (
-            Mutation("order[before < max_rows]", "order[before <= max_rows]", "one row of a unit too many"),
+            Mutation("< max_rows]", "<= max_rows]", "one row of a unit too many"),
             Mutation('{"most": max_rows}', '{"most": max_rows + 1}', "and again"),
             Mutation("staged ANTI JOIN above USING (unit)", "staged", "rows counted twice"),
             Mutation("digest_size=8, key=key)", "digest_size=8)", "everybody knows which rows are kept"),

@@ -5,13 +5,12 @@ Where each row is its own unit, it counts while it reads, and writes one number 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
@@ -29,6 +28,7 @@ from dphist_pipeline.confidential.reading.source import (
     SourceRefused,
     asked,
     engine_settings,
+    with_enough_memory,
     withheld,
 )
 from dphist_pipeline.confidential.reading.source_files import find_files, open_files
@@ -40,11 +40,6 @@ from dphist_pipeline.sql_files import literal, statement
 CATEGORIES = (*NUMBERS, "BOOLEAN", "DATE", "UUID")
 DATES_AND_TIMES = "dates, time stamps in micro- or nanoseconds, or text of those"
 USE_OF_UNIT = "a privacy unit, which takes text, whole numbers or UUIDs"
-
-
-# Tried in turn while memory runs out. Every thread holds the long values of some thousand rows at a time, so that a
-# single record may need more than an ordinary run may use; which means were enough shows in time alone.
-ALL_MEANS: tuple[dict[str, Any], ...] = ({}, {"threads": 1}, {"threads": 1, "memory_limit": "80%"})
 
 
 def stage_rows(plan: CountingPlan, folder: Path) -> Path:
@@ -73,15 +68,17 @@ def stage_rows(plan: CountingPlan, folder: Path) -> Path:
 
 def _stage_rows(plan: CountingPlan, folder: Path) -> Path:
     staged = folder / "rows.parquet"
-    for means in ALL_MEANS:
-        with opened_source(plan.source, folder, plan.time_zone, means) as (connection, source):
-            if _staged(plan, source, connection, staged):
-                return staged
-    raise SourceRefused(plan.source.written, _unread(plan.source))
+
+    def stage() -> None:
+        with opened_source(plan.source, folder, plan.time_zone) as (connection, source):
+            _stage(plan, source, connection, staged)
+
+    withheld(plan.source.written, _unread(plan.source), lambda: with_enough_memory(stage))
+    return staged
 
 
-def _staged(plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnection, staged: Path) -> bool:
-    """Writes the rows of an opened source; false where memory ran out."""
+def _stage(plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnection, staged: Path) -> None:
+    """Writes the rows of an opened source."""
     found = plan.source
     if found.query is not None:
         source = select_rows(connection, source, found.query, found.query_file, plan.privacy_unit.columns)
@@ -92,22 +89,13 @@ def _staged(plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConne
         for number, axis in enumerate(plan.domain.axes)
         for read in [replace(axis, column=numbers.get(axis.column, axis.column)) if _is_number(axis) else axis]
     ]
-    staging = _stage_statement(plan, source, axes, staged)
     parameters = {**source.parameters, **_ends(plan, source)}
-
-    def stage() -> bool:
-        try:
-            for axis in axes:
-                if axis.table:
-                    connection.execute(axis.table, dict(axis.parameters))
-                else:
-                    parameters.update(axis.parameters)
-            connection.execute(staging, parameters)
-        except (duckdb.OutOfMemoryException, MemoryError):
-            return False
-        return True
-
-    return withheld(found.written, _unread(found), stage)
+    for axis in axes:
+        if axis.table:
+            connection.execute(axis.table, dict(axis.parameters))
+        else:
+            parameters.update(axis.parameters)
+    connection.execute(_stage_statement(plan, source, axes, staged), parameters)
 
 
 def _unread(found: SourcePlan) -> str:
@@ -155,7 +143,7 @@ def check_columns(plan: CountingPlan, folder: Path) -> None:
 
 @contextmanager
 def opened_source(
-    source: SourcePlan, folder: Path, time_zone: str = "UTC", means: Mapping[str, Any] = ALL_MEANS[0]
+    source: SourcePlan, folder: Path, time_zone: str = "UTC"
 ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Source]]:
     """A DuckDB that can reach the source and the run's folder and nothing else, and the source's columns.
 
@@ -163,11 +151,10 @@ def opened_source(
         source: where records are, and how they are read.
         folder: of the run.
         time_zone: of the session, whose settings are final.
-        means: settings that are other than `engine_settings` says.
     """
     objects = object_stores.find_objects(source.written, source.needed) if in_store(source.written) else ()
     files = () if objects or source.format == "postgres" else _files(source)
-    settings = engine_settings(folder, **means)
+    settings = engine_settings(folder)
     if source.query is not None:  # DuckDB would move what two expressions share out of the TRY around each
         settings["disabled_optimizers"] += ",common_subexpressions"
     allowed = {folder, *(path.parent for path in files), *(path.resolve().parent for path in files)}

@@ -28,6 +28,7 @@ from dphist_pipeline.answering.macro_calls import Source, call_macro
 from dphist_pipeline.answering.published import audit_in_force
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.publishing.parquet_tables import axis_columns
+from dphist_pipeline.publishing.release_files import release_folder
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.sql_files import identifier
 
@@ -339,7 +340,7 @@ class Publication:
     @property
     def _periods(self) -> tuple[Source, ...]:
         """All publications of the release that stand."""
-        public = self.folder.resolve().parents[2]
+        public = release_folder(self.folder.resolve()).parent
         return tuple(Publication(*one)._source for one in list_publications(public, self.audit["release"]))
 
     @property

@@ -47,13 +47,13 @@ def what_it_waits_for(attempt: Attempt) -> str | None:
 
 def releasable(attempt: Attempt, digest: str) -> dict[str, bool]:
     """The conditions for publishing, by name."""
-    cells = attempt.spec.domain.cells
+    cells = attempt.spec.cells
     published = stages.replayed(attempt)
     if published is not None:
         complete, found = published.audit["cells"] == cells, published.audit["values_digest"]
     else:
         paid = _from_journal(attempt)
-        complete, found = paid.estimate.values.size == cells, values_digest(paid.estimate)
+        complete, found = paid.estimate.cells == cells, values_digest(paid.estimate)
     return {"cells complete": complete, "charged": attempt.charge is not None, "digest matches": found == digest}
 
 

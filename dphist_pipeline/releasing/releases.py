@@ -64,7 +64,7 @@ class Release:
         from dphist_pipeline.answering.published import latest_revision
         from dphist_pipeline.publishing.release_files import read_audit
 
-        folder = latest_revision(store.public, name, period)
+        folder = latest_revision(store.public, name, period, family=True)
         return cls(folder, read_audit(folder), replayed=True)
 
     def __repr__(self) -> str:

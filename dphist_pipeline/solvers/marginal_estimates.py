@@ -2,9 +2,9 @@
 
 Every cell of a measured marginal A has independent noise of variance v_A. Counts split into parts, one for each set S
 of axes: the deviations along the axes of S, as they stand in the marginal of S. Where S lies in A, summing A over its
-other axes gives the marginal of S with the noise variance v_A times (cells of A for each cell of S), equal in all cells;
-taking means out along the axes of S is a projection and leaves the noise of different parts uncorrelated. So least
-squares is one mean for each part, weighted by precision: closed form, exact for any law of the noise (Xiao, He, Zhang,
+other axes gives the marginal of S with the noise variance v_A times (cells of A for each cell of S), equal in all
+cells; taking means out along the axes of S is a projection and leaves the noise of different parts uncorrelated. So
+least squares is one mean for each part, weighted by precision: closed form, exact for any noise (Xiao, He, Zhang,
 Kifer, NeurIPS 2023, use it for Gaussian noise).
 
 A table T is the sum of the parts S of T, each spread evenly over the axes that S lacks. Tables that share axes contain

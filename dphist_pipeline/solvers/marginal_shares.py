@@ -1,15 +1,15 @@
 """Which marginals of a grid to measure, and with which shares of epsilon, so that wanted tables are least noisy.
 
-Measured marginals and wanted tables are sets of axes. A marginal that has the share s is measured with independent noise
-of variance 2 / s² in each cell, in units of (sensitivity / epsilon)². Least squares over all of them splits into parts:
-the part S of a table are its deviations along the axes of S. Marginal A tells part S, if S lies in A, with the precision
-s² / (2 · cells of A for each cell of S), and a cell of table T has the variance
+Measured marginals and wanted tables are sets of axes. A marginal that has the share s is measured with independent
+noise of variance 2 / s² in each cell, in units of (sensitivity / epsilon)². Least squares over all of them splits into
+parts: the part S of a table are its deviations along the axes of S. Marginal A tells part S, if S lies in A, with the
+precision s² / (2 · cells of A for each cell of S), and a cell of table T has the variance
     sum over parts S of T of   1 / precision(S) · prod over S of (1 - 1/n) · prod over the other axes of T of 1/n²,
 where n is the number of positions along an axis (Xiao, He, Zhang, Kifer, NeurIPS 2023, for Gaussian noise).
 
-With Gaussian noise the squares of the shares add up and the problem is convex. Under pure epsilon the shares add up, and
-it is not: `choose_shares` searches from several starts, and `lower_bound` solves the convex problem, which no strategy
-over the same candidates can beat, because squares of shares that sum to 1 sum to at most 1.
+With Gaussian noise the squares of the shares add up and the problem is convex. Under pure epsilon the shares add up,
+and it is not: `choose_shares` searches from several starts. It also solves the convex problem for a lower bound, which
+no strategy over the same candidates can beat, because squares of shares that sum to 1 sum to at most 1.
 """
 
 from __future__ import annotations
@@ -109,13 +109,13 @@ class Wanted:
     def precision(self, squares: Reals) -> Reals:
         """Of every part, shape (parts,)."""
         candidate, part, precision = self.edges
-        return np.bincount(part, weights=precision * squares[candidate], minlength=len(self.parts))
+        return np.bincount(part, precision * squares[candidate], len(self.parts)).astype(np.float64)
 
     def gains(self, squares: Reals) -> Reals:
         """How fast the mean variance falls with each square, shape (candidates,)."""
         candidate, part, precision = self.edges
         falls = self.costs / self.precision(squares) ** 2
-        return np.bincount(candidate, weights=precision * falls[part], minlength=len(self.candidates))
+        return np.bincount(candidate, precision * falls[part], len(self.candidates)).astype(np.float64)
 
 
 def subsets_of(tables: Iterable[Axes]) -> list[Axes]:

@@ -1,7 +1,7 @@
 """Counts several tables from the same kept rows, on a grid whose cells are never numbered.
 
-A unit's kept rows are chosen once, as whole rows: a row is its positions along all axes, packed into as few 64-bit words
-as hold them. So every table counts the same rows, and each of them moves by at most what the kept rows do.
+A unit's kept rows are chosen once, as whole rows: a row is its positions along all axes, packed into as few 64-bit
+words as hold them. So every table counts the same rows, and each of them moves by at most what the kept rows do.
 """
 
 from __future__ import annotations

@@ -136,8 +136,8 @@ def _with_law(
 ) -> NestedCells:
     """Estimates of a table with the covariance of two cells, and a bound on the noise of a cell.
 
-    Draws have different scales. A draw of scale b that has at most the weight w in any box is taken for one of scale b·w
-    and weight 1: the largest b·w is the scale that intervals of boxes are calibrated to.
+    Draws have different scales. A draw of scale b that has at most the weight w in any box is taken for one of scale
+    b·w and weight 1: the largest b·w is the scale that intervals of boxes are calibrated to.
     """
     order = sorted(table)
     shared = tuple(

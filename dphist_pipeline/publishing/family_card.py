@@ -1,4 +1,4 @@
-"""The card of a family of tables: one page with a list of the tables, what each can be trusted to, and what all cost."""
+"""The card of a family of tables: one page with the list of tables, how far each can be trusted, and what all cost."""
 
 from __future__ import annotations
 

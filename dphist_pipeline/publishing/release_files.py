@@ -109,7 +109,7 @@ def write_family(family: FamilyEstimate, scales: Mapping[str, Fraction], facts: 
 
 
 def _write_tables(
-    estimate: Estimate, scales: Mapping[str, Fraction], facts: Mapping[str, Any], folder: Path
+    estimate: Estimate, scales: Mapping[str, Fraction], facts: dict[str, Any], folder: Path
 ) -> dict[str, Any]:
     """Writes the Parquet files of an estimate; the facts of its audit without the digests of files."""
     charges = _charged(estimate.charges, scales)

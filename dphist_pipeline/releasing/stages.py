@@ -22,9 +22,9 @@ from dphist_pipeline.answering.row_quality import failed_nearly_all, rows_of
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.confidential.row_questions import ObservedRows
+from dphist_pipeline.domain import Family
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.budget import Budget
-from dphist_pipeline.domain import Family
 from dphist_pipeline.estimates.estimate import AnyEstimate
 from dphist_pipeline.ledger.errors import AlreadyCharged, AnswerDrawnElsewhere, ChargeLost
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger

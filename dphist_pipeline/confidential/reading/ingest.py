@@ -29,8 +29,8 @@ from dphist_pipeline.confidential.reading.source import (
     withheld,
 )
 from dphist_pipeline.confidential.reading.source_files import find_files, open_files
-from dphist_pipeline.confidential.row_words import names_of, words_of
 from dphist_pipeline.confidential.reading.units import UNITS, kind_of, unit_sql
+from dphist_pipeline.confidential.row_words import names_of, words_of
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.spec.sources import in_store, resolved
 from dphist_pipeline.sql_files import literal, statement

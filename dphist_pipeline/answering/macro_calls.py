@@ -63,7 +63,9 @@ def call_macro(
     for name, rows in tables.items():
         cursor.register(name, rows)
     try:
-        return cursor.sql(query, params=[*arguments, *named.values()]).to_arrow_table()
+        # A relation would be planned twice, once for its columns: planning is most of the time of an answer.
+        cursor.execute(f"CREATE TEMP TABLE answered AS {query}", [*arguments, *named.values()])
+        return cursor.table("answered").to_arrow_table()
     except duckdb.InvalidInputException as error:
         problem = str(error).partition(f"{macro}: ")[2]
         if not problem:

@@ -196,12 +196,13 @@ def refuse_taken_view(spec: ReleaseSpec, store: Path | None) -> None:
         taken_names.refuse_taken_view(Store.open(store_folder(store)), spec.release)
 
 
-def declared_code_lists(store: Store | Path | None = None) -> Decided:
-    """What a ledger declares about code lists; asked for when a spec names one."""
+def declared_code_lists(store: Store | Path | Callable[[], Store] | None = None) -> Decided:
+    """What a ledger declares about code lists; asked for, and its store opened, when a spec names one."""
 
     @cache
     def decided() -> CodeListFolders:
-        opened = store if isinstance(store, Store) else Store.open(store_folder(store))
+        opened = store() if callable(store) else store
+        opened = opened if isinstance(opened, Store) else Store.open(store_folder(opened))
         ledger = opened.ledger()
         folders = [Path(made.folder) for made in ledger.decisions(EVERYWHERE) if made.folder is not None]
         return CodeListFolders(tuple(folders), is_confidential(opened, ledger.sources()))

@@ -42,25 +42,30 @@ def count_bounded(staged: Path, cells: int, max_rows: int, key: bytes) -> Number
     """
     counts = np.zeros(cells, dtype=np.int64)
     rows = pl.scan_parquet(staged, glob=False).select("unit", "code").filter(pl.col("code").is_not_null())
-    for (codes,), kept in kept_rows(rows, max_rows, key):
+    for codes, kept in kept_rows(rows, max_rows, key):
         counts[codes] += kept
     return counts
 
 
-def kept_rows(
-    rows: pl.LazyFrame, max_rows: int, key: bytes, words: Sequence[str] = ("code",)
-) -> Iterator[tuple[Numbers, Numbers]]:
+def kept_rows(rows: pl.LazyFrame, max_rows: int, key: bytes) -> Iterator[tuple[Numbers, Numbers]]:
     """The kept rows by code, in several parts, none of which has a code twice.
 
     Args:
-        rows: `unit` and the words of the code.
+        rows: `unit` and `code`.
         max_rows: R, the most rows that are kept of a unit.
         key: see `count_bounded`.
-        words: the columns that say together what a row is.
 
     Yields:
-        Codes, shape (words, codes), and how many rows each has.
+        Codes, and how many rows each has.
     """
+    for (codes,), kept in kept_words(rows, max_rows, key, ["code"]):
+        yield codes, kept
+
+
+def kept_words(
+    rows: pl.LazyFrame, max_rows: int, key: bytes, words: Sequence[str]
+) -> Iterator[tuple[Numbers, Numbers]]:
+    """The same for codes of several words, the columns `words`; yields codes of shape (words, codes)."""
     for part in in_passes(rows):
         per_code = part.group_by("unit", *words).agg(copies=pl.len().cast(pl.Int64)).collect(engine="streaming")
         per_code = per_code.with_columns(rows=pl.col("copies").sum().over("unit"))

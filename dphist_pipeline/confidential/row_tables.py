@@ -37,7 +37,7 @@ def observe_rows(plan: CountingPlan, seen: int, staged: Path, cube: Numbers, key
         units = _units_by_rows(rows, seen)
         # The first R rows of a unit are among its first T, so this is how many of the latter the bound cuts.
         cut = count_bounded(staged, cells, seen, key) - cube
-        kept = [(marks, many) for (marks,), many in kept_rows(rows.select("unit", code="marks"), seen, key)]
+        kept = list(kept_rows(rows.select("unit", code="marks"), seen, key))
     return ObservedRows(units, cut, *_failures(plan, kept))
 
 

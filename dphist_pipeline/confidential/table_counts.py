@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from dphist_pipeline.confidential.bounding import Numbers, kept_rows
+from dphist_pipeline.confidential.bounding import Numbers, kept_words
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.row_words import names_of, words_of
 
@@ -46,7 +46,7 @@ def _kept(plan: CountingPlan, staged: Path, names: list[str], key: bytes) -> Ite
     """Distinct kept rows as words, shape (words, rows), and how often each was kept; in several parts."""
     rows = pl.scan_parquet(staged, glob=False)
     if plan.privacy_unit != "row":
-        yield from kept_rows(rows.select("unit", *names), plan.max_rows_per_unit, key, names)
+        yield from kept_words(rows.select("unit", *names), plan.max_rows_per_unit, key, names)
         return
     found = rows.group_by(names).agg(pl.len().cast(pl.Int64)).collect(engine="streaming")
     yield found.select(names).to_numpy().T.astype(np.int64), found["len"].to_numpy()

@@ -103,8 +103,12 @@ class Wanted:
 
     def variance(self, squares: Reals) -> float:
         """The mean variance for squares of shares, shape (candidates,)."""
+        return float(self._spread_over(self.precision(squares)).sum())
+
+    def _spread_over(self, known: Reals) -> Reals:
+        """Costs over what is known of their parts; a part that has one position only costs nothing."""
         with np.errstate(divide="ignore"):
-            return float((self.costs / self.precision(squares)).sum())
+            return np.divide(self.costs, known, out=np.zeros(known.shape), where=self.costs > 0)
 
     def precision(self, squares: Reals) -> Reals:
         """Of every part, shape (parts,)."""
@@ -114,7 +118,7 @@ class Wanted:
     def gains(self, squares: Reals) -> Reals:
         """How fast the mean variance falls with each square, shape (candidates,)."""
         candidate, part, precision = self.edges
-        falls = self.costs / self.precision(squares) ** 2
+        falls = self._spread_over(self.precision(squares) ** 2)
         return np.bincount(candidate, precision * falls[part], len(self.candidates)).astype(np.float64)
 
 
@@ -231,7 +235,7 @@ def _improved(wanted: Wanted, shares: Reals, steps: int = _STEPS) -> Reals:
     """
     best, least = shares, wanted.variance(shares**2)
     for _ in range(steps):
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(invalid="ignore"):
             grown = shares * (shares * wanted.gains(shares**2)) ** (1 / 3)
         if not np.isfinite(grown).all():
             break

@@ -72,6 +72,16 @@ class Release:
         return f"<Release {facts['release']}, period {facts['period']}, revision {facts['revision']}, in {self.path}>"
 
     @property
+    def tables(self) -> dict[str, Release]:
+        """The tables of a family by name, each of them a release to ask; of any other release, itself."""
+        from dphist_pipeline.publishing.release_files import TABLES_OF_FAMILY, read_audit
+
+        if "tables" not in self.audit:
+            return {self.audit["release"]: self}
+        folders = {name: self.path / TABLES_OF_FAMILY / name for name in self.audit["tables"]}
+        return {name: Release(folder, read_audit(folder), self.replayed) for name, folder in folders.items()}
+
+    @property
     def table(self) -> pl.DataFrame:
         """The published histogram, one row a declared cell."""
         import polars as pl

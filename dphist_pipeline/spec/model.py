@@ -332,7 +332,10 @@ class ReleaseSpec(UpstreamFields):
     def remarks(self) -> list[str]:
         """What to know about the query of the spec and about its bound, a sentence or two each."""
         found = sources.remarks(self.source_sql, self.trusted_sql, self.account)
-        return found if self.privacy_unit == EVERY_ROW or self.quality is not None else [*found, UNSEEN_CUT]
+        if self.privacy_unit == EVERY_ROW or self.quality is not None:
+            return found
+        # No quality table is made for tables.
+        return [*found, UNSEEN_CUT if self.tables is None else UNSEEN_CUT.partition(" `quality:")[0]]
 
     def build_mechanism(self) -> Mechanism:
         """The mechanism with its settings."""

@@ -397,5 +397,4 @@ def _from_row(kind: type[Found], row: Mapping[str, Any]) -> Found:
     """An answer from a row of a macro: null is nan, or an empty note."""
     empty = {"note": "", "capped": ""}
     known = {field.name: row[field.name] for field in fields(kind) if field.name in row}
-    filled: dict[str, Any] = {n: empty.get(n, math.nan) if fact is None else fact for n, fact in known.items()}
-    return kind(**filled)
+    return kind(**{name: empty.get(name, math.nan) if fact is None else fact for name, fact in known.items()})

@@ -66,8 +66,8 @@ def tables_in_words(spec: ReleaseSpec) -> dict[str, str]:
     named = first_of([f"{name} ({cells:,})" for name, cells in told["tables"].items()], MOST_TABLES)
     return {
         "tables": f"{len(told['tables']):,} with {spec.cells:,} cells: {named}",
-        "measured": f"{len(told['measured']):,} marginals; the standard error of a cell is {told['error_of_a_cell']:,.1f} rows "
-        "in the mean of all tables",
+        "measured": f"{len(told['measured']):,} marginals; in the mean of all tables, the standard error of a cell is "
+        f"{told['error_of_a_cell']:,.1f} rows",
     }
 
 

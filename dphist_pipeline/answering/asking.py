@@ -396,5 +396,5 @@ class Publication:
 def _from_row(kind: type[Found], row: Mapping[str, Any]) -> Found:
     """An answer from a row of a macro: null is nan, or an empty note."""
     empty = {"note": "", "capped": ""}
-    known = {field.name: row[field.name] for field in fields(kind) if field.name in row}
-    return kind(**{name: empty.get(name, math.nan) if fact is None else fact for name, fact in known.items()})
+    known: dict[str, Any] = {field.name: row[field.name] for field in fields(kind) if field.name in row}
+    return kind(**known | {name: empty.get(name, math.nan) for name, fact in known.items() if fact is None})

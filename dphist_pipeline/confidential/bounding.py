@@ -5,16 +5,15 @@ that a secret key, fresh for every run, makes look random: every row has the sam
 proportional to the unit's rows in it. No table order, engine order or other unit has a say, so neighbours differ by at
 most R kept rows.
 
-DuckDB, which spills beside the rows what memory does not hold, finds the units with more rows than R, and counts the
-rows of all others. The rows of those few come sorted, and are ordered by plain arithmetic on 64-bit words with a keyed
-BLAKE2b of the unit's name, so that every engine keeps the same rows under the same key. A collision of the hash merges
-no units: rows are told apart by the unit itself, and ties fall to the lower cell and copy.
+DuckDB finds the few units with more rows than R, and counts the rows of all others. Theirs come sorted, and are ordered
+by plain arithmetic on 64-bit words with a keyed BLAKE2b of the unit's name, the same on every engine. A collision of its
+merges no units: rows are told apart by the unit itself, and ties fall to the lower cell and copy.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -64,21 +63,34 @@ def kept_rows(staged: Path, column: str, max_rows: int, key: bytes) -> Iterator[
     Yields:
         Codes, and how many rows each has.
     """
-    with staged_rows(staged, column) as connection:
+    for (codes,), kept in kept_words(staged, [column], max_rows, key):
+        yield codes, kept
+
+
+def kept_words(staged: Path, words: Sequence[str], max_rows: int, key: bytes) -> Iterator[tuple[Numbers, Numbers]]:
+    """The same for codes of several words, the columns `words`; yields codes of shape (words, codes)."""
+    names = ", ".join(words)
+    with staged_rows(staged, words) as connection:
         above = "CREATE TEMP TABLE above AS SELECT unit FROM staged GROUP BY unit HAVING count(*) > $most"
         connection.execute(above, {"most": max_rows})
-        within = "SELECT code, count(*) AS rows FROM staged ANTI JOIN above USING (unit) GROUP BY code"
+        within = f"SELECT {names}, count(*) AS copies FROM staged ANTI JOIN above USING (unit) GROUP BY ALL"
         counted = connection.sql(within).pl()
-        yield counted["code"].to_numpy(), counted["rows"].to_numpy()
-        rows = connection.sql("SELECT unit, code FROM staged SEMI JOIN above USING (unit) ORDER BY unit, code")
-        for codes in _first_rows(rows.to_arrow_reader(CHUNK_ROWS), max_rows, key):
-            yield np.unique(codes, return_counts=True)
+        yield _codes(counted, words), counted["copies"].to_numpy()
+        rows = connection.sql(f"SELECT unit, {names} FROM staged SEMI JOIN above USING (unit) ORDER BY unit, {names}")
+        for codes in _first_rows(rows.to_arrow_reader(CHUNK_ROWS), words, max_rows, key):
+            counted = pl.DataFrame(dict(zip(words, codes, strict=True))).group_by(words).agg(copies=pl.len())
+            yield _codes(counted, words), counted["copies"].to_numpy().astype(np.int64)
+
+
+def _codes(frame: pl.DataFrame, words: Sequence[str]) -> Numbers:
+    return np.stack([frame[word].to_numpy().astype(np.int64) for word in words])
 
 
 @contextmanager
-def staged_rows(staged: Path, column: str) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB in which the view `staged` has the `unit` of every row and its `code`, where there is one."""
-    rows = f"SELECT unit, {column} AS code FROM read_parquet({literal(str(staged))}) WHERE {column} IS NOT NULL"
+def staged_rows(staged: Path, words: Sequence[str]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A DuckDB in which the view `staged` has unit and code of every row that has a code."""
+    known = " AND ".join(f"{word} IS NOT NULL" for word in words)
+    rows = f"SELECT unit, {', '.join(words)} FROM read_parquet({literal(str(staged))}) WHERE {known}"
     with closing(duckdb.connect(config=engine_settings(staged.parent))) as connection:
         connection.execute(f"CREATE TEMP VIEW staged AS {rows}")
         yield connection
@@ -98,8 +110,16 @@ def unit_word(unit: str, key: bytes) -> int:
 
 
 def row_order(unit_words: Words, codes: Numbers, copies: Numbers) -> Words:
-    """Where each row stands in its unit's secret order; equal inputs give equal places, on every engine."""
-    place = _mix(unit_words + codes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    """Where each row stands in its unit's secret order; equal inputs give equal places, on every engine.
+
+    Args:
+        unit_words: of each row's unit, shape (rows,).
+        codes: of the rows, shape (words, rows).
+        copies: number of each row among the unit's equal ones, shape (rows,).
+    """
+    place = unit_words
+    for word in codes:
+        place = _mix(place + word.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
     return _mix(place + copies.astype(np.uint64) * np.uint64(0xD1B54A32D192ED03))
 
 
@@ -110,28 +130,29 @@ def _mix(words: Words) -> Words:
     return words ^ (words >> np.uint64(31))
 
 
-def _first_rows(batches: Iterable[Any], max_rows: int, key: bytes) -> Iterator[Numbers]:
-    """Cells of each unit's first rows, from rows sorted by unit and code; a unit may go on in the next batch."""
-    unit, code, seen = None, -1, 0  # the last row, and how many rows of its unit and code there were
-    places, codes = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)  # of the first rows of its unit
+def _first_rows(batches: Iterable[Any], words: Sequence[str], max_rows: int, key: bytes) -> Iterator[Numbers]:
+    """Codes of each unit's first rows, shape (words, rows), from rows in batches, sorted by unit and code."""
+    unit, code, seen = None, None, 0  # the last row, and how many of its unit had its code
+    # The first rows of that unit so far, which may go on in the next batch.
+    places, codes = np.empty(0, dtype=np.uint64), np.empty((len(words), 0), dtype=np.int64)
     for batch in batches:
         rows = pl.DataFrame(batch)
-        ranks, more = rows["unit"].rle_id().to_numpy().astype(np.int64), rows["code"].to_numpy().astype(np.int64)
-        starts = np.flatnonzero(np.diff(ranks, prepend=-1) | np.diff(more, prepend=-1))
-        copies = np.arange(more.size) - np.repeat(starts, np.diff(starts, append=more.size))
+        ranks, more = rows["unit"].rle_id().to_numpy().astype(np.int64), _codes(rows, words)
+        starts = np.flatnonzero(np.diff(np.vstack([ranks, more]), axis=1, prepend=-1).any(axis=0))
+        copies = np.arange(ranks.size) - np.repeat(starts, np.diff(starts, append=ranks.size))
         units = rows["unit"].filter(np.diff(ranks, prepend=-1) > 0).to_list()
         goes_on = units[0] == unit
-        if goes_on and more[0] == code:
+        if goes_on and more[:, 0].tolist() == code:
             copies[: starts[1] if starts.size > 1 else None] += seen
-        words = np.fromiter((unit_word(str(each), key) for each in units), dtype=np.uint64, count=len(units))
-        ranks = np.concatenate([np.full(codes.size, 0 if goes_on else -1), ranks])
-        places = np.concatenate([places, row_order(words[ranks[codes.size :]], more, copies)])
-        codes = np.concatenate([codes, more])
+        keyed = np.fromiter((unit_word(str(each), key) for each in units), dtype=np.uint64, count=len(units))
+        places = np.concatenate([places, row_order(keyed[ranks], more, copies)])
+        ranks = np.concatenate([np.full(codes.shape[1], 0 if goes_on else -1), ranks])
+        codes = np.concatenate([codes, more], axis=1)
         order = np.lexsort((places, ranks))  # equal places stay in the order of the rows
         starts = np.flatnonzero(np.diff(ranks[order], prepend=-2))
         kept = order[np.arange(ranks.size) - np.repeat(starts, np.diff(starts, append=ranks.size)) < max_rows]
         finished = ranks[kept] < ranks[-1]
-        yield codes[kept[finished]]
-        places, codes = places[kept[~finished]], codes[kept[~finished]]
-        unit, code, seen = units[-1], more[-1], copies[-1] + 1
+        yield codes[:, kept[finished]]
+        places, codes = places[kept[~finished]], codes[:, kept[~finished]]
+        unit, code, seen = units[-1], more[:, -1].tolist(), copies[-1] + 1
     yield codes

@@ -46,7 +46,7 @@ def observe_rows(plan: CountingPlan, seen: int, staged: Path, cube: Numbers, key
 def _units_by_rows(staged: Path, seen: int) -> Numbers:
     """Units that hold 1, 2, …, `seen` or more rows in declared cells."""
     held = "SELECT least(count(*), $seen) AS held FROM staged GROUP BY unit"
-    with staged_rows(staged, "code") as connection:
+    with staged_rows(staged, ["code"]) as connection:
         found = connection.execute(f"SELECT held, count(*) FROM ({held}) GROUP BY held", {"seen": seen}).fetchall()
     units = dict(found)
     return np.array([units.get(rows, 0) for rows in range(1, seen + 1)])

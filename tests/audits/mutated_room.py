@@ -136,7 +136,9 @@ ROOM = (
             Mutation("digest_size=8, key=key)", "digest_size=8)", "everybody knows which rows are kept"),
             Mutation("goes_on = units[0] == unit", "goes_on = False", "a unit is bounded in every batch"),
             Mutation("] += seen", "] += 0", "the order of the engine decides which rows are kept"),
-            Mutation("np.arange(more.size) - np.repeat", "np.arange(more.size) + 0 * np.repeat", "and other units"),
+            Mutation(
+                "copies = np.arange(ranks.size) - np.repeat(starts,", "copies = 0 * np.repeat(starts,", "copies tie"
+            ),
         ),
     ),
     Part(
@@ -215,7 +217,7 @@ ROOM = (
             Mutation(">= CAST($period_start", "> CAST($period_start", "a period's first moment is lost"),
             Mutation("< CAST($period_end", "<= CAST($period_end", "the next period's first moment counts twice"),
             Mutation('"SET lock_configuration = true"', '"SELECT 1"', "a query changes the settings"),
-            Mutation('kept="code IS NOT NULL"', 'kept="true"', "rows of no cell are staged"),
+            Mutation("if unit and plan.rows_seen is None", "if False", "rows of no cell are staged"),
             Mutation("        **NOTHING_INSTALLED,\n", "", "the engine installs what a query names"),
             Mutation("and found != decided:", "and False:", "a unit of another kind than was decided on"),
             Mutation("path.resolve().is_relative_to(source.folder)", "True", "a link leads out of the folder"),

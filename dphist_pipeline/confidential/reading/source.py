@@ -33,8 +33,6 @@ NOTHING_INSTALLED = {
     "enable_external_file_cache": False,
 }
 
-MEMORY, SPILL = "3GB", "40GB"  # what DuckDB may use, unless DPHIST_MEMORY says how much memory
-
 # Other settings, tried in turn while memory runs out. Every thread holds the long values of some thousand rows at once,
 # so a single record may need more than an ordinary run may use; which means were enough shows in time alone.
 ALL_MEANS: tuple[dict[str, Any], ...] = ({}, {"threads": 1}, {"threads": 1, "memory_limit": "80%"})
@@ -46,7 +44,7 @@ Result = TypeVar("Result")
 
 def engine_settings(folder: PurePath) -> dict[str, Any]:
     """How DuckDB is opened in a run's private folder, where it spills what memory does not hold."""
-    memory = os.environ.get("DPHIST_MEMORY") or MEMORY
+    memory = os.environ.get("DPHIST_MEMORY") or "3GB"
     if not re.fullmatch(r"[1-9]\d{0,5}[MG]B", memory):
         raise DphistError(f"DPHIST_MEMORY is {memory!r}; write a whole number of MB or GB, as in 2GB")
     return {
@@ -55,7 +53,7 @@ def engine_settings(folder: PurePath) -> dict[str, Any]:
         "disabled_optimizers": "statistics_propagation",
         "preserve_insertion_order": False,
         "memory_limit": memory,
-        "max_temp_directory_size": SPILL,
+        "max_temp_directory_size": "40GB",
         "temp_directory": str(folder / "spill"),
         **MEANS.get(),
     }

@@ -86,9 +86,9 @@ class Run:
 def main() -> None:
     """Runs the matrix, and writes JSON and a table."""
     asked = _arguments()
-    limits, runs = Limits(asked.gigabytes, asked.seconds), []
-    missing = {name: _environment(asked.environments / name, name) for name in PEERS if name in asked.only}
-    with tempfile.TemporaryDirectory(prefix="dphist_peers_", dir=asked.folder) as scratch:
+    limits, runs, environments = Limits(asked.gigabytes, asked.seconds), [], asked.environments.resolve()
+    missing = {name: _environment(environments / name, name) for name in PEERS if name in asked.only}
+    with tempfile.TemporaryDirectory(prefix="dphist_peers_", dir=asked.folder and asked.folder.resolve()) as scratch:
         for rows in asked.rows:
             for side in asked.sides:
                 records = Path(scratch) / "records.parquet"
@@ -97,7 +97,7 @@ def main() -> None:
                     run = Run(name, rows, side**2, ended=missing.get(name, ""))
                     if not run.ended:
                         with tempfile.TemporaryDirectory(dir=scratch) as folder:
-                            run = _measured(name, rows, records, exact, Path(folder), asked.environments, limits)
+                            run = _measured(name, rows, records, exact, Path(folder), environments, limits)
                     runs.append(run)
                     print(run, file=sys.stderr, flush=True)
                     _write(asked.to, runs, limits)
@@ -182,7 +182,8 @@ def _watched(command: list[str], settings: dict[str, str], folder: Path, limits:
     """Runs a command, and ends it and what it started where it takes too much."""
     used, began, ended = Usage(), time.monotonic(), ""
     with (folder / "said.txt").open("w", encoding="utf-8") as said:
-        process = subprocess.Popen(command, env=settings, stdout=said, stderr=said, start_new_session=True)
+        # Spark leaves folders where it is started.
+        process = subprocess.Popen(command, cwd=folder, env=settings, stdout=said, stderr=said, start_new_session=True)
         while process.poll() is None:
             used = usage_of(process.pid, used, started=not (folder / READY).exists())
             if used.bytes > limits.gigabytes * 1e9:

@@ -86,7 +86,9 @@ class Run:
 def main() -> None:
     """Runs the matrix, and writes JSON and a table."""
     asked = _arguments()
-    limits, runs, environments = Limits(asked.gigabytes, asked.seconds), [], asked.environments.resolve()
+    limits, environments = Limits(asked.gigabytes, asked.seconds), asked.environments.resolve()
+    kept = json.loads(asked.to.read_text(encoding="utf-8"))["runs"] if asked.keep else []
+    runs = [Run(**run) for run in kept]
     missing = {name: _environment(environments / name, name) for name in PEERS if name in asked.only}
     with tempfile.TemporaryDirectory(prefix="dphist_peers_", dir=asked.folder and asked.folder.resolve()) as scratch:
         for rows in asked.rows:
@@ -119,6 +121,7 @@ def _arguments() -> argparse.Namespace:
         "--folder", type=Path, default=None, help="for records; the system's temporary folder if left out"
     )
     parser.add_argument("--to", type=Path, default=PROJECT / "benchmarks" / "results" / "peers.json")
+    parser.add_argument("--keep", action="store_true", help="add to the runs that the file holds")
     return parser.parse_args()
 
 

@@ -26,7 +26,7 @@ def release(dp: Any, task: Task) -> np.ndarray:
         split_evenly_over=1,
     )
     kept = context.query().truncate_per_group(task.bound)
-    counted = kept.group_by("a", "b").agg(pl.len().dp.noise().alias("n"))
+    counted = kept.group_by("a", "b").agg(dp.len(signed=True).alias("n"))
     made = counted.with_keys(axis.join(axis.rename({"a": "b"}), how="cross")).release().collect()
     return dense(task.side, made["a"].to_numpy(), made["b"].to_numpy(), made["n"].to_numpy())
 

@@ -6,7 +6,7 @@ proportional to the unit's rows in it. No table order, engine order or other uni
 most R kept rows.
 
 DuckDB finds the few units with more rows than R, and counts the rows of all others. Theirs come sorted, and are ordered
-by plain arithmetic on 64-bit words with a keyed BLAKE2b of the unit's name, the same on every engine. A collision of its
+by plain arithmetic on 64-bit words with a keyed BLAKE2b of the unit's name, the same on every engine. A collision
 merges no units: rows are told apart by the unit itself, and ties fall to the lower cell and copy.
 """
 

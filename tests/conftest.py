@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from office import Office
+from quick_catalogue import build_catalogue
 
 from dphist_pipeline.answering import building
-from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.publishing import pages, plot
 
 # Before anything starts a process: no test sees the developer's own operator key or witness, or leaves anything there.

@@ -17,8 +17,8 @@ import pytest
 from answering_scenario import assert_told
 from by_hand import AGE, HEIGHT, WARD
 from oracle import Oracle
+from quick_catalogue import build_catalogue
 
-from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.answering.chosen_cells import Condition, QuestionRefused
 from dphist_pipeline.releasing.releases import Release
 

@@ -29,12 +29,12 @@ from answering_scenario import (
 )
 from moment_oracle import deviations, first_not
 from oracle import Oracle
+from quick_catalogue import build_catalogue
 
 from dphist_pipeline.answering import notes
 from dphist_pipeline.answering.answers import Answer
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.bands import chernoff_reach
-from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.answering.chosen_cells import QuestionRefused
 from dphist_pipeline.answering.intervals import half_width_of_linear, half_width_of_sum
 from dphist_pipeline.estimates import noise_law

@@ -16,9 +16,9 @@ import pytest
 import reported
 from answering_scenario import as_json, assert_rows_told, assert_told, attached, rows_of
 from oracle import Oracle
+from quick_catalogue import build_catalogue
 
 from dphist_pipeline.answering.answers import Answer
-from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.answering.chosen_cells import QuestionRefused
 from dphist_pipeline.answering.intervals import LEVEL, half_width_of_cell
 from dphist_pipeline.answering.report_intervals import normal_factor, report_reach

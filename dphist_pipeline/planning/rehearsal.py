@@ -208,7 +208,7 @@ def _remarks(spec: ReleaseSpec) -> Iterator[str]:
     if spec.publish == "manual":
         yield "Not rehearsed: the approval; the release was published at once"
     if spec.source_format not in ("parquet", "csv"):
-        yield "Not rehearsed: reading a database; the records were in a Parquet file"
+        yield "Not rehearsed: reading a database or a frame; the records were in a Parquet file"
     if spec.source_pattern.lower().endswith((".gz", ".zst")) or spec.hive:
         yield "Not rehearsed: unpacking archives and reading names of folders; the records were in one plain file"
     yield "Not rehearsed: names and types of the source's columns; only a release opens it"

@@ -50,6 +50,7 @@ from dphist_pipeline.releasing.errors import (
     UpstreamUnchecked,
     ValuesDiffer,
 )
+from dphist_pipeline.releasing.frames import Frame, as_file
 from dphist_pipeline.releasing.plans import plan_of, request_of
 from dphist_pipeline.releasing.publisher import Progress
 from dphist_pipeline.releasing.releases import Release
@@ -154,7 +155,7 @@ def refuse_unchecked(attempt: Attempt) -> None:
         raise UpstreamUnchecked(spec.release, spec.deps)
 
 
-def write_cube(attempt: Attempt, folder: Path) -> Path:
+def write_cube(attempt: Attempt, folder: Path, frame: Frame | None = None) -> Path:
     """Reads, bounds and counts the records of the period into a private file."""
     from dphist_pipeline.confidential import cube
     from dphist_pipeline.confidential.reading import ingest
@@ -162,10 +163,10 @@ def write_cube(attempt: Attempt, folder: Path) -> Path:
     # Before any file is looked for: what is not allowed, or no longer, is not read, whatever was charged for it.
     source, *_ = attempt.ledger.allowed(attempt.request)
     attempt.progress("reading records")
-    plan = plan_of(attempt.spec, attempt.period, source.reading)
-    staged = ingest.stage_rows(plan, folder)
-    attempt.progress("bounding and counting")
-    return cube.write_cube(plan, staged, folder)
+    with as_file(plan_of(attempt.spec, attempt.period, source.reading), frame, folder) as plan:
+        staged = ingest.stage_rows(plan, folder)
+        attempt.progress("bounding and counting")
+        return cube.write_cube(plan, staged, folder)
 
 
 def read_cube(cube: Path) -> Counts:

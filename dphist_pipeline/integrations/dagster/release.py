@@ -20,7 +20,7 @@ from typing import Any
 import dagster as dg
 
 from dphist_pipeline.integrations.dagster import base, components
-from dphist_pipeline.integrations.dagster.checks import Found, check_results, check_specs, findings
+from dphist_pipeline.integrations.dagster.checks import Found, Totals, check_results, check_specs, findings
 from dphist_pipeline.integrations.dagster.periods import condition_of, freshness_of, partitions_of, schedule_of
 from dphist_pipeline.integrations.dagster.scaffolding import ReleaseScaffolder
 from dphist_pipeline.integrations.dagster.shown import described, published_metadata
@@ -190,7 +190,8 @@ def _step(spec: ReleaseSpec, storage: base.Storage, parts: Parts, publishes: boo
         required_resource_keys=storage.keys,
     )
     def run(context: dg.AssetExecutionContext) -> Any:
-        outcomes = [_released(spec, storage, context, key, publishes) for key in _keys(spec, context)]
+        totals = Totals()
+        outcomes = [_released(spec, storage, context, key, publishes, totals) for key in _keys(spec, context)]
         yield from _told(spec, context, parts, outcomes, publishes)
 
     return run
@@ -210,25 +211,32 @@ def _keys(spec: ReleaseSpec, context: dg.AssetExecutionContext) -> Sequence[str 
 
 
 def _released(
-    spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None, publishes: bool
+    spec: ReleaseSpec,
+    storage: base.Storage,
+    context: dg.AssetExecutionContext,
+    key: str | None,
+    publishes: bool,
+    totals: Totals,
 ) -> Outcome:
     """Draws, checks and publishes one period; what goes wrong is told in the outcome."""
     charged, found = "", None
     try:
-        digest = base.withheld("counting and sanitizing", lambda: _drawn(spec, storage, context, key), HELD, context)
-        attempt = base.withheld("checking", partial(_attempt, spec, storage, context, key), HELD, context)
-        charged, found = base.withheld("checking", lambda: _checked(spec, context, attempt, digest), HELD, context)
+        drawn = base.withheld("counting and sanitizing", lambda: _drawn(spec, storage, context, key), HELD, context)
+        charged, found = base.withheld("checking", lambda: _checked(spec, context, drawn), HELD, context)
         if not all(found.values()):
             wrong = ", ".join(name for name, holds in found.items() if not holds)
             return Outcome(key, charged, found, problem=f"the check `{GATE}` failed: {wrong}; nothing was published")
         if not publishes:
             return Outcome(key, charged, found)
-        return base.withheld("publishing", lambda: _published(spec, attempt, key, charged, found), HELD, context)
+        publishing = lambda: _published(spec, drawn.attempt, key, totals, drawn, charged, found)  # noqa: E731
+        return base.withheld("publishing", publishing, HELD, context)
     except dg.Failure as failure:
         return Outcome(key, charged, found, problem=failure.description)
 
 
-def _drawn(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> str:
+def _drawn(
+    spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None
+) -> handover.Drawn:
     attempt = _attempt(spec, storage, context, key)
 
     def before() -> None:
@@ -239,31 +247,36 @@ def _drawn(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionC
 
 
 def _checked(
-    spec: ReleaseSpec, context: dg.AssetExecutionContext, attempt: stages.Attempt, digest: str
+    spec: ReleaseSpec, context: dg.AssetExecutionContext, drawn: handover.Drawn
 ) -> tuple[str, Mapping[str, bool]]:
-    waiting = handover.what_it_waits_for(attempt) if spec.publish == "manual" else None
+    waiting = handover.what_it_waits_for(drawn) if spec.publish == "manual" else None
     if waiting is not None:
         context.log.info(waiting)
-    return attempt.charge.hash if attempt.charge else "", handover.releasable(attempt, digest)
+    charge = drawn.attempt.charge
+    return charge.hash if charge else "", handover.releasable(drawn)
 
 
 def _published(
     spec: ReleaseSpec,
     attempt: stages.Attempt,
     key: str | None,
+    totals: Totals,
+    drawn: handover.Drawn | None = None,
     charged: str = "",
     found: Mapping[str, bool] | None = None,
 ) -> Outcome:
-    made = handover.publish_answers(attempt)
+    made = handover.publish_answers(attempt, drawn)
     statement = attempt.ledger.statement(spec.account)
-    total = made.answer()
+    total = totals.of(made)
     shown = published_metadata(made, total, statement, spec.deps)
-    checks = findings(spec, attempt.store, statement, made, total)
+    checks = findings(spec, attempt.store, statement, made, totals)
     return Outcome(key, charged, found, made, shown, checks)
 
 
-def _approved(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> Outcome:
-    return _published(spec, _attempt(spec, storage, context, key), key)
+def _approved(
+    spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None, totals: Totals
+) -> Outcome:
+    return _published(spec, _attempt(spec, storage, context, key), key, totals)
 
 
 def _attempt(
@@ -361,9 +374,9 @@ def _publishing(spec: ReleaseSpec, storage: base.Storage, parts: Parts) -> dg.As
         required_resource_keys=storage.keys,
     )
     def run(context: dg.AssetExecutionContext) -> Any:
-        outcomes = []
+        outcomes, totals = [], Totals()
         for key in _keys(spec, context):
-            work = partial(_approved, spec, storage, context, key)
+            work = partial(_approved, spec, storage, context, key, totals)
             outcomes.append(base.withheld("publishing", work, HELD, context))
         if _offered(spec, outcomes):
             yield _publication(context, parts.published, outcomes)

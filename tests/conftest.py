@@ -24,6 +24,14 @@ os.environ |= {"XDG_CONFIG_HOME": str(HOME / "config"), "XDG_STATE_HOME": str(HO
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 
 
+@pytest.hookimpl(tryfirst=True)  # before marks choose
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leaves tests that start a server to `make outside`."""
+    for item in items:
+        if "server" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.outside)
+
+
 @pytest.fixture(autouse=True, scope="module")
 def cheaper_publications(request: pytest.FixtureRequest) -> Iterator[None]:
     """Spares a publication its own process for the catalogue, and its pictures: of fixtures of a module, too.

@@ -25,8 +25,6 @@ from dphist_pipeline.estimates.noise_law import Tail
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, ReportLaw, SharedNoise, Unbiased
 from dphist_pipeline.files import make_folder, sync_folder
 from dphist_pipeline.publishing import withdrawal
-from dphist_pipeline.publishing.card import release_card, smoothed
-from dphist_pipeline.publishing.deployment import deployment_yaml
 from dphist_pipeline.publishing.parquet_tables import (
     Charged,
     rounded_up,
@@ -91,6 +89,10 @@ def write_release(estimate: Estimate, scales: Mapping[str, Fraction], facts: dic
     }
     versions = {"python": ".".join(map(str, sys.version_info[:3])), **{name: version(name) for name in VERSIONS}}
     known = {**audit, "versions": versions}
+    # Loaded here: whoever only reads published files, such as the process that builds the catalogue, needs no templates.
+    from dphist_pipeline.publishing.card import release_card, smoothed
+    from dphist_pipeline.publishing.deployment import deployment_yaml
+
     (staging / "card.html").write_text(release_card(estimate, known), encoding="utf-8")
     (staging / "deployment.yaml").write_text(deployment_yaml(known, smoothed(estimate)), encoding="utf-8")
     made = [name for name in FILES[:-1] if name not in (QUALITY, SUMS) or (staging / name).exists()]

@@ -39,6 +39,7 @@ defs = dg.Definitions.merge(
 CHANGES = {**canary.CHANGES, "title": "Admissions by age and ward"}
 # Runs start at once; a queue would need a daemon.
 NO_QUEUE = "\nrun_coordinator: {module: dagster._core.run_coordinator, class: DefaultRunCoordinator}\n"
+pytestmark = pytest.mark.outside  # `make outside` runs it
 PATIENCE = 60_000  # milliseconds
 
 

@@ -298,17 +298,6 @@ def test_an_axis_may_be_called_self_or_as_a_column_of_an_answer(tmp_path: Path) 
             assert len(connection.execute(f"FROM r.{question}").fetchall()) == 128
 
 
-def test_columns_that_look_alike_are_not_mixed_up(tmp_path: Path) -> None:
-    axes = [{"column": "ward", "values": ["a", "b"]}, {"column": "ward_label", "values": ["x", "y"]}]
-    by_hand.publish(tmp_path, by_hand.estimate(axes), axes)
-    (tmp_path / "scratch").mkdir()
-    with attached(build_catalogue(tmp_path, tmp_path / "scratch")) as connection:
-        assert len(connection.execute("FROM r.dph_marginal('r.weekly', ['ward_label'])").fetchall()) == 2
-        assert len(connection.execute("FROM r.dph_marginal('r.weekly', ['ward', 'ward_label'])").fetchall()) == 4
-        with pytest.raises(duckdb.Error, match="axis ward_label cannot be left out where ward is asked"):
-            connection.execute("FROM r.dph_marginal('r.weekly', ['ward'])").fetchall()
-
-
 Way = Callable[[Asked, Path, pytest.MonkeyPatch], tuple[Any, str]]
 
 

@@ -86,6 +86,7 @@ def view_statements(within: str, of: Described, taken: set[str]) -> Iterator[str
     yield from table_comments(within, CELLS + of.release, about, {name: comments[name] for name in of.columns})
     if of.release + EVERY_REVISION not in taken:
         yield from _view(within, of, of.release + EVERY_REVISION, latest=False)
+        yield from _refusal(within, of.release)
     yield from _view(within, of, of.release, latest=True)
 
 
@@ -127,6 +128,15 @@ def macro_comment(within: str, name: str) -> str:
     opening = takewhile(lambda line: line.startswith("--"), macro(name).splitlines())
     about = " ".join(line.removeprefix("--").strip() for line in opening)
     return f"COMMENT ON MACRO TABLE {within}{name} IS {literal(about)}"
+
+
+def _refusal(within: str, release: str) -> Iterator[str]:
+    """A view that a macro finds where it is asked for `<release>_all`, and that says which name it takes."""
+    every = release + EVERY_REVISION
+    says = f"{every} is a view of every revision; ask a macro for {release}, with revision := 1 for its first revision"
+    cells = f"{within}{identifier(CELLS + every)}"
+    yield f"CREATE OR REPLACE VIEW {cells} AS FROM {within}{identifier(CELLS + release)} WHERE error({literal(says)})"
+    yield f"COMMENT ON VIEW {cells} IS {literal(f'Holds nothing: {says}.')}"
 
 
 def _view(within: str, of: Described, name: str, latest: bool) -> Iterator[str]:

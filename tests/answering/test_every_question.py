@@ -137,8 +137,10 @@ def test_ends_that_cut_bins_name_the_edges_that_were_taken(store: Asked) -> None
     found = ask(store, "dph_range('r.weekly', 'age', 10, 70, period := '2026-03-02')")
     assert [(row["covers"], row["lower_end"], row["upper_end"]) for row in found] == [
         ("inner", "18.0", "65.0"),
-        ("outer", "0.0", "inf"),
+        ("outer", "0.0", "and above"),
     ]
+    below = ask(store, "dph_range('r.weekly', 'age', NULL, 0, period := '2026-03-02')")
+    assert [(row["lower_end"], row["upper_end"]) for row in below] == [("and below", "0.0")]
     (inner, _) = ask(store, "dph_range('r.weekly', 'age', 20, 30, period := '2026-03-02')")
     assert (inner["cells"], inner["estimate"], inner["ci_upper"], inner["lower_end"]) == (0, 0, 0, None)
 
@@ -392,3 +394,8 @@ def test_no_macro_calls_another_or_reads_a_release_but_by_its_table() -> None:
         )
         assert all(f"(FROM query_table({argument}) LIMIT 0)" in text for argument in arguments)
         assert [other for other in MACROS if f"{other}(" in text.split("AS TABLE", 1)[1]] == []
+
+
+def test_open_bins_of_quantiles_are_told_in_words(store: Asked) -> None:
+    rows = ask(store, "dph_quantile('r.weekly', 'age', [0.01, 0.5, 0.99], period := '2026-03-02')")
+    assert [row["bin"] for row in rows] == ["0.0 and below", "0.0 to 18.0", "65.0 and above"]

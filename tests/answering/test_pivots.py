@@ -161,6 +161,7 @@ def test_duckdb_pivots_a_marginal_by_its_own_statement(tmp_path_factory: pytest.
         names = [column[0] for column in rows.description]
         found = {row[:2]: dict(zip(names, row, strict=True)) for row in rows.fetchall()}
     frame = store.releases["2026-03-09"].pivot(["age"], "state")
-    for row in frame.iter_rows(named=True):
+    rows_of_ages = [row for row in frame.iter_rows(named=True) if not row["is_total"]]
+    for row in rows_of_ages:
         assert found[row["age_lower"], row["age_upper"]]["A_ci_lower"] == row["A_ci_lower"]
-    assert duckdb.__version__ and len(found) == frame.height
+    assert duckdb.__version__ and len(found) == len(rows_of_ages)

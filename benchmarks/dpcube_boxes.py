@@ -98,7 +98,7 @@ def main() -> None:
         (measured(*setting, runs, asked.seed) for setting in shown), key=lambda row: -row["auto_by_the_better"]
     )
     above = [row for row in rows if row["auto_by_the_better"] > MOST]
-    known = {name: counts for name, counts in sets}
+    known = dict(sets)
     again = [
         measured(row["set"], known[row["set"]], row["epsilon"], 10 * runs, asked.seed + 1_000)
         for row in track(above, "again", console=Console(stderr=True))

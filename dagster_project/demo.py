@@ -12,21 +12,24 @@ import sys
 from datetime import date, timedelta
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import dagster as dg
 import duckdb
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from dagster_project.definitions import defs
 from dagster_project.synthetic import FIRST_DAY, PATIENTS, PERSONS, WEEKS, write_admissions, write_population
 from dphist_pipeline.ledger.ledger import Account, as_text
 from dphist_pipeline.ledger.signing import KEY, Operator
 from dphist_pipeline.ledger.witness_file import WITNESS
+from dphist_pipeline.releasing import pipeline
 from dphist_pipeline.releasing.plans import reading_of
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.loading import load_spec
+
+if TYPE_CHECKING:
+    import dagster as dg
 
 PROJECT = Path(__file__).resolve().parent.parent
 FOLDER = PROJECT / "demo"
@@ -90,6 +93,10 @@ def open_store() -> Store:
 
 def release_everything() -> list[bool]:
     """Runs the job of each release, all of its periods in one run, as a backfill does; says which were replays."""
+    import dagster as dg
+
+    from dagster_project.definitions import defs
+
     definitions = defs()
     replays = []
     ends = {"dagster/asset_partition_range_start": WEEK_KEYS[0], "dagster/asset_partition_range_end": WEEK_KEYS[-1]}
@@ -108,6 +115,13 @@ def release_everything() -> list[bool]:
             progress.advance(task, len(WEEK_KEYS) if tags else 1)
         progress.update(task, description="released through Dagster")
     return replays
+
+
+def release_without_dagster() -> list[bool]:
+    """The same releases by the function that `dphist release` runs; says which were replays."""
+    specs = {release: load_spec(SPECS / release / "defs.yaml") for release in ("population", "weekly_admissions")}
+    work = [("population", None), *(("weekly_admissions", week) for week in WEEK_KEYS)]
+    return [pipeline.release(specs[release], FOLDER / "store", week).replayed for release, week in work]
 
 
 def failures(run: dg.ExecuteInProcessResult) -> list[str]:

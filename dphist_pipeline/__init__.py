@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dphist_pipeline.local.collection import load_collection
     from dphist_pipeline.local.publication import count_reports, publish_collection
     from dphist_pipeline.releasing.allowing import load_spec
+    from dphist_pipeline.releasing.frames import count_cube
     from dphist_pipeline.releasing.pipeline import release, sanitize
     from dphist_pipeline.releasing.releases import Release
     from dphist_pipeline.releasing.store import Store
@@ -29,6 +30,7 @@ _HOMES = {
     "Release": "releasing.releases",
     "ReleaseSpec": "spec.model",
     "Store": "releasing.store",
+    "count_cube": "releasing.frames",
     "count_reports": "local.publication",
     "load_collection": "local.collection",
     "load_spec": "releasing.allowing",
@@ -45,6 +47,7 @@ __all__ = [
     "Release",
     "ReleaseSpec",
     "Store",
+    "count_cube",
     "count_reports",
     "load_collection",
     "load_spec",

@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +24,21 @@ os.environ |= {"XDG_CONFIG_HOME": str(HOME / "config"), "XDG_STATE_HOME": str(HO
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 
 
-@pytest.fixture(autouse=True)
-def catalogue_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spares a new process for every publication; `answering/test_building_apart.py` tests the real way."""
-    monkeypatch.setattr(building, "build_apart", build_catalogue)
+@pytest.fixture(autouse=True, scope="module")
+def cheaper_publications(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Spares a publication its own process for the catalogue, and its pictures: of fixtures of a module, too.
 
-
-@pytest.fixture(autouse=True)
-def cards_without_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spares publications their pictures, a tenth of a second each; tests of `publishing` and `docs` draw them."""
-    if request.path.parent.name not in ("publishing", "docs"):
-        monkeypatch.setattr(pages, "draw", lambda picture: "<g/>")
-        monkeypatch.setattr(pages, "svg_in_page", lambda drawn: ("0 0 1 1", drawn))
-    if request.path.parent.name == "system":
-        monkeypatch.setattr(plot, "draw", lambda picture, title="": "<svg/>")
+    `answering/test_building_apart.py` tests the process; tests of `publishing` and `docs` draw pictures.
+    """
+    folder = request.path.parent.name
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(building, "build_apart", build_catalogue)
+        if folder not in ("publishing", "docs"):
+            patch.setattr(pages, "draw", lambda picture: "<g/>")
+            patch.setattr(pages, "svg_in_page", lambda drawn: ("0 0 1 1", drawn))
+        if folder == "system":
+            patch.setattr(plot, "draw", lambda picture, title="": "<svg/>")
+        yield
 
 
 @pytest.fixture
@@ -62,7 +64,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Prints the seconds that tests of each folder took, the slowest folder first."""
     seconds = Counter[str]()
     for report in (report for reports in terminalreporter.stats.values() for report in reports):
-        folder = str(getattr(report, "nodeid", "")).rpartition("/")[0]
+        folder = str(getattr(report, "nodeid", "")).partition("::")[0].rpartition("/")[0]
         seconds[folder.removeprefix("tests/")] += getattr(report, "duration", 0.0)
     told = ", ".join(f"{folder} {spent:.0f}" for folder, spent in seconds.most_common() if spent >= 1)
     terminalreporter.write_line(f"seconds by folder, of all processes together: {told or 'none'}")

@@ -28,6 +28,7 @@ from dphist_pipeline.answering.macro_calls import Source, call_macro
 from dphist_pipeline.answering.published import audit_in_force
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.publishing.parquet_tables import axis_columns
+from dphist_pipeline.publishing.release_files import release_folder
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.sql_files import identifier
 
@@ -339,7 +340,7 @@ class Publication:
     @property
     def _periods(self) -> tuple[Source, ...]:
         """All publications of the release that stand."""
-        public = self.folder.resolve().parents[2]
+        public = release_folder(self.folder.resolve()).parent
         return tuple(Publication(*one)._source for one in list_publications(public, self.audit["release"]))
 
     @property
@@ -395,6 +396,5 @@ class Publication:
 def _from_row(kind: type[Found], row: Mapping[str, Any]) -> Found:
     """An answer from a row of a macro: null is nan, or an empty note."""
     empty = {"note": "", "capped": ""}
-    known = {field.name: row[field.name] for field in fields(kind) if field.name in row}
-    filled: dict[str, Any] = {n: empty.get(n, math.nan) if fact is None else fact for n, fact in known.items()}
-    return kind(**filled)
+    known: dict[str, Any] = {field.name: row[field.name] for field in fields(kind) if field.name in row}
+    return kind(**known | {name: empty.get(name, math.nan) for name, fact in known.items() if fact is None})

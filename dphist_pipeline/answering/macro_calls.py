@@ -16,7 +16,7 @@ import pyarrow as pa
 from dphist_pipeline.answering.catalogue import NAME, attach_catalogue
 from dphist_pipeline.answering.catalogue_tables import create_tables
 from dphist_pipeline.answering.chosen_cells import QuestionRefused
-from dphist_pipeline.publishing.release_files import read_audit
+from dphist_pipeline.publishing.release_files import read_audit, release_folder
 from dphist_pipeline.sql_files import identifier, literal
 
 OPEN_AT_ONCE = 4
@@ -63,7 +63,9 @@ def call_macro(
     for name, rows in tables.items():
         cursor.register(name, rows)
     try:
-        return cursor.sql(query, params=[*arguments, *named.values()]).to_arrow_table()
+        # A relation would be planned twice, once for its columns: planning is most of the time of an answer.
+        cursor.execute(f"CREATE TEMP TABLE answered AS {query}", [*arguments, *named.values()])
+        return cursor.table("answered").to_arrow_table()
     except duckdb.InvalidInputException as error:
         problem = str(error).partition(f"{macro}: ")[2]
         if not problem:
@@ -73,7 +75,7 @@ def call_macro(
 
 def _opened(sources: tuple[Source, ...]) -> tuple[duckdb.DuckDBPyConnection, str]:
     """A connection whose tables hold the publications, and the prefix of their names."""
-    public = sources[0].folder.parents[2]
+    public = release_folder(sources[0].folder).parent
     # A process that was forked must not use its parent's connections, so the number of the process is part of the key.
     with suppress(OSError):
         facts = (public / NAME).stat()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,8 +12,12 @@ from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
 from dphist_pipeline.cli.terminal import out, per_period, print_facts, print_json, print_lines, promise
+from dphist_pipeline.errors import first_of
 from dphist_pipeline.ledger.ledger import as_text
 from dphist_pipeline.releasing.allowing import compare_columns, load_spec, refuse_taken_view
+from dphist_pipeline.spec.loading import WhichSpec
+
+MOST_NAMED = 10
 
 
 def check(
@@ -26,9 +32,17 @@ def check(
     """Checks a spec without reading any record, and describes its release.
 
     Compares the columns that it names with those of its source, if the
-    ledger allows that source: their names and types alone are read.
+    ledger allows that source: their names and types alone are read. Of a
+    file with `for_each`, FILE#RELEASE is one release; FILE checks them all,
+    and compares none.
     """
-    checked = load_spec(spec, store)
+    try:
+        checked = load_spec(spec, store)
+    except WhichSpec as several:
+        if several.wanted:
+            raise
+        _print_several(spec, several.names, as_json)
+        return
     refuse_taken_view(checked, store)
     not_compared = compare_columns(checked, store, datetime.now(UTC))
     columns = f"not compared with the source: {not_compared}" if not_compared else "found in the source"
@@ -41,11 +55,14 @@ def check(
         else:
             print_explanation(checked, explanation)
         return
+    from dphist_pipeline.cli.explaining import tables_of
+
     facts = {
         "release": checked.release,
         "mechanism": checked.mechanism,
         "axes": {axis.name: axis.size for axis in checked.domain.axes},
-        "cells": checked.domain.cells,
+        "cells": checked.cells,
+        **tables_of(checked),
         "privacy_unit": checked.privacy_unit,
         "neighbours": checked.neighbours,
         "sensitivity": checked.sensitivity,
@@ -61,10 +78,13 @@ def check(
         return
     out.print(f"[green]✓[/] {escape(str(spec))} is a valid spec")
     shape = " × ".join(f"{axis.name} ({axis.size})" for axis in checked.domain.axes)
+    from dphist_pipeline.cli.explaining import tables_in_words
+
+    made = {"cells": f"{checked.domain.cells:,} = {shape}"} if checked.family is None else tables_in_words(checked)
     print_facts(
         {
             "release": checked.release,
-            "cells": f"{checked.domain.cells:,} = {shape}",
+            **made,
             "protects": promise(checked),
             "mechanism": f"{checked.mechanism}, epsilon {as_text(checked.epsilon)} per {per_period(checked)}",
             **({"quality": f"{checked.quality.share} of epsilon"} if checked.quality is not None else {}),
@@ -73,3 +93,14 @@ def check(
         }
     )
     print_lines(checked.remarks)
+
+
+def _print_several(spec: Path, names: Sequence[str], as_json: bool) -> None:
+    """What a file with `for_each` makes."""
+    if as_json:
+        print_json({"releases": list(names)})
+        return
+    out.print(
+        f"[green]✓[/] {escape(str(spec))} makes {len(names):,} valid specs: {escape(first_of(names, MOST_NAMED))}"
+    )
+    print_lines([f"For one of them, and its source: dphist check '{spec}#{names[0]}'"])

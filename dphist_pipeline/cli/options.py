@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="The release's YAML file.")]
+SpecArgument = Annotated[
+    Path, typer.Argument(metavar="SPEC", help="The release's YAML file; with `for_each`, FILE#RELEASE.")
+]
 StoreOption = Annotated[
     Path | None,
     typer.Option(

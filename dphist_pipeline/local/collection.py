@@ -234,14 +234,16 @@ def load_collection(path: Path | str) -> CollectionSpec:
     Raises:
         SpecError: with every mistake, its place in the file and its mend.
     """
-    return from_file(path, COLLECTION, "collection", CollectionSpec.from_attributes)
+    (spec,) = from_file(path, COLLECTION, "collection", CollectionSpec.from_attributes)
+    return spec
 
 
 def collection_from_attributes(
     attributes: Mapping[str, object], base: Path, problems: Sequence[tuple[str, str]] = ()
 ) -> CollectionSpec:
     """The spec in a mapping as written, where no template is resolved; see `spec.loading.from_templates`."""
-    return from_templates(CollectionSpec.from_attributes, attributes, base, problems, "collection")
+    (spec,) = from_templates(CollectionSpec.from_attributes, attributes, base, problems, "collection")
+    return spec
 
 
 def _plain(value: object) -> object:

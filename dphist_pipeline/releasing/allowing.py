@@ -26,6 +26,7 @@ from dphist_pipeline.ledger.errors import LedgerError, SourceOfAnother
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.releasing import taken_names
 from dphist_pipeline.releasing.expected_files import FilesMissing
+from dphist_pipeline.releasing.frames import FrameMissing, as_file
 from dphist_pipeline.releasing.plans import plan_of, reading_of, request_of, source_plan
 from dphist_pipeline.releasing.store import Store, StoreMissing, store_folder
 from dphist_pipeline.spec import loading
@@ -77,7 +78,7 @@ def _kinds(records: RecordSource, reading: SourceReading) -> tuple[str, ...]:
     from dphist_pipeline.confidential.reading.ingest import unit_kinds
     from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 
-    if records.privacy_unit == EVERY_ROW:
+    if records.privacy_unit == EVERY_ROW or records.source_format == "frame":
         return ()
     with tempfile.TemporaryDirectory(prefix="dphist_") as scratch:
         try:
@@ -175,9 +176,9 @@ def compare_columns(spec: ReleaseSpec, store: Path | None, now: datetime) -> str
         opened, period = Store.open(store_folder(store)), spec.latest_period(now)
         allowed, *_ = opened.ledger().allowed(request_of(spec, opened.id, period.key))
         plan = plan_of(spec, period, allowed.reading)
-        with tempfile.TemporaryDirectory(prefix="dphist_") as scratch:
+        with tempfile.TemporaryDirectory(prefix="dphist_") as scratch, as_file(plan, None, Path(scratch)):
             check_columns(plan, Path(scratch))
-    except (StoreMissing, LedgerError, PeriodError, FilesMissing, SourceRefused) as error:
+    except (StoreMissing, LedgerError, PeriodError, FilesMissing, FrameMissing, SourceRefused) as error:
         return str(error)
     return ""
 
@@ -196,12 +197,13 @@ def refuse_taken_view(spec: ReleaseSpec, store: Path | None) -> None:
         taken_names.refuse_taken_view(Store.open(store_folder(store)), spec.release)
 
 
-def declared_code_lists(store: Store | Path | None = None) -> Decided:
-    """What a ledger declares about code lists; asked for when a spec names one."""
+def declared_code_lists(store: Store | Path | Callable[[], Store] | None = None) -> Decided:
+    """What a ledger declares about code lists; asked for, and its store opened, when a spec names one."""
 
     @cache
     def decided() -> CodeListFolders:
-        opened = store if isinstance(store, Store) else Store.open(store_folder(store))
+        opened = store() if callable(store) else store
+        opened = opened if isinstance(opened, Store) else Store.open(store_folder(opened))
         ledger = opened.ledger()
         folders = [Path(made.folder) for made in ledger.decisions(EVERYWHERE) if made.folder is not None]
         return CodeListFolders(tuple(folders), is_confidential(opened, ledger.sources()))

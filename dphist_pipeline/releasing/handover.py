@@ -7,6 +7,8 @@ repeated changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from dphist_pipeline.publishing.release_files import values_digest
 from dphist_pipeline.releasing import stages
@@ -16,8 +18,30 @@ from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.stages import Attempt, Paid
 
 
-def draw(attempt: Attempt, before: Callable[[], None]) -> str:
-    """Counts, charges and asks the doors, unless all that was done; gives the digest of the values.
+@dataclass(frozen=True)
+class Drawn:
+    """An attempt whose doors have answered.
+
+    Attributes:
+        attempt: with the charge that paid.
+        digest: of the values, as they were drawn.
+    """
+
+    attempt: Attempt
+    digest: str
+
+    @cached_property
+    def paid(self) -> Paid:
+        """What the journal says, made anew from its answers alone.
+
+        Raises:
+            CubeMissing: a door's answer is not there.
+        """
+        return _from_journal(self.attempt)
+
+
+def draw(attempt: Attempt, before: Callable[[], None]) -> Drawn:
+    """Counts, charges and asks the doors, unless all that was done.
 
     Args:
         attempt: see `stages.begin`.
@@ -25,43 +49,47 @@ def draw(attempt: Attempt, before: Callable[[], None]) -> str:
     """
     made = stages.replayed(attempt)
     if made is not None:
-        return str(made.audit["values_digest"])
+        return Drawn(attempt, str(made.audit["values_digest"]))
     if attempt.charge is None:
         before()
     with attempt.store.run(attempt.key) as folder:
         paid = stages.estimate(attempt, lambda: stages.read_cube(stages.write_cube(attempt, folder)), folder)
-    return values_digest(paid.estimate)
+    return Drawn(replace(attempt, charge=paid.charge), values_digest(paid.estimate))
 
 
-def what_it_waits_for(attempt: Attempt) -> str | None:
+def what_it_waits_for(drawn: Drawn) -> str | None:
     """What a person must do before the release is published; None if nothing."""
+    attempt = drawn.attempt
     if attempt.charge is not None and stages.replayed(attempt) is None:
-        with attempt.store.run(attempt.key) as scratch:
-            paid = stages.answered(attempt, scratch)
         try:
-            approval(attempt.spec, attempt.ledger, attempt.charge, attempt.key, paid.remark if paid else "")
+            approval(attempt.spec, attempt.ledger, attempt.charge, attempt.key, drawn.paid.remark)
         except AwaitsApproval as waiting:
             return str(waiting)
     return None
 
 
-def releasable(attempt: Attempt, digest: str) -> dict[str, bool]:
+def releasable(drawn: Drawn) -> dict[str, bool]:
     """The conditions for publishing, by name."""
-    cells = attempt.spec.domain.cells
+    attempt = drawn.attempt
+    cells = attempt.spec.cells
     published = stages.replayed(attempt)
     if published is not None:
         complete, found = published.audit["cells"] == cells, published.audit["values_digest"]
     else:
-        paid = _from_journal(attempt)
-        complete, found = paid.estimate.values.size == cells, values_digest(paid.estimate)
-    return {"cells complete": complete, "charged": attempt.charge is not None, "digest matches": found == digest}
+        complete, found = drawn.paid.estimate.cells == cells, values_digest(drawn.paid.estimate)
+    return {"cells complete": complete, "charged": attempt.charge is not None, "digest matches": found == drawn.digest}
 
 
-def publish_answers(attempt: Attempt) -> Release:
-    """Publishes what the journal holds, or gives back what was published."""
+def publish_answers(attempt: Attempt, drawn: Drawn | None = None) -> Release:
+    """Publishes what the journal holds, or gives back what was published.
+
+    Args:
+        attempt: see `stages.begin`.
+        drawn: the same attempt, where this process drew for it.
+    """
     made = stages.replayed(attempt)
     if made is None:
-        made = stages.publish(attempt, _from_journal(attempt))
+        made = stages.publish(attempt, _from_journal(attempt) if drawn is None else drawn.paid)
     stages.refresh_catalogue(attempt)
     return made
 

@@ -21,6 +21,7 @@ from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.releasing import approvals, handover, publisher, stages
 from dphist_pipeline.releasing.approvals import NothingToDecide
+from dphist_pipeline.releasing.frames import Frame
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.model import ReleaseSpec
@@ -32,6 +33,7 @@ def release(
     store: Store | Path | str,
     period: str | None = None,
     *,
+    frame: Frame | None = None,
     reason: str = "",
     upstream_checked: str = "",
     now: datetime | None = None,
@@ -43,6 +45,8 @@ def release(
         spec: checked; see `load_spec`.
         store: where to publish; made by `dphist init`.
         period: its key, the first day; the latest finished one when left out.
+        frame: the records of a spec that says `source: frame:NAME`, of any kind that `count_cube` takes. The program
+            that calls answers for its being what the operator allowed under that name. A replay needs none.
         reason: makes a revision, which is charged again; the same reason again gives that revision back.
         upstream_checked: where a spec requires upstream partitions, which only Dagster can look at: why they are
             known to be there. The audit keeps it.
@@ -60,7 +64,7 @@ def release(
     if made is None:
         stages.refuse_unchecked(attempt)
         with store.run(attempt.key) as folder:
-            paid = stages.estimate(attempt, lambda: stages.read_cube(stages.write_cube(attempt, folder)), folder)
+            paid = stages.estimate(attempt, lambda: stages.read_cube(stages.write_cube(attempt, folder, frame)), folder)
             made = stages.publish(attempt, paid)
     stages.refresh_catalogue(attempt)
     return made
@@ -144,7 +148,9 @@ def sanitize(
         counts = _behind_doors(np.asarray(counts), sensitivity)
     built, budget = mechanisms.build(mechanism, settings), parse_epsilon(epsilon)
     built.check(counts.domain, counts.sensitivity, budget)
-    return stages.estimate_of(built, counts, budget)
+    made = stages.estimate_of(built, [counts], budget)
+    assert isinstance(made, Estimate)  # a family is released from a spec alone
+    return made
 
 
 def _behind_doors(counts: NDArray[np.integer[Any]], sensitivity: int | None) -> PrivateCounts:

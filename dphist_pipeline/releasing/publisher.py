@@ -15,9 +15,15 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
 from dphist_pipeline.publishing.current_files import is_listed, write_current_files
-from dphist_pipeline.publishing.release_files import move_into_place, read_audit, values_digest, write_release
+from dphist_pipeline.publishing.release_files import (
+    move_into_place,
+    read_audit,
+    values_digest,
+    write_family,
+    write_release,
+)
 from dphist_pipeline.releasing.errors import NameTaken, Withdrawn
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
@@ -65,7 +71,7 @@ def published(store: Store, key: Key, expected: Mapping[str, object], differs: D
 def publish(
     store: Store,
     key: Key,
-    estimate: Estimate,
+    estimate: AnyEstimate,
     scales: Mapping[str, Fraction],
     facts: dict[str, Any],
     differs: DphistError,
@@ -88,7 +94,10 @@ def publish(
     with store.run(key) as scratch:
         staging = scratch / "published"
         staging.mkdir()
-        write_release(estimate, scales, facts, staging)
+        if isinstance(estimate, FamilyEstimate):
+            write_family(estimate, scales, facts, staging)
+        else:
+            write_release(estimate, scales, facts, staging)
         record()
         first = move_into_place(staging, store.published(key))
     expected = {"values_digest": values_digest(estimate), "spec_digest": facts["spec_digest"]}

@@ -7,12 +7,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from dphist_pipeline.errors import did_you_mean
+from dphist_pipeline.errors import DphistError, did_you_mean, first_of
 from dphist_pipeline.spec.code_list_files import Decided
 from dphist_pipeline.spec.model import ReleaseSpec
-from dphist_pipeline.spec.refusals import SpecError, place, shown
+from dphist_pipeline.spec.refusals import SpecError, place, shortened, shown
 from dphist_pipeline.spec.templates import resolve_templates, templates_around
 from dphist_pipeline.spec.text_files import content_of, decoded
+from dphist_pipeline.spec.unfolding import Part, merged, unfolded
 from dphist_pipeline.spec.yaml_rules import read_yaml
 
 COMPONENT = "dphist_pipeline.HistogramRelease"
@@ -23,37 +24,80 @@ ADDRESSES = ("source",)
 _OURS = "dphist_pipeline."
 _NAMES_OURS = re.compile(rb"""type["']? *: *["']?dphist_pipeline\.""")
 _TOP_LEVEL = ("type", "attributes", "requirements", "post_processing")
+PYTHON_VARIABLES = (
+    "is Python, which only Dagster runs; for the command line write the values into the file, for instance by "
+    "`for_each`"
+)
 _OTHERS = {
     COMPONENT: "this is the spec of a release: use the commands without `local`",
     COLLECTION: "this is the spec of a collection: use `dphist local check` and its like",
 }
 
+MOST_NAMED = 5
+
 Problems = list[tuple[str, str]]
 Spec = TypeVar("Spec")
 Build = Callable[[Mapping[str, object], Path], Spec]
+CodeListsOf = Callable[[Mapping[str, object]], Decided | None]
+
+
+class WhichSpec(DphistError):
+    """A file that makes several releases, where one of them is to be named."""
+
+    def __init__(self, file: Path | str, names: Sequence[str], wanted: str = "") -> None:
+        self.file, self.names, self.wanted = file, tuple(names), wanted
+        called, makes = shortened(str(file), 300), f"{len(names):,} release{'s' if len(names) > 1 else ''}"
+        if wanted:
+            problem = f", none of which is {shown(wanted)}. {did_you_mean(wanted, names)}"
+        else:
+            problem = f": {first_of(names, MOST_NAMED)}. Name one, as in {called}#{names[0]}."
+        super().__init__(f"{called} makes {makes}{problem} Nothing was read or spent.")
 
 
 def load_spec(path: Path | str, code_lists: Decided | None = None) -> ReleaseSpec:
     """The release spec in a YAML file, checked whole; no data is opened.
 
     Args:
-        path: of the file.
+        path: of the file; of a file with `for_each`, `FILE#RELEASE`.
         code_lists: gives the folders that an operator declared public; without it no code list is read.
 
     Raises:
         SpecError: with every mistake that was found, its place in the file and its mend.
+        WhichSpec: the file makes several releases, and the path names none of them.
     """
-    return from_file(path, COMPONENT, "release", _release(code_lists), ADDRESSES)
+    file, wanted = _file_and_release(path)
+    specs = load_specs(file, code_lists)
+    names = [spec.release for spec in specs]
+    if wanted in names:
+        return specs[names.index(wanted)]
+    if wanted or len(specs) > 1:
+        raise WhichSpec(file, names, wanted)
+    return specs[0]
 
 
-def _release(code_lists: Decided | None) -> Build[ReleaseSpec]:
-    return lambda attributes, base: ReleaseSpec.from_attributes(attributes, base, code_lists=code_lists)
+def load_specs(path: Path | str, code_lists: Decided | None = None) -> list[ReleaseSpec]:
+    """All release specs of a YAML file: one, or one for each item of `for_each`; as `load_spec`."""
+    return from_file(path, COMPONENT, "release", _release(lambda attributes: code_lists), ADDRESSES, {})
+
+
+def _file_and_release(path: Path | str) -> tuple[Path | str, str]:
+    file, mark, release = str(path).rpartition("#")
+    return (file, release) if mark and not Path(path).exists() else (path, "")
+
+
+def _release(code_lists_of: CodeListsOf) -> Build[ReleaseSpec]:
+    return lambda attributes, base: ReleaseSpec.from_attributes(attributes, base, code_lists=code_lists_of(attributes))
 
 
 def from_file(
-    path: Path | str, component: str, of_what: str, build: Build[Spec], addresses: Collection[str] = ()
-) -> Spec:
-    """The spec in a YAML file, of a release or of a collection; see `check_document` and `from_templates`."""
+    path: Path | str,
+    component: str,
+    of_what: str,
+    build: Build[Spec],
+    addresses: Collection[str] = (),
+    variables: Mapping[str, object] | None = None,
+) -> list[Spec]:
+    """The specs in a YAML file, of releases or of collections; see `check_document` and `from_templates`."""
     try:
         file = Path(path)
         document = _document(content_of(file, LARGEST_FILE, "a spec, usually defs.yaml"), component, of_what)
@@ -61,7 +105,7 @@ def from_file(
         attributes = document.get("attributes") if isinstance(document, Mapping) else None
         if not isinstance(attributes, Mapping):
             raise SpecError(problems)
-        return from_templates(build, attributes, project_folder(file), problems, of_what, addresses)
+        return from_templates(build, attributes, project_folder(file), problems, of_what, addresses, variables)
     except SpecError as error:
         problems = list(error.problems)
     except ValueError as error:
@@ -81,8 +125,24 @@ def spec_from_attributes(
     problems: Sequence[tuple[str, str]] = (),
     code_lists: Decided | None = None,
 ) -> ReleaseSpec:
-    """The release spec in a mapping whose templates are not resolved yet; see `from_templates` and `load_spec`."""
-    return from_templates(_release(code_lists), attributes, base, problems, addresses=ADDRESSES)
+    """The one release spec in a mapping whose templates are not resolved yet; see `from_templates` and `load_spec`."""
+    (spec,) = from_templates(_release(lambda given: code_lists), attributes, base, problems, addresses=ADDRESSES)
+    return spec
+
+
+def specs_from_attributes(
+    attributes: Mapping[str, object],
+    base: Path,
+    problems: Sequence[tuple[str, str]],
+    code_lists_of: CodeListsOf,
+    variables: Mapping[str, object],
+) -> list[ReleaseSpec]:
+    """The release specs in a mapping whose templates and loops are not resolved yet; see `from_templates`.
+
+    Args:
+        code_lists_of: what an operator decided about code lists, by the attributes of a spec.
+    """
+    return from_templates(_release(code_lists_of), attributes, base, problems, "release", ADDRESSES, variables)
 
 
 def from_templates(
@@ -92,30 +152,60 @@ def from_templates(
     problems: Sequence[tuple[str, str]] = (),
     of_what: str = "release",
     addresses: Collection[str] = (),
-) -> Spec:
-    """The spec in a mapping whose templates are not resolved yet.
+    variables: Mapping[str, object] | None = None,
+) -> list[Spec]:
+    """The specs in a mapping whose templates are not resolved yet: one, or one for each item of `for_each`.
 
     Args:
-        build: makes it of the resolved mapping.
+        build: makes one of the resolved mapping.
         base: folder that relative paths start from.
         problems: mistakes found before, to be named in the same message.
         of_what: it is a spec.
         addresses: fields in which `{{ env.X }}` is resolved.
+        variables: that a project declares for `{{ NAME }}`; with None there are neither variables nor loops.
 
     Raises:
         SpecError: with every mistake that was found.
     """
-    resolved, unresolved = resolve_templates(attributes, addresses)
-    problems = [*problems, *((place("attributes", at), what) for at, what in unresolved)]
-    spec = None
-    try:
-        spec = build(resolved, base)
-    except SpecError as error:
-        known = {where for where, _ in problems}
-        problems += [problem for problem in error.problems if problem[0] not in known]
-    if spec is None or problems:
+    parts, wrong = ([Part(attributes)], []) if variables is None else unfolded(attributes, variables)
+    specs, found = [], []
+    for part in parts:
+        spec, mistakes = _judged(build, part.attributes, base, part.problems, addresses)
+        specs.append(spec)
+        found.append(mistakes)
+    problems = [*problems, *wrong, *merged(parts, found)]
+    made = [spec for spec in specs if spec is not None]
+    if not problems and (twice := _twice(made, of_what)):
+        what = f"is {shown(twice)} for two items of `for_each`; put the variable in"
+        problems.append((f"attributes.{of_what}", what))
+    if problems:
         raise SpecError(problems, of_what=of_what)
-    return spec
+    return made
+
+
+def _judged(
+    build: Build[Spec],
+    attributes: Mapping[str, object],
+    base: Path,
+    problems: Sequence[tuple[str, str]],
+    addresses: Collection[str],
+) -> tuple[Spec | None, Problems]:
+    """One spec, or its mistakes: those of templates first, and of each place once."""
+    resolved, unresolved = resolve_templates(attributes, addresses)
+    found = dict(problems)
+    for at, what in unresolved:
+        found.setdefault(place("attributes", at), what)
+    mistakes = list(found.items())
+    try:
+        return build(resolved, base), mistakes
+    except SpecError as error:
+        return None, mistakes + [problem for problem in error.problems if problem[0] not in found]
+
+
+def _twice(specs: Sequence[object], of_what: str) -> str:
+    """The first name that two specs have; empty where none is."""
+    names = [str(getattr(spec, of_what)) for spec in specs]
+    return next((name for number, name in enumerate(names) if name in names[:number]), "")
 
 
 def check_document(document: object, component: str, of_what: str = "release") -> Problems:
@@ -136,6 +226,8 @@ def check_document(document: object, component: str, of_what: str = "release") -
     if kind != component and str(kind) in _OTHERS:
         raise SpecError([("type", _OTHERS[str(kind)])])
     problems = templates_around(document)
+    if document.get("template_vars_module") is not None:
+        problems.append(("template_vars_module", PYTHON_VARIABLES))
     problems += [
         (place("", (key,)).lstrip("."), f"unknown field. {did_you_mean(str(key)[:60], _TOP_LEVEL)}")
         for key in document

@@ -33,15 +33,17 @@ EVERY_ROW = "row"
 LONGEST_SOURCE = 4000
 MOST_UNIT_COLUMNS = 10
 
-Format = Literal["parquet", "csv", "duckdb", "postgres"]
+Format = Literal["parquet", "csv", "duckdb", "postgres", "frame"]
 FORMATS: Mapping[str, Format] = {
     **{".parquet": "parquet", ".csv": "csv", ".csv.gz": "csv", ".csv.zst": "csv"},
     ".duckdb": "duckdb",
 }
 SERVER = "postgres:"
 STORE = "s3://"
+FRAME = "frame:"
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
+_FRAME = re.compile(r"frame:[a-z][a-z0-9_]{0,62}", re.ASCII)
 _SERVER = re.compile(r"postgres:\s*\{\{\s*env\.[A-Za-z_][A-Za-z0-9_]*\s*\}\}\s*", re.ASCII)
 
 
@@ -77,7 +79,7 @@ class PrivacyUnit(str):
 
 
 def source(value: object) -> Source:
-    """Files of one kind, here or in an object store, by name or glob, or a server; with `{{ env.X }}`, as written.
+    """Files of one kind, here or in an object store, by name or glob, a server or a frame; `{{ env.X }}` as written.
 
     Raises:
         ValueError: for other kinds of files, and for addresses that are not left to the environment.
@@ -88,6 +90,8 @@ def source(value: object) -> Source:
         raise ValueError(f"is longer than {LONGEST_SOURCE} characters; shorten it")
     if value.casefold().startswith(SERVER) or (isinstance(value, FromEnvironment) and SERVER in value.written):
         return _server(value)
+    if value.casefold().startswith(FRAME):
+        return _frame(value)
     for start in range(0, len(value), LONGEST_TEXT - 1):
         text(f"x{value[start : start + LONGEST_TEXT - 1]}")
     if "://" in value:
@@ -149,8 +153,20 @@ def _server(value: str) -> Source:
     return Source(value.written, address)
 
 
+def _frame(value: str) -> Source:
+    """A data frame that a Python program hands over, by the name that an operator allows."""
+    if isinstance(value, FromEnvironment) or not _FRAME.fullmatch(value):
+        raise ValueError(
+            "is a data frame that a Python program hands over; name it `frame:NAME`, NAME of lower-case letters, "
+            f"digits and _, beginning with a letter, at most 63 characters, not {shown(value)}"
+        )
+    return Source(value)
+
+
 def format_of(given: str) -> Format:
     """The format of a checked source."""
+    if given.startswith(FRAME):
+        return "frame"
     return "postgres" if _SERVER.fullmatch(given) else FORMATS[ending_of(resolved(given)) or ""]
 
 
@@ -293,7 +309,7 @@ class RecordSource(BaseModel):
     @property
     def has_files(self) -> bool:
         """Whether the source is of files of this machine."""
-        return self.source_format != "postgres" and not in_store(self.source)
+        return self.source_format not in ("postgres", "frame") and not in_store(self.source)
 
     @property
     def base(self) -> Path:
@@ -304,7 +320,7 @@ class RecordSource(BaseModel):
     def source_pattern(self) -> str:
         """The source as an absolute glob, of the files of all periods.
 
-        Of a server or an object store what is written, and never its address.
+        Of a server, a frame or an object store what is written, and never its address.
         """
         return absolute_pattern(as_glob(resolved(self.source)), self.base) if self.has_files else str(self.source)
 

@@ -1,4 +1,4 @@
-"""`{{ env.X }}` in a spec: resolved in the address of a source and in no other field.
+"""`{{ env.X }}` in a spec: resolved in the address of a source and in no other field; for variables, see `unfolding`.
 
 A value of the environment may be a secret, and other fields are published: titles, categories, names, owners. So the
 environment is not even looked at for them.
@@ -48,18 +48,15 @@ def templates_around(document: Mapping[str, object]) -> list[tuple[str, str]]:
         document: the whole file, as written.
 
     Returns:
-        The place and message of every template, and of a module that would give others.
+        The place and message of every template.
     """
     what = "holds a template; outside of `attributes` none is resolved, so write the value itself"
-    found = [
+    return [
         (place("", (key, *at)).lstrip("."), what)
         for key, value in document.items()
         if key != "attributes"
         for at in template_places(value)
     ]
-    if document.get("template_vars_module") is not None:
-        found.append(("template_vars_module", "has no use, since no template of it is resolved; remove it"))
-    return found
 
 
 def template_places(value: object) -> Iterator[Location]:

@@ -9,7 +9,6 @@ import dphist_pipeline as dph
 from dphist_pipeline.answering.whole_tables import groupings, whole_table
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
-from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
 
 WARDS = CategoricalAxis("ward", "ward", tuple("abcdef"), other=True, levels={"house": tuple("xxyyzz")})
@@ -92,14 +91,18 @@ def test_sums_by_house_are_near_their_unbiased_sums() -> None:
     domain = Domain((WARDS, AGE))
     exact = np.zeros(domain.shape, dtype=np.int64)
     exact[0, :] = 30
-    counts = PrivateCounts(domain, 1, lambda: exact.ravel())
-    made = dph.sanitize(counts, mechanism="geometric", epsilon="0.1")
-    assert (made.unbiased is not None and made.charges == Budget(made.epsilon).charges) or made.charges
-    found = whole_table(domain, made.values, made.unbiased)
     (houses,) = groupings(WARDS)
-    by_house = np.bincount(houses, weights=found.counts.sum(axis=1))
-    unbiased = np.bincount(houses, weights=made.unbiased.values.sum(axis=1))
-    total, ward = found.distances[0], found.distances[1]
-    assert (total.table, ward.table, ward.sums) == ("total", "ward", 7)
-    # A house has 200 cells: a standard deviation of 200 records. Houses at 0 give their share to the others.
-    assert np.abs(by_house - np.maximum(unbiased, 0)).max() < 1_000
+    away = []
+    for _ in range(40):
+        counts = PrivateCounts(domain, 1, lambda: exact.ravel())
+        made = dph.sanitize(counts, mechanism="geometric", epsilon="0.1")
+        assert made.unbiased is not None
+        found = whole_table(domain, made.values, made.unbiased)
+        total, ward = found.distances[0], found.distances[1]
+        assert (total.table, ward.table, ward.sums) == ("total", "ward", 7)
+        by_house = np.bincount(houses, weights=found.counts.sum(axis=1))
+        unbiased = np.bincount(houses, weights=made.unbiased.values.sum(axis=1))
+        away.append(np.abs(by_house - np.maximum(unbiased, 0)).max())
+    # A house has 200 cells: a standard deviation of 200 records. Houses at 0 give their share to the others. Measured:
+    # a mean of 355 with a standard deviation of 180 for one release; cells that are cut off at 0 alone give 1,000.
+    assert np.mean(away) < 600

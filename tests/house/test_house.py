@@ -21,6 +21,7 @@ PUBLIC = [
     "Release",
     "ReleaseSpec",
     "Store",
+    "count_cube",
     "count_reports",
     "load_collection",
     "load_spec",

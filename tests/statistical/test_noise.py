@@ -92,7 +92,8 @@ def test_a_scale_thirty_percent_off_is_noticed(
     draws: dict[Fraction, NDArray[np.int64]], scale: Fraction, off: Fraction
 ) -> None:
     assert fit(draws[scale], scale * off) < UNLIKELY**2
-    assert tail_fit(draws[scale], scale * off, 0.001) < UNLIKELY
+    # A share of 0.001 leaves 18 draws of the smallest scale beyond its tail: too few, in one run of thirty.
+    assert tail_fit(draws[scale], scale * off, 0.01) < UNLIKELY
 
 
 @pytest.mark.parametrize("scale", SCALES, ids=str)
@@ -131,7 +132,8 @@ def test_opendp_draws_from_the_same_law(scale: Fraction, size: int) -> None:
     assert stats.ks_2samp(theirs, discrete_laplace(scale, size)).pvalue > UNLIKELY
     assert fit(theirs, scale) > UNLIKELY
     for off in (Fraction(6, 10), Fraction(15, 10)):
-        assert stats.ks_2samp(theirs, discrete_laplace(scale * off, size)).pvalue < UNLIKELY
+        # Magnitudes differ by twice as much as signed draws do, which one run in a thousand would take for the same.
+        assert stats.ks_2samp(np.abs(theirs), np.abs(discrete_laplace(scale * off, size))).pvalue < UNLIKELY
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 50), *SCALES], ids=str)

@@ -215,10 +215,7 @@ def at_once(calls: list[tuple[Project, str, str]]) -> list[Outcome]:
 
 
 def _child(project: Project, period: str, reason: str, kill_at: int, wait: Any, reject: bool, said: Connection) -> None:
-    building.build_apart = build_catalogue  # spares a new process, and has its boundaries here
-    pages.draw, pages.svg_in_page = lambda picture: "<g/>", lambda drawn: ("0 0 1 1", drawn)  # see conftest.py
-    boundaries = _watch(project.root, kill_at)
-    os.environ["DPHIST_WITNESS"] = str(project.folder / "witness.sqlite")
+    boundaries = prepared(project, kill_at)
     if wait is not None:
         wait.wait(60)
     try:
@@ -226,6 +223,14 @@ def _child(project: Project, period: str, reason: str, kill_at: int, wait: Any, 
     except Exception as error:
         outcome = {"refusal": type(error).__name__ if isinstance(error, DphistError) else repr(error)}
     said.send({**outcome, "boundaries": tuple(boundaries)})
+
+
+def prepared(project: Project, kill_at: int) -> list[str]:
+    """Makes this process a child of a test; notes its boundaries, and kills it right before `kill_at`, from 1."""
+    building.build_apart = build_catalogue  # spares a new process, and has its boundaries here
+    pages.draw, pages.svg_in_page = lambda picture: "<g/>", lambda drawn: ("0 0 1 1", drawn)  # see conftest.py
+    os.environ |= {"DPHIST_WITNESS": str(project.folder / "witness.sqlite"), "DPHIST_STORE": str(project.root)}
+    return _watch(project.root, kill_at)
 
 
 def _released(project: Project, period: str, reason: str) -> dict[str, Any]:

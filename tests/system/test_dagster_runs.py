@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -181,8 +182,10 @@ def test_the_schedules_tag_releases_a_period_that_partitions_do_not_offer_yet(
 ) -> None:
     office.opened()
     now = datetime.now(UTC)
-    for delay in range(1, 7):  # on every day of the week, one of these is over and not offered
-        definitions = defined(office, **WEEKLY, release_delay_days=delay)
+    # On every day, some of these periods is over and not offered; on a Monday, weeks that start there are all offered.
+    starts = {"monday": WEEKS[0], "sunday": "2026-03-01"}
+    for (start, first), delay in product(starts.items(), range(1, 7)):
+        definitions = defined(office, **WEEKLY | {"first_period": first}, week_starts=start, release_delay_days=delay)
         spec = load_spec(office.folder / "spec.yaml")
         key, offered = spec.latest_period(now).key, partitions_of(spec)
         assert offered is not None
@@ -255,10 +258,10 @@ def cell_missing(office: Office, patch: Patch) -> None:
 def after_sanitizing(office: Office, patch: Patch, harm: Callable[[], None]) -> None:
     real = handover.draw
 
-    def harmed(attempt: Any, before: Any) -> str:
-        digest = real(attempt, before)
+    def harmed(attempt: Any, before: Any) -> Any:
+        drawn = real(attempt, before)
         harm()
-        return digest
+        return drawn
 
     patch.setattr(handover, "draw", harmed)
 

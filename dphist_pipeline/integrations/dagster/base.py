@@ -1,4 +1,4 @@
-"""What the Dagster components share: loading a spec, assets with one look, steps whose errors leak nothing, metadata.
+"""What the Dagster components share: assets with one look, steps whose errors leak nothing, metadata.
 
 Everything that Dagster is shown is public: Dagster keeps what it is told, unencrypted, in its run database.
 """
@@ -7,89 +7,21 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import dagster as dg
-from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.integrations.dagster.shown import published_metadata, table_schema
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store, store_folder
-from dphist_pipeline.spec.loading import project_folder
-from dphist_pipeline.spec.templates import templates_around
 from dphist_pipeline.spec.translation import Translation
 
 T = TypeVar("T")
 MAX_RETRIES = "dagster/max_retries"
 POOL = "dphist"
-Problems = list[tuple[str, str]]
-
-
-class SpecComponent(dg.Component):
-    """A component that is made of one spec: the attributes of a `defs.yaml`, checked whole when it is loaded."""
-
-    attributes: ClassVar[type[BaseModel]]
-
-    def __init__(self, spec: Any) -> None:
-        self.spec = spec
-
-    @classmethod
-    def checked(cls, attributes: Mapping[str, Any], base: Path, problems: Problems) -> Any:
-        """The spec in a mapping whose templates are not resolved yet.
-
-        Args:
-            attributes: as they stand in the file.
-            base: folder that relative paths start from.
-            problems: mistakes around the attributes, for the same message.
-
-        Raises:
-            SpecError: with every mistake.
-        """
-        raise NotImplementedError
-
-    @classmethod
-    def get_model_cls(cls) -> type[BaseModel]:
-        """The attributes that a `defs.yaml` may hold; `load` checks them."""
-        return cls.attributes
-
-    @classmethod
-    def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> Any:
-        """Checks the whole spec; a mistake stops the code location with one message for all of them."""
-        given = attributes.model_dump(exclude_unset=True) if attributes else {}
-        # Dagster would resolve `{{ env.X }}` in `post_processing` and publish it in tags and metadata. The document is
-        # checked as Dagster read it, before it resolves anything; a component made in Python has none.
-        document = getattr(context.component_decl, "component_file_model", None)
-        problems = templates_around(document.model_dump()) if isinstance(document, BaseModel) else []
-        return cls(cls.checked(given, project_folder(Path(context.path) / "defs.yaml"), problems))
-
-    def get_asset_spec(self, spec: dg.AssetSpec) -> dg.AssetSpec:
-        """A hook for subclasses: the asset as it will be defined."""
-        return spec
-
-
-def attributes_model(component: str, spec: type[BaseModel], also: Sequence[str] = (), **schema: Any) -> type[BaseModel]:
-    """The attributes of a component as Dagster reads them: any value, as it stands in the file.
-
-    The spec's own rules resolve templates and keep "1" text, so nothing is checked here. Only the JSON schema is
-    strict, for editors and `dg check yaml`.
-
-    Args:
-        component: its name.
-        spec: whose fields the attributes are.
-        also: other spellings of fields.
-        schema: what the JSON schema says besides.
-    """
-    fields: dict[str, Any] = {
-        name: (Any, Field(None, description=f"See the spec reference: {name}")) for name in (*spec.model_fields, *also)
-    }
-    strict = {"additionalProperties": False, **schema}
-    config = ConfigDict(extra="allow", json_schema_extra=lambda made: made.update(strict))
-    made: type[BaseModel] = create_model(f"{component}Attributes", __config__=config, **fields)
-    return made
 
 
 @dataclass(frozen=True)
@@ -98,7 +30,7 @@ class Group:
 
     Attributes:
         spec: has `digest` and `owners`.
-        change: applied to every AssetSpec; see `SpecComponent.get_asset_spec`.
+        change: applied to every AssetSpec; see `components.SpecComponent.get_asset_spec`.
     """
 
     name: str

@@ -66,7 +66,21 @@ def check_results(
         )
 
 
-def findings(spec: ReleaseSpec, store: Store, statement: Statement, made: Release, total: Answer) -> dict[str, Found]:
+class Totals:
+    """Answers for all cells of publications, each asked for once in a run: the next period is held against it."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Answer] = {}
+
+    def of(self, made: Release) -> Answer:
+        """The answer for all cells of a publication."""
+        digest = str(made.audit["audit_digest"])
+        if digest not in self._known:
+            self._known[digest] = made.answer()
+        return self._known[digest]
+
+
+def findings(spec: ReleaseSpec, store: Store, statement: Statement, made: Release, totals: Totals) -> dict[str, Found]:
     """What each check of a publication finds.
 
     Args:
@@ -74,11 +88,11 @@ def findings(spec: ReleaseSpec, store: Store, statement: Statement, made: Releas
         store: where it is published.
         statement: of the account that paid.
         made: the publication.
-        total: its answer for all cells.
+        totals: known by now.
     """
     found = {"account_lasts": _account(spec, statement), "cells_tell_something": _cells(made)}
     if spec.period != "none":
-        found["total_like_last_period"] = _total(spec, store, made, total)
+        found["total_like_last_period"] = _total(spec, store, made, totals)
         found["no_period_missing"] = _periods(spec, statement, made)
     return found
 
@@ -99,11 +113,12 @@ def _cells(made: Release) -> Found:
     return Found(above > 0 or not known.size, numbers, "" if above else "every interval reaches zero")
 
 
-def _total(spec: ReleaseSpec, store: Store, made: Release, total: Answer) -> Found:
+def _total(spec: ReleaseSpec, store: Store, made: Release, totals: Totals) -> Found:
+    total = totals.of(made)
     now = {"total": total.estimate, "lower": total.ci_lower, "upper": total.ci_upper}
     before = spec.period_before(spec.period_named(made.audit["period"]))
     try:
-        last = Release.published(store, spec.release, before.key).answer()
+        last = totals.of(Release.published(store, spec.release, before.key))
     except DphistError:  # not published, or withdrawn
         return Found(True, _finite(now), f"the period before, {before.key}, is not published")
     numbers = _finite({**now, "last_total": last.estimate, "last_lower": last.ci_lower, "last_upper": last.ci_upper})

@@ -7,13 +7,13 @@ what was sent. Still, no step shows an id or the body of a report. Running a ste
 reports the consumers' assets refuse, until `dphist local publish --revise --reason TEXT` has made new revisions.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
-from dphist_pipeline.integrations.dagster import base
+from dphist_pipeline.integrations.dagster import base, components
 from dphist_pipeline.integrations.dagster.shown import records_table
 from dphist_pipeline.local import rounds
 from dphist_pipeline.local.collection import CollectionSpec, collection_from_attributes
@@ -23,6 +23,7 @@ from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import publish_collection
 from dphist_pipeline.local.reports import NAMED
 from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.spec.loading import Problems
 from dphist_pipeline.spec.numbers import digits
 from dphist_pipeline.spec.refusals import SpecError
 
@@ -39,27 +40,30 @@ MEANINGS = {
 }
 
 
-class LocalCollection(base.SpecComponent):
+class LocalCollection(components.SpecComponent):
     """One collection under local privacy: queries → partition → reports → a histogram for every consumer, with a job.
 
     Subclass it and override `get_asset_spec` to change how its assets look.
     """
 
-    attributes = base.attributes_model(
+    attributes = components.attributes_model(
         "LocalCollection",
         CollectionSpec,
-        required=["collection", "value", "start", "stop", "consumers", "protocol", "reports"],
+        (),
+        lambda: {"required": ["collection", "value", "start", "stop", "consumers", "protocol", "reports"]},
     )
 
     @classmethod
-    def checked(cls, attributes: Mapping[str, Any], folder: Path, problems: base.Problems) -> CollectionSpec:
-        """The spec of the collection, which must say where the reports are."""
+    def checked(
+        cls, attributes: Mapping[str, Any], folder: Path, problems: Problems, variables: Mapping[str, object]
+    ) -> Sequence[CollectionSpec]:
+        """The spec of the collection, which must say where the reports are; variables are not resolved in it."""
         missing = [NO_REPORTS] if attributes.get("reports") is None else []
-        return collection_from_attributes(attributes, folder, problems + missing)
+        return [collection_from_attributes(attributes, folder, problems + missing)]
 
-    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+    def definitions_of(self, spec: CollectionSpec) -> dg.Definitions:
         """Assets, the check that gates publishing, and one job."""
-        return collection_definitions(self.spec, self.get_asset_spec)
+        return collection_definitions(spec, self.get_asset_spec)
 
 
 def collection_definitions(

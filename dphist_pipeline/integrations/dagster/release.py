@@ -19,17 +19,22 @@ from typing import Any
 
 import dagster as dg
 
-from dphist_pipeline.integrations.dagster import base
-from dphist_pipeline.integrations.dagster.checks import Found, check_results, check_specs, findings
+from dphist_pipeline.integrations.dagster import base, components
+from dphist_pipeline.integrations.dagster.checks import Found, Totals, check_results, check_specs, findings
 from dphist_pipeline.integrations.dagster.periods import condition_of, freshness_of, partitions_of, schedule_of
 from dphist_pipeline.integrations.dagster.scaffolding import ReleaseScaffolder
 from dphist_pipeline.integrations.dagster.shown import described, published_metadata
 from dphist_pipeline.integrations.dagster.upstream import refuse_missing
+from dphist_pipeline.integrations.dagster.yaml_schema import release_schema
 from dphist_pipeline.releasing import handover, stages
 from dphist_pipeline.releasing.allowing import declared_code_lists
 from dphist_pipeline.releasing.releases import Release
-from dphist_pipeline.spec.loading import spec_from_attributes
+from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.spec.code_list_files import Decided
+from dphist_pipeline.spec.loading import Problems, specs_from_attributes
 from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.refusals import shortened
+from dphist_pipeline.spec.unfolding import FOR_EACH
 
 WITHHELD = (
     "Confidential: row counts, samples, statistics and engine messages are withheld, because they depend on records "
@@ -40,36 +45,46 @@ JOB_TEXT = "Releases {}: charged once, whatever happens."
 GATE = "releasable"
 GATE_TEXT = "Every declared cell has an estimate, the ledger holds the charge, and the digest matches."
 
-# Two may be missing in a file: `neighbors` is another spelling, and a bound has no use where every row is a unit.
-_MAY_BE_MISSING = ("neighbours", "max_rows_per_unit")
-_REQUIRED = [
-    name for name, field in ReleaseSpec.model_fields.items() if field.is_required() and name not in _MAY_BE_MISSING
-]
-
 
 @dg.scaffold_with(ReleaseScaffolder)
-class HistogramRelease(base.SpecComponent):
-    """One differentially private release: records → cube → sanitized → published, with a job and a schedule.
+class HistogramRelease(components.SpecComponent):
+    """Differentially private releases: records → cube → sanitized → published, with a job and a schedule.
 
-    Subclass it and override `get_asset_spec` to change how its assets look.
+    Subclass it and override `get_asset_spec` to change how its assets look, or `store_of` for code lists of another
+    store than the project's own.
     """
 
-    attributes = base.attributes_model(
-        "HistogramRelease",
-        ReleaseSpec,
-        also=["neighbors"],
-        required=_REQUIRED,
-        anyOf=[{"required": ["neighbours"]}, {"required": ["neighbors"]}],
-    )
+    attributes = components.attributes_model("HistogramRelease", ReleaseSpec, ["neighbors", FOR_EACH], release_schema)
 
     @classmethod
-    def checked(cls, attributes: Mapping[str, Any], folder: Path, problems: base.Problems) -> ReleaseSpec:
-        """The release spec; its code lists may lie where an operator allowed it."""
-        return spec_from_attributes(attributes, folder, problems, declared_code_lists())
+    def store_of(cls, resource: str) -> Store:
+        """A hook for subclasses: the store of a `store_resource`, whose operator says which code lists are public.
 
-    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        Code lists are read while definitions are loaded, when there are no resources yet.
+
+        Args:
+            resource: its key.
+        """
+        raise ValueError(
+            f"is read while definitions are loaded, when there is no resource `{shortened(resource)}` yet: write "
+            "`values`, or say in a subclass of HistogramRelease, by `store_of`, whose operator decides"
+        )
+
+    @classmethod
+    def checked(
+        cls, attributes: Mapping[str, Any], folder: Path, problems: Problems, variables: Mapping[str, object]
+    ) -> Sequence[ReleaseSpec]:
+        """The release specs; their code lists may lie where the operator of their store allowed it."""
+
+        def code_lists_of(given: Mapping[str, object]) -> Decided:
+            resource = given.get("store_resource")
+            return declared_code_lists(None if resource is None else partial(cls.store_of, str(resource)))
+
+        return specs_from_attributes(attributes, folder, problems, code_lists_of, variables)
+
+    def definitions_of(self, spec: ReleaseSpec) -> dg.Definitions:
         """Assets, the check that gates publishing, one job and one schedule."""
-        return release_definitions(self.spec, self.get_asset_spec)
+        return release_definitions(spec, self.get_asset_spec)
 
 
 @dataclass(frozen=True)
@@ -175,7 +190,8 @@ def _step(spec: ReleaseSpec, storage: base.Storage, parts: Parts, publishes: boo
         required_resource_keys=storage.keys,
     )
     def run(context: dg.AssetExecutionContext) -> Any:
-        outcomes = [_released(spec, storage, context, key, publishes) for key in _keys(spec, context)]
+        totals = Totals()
+        outcomes = [_released(spec, storage, context, key, publishes, totals) for key in _keys(spec, context)]
         yield from _told(spec, context, parts, outcomes, publishes)
 
     return run
@@ -195,25 +211,32 @@ def _keys(spec: ReleaseSpec, context: dg.AssetExecutionContext) -> Sequence[str 
 
 
 def _released(
-    spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None, publishes: bool
+    spec: ReleaseSpec,
+    storage: base.Storage,
+    context: dg.AssetExecutionContext,
+    key: str | None,
+    publishes: bool,
+    totals: Totals,
 ) -> Outcome:
     """Draws, checks and publishes one period; what goes wrong is told in the outcome."""
     charged, found = "", None
     try:
-        digest = base.withheld("counting and sanitizing", lambda: _drawn(spec, storage, context, key), HELD, context)
-        attempt = base.withheld("checking", partial(_attempt, spec, storage, context, key), HELD, context)
-        charged, found = base.withheld("checking", lambda: _checked(spec, context, attempt, digest), HELD, context)
+        drawn = base.withheld("counting and sanitizing", lambda: _drawn(spec, storage, context, key), HELD, context)
+        charged, found = base.withheld("checking", lambda: _checked(spec, context, drawn), HELD, context)
         if not all(found.values()):
             wrong = ", ".join(name for name, holds in found.items() if not holds)
             return Outcome(key, charged, found, problem=f"the check `{GATE}` failed: {wrong}; nothing was published")
         if not publishes:
             return Outcome(key, charged, found)
-        return base.withheld("publishing", lambda: _published(spec, attempt, key, charged, found), HELD, context)
+        publishing = lambda: _published(spec, drawn.attempt, key, totals, drawn, charged, found)  # noqa: E731
+        return base.withheld("publishing", publishing, HELD, context)
     except dg.Failure as failure:
         return Outcome(key, charged, found, problem=failure.description)
 
 
-def _drawn(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> str:
+def _drawn(
+    spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None
+) -> handover.Drawn:
     attempt = _attempt(spec, storage, context, key)
 
     def before() -> None:
@@ -224,31 +247,36 @@ def _drawn(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionC
 
 
 def _checked(
-    spec: ReleaseSpec, context: dg.AssetExecutionContext, attempt: stages.Attempt, digest: str
+    spec: ReleaseSpec, context: dg.AssetExecutionContext, drawn: handover.Drawn
 ) -> tuple[str, Mapping[str, bool]]:
-    waiting = handover.what_it_waits_for(attempt) if spec.publish == "manual" else None
+    waiting = handover.what_it_waits_for(drawn) if spec.publish == "manual" else None
     if waiting is not None:
         context.log.info(waiting)
-    return attempt.charge.hash if attempt.charge else "", handover.releasable(attempt, digest)
+    charge = drawn.attempt.charge
+    return charge.hash if charge else "", handover.releasable(drawn)
 
 
 def _published(
     spec: ReleaseSpec,
     attempt: stages.Attempt,
     key: str | None,
+    totals: Totals,
+    drawn: handover.Drawn | None = None,
     charged: str = "",
     found: Mapping[str, bool] | None = None,
 ) -> Outcome:
-    made = handover.publish_answers(attempt)
+    made = handover.publish_answers(attempt, drawn)
     statement = attempt.ledger.statement(spec.account)
-    total = made.answer()
+    total = totals.of(made)
     shown = published_metadata(made, total, statement, spec.deps)
-    checks = findings(spec, attempt.store, statement, made, total)
+    checks = findings(spec, attempt.store, statement, made, totals)
     return Outcome(key, charged, found, made, shown, checks)
 
 
-def _approved(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> Outcome:
-    return _published(spec, _attempt(spec, storage, context, key), key)
+def _approved(
+    spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None, totals: Totals
+) -> Outcome:
+    return _published(spec, _attempt(spec, storage, context, key), key, totals)
 
 
 def _attempt(
@@ -346,9 +374,9 @@ def _publishing(spec: ReleaseSpec, storage: base.Storage, parts: Parts) -> dg.As
         required_resource_keys=storage.keys,
     )
     def run(context: dg.AssetExecutionContext) -> Any:
-        outcomes = []
+        outcomes, totals = [], Totals()
         for key in _keys(spec, context):
-            work = partial(_approved, spec, storage, context, key)
+            work = partial(_approved, spec, storage, context, key, totals)
             outcomes.append(base.withheld("publishing", work, HELD, context))
         if _offered(spec, outcomes):
             yield _publication(context, parts.published, outcomes)

@@ -1,0 +1,249 @@
+"""Data frames as records: written to a private Parquet file when they are counted, and read as any other file.
+
+So one path of reading serves files and frames, and gives the same bins, kept rows and values for both. Of a frame only
+the columns that count are taken. The file is deleted as soon as it was counted.
+"""
+
+from __future__ import annotations
+
+import glob
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from dphist_pipeline.confidential.doors import PrivateCounts as PrivateCounts
+from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
+from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
+from dphist_pipeline.domain import CategoricalAxis, Domain
+from dphist_pipeline.errors import DphistError, did_you_mean
+from dphist_pipeline.spec.axes import KINDS, MOST_CELLS, Axes
+from dphist_pipeline.spec.fields import listed
+from dphist_pipeline.spec.mistakes import located
+from dphist_pipeline.spec.model import LARGEST_BOUND, Neighbours, l1_sensitivity
+from dphist_pipeline.spec.periods import EVERYTHING, Period
+from dphist_pipeline.spec.refusals import Location, SpecError, place
+from dphist_pipeline.spec.sources import EVERY_ROW, NormalForm, PrivacyUnit
+from dphist_pipeline.spec.sources import privacy_unit as unit_of
+
+Result = TypeVar("Result")
+FILE = "frame.parquet"
+
+if TYPE_CHECKING:
+    import duckdb
+    import narwhals as nw
+    import numpy as np
+    import polars as pl
+    from numpy.typing import NDArray
+
+    from dphist_pipeline.releasing.frame_files import OpenFrame
+
+A_FRAME = "a Polars or pandas frame, an Arrow table, a DuckDB relation, or another frame that Narwhals knows"
+NOT_READ = (
+    "could not be computed and written by its engine, whose message is withheld because it may hold values; try the "
+    "frame itself where records may be seen, and see that memory and disk suffice"
+)
+
+
+class SupportsArrow(Protocol):
+    """What gives its rows as a stream of Arrow: most frames, tables and readers."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+class SparkFrame(Protocol):
+    """A data frame of PySpark, as far as its type is told from others."""
+
+    def mapInArrow(self, *args: Any, **kwargs: Any) -> Any: ...  # noqa: N802 - PySpark's name
+
+
+Frame: TypeAlias = (
+    "SupportsArrow | SparkFrame | pl.LazyFrame | duckdb.DuckDBPyRelation | nw.DataFrame[Any] | nw.LazyFrame[Any]"
+)
+
+
+class FrameMissing(DphistError):
+    """A release of a frame was asked for where nobody handed a frame over."""
+
+    def __init__(self, written: str) -> None:
+        self.source = str(written)
+        super().__init__(
+            f"source {written}: is a data frame that a Python program hands over, as in `dph.release(spec, store, "
+            "frame=people)`, and this call has none. Nothing was read or spent. Run the release in that program; what "
+            "was published already can be replayed without the frame"
+        )
+
+
+class FrameUnexpected(DphistError):
+    """A frame was handed over for a release that reads something else."""
+
+    def __init__(self, written: str) -> None:
+        self.source = str(written)
+        super().__init__(
+            f"source {written}: is what the spec reads, and not the frame that was handed over. Nothing was read or "
+            "spent. Leave `frame` out, or name a frame in the spec: `source: frame:NAME`"
+        )
+
+
+def count_cube(
+    frame: Frame,
+    domain: Domain | Sequence[Mapping[str, Any]],
+    *,
+    privacy_unit: str | Sequence[str],
+    max_rows_per_unit: int | None = None,
+    neighbours: Neighbours = "add_remove",
+    unit_normalise: Sequence[NormalForm] = (),
+    time_zone: str = "UTC",
+) -> PrivateCounts:
+    """Bounded counts of a data frame, behind doors: for studies with `sanitize`, not for publishing.
+
+    Reads, bounds and counts exactly as a release does. No row is computed before a mechanism asks the first door; then
+    the columns that count are written to a private temporary file, once, and the counts stay in memory.
+
+    Args:
+        frame: of Polars or pandas, an Arrow table, a DuckDB relation, or any other frame that Narwhals knows. Column
+            types are part of what is public: they must not follow from the records.
+        domain: the declared grid, or its axes as a spec writes them: `[{"column": "age", "start": 0, …}]`.
+        privacy_unit: the column that names a person, several that do so together, or `row`.
+        max_rows_per_unit: how many rows of a unit count; may be left out with `row` alone.
+        neighbours: what the sensitivity holds for: add_remove or substitute.
+        unit_normalise: forms that names of units are brought into before they are compared: trim, lower, nfc.
+        time_zone: of times without an offset.
+
+    Raises:
+        DphistError: for a grid or unit with mistakes, at once; for missing columns and types that cannot serve, and a
+            frame that its engine cannot compute, when counts are asked for. No message holds a value.
+        TypeError: for what is no data frame.
+    """
+    bound = 1 if max_rows_per_unit is None and privacy_unit == EVERY_ROW else max_rows_per_unit
+    written = {"privacy_unit": privacy_unit, "max_rows_per_unit": bound, "neighbours": neighbours}
+    grid, asked = _checked(domain, {**written, "unit_normalise": unit_normalise})
+    opened = _opened(frame, grid)
+    if opened is None:
+        raise TypeError(f"frame must be {A_FRAME}, not {type(frame).__name__}")
+    plan = CountingPlan(
+        source=SourcePlan(written="frame", format="frame", pattern="frame"),
+        privacy_unit=asked.privacy_unit,
+        max_rows_per_unit=asked.max_rows_per_unit,
+        domain=grid,
+        period=Period(EVERYTHING, None, None),
+        unit_normalise=asked.unit_normalise,
+        time_zone=time_zone,
+    )
+
+    @cache  # one count for all doors: kept rows follow a key that is fresh for every count
+    def counts() -> NDArray[np.int64]:
+        from dphist_pipeline.confidential.cube import read_and_count
+
+        with tempfile.TemporaryDirectory(prefix="dphist_") as folder:
+            scratch = Path(folder)
+            return read_and_count(_written(opened, plan, scratch), scratch)
+
+    return PrivateCounts(grid, l1_sensitivity(asked.max_rows_per_unit, asked.neighbours), counts)
+
+
+@contextmanager
+def as_file(plan: CountingPlan, frame: Frame | None, folder: Path) -> Iterator[CountingPlan]:
+    """The plan of a release with its frame written to a file, which is deleted in the end; or the plan as it is.
+
+    Args:
+        plan: may read files and the like, or a frame.
+        frame: handed over, or None.
+        folder: private.
+
+    Raises:
+        FrameMissing, FrameUnexpected: a frame where none is read, or none where one is.
+    """
+    written = plan.source.written
+    if (plan.source.format == "frame") != (frame is not None):
+        raise FrameMissing(written) if frame is None else FrameUnexpected(written)
+    if frame is None:
+        yield plan
+        return
+    opened = _opened(frame, plan.domain)
+    if opened is None:
+        raise SourceRefused(written, f"must be {A_FRAME}, and a {type(frame).__name__} was handed over")
+    try:
+        yield _written(opened, plan, folder)
+    finally:
+        (folder / FILE).unlink(missing_ok=True)
+
+
+def _opened(frame: Frame, grid: Domain) -> OpenFrame | None:
+    from dphist_pipeline.releasing.frame_files import open_frame
+
+    categories = {axis.column for axis in grid.axes if isinstance(axis, CategoricalAxis)}
+    return _withheld("frame", lambda: open_frame(frame, categories))
+
+
+def _written(opened: OpenFrame, plan: CountingPlan, folder: Path) -> CountingPlan:
+    """The plan, reading a file with the columns that it needs of the frame."""
+    where, file = plan.source.written, folder / FILE
+    names = [name for name in _withheld(where, opened.names) if isinstance(name, str)]
+    for name in needed if (needed := _columns(plan)) is not None else names:
+        if name not in names:
+            raise ColumnRefused(name, f"is not in the frame. {did_you_mean(name, names)}")
+        if names.count(name) > 1:
+            raise ColumnRefused(name, "is in the frame twice. Rename one")
+    _withheld(where, lambda: opened.write(names if needed is None else needed, file))
+    return replace(plan, source=replace(plan.source, format="parquet", pattern=glob.escape(str(file))))
+
+
+def _columns(plan: CountingPlan) -> tuple[str, ...] | None:
+    """The columns that count; None where a query over the source may read any."""
+    if plan.source.query is not None:
+        return None
+    unit = () if plan.privacy_unit == EVERY_ROW else plan.privacy_unit.columns
+    period = () if plan.period_column is None else (plan.period_column,)
+    return tuple(dict.fromkeys([*(axis.column for axis in plan.domain.axes), *unit, *period]))
+
+
+def _withheld(where: str, work: Callable[[], Result]) -> Result:
+    """What an engine gives; its error, which may hold values, becomes ours, without itself as a context."""
+    try:
+        return work()
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException:  # a panic of Polars is no Exception
+        pass
+    raise SourceRefused(where, NOT_READ)
+
+
+class _Asked(BaseModel):
+    """The arguments of `count_cube`, checked as the fields of a spec are."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    domain: Axes | None
+    privacy_unit: Annotated[PrivacyUnit, BeforeValidator(unit_of)]
+    max_rows_per_unit: Annotated[int, Field(strict=True, ge=1, le=LARGEST_BOUND)]
+    neighbours: Neighbours
+    unit_normalise: Annotated[tuple[NormalForm, ...], listed()]
+
+
+def _checked(domain: object, written: Mapping[str, object]) -> tuple[Domain, _Asked]:
+    """The grid and the other arguments.
+
+    Raises:
+        SpecError: naming each argument with a mistake.
+    """
+    axes = None if isinstance(domain, Domain) else domain
+    found: list[tuple[Location, str]] = []
+    try:
+        asked = _Asked.model_validate({**written, "domain": axes})
+    except ValidationError as error:
+        found = located(error, _Asked.model_fields, KINDS)
+    else:
+        grid = domain if isinstance(domain, Domain) else Domain(tuple(axis.axis for axis in asked.domain or ()))
+        if grid.cells > MOST_CELLS:
+            found = [(("domain",), f"has {grid.cells:,} cells, more than {MOST_CELLS:,}; use fewer or wider bins")]
+        elif asked.privacy_unit == EVERY_ROW and asked.max_rows_per_unit != 1:
+            found = [(("max_rows_per_unit",), "must be 1, or left out, with `privacy_unit: row`")]
+        else:
+            return grid, asked
+    raise SpecError([(place("", at).removeprefix("."), what) for at, what in found], file="count_cube")

@@ -86,7 +86,7 @@ def view_statements(within: str, of: Described, taken: set[str]) -> Iterator[str
     yield from table_comments(within, CELLS + of.release, about, {name: comments[name] for name in of.columns})
     if of.release + EVERY_REVISION not in taken:
         yield from _view(within, of, of.release + EVERY_REVISION, latest=False)
-        yield from _refusal(within, of.release)
+        yield from _view_without_rows(within, of)
     yield from _view(within, of, of.release, latest=True)
 
 
@@ -130,13 +130,13 @@ def macro_comment(within: str, name: str) -> str:
     return f"COMMENT ON MACRO TABLE {within}{name} IS {literal(about)}"
 
 
-def _refusal(within: str, release: str) -> Iterator[str]:
-    """A view that a macro finds where it is asked for `<release>_all`, and that says which name it takes."""
-    every = release + EVERY_REVISION
-    says = f"{every} is a view of every revision; ask a macro for {release}, with revision := 1 for its first revision"
-    cells = f"{within}{identifier(CELLS + every)}"
-    yield f"CREATE OR REPLACE VIEW {cells} AS FROM {within}{identifier(CELLS + release)} WHERE error({literal(says)})"
-    yield f"COMMENT ON VIEW {cells} IS {literal(f'Holds nothing: {says}.')}"
+def _view_without_rows(within: str, of: Described) -> Iterator[str]:
+    """A view without rows: a macro that is asked for `<release>_all` finds it, and can say what it takes instead."""
+    view, table = CELLS + of.release + EVERY_REVISION, f"{within}{identifier(CELLS + of.release)}"
+    about = f"Holds nothing. Macros look here if they are asked for {of.release}{EVERY_REVISION}, and refuse."
+    yield f"CREATE OR REPLACE VIEW {within}{identifier(view)} AS FROM {table} WHERE false"
+    yield f"COMMENT ON VIEW {within}{identifier(view)} IS {literal(about)}"
+    yield from _column_comments(within, view, {name: of.comments[name] for name in of.columns})
 
 
 def _view(within: str, of: Described, name: str, latest: bool) -> Iterator[str]:

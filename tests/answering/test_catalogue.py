@@ -277,7 +277,7 @@ def test_a_change_may_be_between_two_revisions_of_a_period(catalogue: Path) -> N
     "question", ["dph_total", "dph_whole", "dph_distances", "dph_quality", "dph_changes", "dph_over"]
 )
 def test_the_view_of_every_revision_is_no_release_for_a_macro(catalogue: Path, question: str) -> None:
-    with pytest.raises(duckdb.Error, match="weekly_all is a view of "):
+    with pytest.raises(duckdb.Error, match="weekly_all is a view of every revision; ask for weekly, with"):
         ask(catalogue, f"FROM r.{question}('r.weekly_all')")
 
 

@@ -394,8 +394,3 @@ def test_no_macro_calls_another_or_reads_a_release_but_by_its_table() -> None:
         )
         assert all(f"(FROM query_table({argument}) LIMIT 0)" in text for argument in arguments)
         assert [other for other in MACROS if f"{other}(" in text.split("AS TABLE", 1)[1]] == []
-
-
-def test_open_bins_of_quantiles_are_told_in_words(store: Asked) -> None:
-    rows = ask(store, "dph_quantile('r.weekly', 'age', [0.01, 0.5, 0.99], period := '2026-03-02')")
-    assert [row["bin"] for row in rows] == ["0.0 and below", "0.0 to 18.0", "65.0 and above"]

@@ -41,7 +41,7 @@ def test_a_box_of_alike_cells_is_spread_evenly(threshold):
     assert np.array_equal(estimate.values, (estimate.sums.values / estimate.sums.sizes)[estimate.groups])
 
 
-def test_by_default_boxes_that_one_rule_found_share_a_mean_if_sums_show_no_difference():
+def test_boxes_that_one_rule_found_share_a_mean_if_sums_show_no_difference():
     shared = 0
     for _ in range(40):
         estimate = released(np.full((4, 4, 4), 7))

@@ -210,7 +210,7 @@ ROOM = (
             Mutation(">= CAST($period_start", "> CAST($period_start", "a period's first moment is lost"),
             Mutation("< CAST($period_end", "<= CAST($period_end", "the next period's first moment counts twice"),
             Mutation('"SET lock_configuration = true"', '"SELECT 1"', "a query changes the settings"),
-            Mutation('kept="code IS NOT NULL"', 'kept="true"', "rows of no cell are staged"),
+            Mutation("for name in codes) if", 'for name in [*codes][:0] or ["1"]) if', "rows of no cell are staged"),
             Mutation("        **NOTHING_INSTALLED,\n", "", "the engine installs what a query names"),
             Mutation("and found != decided:", "and False:", "a unit of another kind than was decided on"),
             Mutation("path.resolve().is_relative_to(source.folder)", "True", "a link leads out of the folder"),

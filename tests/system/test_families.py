@@ -5,19 +5,25 @@ from __future__ import annotations
 import itertools
 import json
 from contextlib import chdir
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import dagster as dg
 import duckdb
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from office import Office
 from system.orchestrated import defined, events
 
-from dphist_pipeline.confidential.bounding import KEY_BYTES
+from dphist_pipeline.confidential import table_counts
+from dphist_pipeline.confidential.bounding import KEY_BYTES, kept_words
 from dphist_pipeline.confidential.cube import read_and_count
+from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.row_words import words_of
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
@@ -119,8 +125,6 @@ def test_all_marginals_count_the_same_rows_at_most_r_of_a_unit(tmp_path: Path, a
 
 
 def test_every_copy_of_a_rows_words_has_the_same_chance_to_be_kept(tmp_path: Path) -> None:
-    from dphist_pipeline.confidential.bounding import kept_words
-
     rows = pl.DataFrame({"unit": ["u"] * 4, "w0": [0, 0, 1, 1], "w1": [0, 1, 0, 1]}).lazy()
     seen = np.zeros((2, 2))
     for number in range(4000):
@@ -130,6 +134,39 @@ def test_every_copy_of_a_rows_words_has_the_same_chance_to_be_kept(tmp_path: Pat
         seen[tuple(words)] += kept
     # Binomial(4000, 1/4): six standard deviations are 164.
     assert np.abs(seen - 1000).max() < 164
+
+
+@given(st.integers(0, 2**32), st.integers(1, 4), st.booleans())
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_every_marginal_moves_by_at_most_r_rows_of_a_unit(tmp_path: Path, seed: int, bound: int, alone: bool) -> None:
+    """One unit comes; under the same key no other unit's rows change."""
+    draws = np.random.Generator(np.random.PCG64(seed))
+    rows = pl.DataFrame(records(60, 8)).with_columns(sex=pl.Series(draws.choice(["f", "m"], 60)))
+    unit = pl.DataFrame({**records(12, 1), "patient": ["new" if alone else "0"] * 12})
+    with patch("secrets.token_bytes", lambda size: seed.to_bytes(size, "little")):
+        before = counted(tmp_path, rows.filter(pl.col("patient") != unit["patient"][0]), max_rows_per_unit=bound)
+        after = counted(tmp_path, pl.concat([rows, unit], how="vertical_relaxed"), max_rows_per_unit=bound)
+    moved = {axes: np.abs(part - before[axes]).sum() for axes, part in after.items()}
+    assert max(moved.values()) <= bound
+    assert len({int((part - before[axes]).sum()) for axes, part in after.items()}) == 1
+
+
+def test_a_key_for_each_table_would_be_noticed(tmp_path: Path) -> None:
+    """A planted fault: tables that count different rows do not agree."""
+    frame = pl.DataFrame({**records(400, 5), "age": [10.0] * 400, "sex": ["f"] * 400})
+    whole = table_counts.count_marginals
+
+    def apart(plan: CountingPlan, staged: Path, key: bytes) -> np.ndarray:
+        parts = [replace(plan, marginals=(one,)) for one in plan.marginals]
+        return np.concatenate([whole(part, staged, bytes([n] * KEY_BYTES)) for n, part in enumerate(parts)])
+
+    tables = {"tables": {"list": [["ward", "state"], ["ward", "sex"]]}, "max_cells": 6}
+    with patch.object(table_counts, "count_marginals", apart):
+        by_ward = [
+            part.sum(axis=tuple(n for n, axis in enumerate(axes) if axis != 2))
+            for axes, part in counted(tmp_path, frame, **tables).items()
+        ]
+    assert not all(np.array_equal(by_ward[0], other) for other in by_ward)
 
 
 @pytest.fixture(scope="module")

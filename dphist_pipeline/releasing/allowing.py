@@ -194,7 +194,8 @@ def refuse_taken_view(spec: ReleaseSpec, store: Path | None) -> None:
         ViewTaken: with the other release.
     """
     with suppress(StoreMissing):
-        taken_names.refuse_taken_view(Store.open(store_folder(store)), spec.release)
+        tables = spec.family.names if spec.family is not None else ()
+        taken_names.refuse_taken_view(Store.open(store_folder(store)), spec.release, tables)
 
 
 def declared_code_lists(store: Store | Path | Callable[[], Store] | None = None) -> Decided:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 import json
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import duckdb
 import numpy as np
 import polars as pl
 import pytest
 from office import Office
+from system.orchestrated import defined, events
 
 from dphist_pipeline.confidential.bounding import KEY_BYTES
 from dphist_pipeline.confidential.cube import read_and_count
@@ -34,7 +37,7 @@ COUNTY = {"column": "county", "values": COUNTIES, "levels": {"state": STATES}}
 FAMILY: dict[str, Any] = {
     "release": "family",
     "mechanism": "tables",
-    "epsilon": 10,
+    "epsilon": 5,
     "tables": {"list": [["age", "sex"], ["state", "ward"]], "all": 1},
     "axes": [AGE, SEX, WARD, COUNTY],
 }
@@ -129,18 +132,29 @@ def test_every_copy_of_a_rows_words_has_the_same_chance_to_be_kept(tmp_path: Pat
     assert np.abs(seen - 1000).max() < 164
 
 
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Office:
+    made = Office(tmp_path_factory.mktemp("made") / "office")
+    with made.witnessed(), chdir(made.folder):
+        made.opened()
+        made.write_records(records())
+        made.write_spec(**FAMILY)
+        made.released()
+    return made
+
+
 @pytest.fixture
-def family(office: Office) -> Office:
-    office.opened()
-    office.write_records(records())
-    office.write_spec(**FAMILY)
-    return office
+def family(original: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Office:
+    """An office that has released the family."""
+    copy = original.copied_to(tmp_path / "office")
+    monkeypatch.chdir(copy.folder)
+    monkeypatch.setenv("DPHIST_WITNESS", str(copy.witness))
+    return copy
 
 
 def test_a_family_is_one_charge_and_its_tables_agree_and_answer(family: Office) -> None:
-    family.released()
     made = Release.published(Store.open(family.store), "family")
-    assert set(made.audit["tables"]) == NAMES and made.audit["epsilon"] == "10"
+    assert set(made.audit["tables"]) == NAMES and made.audit["epsilon"] == "5"
     assert len([entry for entry in family.entries() if "family" in map(str, entry)]) >= 1
     told = {name: Release.published(Store.open(family.store), f"family_{name}").table for name in NAMES}
     by_state = told["state_ward"].group_by("state").agg(pl.col("estimate").sum()).sort("state")
@@ -159,21 +173,18 @@ def test_a_family_is_one_charge_and_its_tables_agree_and_answer(family: Office) 
 
 
 def test_a_family_named_instead_of_a_table_is_refused_with_its_tables(family: Office) -> None:
-    family.released()
     refused = family.run("answer", "family")
     assert refused.code == 1 and "family_age_sex" in refused.err
     assert family.run("answer", "family_nothing").code == 1
 
 
 def test_a_second_call_replays_a_family_and_spends_nothing(family: Office) -> None:
-    family.released()
     before = (family.published("family") / "audit.json").read_bytes()
     assert "Already published" in family.released().out
     assert (family.published("family") / "audit.json").read_bytes() == before
 
 
 def test_a_family_is_made_anew_from_its_journal(family: Office) -> None:
-    family.released()
     before = json.loads((family.published("family") / "audit.json").read_bytes())["values_digest"]
     family.published("family").rename(family.folder / "moved")
     (family.folder / "data/admissions.parquet").unlink()
@@ -182,14 +193,12 @@ def test_a_family_is_made_anew_from_its_journal(family: Office) -> None:
 
 
 def test_an_altered_table_of_a_family_is_noticed(family: Office) -> None:
-    family.released()
     (family.published("family") / "tables" / "age" / "histogram.parquet").write_bytes(b"")
     refused = family.release()
     assert refused.code == 1 and "altered" in refused.err
 
 
 def test_a_withdrawn_family_leaves_the_catalogue_with_all_its_tables(family: Office) -> None:
-    family.released()
     assert family.run("withdraw", "family", "all", "--reason", "wrong wards").code == 0
     assert family.run("answer", "family_age").code == 1
     with duckdb.connect() as connection:
@@ -198,7 +207,6 @@ def test_a_withdrawn_family_leaves_the_catalogue_with_all_its_tables(family: Off
 
 
 def test_the_ledger_and_all_files_of_a_family_verify(family: Office) -> None:
-    family.released()
     assert family.run("ledger", "verify").code == 0
     card = (family.published("family") / "card.html").read_text()
     assert "state_ward" in card and "6 tables" in card
@@ -215,6 +223,7 @@ def test_the_ledger_and_all_files_of_a_family_verify(family: Office) -> None:
         ({"tables": {"list": [["age"]], "weights": {"age": -1}}}, "weights"),
         ({"tables": [["age"]]}, "must be a mapping"),
         ({"mechanism": "geometric"}, "needs `mechanism: tables`"),
+        ({"axes": [{**AGE, "name": "cube"}], "tables": {"all": 1}}, "rename the axis"),
         ({"max_cells": 5}, "more than the 5 of `max_cells`"),
         ({"epsilon": "1/1000000"}, "raise epsilon"),
         ({"quality": {"share": "1/20"}}, "quality"),
@@ -234,3 +243,26 @@ def test_the_same_tables_have_the_same_digest_and_other_tables_another(tmp_path:
         spec_of(tmp_path, tables=tables).digest for tables in ({"all": 2}, {"all": 2, "list": []}, {"all": 1})
     )
     assert one == same != other
+
+
+def test_dagster_makes_an_asset_of_each_table(family: Office) -> None:
+    with dg.instance_for_test() as instance:
+        run = dg.materialize(list(defined(family, **FAMILY).assets or []), instance=instance)
+    assert run.success
+    made = {event.asset_key.path[-1]: event for event in events(run)}
+    assert made.keys() >= {"records", "cube", "sanitized", "published", *NAMES}
+    rows = {name: made[name].metadata["dagster/row_count"].value for name in NAMES}
+    assert rows["age_sex"] == 8 and made["published"].metadata["dagster/row_count"].value == sum(rows.values())
+    totals = {made[name].metadata["total"].value for name in NAMES}
+    assert max(totals) == pytest.approx(min(totals))
+
+
+def test_names_of_tables_and_of_other_releases_do_not_meet(family: Office) -> None:
+    family.write_spec(release="family_age")
+    refused = family.release()
+    assert refused.code == 1 and "belongs to 'family'" in refused.err
+    family.write_spec(release="one_sex")
+    family.released()
+    family.write_spec(**{**FAMILY, "release": "one", "epsilon": 1})
+    refused = family.release()
+    assert refused.code == 1 and "belongs to 'one_sex'" in refused.err

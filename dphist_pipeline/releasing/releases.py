@@ -82,6 +82,11 @@ class Release:
         return {name: Release(folder, read_audit(folder), self.replayed) for name, folder in folders.items()}
 
     @property
+    def first_table(self) -> Release:
+        """The first table of a family, which has the same total as all others; any other release itself."""
+        return next(iter(self.tables.values()))
+
+    @property
     def table(self) -> pl.DataFrame:
         """The published histogram, one row a declared cell."""
         import polars as pl

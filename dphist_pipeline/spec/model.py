@@ -312,6 +312,11 @@ class ReleaseSpec(UpstreamFields):
         return None if self.tables is None else family_of(self.tables, self.domain.axes, self.max_cells)
 
     @property
+    def first_grid(self) -> Domain:
+        """The declared grid, or that of the first table of a family."""
+        return self.domain if self.family is None else self.family.grid(self.family.tables[0])
+
+    @property
     def cells(self) -> int:
         """How many cells are published."""
         if self.family is None:

@@ -20,6 +20,9 @@ MECHANISM = "tables"
 MOST_TABLES, MOST_TOGETHER = 5_000, 4
 EXAMPLE = "{list: [[age, sex], [state]], all: 2}"
 
+# Every release has assets of these names in Dagster, beside those of its tables.
+OUR_ASSETS = ("records", "cube", "sanitized", "published")
+
 Weight = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 
 
@@ -151,6 +154,8 @@ def _unfit(tables: TablesSpec, family: Family) -> list[tuple[Location, str]]:
             found.append(((), f"table {name} has {cells:,} cells, more than the {family.most_cells:,} of `max_cells`"))
         if family.names.index(name) != number:
             found.append(((), f"has two tables that are called {shown(name)}; give an axis another `name:`"))
+        if name in OUR_ASSETS:
+            found.append(((), f"table {shown(name)} has a name that every release's asset has; rename the axis"))
         if len(name) > LONGEST_NAME:
             found.append(
                 ((), f"table {shown(name)} needs a name of at most {LONGEST_NAME} letters; shorten axes' names")

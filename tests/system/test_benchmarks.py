@@ -41,13 +41,30 @@ def test_the_benchmark_of_the_local_model_runs_and_writes_json(tmp_path):
 
 def test_the_benchmark_of_the_catalogue_runs_and_writes_json(tmp_path):
     script, target = PROJECT / "benchmarks" / "catalogue.py", tmp_path / "catalogue.json"
-    command = [sys.executable, script, "--cells", "10000", "--periods", "2", "--periods", "7", "--to", target]
+    sizes = ["--cells", "10000", "--periods", "1", "--periods", "2", "--releases", "1"]
+    command = [sys.executable, script, *sizes, "--to", target]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     report = json.loads(target.read_text(encoding="utf-8"))
     assert [row["cells"] for row in report["boxes"]] == [10_000] and report["boxes"][0]["ratio"] > 0
-    assert [row["period"] for row in report["publishing"]] == [2, 7]
+    assert [row["period"] for row in report["publishing"]] == [1, 2]
     assert all(0 < row["catalogue"] < row["release"] for row in report["publishing"])
+
+
+def test_the_comparison_of_peers_measures_a_run_and_ends_one_that_takes_too_much(tmp_path):
+    script, target = PROJECT / "benchmarks" / "peers" / "compare.py", tmp_path / "peers.json"
+    small = [sys.executable, script, "--rows", "5000", "--sides", "10", "--only", "count_cube", "--to", target]
+    runs = []
+    for more in ([], ["--gigabytes", "0.01"]):
+        done = subprocess.run([*small, *more], cwd=PROJECT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        report = json.loads(target.read_text(encoding="utf-8"))
+        runs += report["runs"]
+    measured, ended = runs
+    assert measured["cells_released"] == 100 and measured["ended"] == "" and 1.5 < measured["mean_absolute_error"] < 5
+    assert measured["processor"] > 0 and 0 < measured["gigabytes"] < 8 and measured["start_up"] > 0
+    assert ended["ended"] == "above 0.01 GB" and ended["seconds"] == 0
+    assert set(report["promises"]) == {"release", "count_cube", *report["versions"]} - {"ours"}
 
 
 def test_the_list_of_the_papers_has_a_line_for_every_table_figure_and_theorem():

@@ -76,7 +76,7 @@ class Totals:
         """The answer for all cells of a publication."""
         digest = str(made.audit["audit_digest"])
         if digest not in self._known:
-            self._known[digest] = made.answer()
+            self._known[digest] = made.first_table.answer()
         return self._known[digest]
 
 
@@ -106,7 +106,7 @@ def _account(spec: ReleaseSpec, statement: Statement) -> Found:
 
 
 def _cells(made: Release) -> Found:
-    lower = made.arrow.column("ci_lower").to_numpy()
+    lower = np.concatenate([table.arrow.column("ci_lower").to_numpy() for table in made.tables.values()])
     known = lower[np.isfinite(lower)]
     above = int((known > 0).sum())
     numbers = {"cells": int(made.audit["cells"]), "cells_above_zero": above}

@@ -24,6 +24,7 @@ from dphist_pipeline.integrations.dagster.checks import Found, Totals, check_res
 from dphist_pipeline.integrations.dagster.periods import condition_of, freshness_of, partitions_of, schedule_of
 from dphist_pipeline.integrations.dagster.scaffolding import ReleaseScaffolder
 from dphist_pipeline.integrations.dagster.shown import described, published_metadata
+from dphist_pipeline.integrations.dagster.tables import table_assets, table_results
 from dphist_pipeline.integrations.dagster.upstream import refuse_missing
 from dphist_pipeline.integrations.dagster.yaml_schema import release_schema
 from dphist_pipeline.releasing import handover, stages
@@ -95,6 +96,12 @@ class Parts:
     cube: dg.AssetSpec
     sanitized: dg.AssetSpec
     published: dg.AssetSpec
+    tables: tuple[dg.AssetSpec, ...] = ()
+
+    @property
+    def public(self) -> list[dg.AssetSpec]:
+        """Those that exist once a release is published: the tables of a family among them."""
+        return [self.published, *self.tables]
 
     @property
     def drawn(self) -> list[dg.AssetSpec]:
@@ -116,7 +123,7 @@ def release_definitions(
     # With `publish: manual` the last asset waits for `dphist publish`, and is made by a step of its own.
     alone = spec.publish == "manual"
     steps = [_step(spec, storage, parts, publishes=not alone)] + [_publishing(spec, storage, parts)] * alone
-    job = group.job(parts.drawn if alone else [*parts.drawn, parts.published], JOB_TEXT.format(spec.release))
+    job = group.job(parts.drawn if alone else [*parts.drawn, *parts.public], JOB_TEXT.format(spec.release))
     # A condition asks for periods itself; a schedule beside it would ask twice.
     scheduled = spec.schedule and not spec.automation
     return dg.Definitions(assets=steps, jobs=[job], schedules=[schedule_of(spec, job, storage)] if scheduled else [])
@@ -130,9 +137,10 @@ def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) ->
         f"What the doors answered, for epsilon {spec.epsilon} of account '{spec.account}', by {spec.mechanism}. "
         "Drawn once and kept in the journal."
     )
+    counted = f"all {spec.cells:,} declared" if spec.family is None else "the measured marginals, not of the grid's"
     texts = {
         "records": f"Rows of one period in declared cells. {WITHHELD}",
-        "cube": f"Bounded counts of all {spec.domain.cells:,} declared cells. {WITHHELD}",
+        "cube": f"Bounded counts of {counted} cells. {WITHHELD}",
     }
     asked: dict[str, Any] = {"automation_condition": condition, "skippable": True}
     return Parts(
@@ -141,7 +149,7 @@ def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) ->
         sanitized=group.asset("sanitized", "python", sanitized, "cube", public, skippable=True),
         published=group.table(
             "published",
-            spec.domain,
+            spec.first_grid,
             described(spec),
             "sanitized",
             public,
@@ -149,6 +157,7 @@ def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) ->
             freshness_policy=freshness_of(spec),
             skippable=True,
         ),
+        tables=table_assets(spec, group, public),
     )
 
 
@@ -178,7 +187,7 @@ class Outcome:
 
 def _step(spec: ReleaseSpec, storage: base.Storage, parts: Parts, publishes: bool) -> dg.AssetsDefinition:
     """The step that makes everything, for one period or many."""
-    assets = [*parts.drawn, parts.published] if publishes else parts.drawn
+    assets = [*parts.drawn, *parts.public] if publishes else parts.drawn
     gate = dg.AssetCheckSpec(GATE, asset=parts.sanitized.key, blocking=True, description=GATE_TEXT)
 
     @dg.multi_asset(
@@ -316,7 +325,7 @@ def _told(
         many = "" if single else f"{len(stopped)} of {len(outcomes)} periods were not released\n"
         raise dg.Failure(many + "\n".join(named), allow_retries=False)
     if publishes and not apart:
-        yield _publication(context, parts.published, outcomes)
+        yield from _publication(context, parts, outcomes)
     if publishes:
         yield from check_results(spec, parts.published.key, outcomes[-1].checks)
 
@@ -328,15 +337,18 @@ def _offered(spec: ReleaseSpec, outcomes: Sequence[Outcome]) -> bool:
 
 
 def _publication(
-    context: dg.AssetExecutionContext, asset: dg.AssetSpec, outcomes: Sequence[Outcome]
-) -> dg.MaterializeResult[Any]:
-    """One result for all periods; each partition has metadata of its own."""
+    context: dg.AssetExecutionContext, parts: Parts, outcomes: Sequence[Outcome]
+) -> Iterator[dg.MaterializeResult[Any]]:
+    """One result for all periods, and one for each table; each partition has metadata of its own."""
+    asset = parts.published
     for outcome in outcomes:
         if outcome.key is not None:
             context.add_asset_metadata(outcome.shown or {}, asset.key, outcome.key)
     digests = [outcome.made.audit["values_digest"] for outcome in outcomes if outcome.made is not None]
     metadata = outcomes[0].shown if outcomes[0].key is None else None
-    return dg.MaterializeResult(asset_key=asset.key, data_version=_one_version(digests), metadata=metadata)
+    yield dg.MaterializeResult(asset_key=asset.key, data_version=_one_version(digests), metadata=metadata)
+    made = [(outcome.key, outcome.made) for outcome in outcomes if outcome.made is not None]
+    yield from table_results(context, parts.tables, made)
 
 
 def _log_alone(spec: ReleaseSpec, context: dg.AssetExecutionContext, parts: Parts, outcome: Outcome) -> None:
@@ -367,7 +379,7 @@ def _publishing(spec: ReleaseSpec, storage: base.Storage, parts: Parts) -> dg.As
 
     @dg.multi_asset(
         name=f"{spec.release}_publish",
-        specs=[parts.published],
+        specs=parts.public,
         check_specs=check_specs(spec, parts.published.key),
         backfill_policy=dg.BackfillPolicy.single_run(),
         pool=base.POOL,
@@ -379,7 +391,7 @@ def _publishing(spec: ReleaseSpec, storage: base.Storage, parts: Parts) -> dg.As
             work = partial(_approved, spec, storage, context, key, totals)
             outcomes.append(base.withheld("publishing", work, HELD, context))
         if _offered(spec, outcomes):
-            yield _publication(context, parts.published, outcomes)
+            yield from _publication(context, parts, outcomes)
         else:
             for outcome in outcomes:
                 context.log_event(_alone(spec, parts.published, outcome, outcome.shown))

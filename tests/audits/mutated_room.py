@@ -167,8 +167,8 @@ ROOM = (
             Mutation("    (folder / FILE).unlink()\n", "", "exact numbers stay"),
             Mutation("allow_pickle=False", "allow_pickle=True", "numbers may be code"),
             Mutation(
-                "with staged_rows(staged)",
-                'with staged_rows(staged, "marks")',
+                'with staged_rows(staged, ["code"])',
+                'with staged_rows(staged, ["marks"])',
                 "units without a row in a cell are told",
             ),
         ),
@@ -218,10 +218,14 @@ ROOM = (
             Mutation("< CAST($period_end", "<= CAST($period_end", "the next period's first moment counts twice"),
             Mutation('"SET lock_configuration = true"', '"SELECT 1"', "a query changes the settings"),
             Mutation("if unit and plan.rows_seen is None", "if False", "rows of no cell are staged"),
-            Mutation("        **NOTHING_INSTALLED,\n", "", "the engine installs what a query names"),
             Mutation("and found != decided:", "and False:", "a unit of another kind than was decided on"),
             Mutation("path.resolve().is_relative_to(source.folder)", "True", "a link leads out of the folder"),
         ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/reading/source.py",
+        ("unit/test_ingest.py", "unit/test_source.py", "attacks/test_sources_that_were_not_allowed.py"),
+        (Mutation("        **NOTHING_INSTALLED,\n", "", "the engine installs what a query names"),),
     ),
     Part(
         "dphist_pipeline/confidential/reading/units.py",

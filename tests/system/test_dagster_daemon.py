@@ -95,7 +95,6 @@ def test_the_daemon_releases_each_missed_week_once_and_never_repeats_a_refusal(o
 
 
 AUTOMATED = """
-from datetime import date
 from pathlib import Path
 
 import dagster as dg

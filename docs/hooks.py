@@ -19,6 +19,7 @@ from typing import Any, get_type_hints
 import dphist_pipeline as dph
 
 PROJECT = Path(__file__).resolve().parent.parent
+PEERS = PROJECT / "docs/measured/peers.json"
 MARKER = re.compile(r"<!-- generated: (\S+) -->")
 COMMENT = re.compile(r"^ *(?:(?P<field>\w+):\s*(?P<example>.*?))?\s*# (?P<words>.*)$")
 
@@ -85,8 +86,27 @@ def mechanism_cards() -> str:
 
 def measured() -> str:
     """A table for every list of results in the JSON files that benchmarks wrote."""
-    files = sorted(PROJECT.glob("docs/measured/*.json"))
+    files = sorted(path for path in PROJECT.glob("docs/measured/*.json") if path != PEERS)
     return "\n\n".join(_results(path) for path in files) or "No results are kept in this checkout."
+
+
+def peers_runs() -> str:
+    """The task by every contender and size: what it took, or why it ended."""
+    head = ("rows", "cells", "contender", "start-up s", "release s", "processor s", "GB", "mean error of a cell")
+    held = json.loads(PEERS.read_text(encoding="utf-8"))
+    lines = []
+    for run in held["runs"]:
+        figures = [_shown(run[key]) for key in ("start_up", "seconds", "processor", "gigabytes", "mean_absolute_error")]
+        named = [_shown(run["rows"]), _shown(run["cells"]), f"`{run['contender']}`"]
+        lines.append([*named, *([run["ended"], "", "", "", ""] if run["ended"] else figures)])
+    return _table(head, lines)
+
+
+def peers_promises() -> str:
+    """What every contender promises for the task."""
+    held = json.loads(PEERS.read_text(encoding="utf-8"))["promises"]
+    head = list(next(iter(held.values())))
+    return _table(["contender", *head], ([f"`{name}`", *(said[key] for key in head)] for name, said in held.items()))
 
 
 GENERATED: dict[str, Callable[[], str]] = {
@@ -101,6 +121,8 @@ GENERATED: dict[str, Callable[[], str]] = {
         python_api,
         mechanism_cards,
         measured,
+        peers_runs,
+        peers_promises,
     )
 }
 

@@ -7,7 +7,7 @@ above, other.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import cached_property
@@ -176,3 +176,32 @@ class Domain:
     def strides(self) -> tuple[int, ...]:
         """Difference of cell numbers for one step along each axis (mixed radix)."""
         return tuple(math.prod(self.shape[number + 1 :]) for number in range(len(self.axes)))
+
+
+@dataclass(frozen=True)
+class Family:
+    """Tables that are released together: marginals of a grid that is never built.
+
+    Attributes:
+        domain: the axes that tables have, each at one level.
+        sources: for each of them, the number of the declared axis that it groups, or that it is.
+        names: of the tables.
+        tables: for each table its axes, as numbers in `domain`, rising.
+        weights: for each table how much its accuracy counts.
+        most_cells: that a table may have.
+    """
+
+    domain: Domain
+    sources: tuple[int, ...]
+    names: tuple[str, ...]
+    tables: tuple[tuple[int, ...], ...]
+    weights: tuple[float, ...]
+    most_cells: int
+
+    def grid(self, axes: Collection[int]) -> Domain:
+        """The cells of a marginal: its axes in declared order.
+
+        Args:
+            axes: numbers in `domain`.
+        """
+        return Domain(tuple(self.domain.axes[axis] for axis in sorted(axes)))

@@ -28,6 +28,7 @@ from dphist_pipeline.answering.macro_calls import Source, call_macro
 from dphist_pipeline.answering.published import audit_in_force
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.publishing.parquet_tables import axis_columns
+from dphist_pipeline.publishing.release_files import release_folder
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.sql_files import identifier
 
@@ -339,14 +340,13 @@ class Publication:
     @property
     def _periods(self) -> tuple[Source, ...]:
         """All publications of the release that stand."""
-        public = self.folder.resolve().parents[2]
+        public = release_folder(self.folder.resolve()).parent
         return tuple(Publication(*one).source for one in list_publications(public, self.audit["release"]))
 
     @property
     def source(self) -> Source:
         """What macros know it by."""
-        facts = (self.audit[name] for name in ("audit_digest", "release", "period", "revision"))
-        return Source(self.folder.resolve(), *facts)
+        return Source(self.folder.resolve(), *map(self.audit.get, ("audit_digest", "release", "period", "revision")))
 
     def _whole_bins(self, box: Box) -> str:
         """A box as JSON; refuses one that cuts bins."""
@@ -395,6 +395,6 @@ class Publication:
 
 def found_in_row(kind: type[Found], row: Mapping[str, Any]) -> Found:
     """An answer from a row of a macro: null is nan, or an empty note."""
-    known = {field.name: row[field.name] for field in fields(kind) if field.name in row}
-    empty: dict[str, Any] = {name: "" if name in ("note", "capped") else math.nan for name in known}
-    return kind(**{name: empty[name] if fact is None else fact for name, fact in known.items()})
+    empty = {"note": "", "capped": ""}
+    known: dict[str, Any] = {field.name: row[field.name] for field in fields(kind) if field.name in row}
+    return kind(**known | {name: empty.get(name, math.nan) for name, fact in known.items() if fact is None})

@@ -42,7 +42,7 @@ from dphist_pipeline.answering.catalogue_tables import (
     version,
 )
 from dphist_pipeline.publishing.current_files import grid_of
-from dphist_pipeline.publishing.release_files import read_audit, stated_digest
+from dphist_pipeline.publishing.release_files import TABLES_OF_FAMILY, read_audit, stated_digest
 from dphist_pipeline.sql_files import literal
 
 NAME = "catalog.duckdb"
@@ -84,9 +84,10 @@ def is_up_to_date(public: Path, folder: Path) -> bool:
         public: the store's public folder.
         folder: of the publication.
     """
-    digest = json.loads((folder / "audit.json").read_bytes())["audit_digest"]
+    tables = list(folder.glob(f"{TABLES_OF_FAMILY}/*"))
+    digests = {json.loads((one / "audit.json").read_bytes())["audit_digest"] for one in tables or [folder]}
     with duckdb.connect() as connection:
-        return digest in attach_catalogue(connection, public)
+        return digests <= attach_catalogue(connection, public)
 
 
 def attach_catalogue(connection: duckdb.DuckDBPyConnection, public: Path) -> frozenset[str]:
@@ -124,16 +125,23 @@ def _read(folders: Mapping[Key, Path]) -> list[Publication]:
     found: list[Publication] = []
     for key, folder in sorted(folders.items()):
         audit = read_audit(folder)
-        if (audit["release"], audit["period"], audit["revision"]) == key and "withdrawn" not in audit:
+        # A family of tables has no cells of its own: its tables are publications.
+        if (audit["release"], audit["period"], audit["revision"]) == key and not audit.keys() & {"withdrawn", "tables"}:
             found.append((folder, audit))
     return found
 
 
 def _folders(public: Path, release: str = "*") -> dict[Key, Path]:
-    """The folders of publications by release, period and revision."""
-    audits = public.glob(f"{release}/period=*/revision=*/audit.json")
-    folders = [path.parent for path in audits if path.parent.name.removeprefix("revision=").isdecimal()]
-    return {(path.parents[1].name, path.parent.name[7:], int(path.name[9:])): path for path in folders}
+    """The folders of publications, tables of families among them, by release, period and revision."""
+    found = {}
+    for folder in sorted({audit.parent for audit in public.glob("*/period=*/revision=*/audit.json")}):
+        if folder.name.removeprefix("revision=").isdecimal():
+            named = {folder.parents[1].name: folder}
+            named |= {f"{folder.parents[1].name}_{table.name}": table for table in folder.glob(f"{TABLES_OF_FAMILY}/*")}
+            for name, path in named.items():
+                if release in ("*", name):
+                    found[name, folder.parent.name[7:], int(folder.name[9:])] = path
+    return found
 
 
 def _is_added_to_copy(public: Path, draft: Path, sealed: int) -> bool:

@@ -59,7 +59,7 @@ class Exported:
         """
         latest = latest_revision(public, release, period)
         if period is not None:
-            period = latest.parent.name.removeprefix("period=")
+            period = str(audit_in_force(latest)["period"])
         found = {}
         for folder, audit in list_publications(public, release):
             if period in (None, audit["period"]) and revision in (None, audit["revision"]):

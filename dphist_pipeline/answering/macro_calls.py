@@ -16,7 +16,7 @@ import pyarrow as pa
 from dphist_pipeline.answering.catalogue import NAME, attach_catalogue
 from dphist_pipeline.answering.catalogue_tables import create_tables
 from dphist_pipeline.answering.chosen_cells import QuestionRefused
-from dphist_pipeline.publishing.release_files import read_audit
+from dphist_pipeline.publishing.release_files import read_audit, release_folder
 from dphist_pipeline.sql_files import identifier, literal
 
 OPEN_AT_ONCE = 4
@@ -75,7 +75,7 @@ def call_macro(
 
 def _opened(sources: tuple[Source, ...]) -> tuple[duckdb.DuckDBPyConnection, str]:
     """A connection whose tables hold the publications, and the prefix of their names."""
-    public = sources[0].folder.parents[2]
+    public = release_folder(sources[0].folder).parent
     # A process that was forked must not use its parent's connections, so the number of the process is part of the key.
     with suppress(OSError):
         facts = (public / NAME).stat()

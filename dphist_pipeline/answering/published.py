@@ -9,8 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from dphist_pipeline.errors import DphistError, did_you_mean
-from dphist_pipeline.publishing.release_files import read_audit
+from dphist_pipeline.errors import DphistError, did_you_mean, first_of
+from dphist_pipeline.publishing.release_files import TABLES_OF_FAMILY, read_audit, release_folder
 from dphist_pipeline.spec.periods import PeriodRule
 from dphist_pipeline.spec.refusals import PeriodError
 
@@ -24,6 +24,15 @@ class NotPublished(DphistError):
         self.name, self.known = name, known
         hint = did_you_mean(name, known) or "Nothing has been published yet; see `dphist release --help`."
         super().__init__(f"no {what} {name[:60]!r} is published in this store. {hint}")
+
+
+class FamilyNamed(DphistError):
+    """A family of tables is named where one of its tables is needed."""
+
+    def __init__(self, release: str, tables: Sequence[str]) -> None:
+        self.release, self.tables = release, tuple(f"{release}_{table}" for table in tables)
+        named = first_of(self.tables, MOST_LISTED)
+        super().__init__(f"release '{release}' is a family of tables; name one of them: {named}")
 
 
 class PublicationWithdrawn(DphistError):
@@ -51,24 +60,32 @@ def audit_in_force(folder: Path) -> dict[str, Any]:
     """
     audit = read_audit(folder)
     if "withdrawn" in audit:
-        raise PublicationWithdrawn(audit, _periods_not_withdrawn(folder.resolve().parents[1]))
+        raise PublicationWithdrawn(audit, _periods_not_withdrawn(release_folder(folder.resolve())))
     return audit
 
 
-def latest_revision(public: Path, release: str, period: str | None) -> Path:
-    """The folder of the latest revision of a period.
+def latest_revision(public: Path, release: str, period: str | None, family: bool = False) -> Path:
+    """The folder of the latest revision of a period; of a table of a family, the table's own.
 
     Args:
         public: the store's public folder.
         release: name of the release.
         period: its first day, or its week as 2026-W10 if the release is weekly; None for the latest period.
+        family: whether a family of tables may be named.
 
     Raises:
         NotPublished: with the releases or periods that are published.
+        FamilyNamed: with its tables.
     """
     releases = [name for name in _names(public, "") if _periods(public / name)]
+    tables = {f"{name}_{table}": (name, table) for name in releases for table in _tables(public / name)}
+    if release in tables:
+        whole, table = tables[release]
+        return latest_revision(public, whole, period, family=True) / TABLES_OF_FAMILY / table
+    if not family and release in releases and _tables(public / release):
+        raise FamilyNamed(release, _tables(public / release))
     if release not in releases:
-        raise NotPublished("release", release, releases)
+        raise NotPublished("release", release, [*releases, *tables])
     periods = _periods(public / release)
     # The period `all` (a release without periods) sorts before all periods that have a day.
     chosen = period if period is not None else max(periods, key=lambda name: (name != "all", name))
@@ -120,6 +137,12 @@ def _periods(release: Path) -> list[str]:
 def _revisions(period: Path) -> list[int]:
     """The numbers of the revisions; ignores folders that were renamed."""
     return [int(name) for name in _names(period, "revision=") if name.isdecimal()]
+
+
+def _tables(release: Path) -> list[str]:
+    """The tables of a family, in its latest period; none of a release that is none."""
+    folder = _latest(release, max(_periods(release))) / TABLES_OF_FAMILY
+    return _names(folder, "") if folder.is_dir() else []
 
 
 def _names(folder: Path, prefix: str) -> list[str]:

@@ -93,9 +93,9 @@ def answer(
     box = parse_where(where) if where.strip() else {}
     opened = Store.open(store_folder(store))
     folder = latest_revision(opened.public, release, period)
-    period, revision = folder.parent.name.removeprefix("period="), int(folder.name.removeprefix("revision="))
-    facts = {"release": release, "period": period, "revision": revision, "where": where}
     publication = Publication.read(folder)
+    facts = {name: publication.audit[name] for name in ("release", "period", "revision")} | {"where": where}
+    period = str(facts["period"])
     asked = Asked(
         by=by,
         quantile=quantile,
@@ -131,7 +131,7 @@ def answer(
         return
     counted, true = _unit_in_words(publication.audit)
     cells = "1 cell" if found.cells == 1 else f"{found.cells:,} cells"
-    which = f"{release}, period {period}, revision {revision}"
+    which = f"{release}, period {period}, revision {facts['revision']}"
     out.print(f"[bold]{found.estimate:,.0f}[/] {counted}, estimated over {cells}: {which}")
     if found.basis != "noise_only":
         out.print(f"  95 % interval of the {true}: {found.ci_lower:,.0f} to {found.ci_upper:,.0f}")

@@ -55,11 +55,14 @@ def check(
         else:
             print_explanation(checked, explanation)
         return
+    from dphist_pipeline.cli.explaining import tables_of
+
     facts = {
         "release": checked.release,
         "mechanism": checked.mechanism,
         "axes": {axis.name: axis.size for axis in checked.domain.axes},
-        "cells": checked.domain.cells,
+        "cells": checked.cells,
+        **tables_of(checked),
         "privacy_unit": checked.privacy_unit,
         "neighbours": checked.neighbours,
         "sensitivity": checked.sensitivity,
@@ -75,10 +78,13 @@ def check(
         return
     out.print(f"[green]✓[/] {escape(str(spec))} is a valid spec")
     shape = " × ".join(f"{axis.name} ({axis.size})" for axis in checked.domain.axes)
+    from dphist_pipeline.cli.explaining import tables_in_words
+
+    made = {"cells": f"{checked.domain.cells:,} = {shape}"} if checked.family is None else tables_in_words(checked)
     print_facts(
         {
             "release": checked.release,
-            "cells": f"{checked.domain.cells:,} = {shape}",
+            **made,
             "protects": promise(checked),
             "mechanism": f"{checked.mechanism}, epsilon {as_text(checked.epsilon)} per {per_period(checked)}",
             **({"quality": f"{checked.quality.share} of epsilon"} if checked.quality is not None else {}),

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.cli.terminal import out, per_period, print_facts, print_lines, print_table
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
+from dphist_pipeline.errors import first_of
 from dphist_pipeline.ledger.ledger import as_text
+from dphist_pipeline.mechanisms.tables import shares_for
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS
 from dphist_pipeline.releasing.account_runway import account_statement, text_of_rest
 from dphist_pipeline.spec.model import ReleaseSpec
 
-MOST_EXAMPLES = 3
+MOST_EXAMPLES, MOST_TABLES = 3, 12
 
 
 def explain_spec(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
@@ -25,7 +28,8 @@ def explain_spec(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
     return {
         "release": spec.release,
         "axes": [_axis(axis) for axis in spec.domain.axes],
-        "cells": spec.domain.cells,
+        "cells": spec.cells,
+        **tables_of(spec),
         "columns": [*(column for axis in spec.axes for column in axis.columns), *OUR_COLUMNS],
         "privacy_unit": spec.privacy_unit,
         "sensitivity": spec.sensitivity,
@@ -37,6 +41,33 @@ def explain_spec(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
         "digest": spec.digest,
         **({"remarks": spec.remarks} if spec.remarks else {}),
         "account": _account(spec, store),
+    }
+
+
+def tables_of(spec: ReleaseSpec) -> dict[str, Any]:
+    """For a family its tables with their cells, and what is measured for them with which shares; as JSON values."""
+    if spec.family is None:
+        return {}
+    family, shares = spec.family, shares_for(spec.family)
+    axes = [axis.name for axis in family.domain.axes]
+    measured = [[axes[number] for number in sorted(marginal)] for marginal in shares.marginals]
+    deviation = math.sqrt(shares.mean_variance) * spec.sensitivity / float(spec.mechanism_epsilon)
+    return {
+        "tables": {name: family.grid(of).cells for name, of in zip(family.names, family.tables, strict=True)},
+        "measured": [{"axes": of, "share": str(share)} for of, share in zip(measured, shares.parts, strict=True)],
+        "error_of_a_cell": round(deviation, 3),
+        "variance_over_lower_bound": round(shares.mean_variance / shares.bound, 3),
+    }
+
+
+def tables_in_words(spec: ReleaseSpec) -> dict[str, str]:
+    """The tables of a family for a terminal."""
+    told = tables_of(spec)
+    named = first_of([f"{name} ({cells:,})" for name, cells in told["tables"].items()], MOST_TABLES)
+    return {
+        "tables": f"{len(told['tables']):,} with {spec.cells:,} cells: {named}",
+        "measured": f"{len(told['measured']):,} marginals; in the mean of all tables, the standard error of a cell is "
+        f"{told['error_of_a_cell']:,.1f} rows",
     }
 
 
@@ -57,6 +88,7 @@ def print_explanation(spec: ReleaseSpec, facts: dict[str, Any]) -> None:
     print_facts(
         {
             "cells": f"{facts['cells']:,}, every one of them published for each {each}",
+            **({} if spec.family is None else tables_in_words(spec)),
             "columns": ", ".join(facts["columns"]),
             "sensitivity": f"{facts['sensitivity']}: {facts['sensitivity_because']}",
             "mechanism": ", ".join(

@@ -120,8 +120,10 @@ def print_release(
     usual = store_folder(None).resolve() == root.resolve()
     store = [] if usual else ["--store", _from_here(root)]
     day = [] if audit["period"] == "all" else ["--period", audit["period"]]
-    asked = ["dphist", "answer", audit["release"], *day, *store]
-    query = ["duckdb", "-readonly", _from_here(path.parents[2] / "catalog.duckdb"), "-c", f"FROM {audit['release']}"]
+    # Of a family of tables, the first one.
+    name = "_".join([audit["release"], *list(audit.get("tables", {}))[:1]])
+    asked = ["dphist", "answer", name, *day, *store]
+    query = ["duckdb", "-readonly", _from_here(path.parents[2] / "catalog.duckdb"), "-c", f"FROM {name}"]
     out.print(f"\nAsk it:       {escape(shlex.join(asked))}")
     out.print(f"With DuckDB:  {escape(shlex.join(query))}")
 

@@ -13,7 +13,7 @@ apart by the unit itself, and ties fall to the lower cell and copy.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -58,14 +58,26 @@ def kept_rows(rows: pl.LazyFrame, max_rows: int, key: bytes) -> Iterator[tuple[N
     Yields:
         Codes, and how many rows each has.
     """
+    for (codes,), kept in kept_words(rows, max_rows, key, ["code"]):
+        yield codes, kept
+
+
+def kept_words(
+    rows: pl.LazyFrame, max_rows: int, key: bytes, words: Sequence[str]
+) -> Iterator[tuple[Numbers, Numbers]]:
+    """The same for codes of several words, the columns `words`; yields codes of shape (words, codes)."""
     for part in in_passes(rows):
-        per_code = part.group_by("unit", "code").agg(copies=pl.len().cast(pl.Int64)).collect(engine="streaming")
+        per_code = part.group_by("unit", *words).agg(copies=pl.len().cast(pl.Int64)).collect(engine="streaming")
         per_code = per_code.with_columns(rows=pl.col("copies").sum().over("unit"))
-        within = per_code.filter(pl.col("rows") <= max_rows).group_by("code").agg(pl.col("copies").sum())
-        yield within["code"].to_numpy(), within["copies"].to_numpy()
+        within = per_code.filter(pl.col("rows") <= max_rows).group_by(words).agg(pl.col("copies").sum())
+        yield _codes(within, words), within["copies"].to_numpy()
         over = per_code.filter(pl.col("rows") > max_rows)
         if not over.is_empty():
-            yield np.unique(_chosen(over, max_rows, key), return_counts=True)
+            yield np.unique(_chosen(over, max_rows, key, words), axis=1, return_counts=True)
+
+
+def _codes(frame: pl.DataFrame, words: Sequence[str]) -> Numbers:
+    return np.stack([frame[word].to_numpy().astype(np.int64) for word in words])
 
 
 def in_passes(rows: pl.LazyFrame) -> Iterator[pl.LazyFrame]:
@@ -85,15 +97,15 @@ def count_rows(staged: Path, cells: int) -> Numbers:
     return counts
 
 
-def _chosen(over: pl.DataFrame, max_rows: int, key: bytes) -> Numbers:
-    """Codes of the kept rows of units that have more than they may keep; `over`: unit, code, copies."""
+def _chosen(over: pl.DataFrame, max_rows: int, key: bytes, words: Sequence[str]) -> Numbers:
+    """Codes of the kept rows of units that have more than they may keep; `over`: unit, words of the code, copies."""
     units = over.select(pl.col("unit").unique())["unit"]
     ranks = pl.DataFrame({"unit": units, "rank": np.arange(units.len())})
     ordered = over.join(ranks, on="unit")
     unit_words = np.fromiter((unit_word(str(unit), key) for unit in units), dtype=np.uint64, count=units.len())
     return _first_rows(
         ordered["rank"].to_numpy(),
-        ordered["code"].to_numpy().astype(np.int64),
+        _codes(ordered, words),
         ordered["copies"].to_numpy().astype(np.int64),
         unit_words,
         max_rows,
@@ -106,8 +118,16 @@ def unit_word(unit: str, key: bytes) -> int:
 
 
 def row_order(unit_words: Words, codes: Numbers, copies: Numbers) -> Words:
-    """Where each row stands in its unit's secret order; equal inputs give equal places, on every engine."""
-    place = _mix(unit_words + codes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    """Where each row stands in its unit's secret order; equal inputs give equal places, on every engine.
+
+    Args:
+        unit_words: of each row's unit, shape (rows,).
+        codes: of the rows, shape (words, rows).
+        copies: number of each row among the unit's equal ones, shape (rows,).
+    """
+    place = unit_words
+    for word in codes:
+        place = _mix(place + word.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
     return _mix(place + copies.astype(np.uint64) * np.uint64(0xD1B54A32D192ED03))
 
 
@@ -119,30 +139,29 @@ def _mix(words: Words) -> Words:
 
 
 def _first_rows(ranks: Numbers, codes: Numbers, copies: Numbers, unit_words: Words, max_rows: int) -> Numbers:
-    """Cells of each unit's first rows.
+    """Codes of each unit's first rows, shape (words, kept).
 
     Goes through the rows in chunks, so that a unit with very many rows needs no more memory than others.
     """
-    best = np.empty((3, 0), dtype=np.int64)
+    best = np.empty((2 + len(codes), 0), dtype=np.int64)
     for chunk in _chunks(ranks, codes, copies):
         best = _firsts(np.concatenate([best, chunk], axis=1), unit_words, max_rows)
-    cells: Numbers = best[1]
-    return cells
+    return best[1:-1]
 
 
 def _chunks(ranks: Numbers, codes: Numbers, copies: Numbers) -> Iterator[Numbers]:
-    """Single rows as (rank of the unit, cell, copy number), shape (3, rows of the chunk)."""
+    """Single rows as (rank of the unit, code, copy number), shape (2 + words, rows of the chunk)."""
     ends = np.cumsum(copies)
     for start in range(0, int(ends[-1]), CHUNK_ROWS):
         row = np.arange(start, min(start + CHUNK_ROWS, int(ends[-1])))
         entry = np.searchsorted(ends, row, side="right")
-        yield np.stack([ranks[entry], codes[entry], row - (ends - copies)[entry]])
+        yield np.stack([ranks[entry], *codes[:, entry], row - (ends - copies)[entry]])
 
 
 def _firsts(rows: Numbers, unit_words: Words, max_rows: int) -> Numbers:
-    """The first `max_rows` of each unit among the rows (rank, cell, copy), shape (3, kept)."""
-    ranks, codes, copies = rows
-    order = np.lexsort((copies, codes, row_order(unit_words[ranks], codes, copies), ranks))
+    """The first `max_rows` of each unit among the rows (rank, code, copy), shape (2 + words, kept)."""
+    ranks, codes, copies = rows[0], rows[1:-1], rows[-1]
+    order = np.lexsort((copies, *codes, row_order(unit_words[ranks], codes, copies), ranks))
     ranks = ranks[order]
     starts = np.flatnonzero(np.diff(ranks, prepend=-1))
     place = np.arange(ranks.size) - np.repeat(starts, np.diff(starts, append=ranks.size))

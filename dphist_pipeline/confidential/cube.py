@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dphist_pipeline.confidential import row_tables
+from dphist_pipeline.confidential import row_tables, table_counts
 from dphist_pipeline.confidential.bounding import KEY_BYTES, count_bounded, count_rows
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading.ingest import stage_rows
@@ -25,7 +25,8 @@ class CountingFailed(DphistError):
 
 
 def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
-    """Bounds the staged rows and counts them into `cube.npy`: int64, shape (cells,), in declared order.
+    """Bounds the staged rows and counts them into `cube.npy`: int64, shape (cells,), in declared order; or the cells of
+    the plan's marginals, one marginal after the other.
 
     Where the plan asks for it, numbers for a quality table are left beside it.
     """
@@ -43,6 +44,8 @@ def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
 def _counted(plan: CountingPlan, staged: Path) -> tuple[NDArray[np.int64], ObservedRows | None] | None:
     key = secrets.token_bytes(KEY_BYTES)
     try:
+        if plan.marginals:
+            return table_counts.count_marginals(plan, staged, key), None
         if plan.privacy_unit == "row":
             counts = count_rows(staged, plan.domain.cells)
         else:

@@ -6,6 +6,7 @@ The room takes no `ReleaseSpec`: whoever reads this folder sees here all that a 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.spec.periods import Period
@@ -33,6 +34,22 @@ class SourcePlan:
 
 
 @dataclass(frozen=True)
+class Marginal:
+    """A table that is counted from the rows of a grid that is never built."""
+
+    axes: tuple[int, ...]  # numbers of the plan's axes
+    groups: tuple[
+        tuple[int, ...] | None, ...
+    ]  # of each axis: for each position its group; None where it is not grouped
+    shape: tuple[int, ...]  # positions, or groups, along each of these axes
+
+    @property
+    def cells(self) -> int:
+        """How many cells the table has."""
+        return prod(self.shape)
+
+
+@dataclass(frozen=True)
 class CountingPlan:
     """All that reading and counting take."""
 
@@ -47,3 +64,4 @@ class CountingPlan:
     period_format: str | None = None  # how dates are written in a period column that is text
     time_zone: str = "UTC"  # of times without an offset
     rows_seen: int | None = None  # T, the most rows of a unit that a quality table sees; None for no table
+    marginals: tuple[Marginal, ...] = ()  # what is counted instead of the grid's cells, one after the other

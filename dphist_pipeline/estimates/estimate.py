@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -69,6 +70,11 @@ class Estimate:
         return sum((epsilon for _, epsilon in self.charges), Fraction(0))
 
     @property
+    def cells(self) -> int:
+        """How many cells there are."""
+        return int(self.values.size)
+
+    @property
     def is_unbiased(self) -> bool:
         """Whether the values are the unbiased cells themselves, so that the noise law alone gives their errors."""
         return self.unbiased is not None and self.groups is None and np.array_equal(self.values, self.unbiased.values)
@@ -93,3 +99,31 @@ class Estimate:
         if len(self.domain.axes) != 1:
             raise TypeError("a range needs an estimate of one axis; use `box(axis=(low, high), …)`")
         return self.box(**{self.domain.axes[0].name: (low, high)})
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyEstimate:
+    """Tables that were estimated together from the same noisy numbers. Every field is public.
+
+    Attributes:
+        tables: the estimate of each table by its name; each has the charges of all.
+        charges: see `Estimate`.
+        quality: see `Estimate`.
+    """
+
+    tables: Mapping[str, Estimate]
+    charges: tuple[tuple[str, Fraction], ...]
+    quality: tuple[RowTable, ...] = ()
+
+    @property
+    def epsilon(self) -> Fraction:
+        """Epsilon of all steps together."""
+        return sum((epsilon for _, epsilon in self.charges), Fraction(0))
+
+    @property
+    def cells(self) -> int:
+        """How many cells all tables have."""
+        return sum(table.cells for table in self.tables.values())
+
+
+AnyEstimate = Estimate | FamilyEstimate

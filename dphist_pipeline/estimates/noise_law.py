@@ -73,21 +73,31 @@ def tail_of_sum(scale: Fraction, weights: Sequence[tuple[float, int]]) -> Tail |
 
 
 def bound_of_sum(scale: Fraction, weights: Sequence[tuple[float, int]], aim: float = 1e-6) -> Tail:
-    """A bound on a weighted sum of draws, also where several draws have the largest weight.
-
-    Chernoff's: P(|S| > c) <= 2 · exp(-rate·c) · E[exp(rate·S)] for every rate below 1/(scale · largest weight). Of 99
-    such rates, the one is taken that gives the smallest c at the probability `aim`.
+    """A bound on a weighted sum of draws of one scale, also where several draws have the largest weight.
 
     Args:
         scale: of each draw.
         weights: absolute weight and number of draws that have it.
+        aim: see `bound_of_draws`.
+    """
+    return bound_of_draws([(scale, weight, number) for weight, number in weights], aim)
+
+
+def bound_of_draws(draws: Sequence[tuple[Fraction, float, int]], aim: float = 1e-6) -> Tail:
+    """A bound on a weighted sum of draws, each with its own scale.
+
+    Chernoff's: P(|S| > c) <= 2 · exp(-rate·c) · E[exp(rate·S)] for every rate below each 1/(scale · weight). Of 99
+    such rates, the one is taken that gives the smallest c at the probability `aim`.
+
+    Args:
+        draws: scale, absolute weight, and number of draws that have both.
         aim: the probability for which the rate is chosen.
     """
-    q, most = math.exp(-1 / scale), float(scale) * max(weight for weight, _ in weights)
+    most = max(float(scale) * weight for scale, weight, _ in draws)
     tails = []
     for step in range(1, 100):
         rate = step / 100 / most
-        log = math.fsum(count * _log_moment(q, rate * weight) for weight, count in weights)
+        log = math.fsum(count * _log_moment(math.exp(-1 / scale), rate * weight) for scale, weight, count in draws)
         tails.append(((log + math.log(2 / aim)) / rate, Tail(rate, 2 * math.exp(log) * (1 + 1e-9))))
     return min(tails, key=lambda found: found[0])[1]
 

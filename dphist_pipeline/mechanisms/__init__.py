@@ -29,7 +29,7 @@ from typing import cast
 from pydantic import TypeAdapter, ValidationError
 
 from dphist_pipeline.confidential.doors import PrivateCounts
-from dphist_pipeline.domain import Domain
+from dphist_pipeline.domain import Domain, Family
 from dphist_pipeline.errors import DphistError, did_you_mean
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
@@ -82,6 +82,10 @@ class Mechanism(ABC):
     def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
         """Refuses, before any data is opened, a domain or a budget that the mechanism cannot serve."""
         return None
+
+    def check_family(self, family: Family, sensitivity: int, epsilon: Fraction) -> None:
+        """Refuses, before any data is opened, tables that the mechanism cannot release together."""
+        raise DomainRefused(name_of(self), "releases one grid, not `tables:`")
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from dphist_pipeline.releasing import pipeline
 from dphist_pipeline.releasing.plans import reading_of
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.spec.sources import Source
@@ -112,7 +113,8 @@ def _rehearsed(
     step("asking the ledger")
     made = pipeline.release(rehearsed, store, period.key, now=_release_time(spec, period), progress=step)
     step("answering")
-    answers = list(_answers(spec, made))
+    made = made.first_table
+    answers = list(_answers(made))
     ends = [start for _, start in steps[1:]] + [time.perf_counter()]
     table = pq.ParquetFile(made.path / "histogram.parquet").read()
     first_rows = table.slice(0, FIRST_ROWS).to_pydict()
@@ -120,7 +122,7 @@ def _rehearsed(
     return Rehearsal(
         period=period.key,
         records=rows,
-        cells=spec.domain.cells,
+        cells=spec.cells,
         seconds={name: end - start for (name, start), end in zip(steps, ends, strict=True)},
         folder=str(made.path.relative_to(store.public)),
         files={str(path.relative_to(store.public)): path.stat().st_size for path in files},
@@ -184,9 +186,9 @@ def _release_time(spec: ReleaseSpec, period: Period) -> datetime:
     return max(now, ready)
 
 
-def _answers(spec: ReleaseSpec, made: Release) -> Iterator[dict[str, Any]]:
+def _answers(made: Release) -> Iterator[dict[str, Any]]:
     """The counts of the whole table, and of the first category or bin of its first axis."""
-    axis = spec.domain.axes[0]
+    axis = domain_of(made.audit["axes"]).axes[0]
     asked: list[tuple[str, dict[str, Any]]] = [("all cells", {})]
     if isinstance(axis, CategoricalAxis):
         asked.append((f"{axis.name} = {axis.values[0]}", {axis.name: axis.values[0]}))

@@ -61,16 +61,16 @@ def release_card(estimate: Estimate, audit: Mapping[str, Any]) -> str:
         "card_local.html.j2" if local else "card_central.html.j2",
         audit=audit,
         title=str(audit.get("title") or audit["release"]),
-        axes=[_axis_facts(axis) for axis in domain.axes],
+        axes=[axis_facts(axis) for axis in domain.axes],
         cells=domain.cells,
         outside=shown_number(round(domain.cells / 20)) if domain.cells > 20 else "",
         pictures=[picture_facts(picture) for picture in pictures],
         left_out=len(domain.axes) - len(pictures) + (len(domain.axes) > 1),
         smoothed=smoothed(estimate),
-        days=_days(audit),
+        days=days_of(audit),
         epsilon=epsilon_text(epsilon),
-        promised=[_promise_to(people, epsilon) for people in (1, 2, 5, 10)],
-        sql={"period": literal(audit["period"]), "box": _box(domain)},
+        promised=[promise_to(people, epsilon) for people in (1, 2, 5, 10)],
+        sql={"name": audit["release"], "period": literal(audit["period"]), "box": example_box(domain)},
         **(_local_facts(estimate, audit) if local else _central_facts(estimate, audit)),
     )
 
@@ -80,7 +80,7 @@ def smoothed(estimate: Estimate) -> bool:
     return estimate.unbiased is None or not np.array_equal(estimate.unbiased.values, estimate.values)
 
 
-def _days(audit: Mapping[str, Any]) -> str:
+def days_of(audit: Mapping[str, Any]) -> str:
     """The first and the last day of the period; empty if the audit does not say when the period ends."""
     if not (audit.get("period_start") and audit.get("period_end")):
         return ""
@@ -88,7 +88,7 @@ def _days(audit: Mapping[str, Any]) -> str:
     return f"{first} to {after - timedelta(days=1)}" if after - first > timedelta(days=1) else str(first)
 
 
-def _promise_to(people: int, epsilon: Fraction) -> dict[str, str]:
+def promise_to(people: int, epsilon: Fraction) -> dict[str, str]:
     """What is promised to some people together, each of whom is promised epsilon."""
     together = epsilon * people
     low, high = posterior_odds(together)
@@ -98,7 +98,7 @@ def _promise_to(people: int, epsilon: Fraction) -> dict[str, str]:
     }
 
 
-def _axis_facts(axis: Axis) -> dict[str, Any]:
+def axis_facts(axis: Axis) -> dict[str, Any]:
     facts: dict[str, Any] = {"name": axis.name, "size": axis.size, "other": axis.other}
     if isinstance(axis, CategoricalAxis):
         named = zip(axis.values, axis.labels or axis.values, strict=True)
@@ -121,7 +121,7 @@ def _axis_facts(axis: Axis) -> dict[str, Any]:
     }
 
 
-def _box(domain: Domain) -> str:
+def example_box(domain: Domain) -> str:
     """A box about the first axes as an SQL struct, with ends and categories that the grid has."""
     asked = []
     for axis in domain.axes[:ASKED_AXES]:
@@ -141,12 +141,9 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, An
     facts = {
         "by_row": audit["privacy_unit"] == "row",
         "substitute": audit["neighbours"] == "substitute",
-        "charges": [
-            (charge["step"], epsilon_text(Fraction(charge["epsilon"])), _scale_text(charge["noise_scale"]))
-            for charge in audit["charges"]
-        ],
+        "charges": charges_in_words(audit),
         **{"mechanism": what, "fields": fields, "reach": None},
-        **_total_facts(answer_box(estimate, {})),
+        **total_facts(answer_box(estimate, {})),
         "quality": _quality_facts(estimate, audit),
     }
     if unbiased is None:
@@ -162,7 +159,7 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, An
     }
 
 
-def _total_facts(total: Answer) -> dict[str, str | None]:
+def total_facts(total: Answer) -> dict[str, str | None]:
     """The sum of all cells, and how far it may be from the true one; None if no interval tells."""
     if total.basis == "noise_only":
         return {"total": shown_number(total.estimate), "total_reach": None}
@@ -193,6 +190,14 @@ def _cut_in_words(cut: Cut) -> tuple[str, ...]:
     numbers = (shown_number(round(value)) for value in (cut.counted, cut.cut, cut.ci_lower, cut.ci_upper))
     counted, cut_off, lower, upper = numbers
     return cut.category or "other", counted, cut_off, f"{lower} to {upper}", cut.share_in_words
+
+
+def charges_in_words(audit: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """For each charge of an audit its step, its epsilon, and the scale of its noise."""
+    return [
+        (charge["step"], epsilon_text(Fraction(charge["epsilon"])), _scale_text(charge["noise_scale"]))
+        for charge in audit["charges"]
+    ]
 
 
 def _scale_text(scale: str | None) -> str:

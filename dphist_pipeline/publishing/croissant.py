@@ -15,7 +15,7 @@ from typing import Any
 from dphist_pipeline.answering.views import Described
 from dphist_pipeline.publishing.current_files import NAME as CURRENT
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS, axis_columns
-from dphist_pipeline.publishing.release_files import read_audit, replace_public
+from dphist_pipeline.publishing.release_files import TABLES_OF_FAMILY, read_audit, replace_public
 
 NAME = "croissant.json"
 SCHEMA_VERSION = "1.0.0"  # of this description
@@ -59,12 +59,13 @@ def write_croissant(public: Path, scratch: Path) -> None:
     before, distribution, record_sets = _described(public / NAME), list[Any](), list[Any]()
     for path in sorted(public.glob(f"*/{CURRENT}")):
         content = path.read_bytes()
-        periods, release = json.loads(content)["periods"], path.parent.name
+        periods = json.loads(content)["periods"]
         if periods:
             digest = hashlib.sha256(content).hexdigest()
-            files, records = before.get((release, digest)) or _release(path.parent, periods, digest)
-            distribution += files
-            record_sets.append(records)
+            for name, inside in _named(path.parent, periods[-1]):
+                files, records = before.get((name, digest)) or _release(path.parent, periods, digest, name, inside)
+                distribution += files
+                record_sets.append(records)
     description = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
@@ -93,20 +94,35 @@ def _described(path: Path) -> dict[tuple[str, str], tuple[list[Any], Any]]:
     return {}
 
 
-def _release(folder: Path, periods: list[Mapping[str, Any]], digest: str) -> tuple[list[Any], Any]:
-    """The files and the record set of a release, which have the columns of its latest publication."""
-    name, latest = folder.name, periods[-1]
-    audit = read_audit(folder / f"period={latest['period']}" / f"revision={latest['revision']}")
+def _named(folder: Path, latest: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The name of a release with where its cells lie in a publication; of a family, those of its tables."""
+    marker = f"/{TABLES_OF_FAMILY}/"
+    tables = [path.parent.name for path in (Path(file["path"]) for file in latest["files"]) if path.name == HISTOGRAM]
+    is_family = any(marker in file["path"] for file in latest["files"])
+    return [(f"{folder.name}_{name}", f"{TABLES_OF_FAMILY}/{name}/") for name in tables if is_family] or [
+        (folder.name, "")
+    ]
+
+
+def _release(
+    folder: Path, periods: list[Mapping[str, Any]], digest: str, name: str, inside: str
+) -> tuple[list[Any], Any]:
+    """The files and the record set of a release, or of a table of a family: with the columns of the latest one."""
+    latest = periods[-1]
+    audit = read_audit(folder / f"period={latest['period']}" / f"revision={latest['revision']}" / inside)
     alike = [entry for entry in periods if entry["grid"] == latest["grid"]]
     paths = [
-        f"{name}/{file['path']}" for entry in alike for file in entry["files"] if file["path"].endswith(f"/{HISTOGRAM}")
+        f"{folder.name}/{file['path']}"
+        for entry in alike
+        for file in entry["files"]
+        if file["path"].endswith(f"/{inside}{HISTOGRAM}")
     ]
     listed = {
         "@type": "cr:FileObject",
         "@id": f"{name}/{CURRENT}",
         "name": f"{name}/{CURRENT}",
         "description": "Lists the files of the current revisions with their digests.",
-        "contentUrl": f"{name}/{CURRENT}",
+        "contentUrl": f"{folder.name}/{CURRENT}",
         "encodingFormat": "application/json",
         "sha256": digest,
     }

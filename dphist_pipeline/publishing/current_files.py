@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from dphist_pipeline.publishing.release_files import read_audit, replace_public, stated_digest
+from dphist_pipeline.publishing.release_files import TABLES_OF_FAMILY, read_audit, replace_public, stated_digest
 
 NAME = "current.json"
 SCHEMA_VERSION = 1
@@ -41,6 +41,9 @@ def grid_of(audit: Mapping[str, Any]) -> str:
 
     Publications of the same grid have the same cells and columns.
     """
+    if "tables" in audit:
+        told: Any = {name: table["axes"] for name, table in audit["tables"].items()}
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
     told = audit["axes"] if audit.get("atoms") is None else {"axes": audit["axes"], "atoms": audit["atoms"]}
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -70,17 +73,21 @@ def _current(period: Path, listed: Mapping[str, Mapping[str, Any]]) -> list[Mapp
         audit = read_audit(folder)
         is_here = (audit["release"], audit["period"], str(audit["revision"])) == (period.parent.name, name, number)
         if is_here and "withdrawn" not in audit:
-            return [_entry(audit)]
+            return [_entry(folder, audit)]
     return []
 
 
-def _entry(audit: Mapping[str, Any]) -> dict[str, Any]:
+def _entry(folder: Path, audit: Mapping[str, Any]) -> dict[str, Any]:
     place = f"period={audit['period']}/revision={audit['revision']}"
+    files = dict(audit["files"])
+    for table in audit.get("tables", {}):
+        inside = f"{TABLES_OF_FAMILY}/{table}"
+        files |= {f"{inside}/{name}": digest for name, digest in read_audit(folder / inside)["files"].items()}
     return {
         **{name: audit.get(name) for name in ("period", "period_start", "period_end", "revision")},
         "grid": grid_of(audit),
         "audit_digest": audit["audit_digest"],
-        "files": [{"path": f"{place}/{name}", "sha256": digest} for name, digest in audit["files"].items()],
+        "files": [{"path": f"{place}/{name}", "sha256": digest} for name, digest in files.items()],
     }
 
 

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from fractions import Fraction
@@ -20,13 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate, FamilyEstimate
 from dphist_pipeline.estimates.noise_law import Tail
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, ReportLaw, SharedNoise, Unbiased
 from dphist_pipeline.files import make_folder, sync_folder
 from dphist_pipeline.publishing import withdrawal
 from dphist_pipeline.publishing.card import release_card, smoothed
 from dphist_pipeline.publishing.deployment import deployment_yaml
+from dphist_pipeline.publishing.family_card import family_card
 from dphist_pipeline.publishing.parquet_tables import (
     Charged,
     rounded_up,
@@ -40,6 +41,7 @@ from dphist_pipeline.publishing.parquet_tables import (
 TABLES = ("histogram.parquet", "groups.parquet", "audit.parquet")
 QUALITY = "quality.parquet"  # only where the spec asks for it
 SUMS = "sums.parquet"  # only where the mechanism draws noise for sums of groups
+TABLES_OF_FAMILY = "tables"  # the folder with a folder for each table of a family
 PAGES = ("card.html", "deployment.yaml")  # publications of older versions have none
 REPORT_LAW = ("alpha", "beta", "gamma", "delta", "step")
 FILES = (*TABLES, QUALITY, SUMS, *PAGES, "audit.json")
@@ -69,32 +71,88 @@ def write_release(estimate: Estimate, scales: Mapping[str, Fraction], facts: dic
         facts: the audit's facts, public, without charges, versions and digests; see `pipeline`.
         staging: an empty folder on the file system of the public store.
     """
-    charges = [Charged(step, epsilon, scales.get(step)) for step, epsilon in estimate.charges]
-    write_histogram(estimate, staging / "histogram.parquet")
-    write_groups(estimate, staging / "groups.parquet")
-    write_charges(facts, charges, staging / "audit.parquet")
-    if estimate.quality:
-        write_quality(estimate, staging / QUALITY)
-    if estimate.sums is not None:
-        write_sums(estimate.sums, staging / SUMS)
-    audit = {
-        **facts,
-        "epsilon": str(estimate.epsilon),
-        "epsilon_double": rounded_up(estimate.epsilon),
-        **_unbiased_facts(estimate),
-        "noise": NOISE_OF_REPORTS if isinstance(estimate.unbiased, ReportedCells) else NOISE,
-        "charges": [
-            {"step": charged.step, "epsilon": str(charged.epsilon), "noise_scale": charged.scale_text}
-            for charged in charges
-        ],
-        "values_digest": values_digest(estimate),
-    }
-    versions = {"python": ".".join(map(str, sys.version_info[:3])), **{name: version(name) for name in VERSIONS}}
-    known = {**audit, "versions": versions}
+    known = _write_tables(estimate, scales, facts, staging)
     (staging / "card.html").write_text(release_card(estimate, known), encoding="utf-8")
     (staging / "deployment.yaml").write_text(deployment_yaml(known, smoothed(estimate)), encoding="utf-8")
-    made = [name for name in FILES[:-1] if name not in (QUALITY, SUMS) or (staging / name).exists()]
-    audit |= {"files": {name: _digest(staging / name) for name in made}, "versions": versions}
+    _seal(known, staging)
+
+
+def write_family(family: FamilyEstimate, scales: Mapping[str, Fraction], facts: dict[str, Any], staging: Path) -> None:
+    """Writes the files of a family of tables: a folder for each table, and what they have in common.
+
+    A table's folder is a publication of its own, without pages; its name is that of the release and its own.
+
+    Args:
+        family: what the mechanism returned.
+        scales: see `write_release`.
+        facts: see `write_release`; `tables` gives the axes of each table as a spec writes them.
+        staging: an empty folder on the file system of the public store.
+    """
+    common = {name: fact for name, fact in facts.items() if name != "tables"}
+    tables, axes = {}, facts["tables"]
+    (staging / TABLES_OF_FAMILY).mkdir(mode=0o755)
+    for name, estimate in family.tables.items():
+        folder = staging / TABLES_OF_FAMILY / name
+        folder.mkdir(mode=0o755)
+        of_table = {"release": f"{facts['release']}_{name}", "family": facts["release"], "table": name}
+        known = _write_tables(estimate, scales, {**common, **of_table, **axes[name]}, folder)
+        _seal(known, folder)
+        tables[name] = {**axes[name], "values_digest": known["values_digest"]}
+    charges = _charged(family.charges, scales)
+    write_charges(facts, charges, staging / "audit.parquet")
+    audit = {**common, "tables": tables, **_cost_facts(family.epsilon, charges), "noise": NOISE}
+    known = {**audit, "values_digest": values_digest(family), "versions": _versions()}
+    (staging / "card.html").write_text(family_card(family, known), encoding="utf-8")
+    (staging / "deployment.yaml").write_text(deployment_yaml(known, smoothed=False), encoding="utf-8")
+    _seal(known, staging)
+    sync_folder(staging / TABLES_OF_FAMILY)
+
+
+def _write_tables(
+    estimate: Estimate, scales: Mapping[str, Fraction], facts: dict[str, Any], folder: Path
+) -> dict[str, Any]:
+    """Writes the Parquet files of an estimate; the facts of its audit without the digests of files."""
+    charges = _charged(estimate.charges, scales)
+    write_histogram(estimate, folder / "histogram.parquet")
+    write_groups(estimate, folder / "groups.parquet")
+    if "family" not in facts:
+        write_charges(facts, charges, folder / "audit.parquet")
+    if estimate.quality:
+        write_quality(estimate, folder / QUALITY)
+    if estimate.sums is not None:
+        write_sums(estimate.sums, folder / SUMS)
+    return {
+        **facts,
+        **_cost_facts(estimate.epsilon, charges),
+        **_unbiased_facts(estimate),
+        "noise": NOISE_OF_REPORTS if isinstance(estimate.unbiased, ReportedCells) else NOISE,
+        "values_digest": values_digest(estimate),
+        "versions": _versions(),
+    }
+
+
+def _charged(charges: Sequence[tuple[str, Fraction]], scales: Mapping[str, Fraction]) -> list[Charged]:
+    return [Charged(step, epsilon, scales.get(step)) for step, epsilon in charges]
+
+
+def _cost_facts(epsilon: Fraction, charges: Sequence[Charged]) -> dict[str, Any]:
+    told = [
+        {"step": charged.step, "epsilon": str(charged.epsilon), "noise_scale": charged.scale_text}
+        for charged in charges
+    ]
+    return {"epsilon": str(epsilon), "epsilon_double": rounded_up(epsilon), "charges": told}
+
+
+def _versions() -> dict[str, str]:
+    return {"python": ".".join(map(str, sys.version_info[:3])), **{name: version(name) for name in VERSIONS}}
+
+
+def _seal(known: Mapping[str, Any], staging: Path) -> None:
+    """Writes the audit of the files that are there, and waits until the disk has all of them."""
+    made = [name for name in FILES[:-1] if (staging / name).exists()]
+    # The digest of the audit comes last; see `stated_digest`.
+    audit = {name: fact for name, fact in known.items() if name != "versions"}
+    audit |= {"files": {name: _digest(staging / name) for name in made}, "versions": known["versions"]}
     audit["audit_digest"] = audit_digest(audit)
     (staging / "audit.json").write_text(json.dumps(audit, indent=2) + "\n", encoding="utf-8")
     for name in (*made, "audit.json"):
@@ -158,9 +216,12 @@ def move_into_place(staging: Path, published: Path) -> bool:
     return True
 
 
-def values_digest(estimate: Estimate) -> str:
+def values_digest(estimate: AnyEstimate) -> str:
     """SHA-256 of the released values; it does not depend on the versions of libraries that wrote the files."""
     digest = hashlib.sha256()
+    if isinstance(estimate, FamilyEstimate):
+        digests = {name: values_digest(table) for name, table in estimate.tables.items()}
+        return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
     unbiased = None if estimate.unbiased is None else estimate.unbiased.values
     bought = [(table.values, "<f8") for table in estimate.quality]
     for values, kind in ((estimate.values, "<f8"), (unbiased, "<f8"), (estimate.groups, "<i8"), *bought):
@@ -188,6 +249,9 @@ def read_audit(published: Path) -> dict[str, Any]:
         damaged = next((name for name in FILES[:-1] if _found(published, name, audit) != expected.get(name)), None)
     if damaged:
         raise PublishedFilesDamaged(published, f"has a missing or altered {damaged}")
+    for name, table in audit.get("tables", {}).items():
+        if read_audit(published / TABLES_OF_FAMILY / name)["values_digest"] != table["values_digest"]:
+            raise PublishedFilesDamaged(published, f"has an altered table {name}")
     return audit
 
 
@@ -199,6 +263,8 @@ def mark_withdrawn(published: Path, note: Mapping[str, Any], scratch: Path) -> N
         note: reason, time (`at`) and ledger `entry`.
         scratch: a private folder on the same file system.
     """
+    for name in read_audit(published).get("tables", {}):
+        mark_withdrawn(published / TABLES_OF_FAMILY / name, note, scratch)
     audit = {**read_audit(published), "withdrawn": dict(note)}
     audit["audit_digest"] = audit_digest(audit)
     contents = {"audit.json": json.dumps(audit, indent=2) + "\n"}
@@ -225,6 +291,15 @@ def replace_public(path: Path, content: str, scratch: Path) -> None:
     sync_folder(path.parent)
 
 
+def release_folder(published: Path) -> Path:
+    """The folder of the release that a publication, or a table of a family, belongs to; `public` is above it.
+
+    Args:
+        published: its folder.
+    """
+    return published.parents[3] if published.parent.name == TABLES_OF_FAMILY else published.parents[1]
+
+
 def stated_digest(published: Path) -> str:
     """The digest that ends the audit of a publication, read without the rest; empty if it was withdrawn or is damaged.
 
@@ -240,7 +315,8 @@ def stated_digest(published: Path) -> str:
 def is_marked(published: Path) -> bool:
     """Whether a publication says that it is withdrawn, on its card too."""
     audit, card = read_audit(published), published / "card.html"
-    if "withdrawn" not in audit:
+    tables = [published / TABLES_OF_FAMILY / name for name in audit.get("tables", {})]
+    if "withdrawn" not in audit or not all(map(is_marked, tables)):
         return False
     return not card.is_file() or (text := card.read_text(encoding="utf-8")) == withdrawal.marked(text, audit)
 

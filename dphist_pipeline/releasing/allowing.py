@@ -26,7 +26,6 @@ from dphist_pipeline.ledger.errors import LedgerError, SourceOfAnother
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.releasing import taken_names
 from dphist_pipeline.releasing.expected_files import FilesMissing
-from dphist_pipeline.releasing.frames import FrameMissing, as_file
 from dphist_pipeline.releasing.plans import plan_of, reading_of, request_of, source_plan
 from dphist_pipeline.releasing.store import Store, StoreMissing, store_folder
 from dphist_pipeline.spec import loading
@@ -171,6 +170,7 @@ def compare_columns(spec: ReleaseSpec, store: Path | None, now: datetime) -> str
     """
     from dphist_pipeline.confidential.reading.ingest import check_columns
     from dphist_pipeline.confidential.reading.source import SourceRefused
+    from dphist_pipeline.releasing.frames import FrameMissing, as_file
 
     try:
         opened, period = Store.open(store_folder(store)), spec.latest_period(now)
@@ -194,7 +194,8 @@ def refuse_taken_view(spec: ReleaseSpec, store: Path | None) -> None:
         ViewTaken: with the other release.
     """
     with suppress(StoreMissing):
-        taken_names.refuse_taken_view(Store.open(store_folder(store)), spec.release)
+        tables = spec.family.names if spec.family is not None else ()
+        taken_names.refuse_taken_view(Store.open(store_folder(store)), spec.release, tables)
 
 
 def declared_code_lists(store: Store | Path | Callable[[], Store] | None = None) -> Decided:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dphist_pipeline import mechanisms
+from dphist_pipeline.domain import Axis, CategoricalAxis, Family
 from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.releasing.store import Key
 from dphist_pipeline.spec.model import ReleaseSpec
@@ -33,11 +34,30 @@ def audit_facts(spec: ReleaseSpec, ledger: Ledger, period: Period, key: Key, cha
         "mechanism": spec.mechanism,
         **_foreign(spec.mechanism),
         "settings": mechanisms.settings_of(spec.build_mechanism()),
-        "cells": spec.domain.cells,
+        "cells": spec.cells,
         "axes": spec.normalised()["axes"],
+        **({} if spec.family is None else {"tables": _tables(spec.family, spec)}),
         "spec_digest": spec.digest,
         "ledger": {"number": charge.number, "hash": charge.hash, "charged_at": charge.charged_at},
     }
+
+
+def _tables(family: Family, spec: ReleaseSpec) -> dict[str, Any]:
+    """Cells and axes of each table; an axis that is not grouped as the spec writes it."""
+    written = {axis.name: axis.normalised() for axis in spec.axes}
+    axes = [written.get(axis.name) or _level(axis) for axis in family.domain.axes]
+    return {
+        name: {"cells": family.grid(table).cells, "axes": [axes[number] for number in table]}
+        for name, table in zip(family.names, family.tables, strict=True)
+    }
+
+
+def _level(axis: Axis) -> dict[str, Any]:
+    """A level of an axis, as a spec writes an axis of its groups."""
+    assert isinstance(axis, CategoricalAxis)
+    levels = {name: list(groups) for name, groups in axis.levels.items()}
+    found = {"column": axis.column, "name": axis.name, "values": list(axis.values), "other": axis.other}
+    return {**found, **({"levels": levels} if levels else {})}
 
 
 def _foreign(mechanism: str) -> dict[str, Any]:

@@ -55,6 +55,17 @@ class ViewTaken(DphistError):
         )
 
 
+class TableTaken(DphistError):
+    """A name in the catalogue that a table of a family and another release would share."""
+
+    def __init__(self, release: str, name: str, other: str) -> None:
+        self.release, self.name, self.other = release, name, other
+        super().__init__(
+            f"'{release}' would need the name {name} in the catalogue, which belongs to '{other}'. This call published "
+            f"and spent nothing; rename '{release}'."
+        )
+
+
 class Withdrawn(DphistError):
     """A publication that was taken back."""
 

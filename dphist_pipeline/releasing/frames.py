@@ -123,7 +123,7 @@ def count_cube(
     bound = 1 if max_rows_per_unit is None and privacy_unit == EVERY_ROW else max_rows_per_unit
     written = {"privacy_unit": privacy_unit, "max_rows_per_unit": bound, "neighbours": neighbours}
     grid, asked = _checked(domain, {**written, "unit_normalise": unit_normalise})
-    opened = _opened(frame, grid)
+    opened = _opened("frame", frame, grid)
     if opened is None:
         raise TypeError(f"frame must be {A_FRAME}, not {type(frame).__name__}")
     plan = CountingPlan(
@@ -165,7 +165,7 @@ def as_file(plan: CountingPlan, frame: Frame | None, folder: Path) -> Iterator[C
     if frame is None:
         yield plan
         return
-    opened = _opened(frame, plan.domain)
+    opened = _opened(written, frame, plan.domain)
     if opened is None:
         raise SourceRefused(written, f"must be {A_FRAME}, and a {type(frame).__name__} was handed over")
     try:
@@ -174,11 +174,11 @@ def as_file(plan: CountingPlan, frame: Frame | None, folder: Path) -> Iterator[C
         (folder / FILE).unlink(missing_ok=True)
 
 
-def _opened(frame: Frame, grid: Domain) -> OpenFrame | None:
+def _opened(where: str, frame: Frame, grid: Domain) -> OpenFrame | None:
     from dphist_pipeline.releasing.frame_files import open_frame
 
     categories = {axis.column for axis in grid.axes if isinstance(axis, CategoricalAxis)}
-    return _withheld("frame", lambda: open_frame(frame, categories))
+    return _withheld(where, lambda: open_frame(frame, categories))
 
 
 def _written(opened: OpenFrame, plan: CountingPlan, folder: Path) -> CountingPlan:

@@ -71,12 +71,12 @@ def what_it_waits_for(drawn: Drawn) -> str | None:
 def releasable(drawn: Drawn) -> dict[str, bool]:
     """The conditions for publishing, by name."""
     attempt = drawn.attempt
-    cells = attempt.spec.domain.cells
+    cells = attempt.spec.cells
     published = stages.replayed(attempt)
     if published is not None:
         complete, found = published.audit["cells"] == cells, published.audit["values_digest"]
     else:
-        complete, found = drawn.paid.estimate.values.size == cells, values_digest(drawn.paid.estimate)
+        complete, found = drawn.paid.estimate.cells == cells, values_digest(drawn.paid.estimate)
     return {"cells complete": complete, "charged": attempt.charge is not None, "digest matches": found == drawn.digest}
 
 

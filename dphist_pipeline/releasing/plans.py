@@ -7,9 +7,11 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
+from dphist_pipeline.confidential.plan import CountingPlan, Marginal, SourcePlan
+from dphist_pipeline.domain import Axis, CategoricalAxis, Domain, Family
 from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.ledger.entries import ChargeRequest
+from dphist_pipeline.mechanisms.tables import shares_for
 from dphist_pipeline.releasing.expected_files import expected_patterns
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
@@ -38,7 +40,33 @@ def plan_of(spec: ReleaseSpec, period: Period, allowed: SourceReading | None = N
         period_format=spec.period_format,
         time_zone=spec.time_zone,
         rows_seen=rows_seen(spec),
+        marginals=() if spec.family is None else marginals_of(spec.family, spec.domain),
     )
+
+
+def marginals_of(family: Family, declared: Domain) -> tuple[Marginal, ...]:
+    """What is counted for a family of tables: the marginals that its mechanism measures.
+
+    Args:
+        family: the tables.
+        declared: the axes of the spec.
+    """
+    return tuple(
+        Marginal(
+            tuple(family.sources[axis] for axis in sorted(chosen)),
+            tuple(groups_of(declared.axes[family.sources[axis]], family.domain.axes[axis]) for axis in sorted(chosen)),
+            family.grid(chosen).shape,
+        )
+        for chosen in shares_for(family).marginals
+    )
+
+
+def groups_of(declared: Axis, level: Axis) -> tuple[int, ...] | None:
+    """For each position along an axis its position along one of its levels; None where the level is the axis."""
+    if declared is level or not isinstance(declared, CategoricalAxis) or not isinstance(level, CategoricalAxis):
+        return None
+    found = tuple(level.values.index(group) for group in declared.levels[level.name])
+    return (*found, level.size - 1) if declared.other else found
 
 
 def rows_seen(spec: ReleaseSpec) -> int | None:

@@ -15,9 +15,15 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
 from dphist_pipeline.publishing.current_files import is_listed, write_current_files
-from dphist_pipeline.publishing.release_files import move_into_place, read_audit, values_digest, write_release
+from dphist_pipeline.publishing.release_files import (
+    move_into_place,
+    read_audit,
+    values_digest,
+    write_family,
+    write_release,
+)
 from dphist_pipeline.releasing.errors import NameTaken, Withdrawn
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
@@ -65,7 +71,7 @@ def published(store: Store, key: Key, expected: Mapping[str, object], differs: D
 def publish(
     store: Store,
     key: Key,
-    estimate: Estimate,
+    estimate: AnyEstimate,
     scales: Mapping[str, Fraction],
     facts: dict[str, Any],
     differs: DphistError,
@@ -88,7 +94,10 @@ def publish(
     with store.run(key) as scratch:
         staging = scratch / "published"
         staging.mkdir()
-        write_release(estimate, scales, facts, staging)
+        if isinstance(estimate, FamilyEstimate):
+            write_family(estimate, scales, facts, staging)
+        else:
+            write_release(estimate, scales, facts, staging)
         record()
         first = move_into_place(staging, store.published(key))
     expected = {"values_digest": values_digest(estimate), "spec_digest": facts["spec_digest"]}
@@ -104,19 +113,20 @@ def _confirmed(store: Store, key: Key, expected: Mapping[str, object], differs: 
     return Release(store.published(key), audit, replayed=True)
 
 
-def refuse_taken_name(store: Store, release: str, collection: str | None = None) -> None:
+def refuse_taken_name(store: Store, release: str, collection: str | None = None, tables: Sequence[str] = ()) -> None:
     """Refuses a name that belongs to something else in the store, in any period.
 
     Args:
         store: where to publish.
         release: the name.
+        tables: of a family.
         collection: that wants the name; None for a release of the central model.
 
     Raises:
         NameTaken: anything else was published under it, or charged and drawn for.
-        ViewTaken: a release that is there already has a view of that name, or the name of a view of this one.
+        ViewTaken, TableTaken: a view of a release that is there has that name, or the name of a view of this one.
     """
-    refuse_taken_view(store, release)
+    refuse_taken_view(store, release, tables)
     taken = collection is not None and (store.confidential / "journal" / release).exists()
     for audit in store.public.glob(f"{release}/period=*/revision=*/audit.json"):
         with suppress(OSError, ValueError, TypeError, AttributeError):  # a damaged audit names no owner

@@ -64,12 +64,27 @@ class Release:
         from dphist_pipeline.answering.published import latest_revision
         from dphist_pipeline.publishing.release_files import read_audit
 
-        folder = latest_revision(store.public, name, period)
+        folder = latest_revision(store.public, name, period, family=True)
         return cls(folder, read_audit(folder), replayed=True)
 
     def __repr__(self) -> str:
         facts = self.audit
         return f"<Release {facts['release']}, period {facts['period']}, revision {facts['revision']}, in {self.path}>"
+
+    @property
+    def tables(self) -> dict[str, Release]:
+        """The tables of a family by name, each of them a release to ask; of any other release, itself."""
+        from dphist_pipeline.publishing.release_files import TABLES_OF_FAMILY, read_audit
+
+        if "tables" not in self.audit:
+            return {self.audit["release"]: self}
+        folders = {name: self.path / TABLES_OF_FAMILY / name for name in self.audit["tables"]}
+        return {name: Release(folder, read_audit(folder), self.replayed) for name, folder in folders.items()}
+
+    @property
+    def first_table(self) -> Release:
+        """The first table of a family, which has the same total as all others; any other release itself."""
+        return next(iter(self.tables.values()))
 
     @property
     def table(self) -> pl.DataFrame:

@@ -6,7 +6,7 @@ store: the cube in the attempt's private folder, the doors' answers in the journ
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
@@ -22,14 +22,16 @@ from dphist_pipeline.answering.row_quality import failed_nearly_all, rows_of
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.confidential.row_questions import ObservedRows
+from dphist_pipeline.domain import Family
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.budget import Budget
-from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.estimate import AnyEstimate
 from dphist_pipeline.ledger.errors import AlreadyCharged, AnswerDrawnElsewhere, ChargeLost
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
 from dphist_pipeline.ledger.opened import utc_now
 from dphist_pipeline.ledger.witness import Witness, place_of
 from dphist_pipeline.mechanisms import Mechanism
+from dphist_pipeline.mechanisms.tables import Tables, shares_for
 from dphist_pipeline.publishing.release_files import values_digest
 from dphist_pipeline.releasing import publisher
 from dphist_pipeline.releasing.approvals import (
@@ -94,7 +96,7 @@ class Paid:
     """An estimate, the charge that paid for it, each step's noise, and whether it had been published before."""
 
     charge: Charge
-    estimate: Estimate
+    estimate: AnyEstimate
     scales: dict[str, Fraction]
     published: bool
 
@@ -126,7 +128,7 @@ def begin(
     if charge is not None:
         refuse_rejected(store, ledger, charge)
     key = Key(spec.release, period.key, request.revision)
-    publisher.refuse_taken_name(store, spec.release)
+    publisher.refuse_taken_name(store, spec.release, tables=spec.family.names if spec.family is not None else ())
     return Attempt(spec, store, ledger, period, key, charge, request, progress)
 
 
@@ -226,9 +228,9 @@ def estimate(attempt: Attempt, load: Load, scratch: Path) -> Paid:
 
     journal = Journal(attempt.store.journal(attempt.key), scratch, charge.hash, vouch)
     attempt.progress(f"releasing by {spec.mechanism}")
-    counts = PrivateCounts(spec.domain, spec.sensitivity, late, journal)
+    counts = _private_counts(spec, late, journal)
     try:
-        made = estimate_of(spec.build_mechanism(), counts, spec.mechanism_epsilon)
+        made = estimate_of(spec.build_mechanism(), counts, spec.mechanism_epsilon, spec.family)
         quality = buy_quality(spec, cache(lambda: _observed_rows(late, scratch)), journal)
     except (FileNotFoundError, AnswerDrawnElsewhere):
         refuse_rejected(attempt.store, attempt.ledger, charge)  # meanwhile, and its answers were deleted
@@ -241,7 +243,8 @@ def estimate(attempt: Attempt, load: Load, scratch: Path) -> Paid:
     # Whoever rejected it meanwhile deleted the answers, and a door may have drawn anew: that leads nowhere.
     refuse_rejected(attempt.store, attempt.ledger, charge)
     attempt.store.forget_kept_runs(attempt.key)
-    scales = counts.scales | {table.step: table.scale for table in quality}
+    scales = {step: scale for one in counts for step, scale in one.scales.items()}
+    scales |= {table.step: table.scale for table in quality}
     return Paid(charge, made, scales, published is not None)
 
 
@@ -285,10 +288,35 @@ def answered(attempt: Attempt, scratch: Path) -> Paid | None:
         return None
 
 
-def estimate_of(mechanism: Mechanism, counts: PrivateCounts, epsilon: Fraction) -> Estimate:
-    """Runs a mechanism, and checks that it spent what it was given."""
+def _private_counts(spec: ReleaseSpec, load: Load, journal: Journal) -> list[PrivateCounts]:
+    """The counts behind doors: of the grid, or of each marginal that is measured for a family of tables."""
+    if spec.family is None:
+        return [PrivateCounts(spec.domain, spec.sensitivity, load, journal)]
+    grids = [spec.family.grid(axes) for axes in shares_for(spec.family).marginals]
+    ends = np.cumsum([grid.cells for grid in grids])
+
+    def part(number: int) -> Load:
+        return lambda: np.split(load(), ends[:-1])[number]
+
+    return [PrivateCounts(grid, spec.sensitivity, part(number), journal) for number, grid in enumerate(grids)]
+
+
+def estimate_of(
+    mechanism: Mechanism, counts: Sequence[PrivateCounts], epsilon: Fraction, family: Family | None = None
+) -> AnyEstimate:
+    """Runs a mechanism, and checks that it spent what it was given.
+
+    Args:
+        mechanism: of the spec.
+        counts: of the grid; or of each marginal that the mechanism measures for a family.
+        epsilon: all of which it must spend.
+        family: the tables that are released together, if any.
+    """
     budget = Budget(epsilon)
-    made = mechanism.release(counts, budget)
+    if family is None:
+        made: AnyEstimate = mechanism.release(counts[0], budget)
+    elif isinstance(mechanism, Tables):
+        made = mechanism.release_family(family, counts, budget)
     if made.epsilon != epsilon or made.charges != budget.charges:
         raise MechanismMisspent(mechanisms.name_of(mechanism), made.epsilon, epsilon)
     return made

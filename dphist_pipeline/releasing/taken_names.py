@@ -1,26 +1,56 @@
-"""Names of releases that the catalogue would need twice."""
+"""Names that the catalogue would need twice: of releases, of their views, and of the tables of families."""
 
 from __future__ import annotations
 
-from dphist_pipeline.releasing.errors import ViewTaken
+from collections.abc import Sequence
+
+from dphist_pipeline.publishing.release_files import TABLES_OF_FAMILY
+from dphist_pipeline.releasing.errors import TableTaken, ViewTaken
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.words import EVERY_REVISION
 
 
-def refuse_taken_view(store: Store, release: str) -> None:
+def refuse_taken_view(store: Store, release: str, tables: Sequence[str] = ()) -> None:
     """Refuses a name that the catalogue would need twice; a release that is there already keeps its name.
 
     Args:
         store: where to publish.
         release: the name.
+        tables: of a family.
 
     Raises:
         ViewTaken: with the other release.
+        TableTaken: with the name in the catalogue, and the other release.
     """
+    if _is_used(store, release):
+        return
     others = [release + EVERY_REVISION, release.removesuffix(EVERY_REVISION)]
     there = [name for name in others if name != release and _is_used(store, name)]
-    if there and not _is_used(store, release):
+    if there:
         raise ViewTaken(release, there[0])
+    of_families = {name: family for family in _families(store) for name in _views(family, _tables(store, family))}
+    for name in _views(release, tables):
+        if tables and _is_used(store, name):
+            raise TableTaken(release, name, name)
+        if name in of_families:
+            raise TableTaken(release, name, of_families[name])
+
+
+def _views(release: str, tables: Sequence[str]) -> list[str]:
+    """The names of views of a release, or of the tables of a family."""
+    names = [f"{release}_{table}" for table in tables] or [release]
+    return [*names, *(name + EVERY_REVISION for name in names)]
+
+
+def _families(store: Store) -> list[str]:
+    """The releases that are families, by their first publication."""
+    found = (next(folder.glob("period=*/revision=*"), None) for folder in store.public.glob("*/"))
+    return [folder.parents[1].name for folder in found if folder is not None and (folder / TABLES_OF_FAMILY).is_dir()]
+
+
+def _tables(store: Store, family: str) -> list[str]:
+    """Every table that a family ever had."""
+    return sorted({path.name for path in store.public.glob(f"{family}/period=*/revision=*/{TABLES_OF_FAMILY}/*")})
 
 
 def _is_used(store: Store, release: str) -> bool:

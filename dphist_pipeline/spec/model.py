@@ -23,7 +23,7 @@ from pydantic import (
     model_validator,
 )
 
-from dphist_pipeline.domain import Domain
+from dphist_pipeline.domain import Domain, Family
 from dphist_pipeline.errors import DphistError, did_you_mean
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE
 from dphist_pipeline.mechanisms import Mechanism, build, names, settings_of
@@ -39,6 +39,8 @@ from dphist_pipeline.spec.periods import MONTHS, Length, Month, Period, PeriodRu
 from dphist_pipeline.spec.quality import Quality, QualitySpec, checked
 from dphist_pipeline.spec.refusals import LONGEST_ECHO, Location, MistakesError, SpecError, as_key, place, shown
 from dphist_pipeline.spec.sources import EVERY_ROW, IN_DIGEST, LATER, DateFormat, SqlFile
+from dphist_pipeline.spec.tables import MECHANISM as TABLES
+from dphist_pipeline.spec.tables import Tables, TablesSpec, family_of
 from dphist_pipeline.spec.translation import TranslationField
 from dphist_pipeline.spec.upstream import UpstreamFields, check_automation, refuse_timeless
 from dphist_pipeline.spec.words import Name, Owners, ReleaseName, Text, Title
@@ -123,6 +125,7 @@ class ReleaseSpec(UpstreamFields):
     ]
     settings: Annotated[dict[str, Any], IN_DIGEST] = Field(default={})
     max_cells: Annotated[int, Field(strict=True, ge=1, le=MOST_CELLS), IN_DIGEST] = MOST_CELLS
+    tables: Annotated[Tables, LATER] = None
     axes: Annotated[Axes, declared(True, description=f"a list of axes, such as {EXAMPLE}", examples=[f"[{EXAMPLE}]"])]
     quality: Annotated[Quality, LATER] = None
     period: Annotated[Length, IN_DIGEST] = "none"
@@ -199,10 +202,17 @@ class ReleaseSpec(UpstreamFields):
     @classmethod
     def _cells_are_few(cls, axes: Axes, info: ValidationInfo) -> Axes:
         sizes, most = [axis.size for axis in axes], info.data.get("max_cells")
-        if most is not None and prod(sizes) > most:
+        if most is not None and prod(sizes) > most and info.data.get("tables") is None:
             product = " x ".join(f"{size:,}" for size in sizes)
             raise ValueError(f"make {product} cells, more than the {most:,} of `max_cells`; use fewer or wider bins")
         return axes
+
+    @field_validator("tables")
+    @classmethod
+    def _tables_have_their_mechanism(cls, tables: TablesSpec | None, info: ValidationInfo) -> TablesSpec | None:
+        if tables is not None and info.data.get("mechanism") not in (None, TABLES):
+            raise ValueError(f"needs `mechanism: {TABLES}`, which measures what serves the tables together")
+        return tables
 
     @field_validator("quality")
     @classmethod
@@ -243,10 +253,21 @@ class ReleaseSpec(UpstreamFields):
         return check_automation(word, info)
 
     @model_validator(mode="after")
+    def _tables_fit(self) -> Self:
+        if self.tables is not None and self.quality is not None:
+            raise ValueError("`quality` is not made for `tables:` yet; remove one of them")
+        _ = self.family
+        return self
+
+    @model_validator(mode="after")
     def _mechanism_serves(self) -> Self:
         """The last check: whether the mechanism can serve these axes with this budget."""
         try:
-            self.build_mechanism().check(self.domain, self.sensitivity, self.mechanism_epsilon)
+            mechanism = self.build_mechanism()
+            if self.family is not None:
+                mechanism.check_family(self.family, self.sensitivity, self.mechanism_epsilon)
+            else:
+                mechanism.check(self.domain, self.sensitivity, self.mechanism_epsilon)
         except DphistError as error:
             problem = str(error)
         else:
@@ -285,6 +306,23 @@ class ReleaseSpec(UpstreamFields):
         """The declared grid."""
         return Domain(tuple(axis.axis for axis in self.axes))
 
+    @cached_property
+    def family(self) -> Family | None:
+        """The tables that are released together; None where the whole grid is released."""
+        return None if self.tables is None else family_of(self.tables, self.domain.axes, self.max_cells)
+
+    @property
+    def first_grid(self) -> Domain:
+        """The declared grid, or that of the first table of a family."""
+        return self.domain if self.family is None else self.family.grid(self.family.tables[0])
+
+    @property
+    def cells(self) -> int:
+        """How many cells are published."""
+        if self.family is None:
+            return self.domain.cells
+        return sum(self.family.grid(axes).cells for axes in self.family.tables)
+
     @property
     def sensitivity(self) -> int:
         """The most that one privacy unit moves all counts together, in rows."""
@@ -299,7 +337,10 @@ class ReleaseSpec(UpstreamFields):
     def remarks(self) -> list[str]:
         """What to know about the query of the spec and about its bound, a sentence or two each."""
         found = sources.remarks(self.source_sql, self.trusted_sql, self.account)
-        return found if self.privacy_unit == EVERY_ROW or self.quality is not None else [*found, UNSEEN_CUT]
+        if self.privacy_unit == EVERY_ROW or self.quality is not None:
+            return found
+        # No quality table is made for tables.
+        return [*found, UNSEEN_CUT if self.tables is None else UNSEEN_CUT.partition(" `quality:")[0]]
 
     def build_mechanism(self) -> Mechanism:
         """The mechanism with its settings."""
@@ -317,6 +358,7 @@ class ReleaseSpec(UpstreamFields):
             "source": str(self.source),
             "privacy_unit": str(self.privacy_unit),
             "quality": self.quality and self.quality.normalised(),
+            "tables": self.tables and self.tables.normalised(),
             # A file may move, but what the query says may not change unnoticed.
             "source_sql": self.source_sql and f"sha256:{self.source_sql.query.sha256}",
         }

@@ -63,6 +63,22 @@ def test_the_benchmark_of_dagsters_cost_runs_and_writes_json(tmp_path):
         assert report[part][way]["cpu"] > 0 and report[part]["more"].keys() == {"cpu", "wall"}
 
 
+def test_the_comparison_of_peers_measures_a_run_and_ends_one_that_takes_too_much(tmp_path):
+    script, target = PROJECT / "benchmarks" / "peers" / "compare.py", tmp_path / "peers.json"
+    small = [sys.executable, script, "--rows", "5000", "--sides", "10", "--only", "count_cube", "--to", target]
+    runs = []
+    for more in ([], ["--gigabytes", "0.01"]):
+        done = subprocess.run([*small, *more], cwd=PROJECT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        report = json.loads(target.read_text(encoding="utf-8"))
+        runs += report["runs"]
+    measured, ended = runs
+    assert measured["cells_released"] == 100 and measured["ended"] == "" and 1.5 < measured["mean_absolute_error"] < 5
+    assert measured["processor"] > 0 and 0 < measured["gigabytes"] < 8 and measured["start_up"] > 0
+    assert ended["ended"] == "above 0.01 GB" and ended["seconds"] == 0
+    assert set(report["promises"]) == {"release", "count_cube", *report["versions"]} - {"ours"}
+
+
 def test_the_list_of_the_papers_has_a_line_for_every_table_figure_and_theorem():
     script = PROJECT / "benchmarks" / "papers" / "reproduce.py"
     done = subprocess.run([sys.executable, script, "--list"], capture_output=True, text=True, check=True)

@@ -30,6 +30,7 @@ from dphist_pipeline.confidential.reading.source import (
 )
 from dphist_pipeline.confidential.reading.source_files import find_files, open_files
 from dphist_pipeline.confidential.reading.units import UNITS, kind_of, unit_sql
+from dphist_pipeline.confidential.row_words import names_of, words_of
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.spec.sources import in_store, resolved
 from dphist_pipeline.sql_files import literal, statement
@@ -294,17 +295,27 @@ def _stage_statement(plan: CountingPlan, source: Source, axes: list[Positions], 
     for level in zip_longest(*(axis.steps for axis in axes)):
         replaced = [f"{step} AS place_{number}" for number, step in enumerate(level) if step]
         rows = f"SELECT * REPLACE ({', '.join(replaced)}) FROM ({rows})"
-    code = " + ".join(f"({axis.cell}) * {stride}" for axis, stride in zip(axes, plan.domain.strides, strict=True))
-    told = [f"CAST({code} AS INTEGER) AS code", *unit]
+    codes = _codes(plan, axes)
+    told = [*(f"{code} AS {name}" for name, code in codes.items()), *unit]
     if plan.rows_seen is not None:
         told.append(f"{_marks(plan, axes)} AS marks")
     return statement(
         "ingest/stage_rows",
-        columns=", ".join(["code", *unit, *(["marks"] if plan.rows_seen is not None else [])]),
+        columns=", ".join([*codes, *unit, *(["marks"] if plan.rows_seen is not None else [])]),
         cells=f"SELECT {', '.join(told)} FROM ({rows})",
-        kept="code IS NOT NULL" if plan.rows_seen is None else "true",
+        kept=" AND ".join(f"{name} IS NOT NULL" for name in codes) if plan.rows_seen is None else "true",
         target=literal(str(staged)),
     )
+
+
+def _codes(plan: CountingPlan, axes: list[Positions]) -> dict[str, str]:
+    """SQL of the cell's number; or, where tables are counted instead of the grid, of the words that hold a row."""
+    if not plan.marginals:
+        code = " + ".join(f"({axis.cell}) * {stride}" for axis, stride in zip(axes, plan.domain.strides, strict=True))
+        return {"code": f"CAST({code} AS INTEGER)"}
+    words = words_of(plan.domain)
+    sums = [" + ".join(f"CAST({axes[axis].cell} AS BIGINT) * {stride}" for axis, stride in word) for word in words]
+    return dict(zip(names_of(words), sums, strict=True))
 
 
 def _marks(plan: CountingPlan, axes: list[Positions]) -> str:

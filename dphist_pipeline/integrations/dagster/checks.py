@@ -78,7 +78,8 @@ class Totals:
     def ask_for(self, made: Sequence[Release]) -> None:
         """Asks for those of one release together, where they are most of its periods."""
         folders = {one.path.parents[1] for one in made}
-        if len(made) >= FEW_PERIODS and len(folders) == 1:
+        one_table = all(one.first_table is one for one in made)
+        if len(made) >= FEW_PERIODS and len(folders) == 1 and one_table:
             (release,) = folders
             if len(list(release.glob("period=*"))) <= 2 * len(made):
                 with suppress(DphistError):  # of another period's files; each is then asked for alone
@@ -88,7 +89,7 @@ class Totals:
         """The answer for all cells of a publication."""
         digest = str(made.audit["audit_digest"])
         if digest not in self._known:
-            self._known[digest] = made.answer()
+            self._known[digest] = made.first_table.answer()
         return self._known[digest]
 
 
@@ -118,7 +119,7 @@ def _account(spec: ReleaseSpec, statement: Statement) -> Found:
 
 
 def _cells(made: Release) -> Found:
-    lower = made.arrow.column("ci_lower").to_numpy()
+    lower = np.concatenate([table.arrow.column("ci_lower").to_numpy() for table in made.tables.values()])
     known = lower[np.isfinite(lower)]
     above = int((known > 0).sum())
     numbers = {"cells": int(made.audit["cells"]), "cells_above_zero": above}

@@ -11,6 +11,7 @@ import dagster as dg
 
 from dphist_pipeline.integrations.dagster.checks import Found, check_results
 from dphist_pipeline.integrations.dagster.periods import partitions_of
+from dphist_pipeline.integrations.dagster.tables import table_results
 from dphist_pipeline.ledger.ledger import Statement
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
@@ -27,6 +28,12 @@ class Parts:
     cube: dg.AssetSpec
     sanitized: dg.AssetSpec
     published: dg.AssetSpec
+    tables: tuple[dg.AssetSpec, ...] = ()
+
+    @property
+    def public(self) -> list[dg.AssetSpec]:
+        """Those that exist once a release is published: the tables of a family among them."""
+        return [self.published, *self.tables]
 
     @property
     def drawn(self) -> list[dg.AssetSpec]:
@@ -93,7 +100,7 @@ def told(
         many = "" if single else f"{len(stopped)} of {len(outcomes)} periods were not released\n"
         raise dg.Failure(many + "\n".join(named), allow_retries=False)
     if publishes and not apart:
-        yield publication(context, parts.published, outcomes)
+        yield from publication(context, parts, outcomes)
     if publishes:
         yield from check_results(spec, parts.published.key, outcomes[-1].checks)
 
@@ -105,15 +112,18 @@ def offered(spec: ReleaseSpec, outcomes: Sequence[Outcome]) -> bool:
 
 
 def publication(
-    context: dg.AssetExecutionContext, asset: dg.AssetSpec, outcomes: Sequence[Outcome]
-) -> dg.MaterializeResult[Any]:
-    """One result for all periods; each partition has metadata of its own."""
+    context: dg.AssetExecutionContext, parts: Parts, outcomes: Sequence[Outcome]
+) -> Iterator[dg.MaterializeResult[Any]]:
+    """One result for all periods, and one for each table; each partition has metadata of its own."""
+    asset = parts.published
     for outcome in outcomes:
         if outcome.key is not None:
             context.add_asset_metadata(outcome.shown or {}, asset.key, outcome.key)
     digests = [outcome.made.audit["values_digest"] for outcome in outcomes if outcome.made is not None]
     metadata = outcomes[0].shown if outcomes[0].key is None else None
-    return dg.MaterializeResult(asset_key=asset.key, data_version=_one_version(digests), metadata=metadata)
+    yield dg.MaterializeResult(asset_key=asset.key, data_version=_one_version(digests), metadata=metadata)
+    made = [(outcome.key, outcome.made) for outcome in outcomes if outcome.made is not None]
+    yield from table_results(context, parts.tables, made)
 
 
 def _log_alone(spec: ReleaseSpec, context: dg.AssetExecutionContext, parts: Parts, outcome: Outcome) -> None:

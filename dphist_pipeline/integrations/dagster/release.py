@@ -24,6 +24,7 @@ from dphist_pipeline.integrations.dagster.outcomes import GATE, Outcome, Parts, 
 from dphist_pipeline.integrations.dagster.periods import condition_of, freshness_of, partitions_of, schedule_of
 from dphist_pipeline.integrations.dagster.scaffolding import ReleaseScaffolder
 from dphist_pipeline.integrations.dagster.shown import described, published_metadata
+from dphist_pipeline.integrations.dagster.tables import table_assets
 from dphist_pipeline.integrations.dagster.upstream import refuse_missing
 from dphist_pipeline.integrations.dagster.yaml_schema import release_schema
 from dphist_pipeline.releasing import handover, stages
@@ -99,7 +100,7 @@ def release_definitions(
     # With `publish: manual` the last asset waits for `dphist publish`, and is made by a step of its own.
     by_hand = spec.publish == "manual"
     steps = [_step(spec, storage, parts, publishes=not by_hand)] + [_publishing(spec, storage, parts)] * by_hand
-    job = group.job(parts.drawn if by_hand else [*parts.drawn, parts.published], JOB_TEXT.format(spec.release))
+    job = group.job(parts.drawn if by_hand else [*parts.drawn, *parts.public], JOB_TEXT.format(spec.release))
     # A condition asks for periods itself; a schedule beside it would ask twice.
     scheduled = spec.schedule and not spec.automation
     return dg.Definitions(assets=steps, jobs=[job], schedules=[schedule_of(spec, job, storage)] if scheduled else [])
@@ -113,9 +114,10 @@ def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) ->
         f"What the doors answered, for epsilon {spec.epsilon} of account '{spec.account}', by {spec.mechanism}. "
         "Drawn once and kept in the journal."
     )
+    counted = f"all {spec.cells:,} declared" if spec.family is None else "the measured marginals, not of the grid's"
     texts = {
         "records": f"Rows of one period in declared cells. {WITHHELD}",
-        "cube": f"Bounded counts of all {spec.domain.cells:,} declared cells. {WITHHELD}",
+        "cube": f"Bounded counts of {counted} cells. {WITHHELD}",
     }
     asked: dict[str, Any] = {"automation_condition": condition, "skippable": True}
     return Parts(
@@ -124,7 +126,7 @@ def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) ->
         sanitized=group.asset("sanitized", "python", sanitized, "cube", public, skippable=True),
         published=group.table(
             "published",
-            spec.domain,
+            spec.first_grid,
             described(spec),
             "sanitized",
             public,
@@ -132,12 +134,13 @@ def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) ->
             freshness_policy=freshness_of(spec),
             skippable=True,
         ),
+        tables=table_assets(spec, group, public),
     )
 
 
 def _step(spec: ReleaseSpec, storage: base.Storage, parts: Parts, publishes: bool) -> dg.AssetsDefinition:
     """The step that makes everything, for one period or many."""
-    assets = [*parts.drawn, parts.published] if publishes else parts.drawn
+    assets = [*parts.drawn, *parts.public] if publishes else parts.drawn
     gate = dg.AssetCheckSpec(GATE, asset=parts.sanitized.key, blocking=True, description=GATE_TEXT)
 
     @dg.multi_asset(
@@ -265,7 +268,7 @@ def _publishing(spec: ReleaseSpec, storage: base.Storage, parts: Parts) -> dg.As
 
     @dg.multi_asset(
         name=f"{spec.release}_publish",
-        specs=[parts.published],
+        specs=parts.public,
         check_specs=check_specs(spec, parts.published.key),
         backfill_policy=dg.BackfillPolicy.single_run(),
         pool=base.POOL,
@@ -280,7 +283,7 @@ def _publishing(spec: ReleaseSpec, storage: base.Storage, parts: Parts) -> dg.As
         if wrong := [outcome.problem for outcome in outcomes if outcome.problem is not None]:
             raise dg.Failure("\n".join(wrong), allow_retries=False)
         if offered(spec, outcomes):
-            yield publication(context, parts.published, outcomes)
+            yield from publication(context, parts, outcomes)
         else:
             for outcome in outcomes:
                 context.log_event(alone(spec, parts.published, outcome, outcome.shown))

@@ -58,23 +58,24 @@ def records_table(rows: Iterable[Mapping[str, Any]]) -> dg.TableMetadataValue:
 def described(spec: ReleaseSpec) -> str:
     """The description of the published asset: title, question, and SQL to copy."""
     axes = ", ".join(axis.name for axis in spec.domain.axes)
+    grid, name = spec.first_grid, spec.release if spec.family is None else f"{spec.release}_{spec.family.names[0]}"
     when = "" if spec.period == "none" else f", for each {spec.period}"
     who = "each row" if spec.privacy_unit == "row" else f"each {spec.privacy_unit}"
-    first = spec.domain.axes[0]
+    first = grid.axes[0]
     if isinstance(first, CalendarAxis):
         box = ""
     elif isinstance(first, BinnedAxis):
         box = f"{{'{first.name}': [{first.edges[0]:g}, {first.edges[1]:g}]}}"
     else:
         box = f"{{'{first.name}': '{first.values[0]}'}}".replace("''", "'")
-    asked = f"r.dph_box('r.{spec.release}', {box})" if box else f"r.dph_total('r.{spec.release}')"
+    asked = f"r.dph_box('r.{name}', {box})" if box else f"r.dph_total('r.{name}')"
     return (
         f"**{spec.title or spec.release}**\n\n"
-        f"How many rows are there by {axes}{when}? Noisy counts of {spec.domain.cells:,} cells, by {spec.mechanism}; "
+        f"How many rows are there by {axes}{when}? Noisy counts of {spec.cells:,} cells, by {spec.mechanism}; "
         f"epsilon {spec.epsilon} protects {who}.\n\n"
         "In DuckDB, with the store's `public/catalog.duckdb`:\n\n"
         "```sql\nATTACH 'catalog.duckdb' AS r (READ_ONLY);\n"
-        f"SELECT * FROM {asked};\nSELECT * FROM r.{spec.release};\n```"
+        f"SELECT * FROM {asked};\nSELECT * FROM r.{name};\n```"
     )
 
 
@@ -91,7 +92,7 @@ def public_address(folder: Path) -> str | None:
 def numbers_of(made: Release, total: Answer) -> dict[str, Any]:
     """The numbers of a publication that a plot over time shows; `total`: its answer for all cells."""
     audit = made.audit
-    table = made.arrow
+    table = made.first_table.arrow
     lower, upper = (table.column(name).to_numpy() for name in ("ci_lower", "ci_upper"))
     widths = (upper - lower)[np.isfinite(upper - lower)]
     found = {
@@ -103,7 +104,7 @@ def numbers_of(made: Release, total: Answer) -> dict[str, Any]:
         "cell_half_interval": float(np.median(widths)) / 2 if widths.size else math.nan,
         "cells": int(audit["cells"]),
         "revision": int(audit["revision"]),
-        "bytes": sum(file.stat().st_size for file in made.path.iterdir() if file.is_file()),
+        "bytes": sum(file.stat().st_size for file in made.path.rglob("*") if file.is_file()),
     }
     return {name: number for name, number in found.items() if math.isfinite(number)}
 
@@ -120,6 +121,7 @@ def published_metadata(
         deps: keys of the assets that the records come from.
     """
     audit, address = made.audit, public_address(made.path)
+    inside = "" if made.first_table is made else f"/{made.first_table.path.relative_to(made.path)}"
     numbers = numbers_of(made, total)
     if statement is not None:
         numbers |= {"account_spent": float(statement.spent), "account_left": float(statement.left)}
@@ -142,13 +144,14 @@ def published_metadata(
         "files": link(place),
         **({"card": link(f"{place}/card.html")} if (made.path / "card.html").exists() else {}),
         "dagster/row_count": int(audit["cells"]),
-        "dagster/uri": f"{address or made.path.as_uri()}/histogram.parquet",
+        "dagster/uri": f"{address or made.path.as_uri()}{inside}/histogram.parquet",
         **({"dagster/column_lineage": lineage} if lineage else {}),
     }
 
 
 def small_picture(made: Release) -> str:
     """The counts along the first axis as a picture of few signs, which the page shows unfolded."""
+    made = made.first_table
     domain = domain_of(made.audit["axes"])
     counts = made.arrow.column("estimate").to_numpy().reshape(domain.shape)
     line = counts.reshape(counts.shape[0], -1).sum(axis=1)

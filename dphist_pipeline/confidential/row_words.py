@@ -1,0 +1,27 @@
+"""How a row's positions along all axes are packed into 64-bit words, where the grid has too many cells to number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dphist_pipeline.domain import Domain
+
+LARGEST_WORD = 1 << 62
+
+
+def words_of(domain: Domain) -> list[list[tuple[int, int]]]:
+    """How rows are packed: for each word its axes, each with the difference of the word for one position."""
+    words: list[list[tuple[int, int]]] = [[]]
+    room = 1
+    for axis, size in enumerate(domain.shape):
+        if room * size > LARGEST_WORD:
+            words.append([])
+            room = 1
+        words[-1].append((axis, room))
+        room *= size
+    return words
+
+
+def names_of(words: Sequence[object]) -> list[str]:
+    """The columns of staged words."""
+    return [f"word_{number}" for number in range(len(words))]

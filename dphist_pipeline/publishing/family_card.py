@@ -1,0 +1,69 @@
+"""The card of a family of tables: one page with the list of tables, how far each can be trusted, and what all cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from dphist_pipeline.answering.boxes import answer_box
+from dphist_pipeline.answering.intervals import half_width_of_cell
+from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
+from dphist_pipeline.publishing import card
+from dphist_pipeline.publishing.formatting import epsilon_text, shown_number
+from dphist_pipeline.publishing.pages import picture_facts, render
+from dphist_pipeline.publishing.picture_sums import Grid
+from dphist_pipeline.publishing.pictures import all_pictures
+from dphist_pipeline.sql_files import literal
+
+MOST_LISTED = 200
+
+
+def family_card(family: FamilyEstimate, audit: Mapping[str, Any]) -> str:
+    """The card of a family, as HTML.
+
+    Args:
+        family: what is published.
+        audit: its facts with charges and versions; digests of files need not be in it.
+    """
+    name, first = next(iter(family.tables.items()))
+    what, fields = card.mechanism_card(str(audit["mechanism"]))
+    epsilon = Fraction(audit["epsilon"])
+    picture = all_pictures(Grid.of_all(first.domain, first.values, first.unbiased))[0]
+    total = answer_box(first, {})
+    return render(
+        "card_family.html.j2",
+        audit=audit,
+        title=str(audit.get("title") or audit["release"]),
+        days=card.days_of(audit),
+        tables=[_listed(table, made) for table, made in list(family.tables.items())[:MOST_LISTED]],
+        more=max(0, len(family.tables) - MOST_LISTED),
+        many=len(family.tables),
+        cells=family.cells,
+        **{"pictures": [picture_facts(picture)], "left_out": 0, "quality": None},
+        **{"reach": True, "smoothed": False, "outside": ""},
+        **card.total_facts(total),
+        epsilon=epsilon_text(epsilon),
+        promised=[card.promise_to(people, epsilon) for people in (1, 2, 5, 10)],
+        **{"by_row": audit["privacy_unit"] == "row", "substitute": audit["neighbours"] == "substitute"},
+        **{"mechanism": what, "fields": fields},
+        charges=card.charges_in_words(audit),
+        axes=[card.axis_facts(axis) for axis in _axes_of(family)],
+        sql={
+            "name": f"{audit['release']}_{name}",
+            "period": literal(audit["period"]),
+            "box": card.example_box(first.domain),
+        },
+    )
+
+
+def _axes_of(family: FamilyEstimate) -> list[Any]:
+    found = {axis.name: axis for made in family.tables.values() for axis in made.domain.axes}
+    return list(found.values())
+
+
+def _listed(name: str, made: Estimate) -> tuple[str, str, str, str]:
+    """A table in the list: its name, its axes, its cells, and how far noise moves one of them."""
+    assert made.unbiased is not None
+    axes = " × ".join(f"{axis.name} ({axis.size:,})" for axis in made.domain.axes)
+    return name, axes, f"{made.domain.cells:,}", shown_number(half_width_of_cell(made.unbiased))

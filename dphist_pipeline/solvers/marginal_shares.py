@@ -1,0 +1,287 @@
+"""Which marginals of a grid to measure, and with which shares of epsilon, so that wanted tables are least noisy.
+
+Measured marginals and wanted tables are sets of axes. A marginal that has the share s is measured with independent
+noise of variance 2 / s² in each cell, in units of (sensitivity / epsilon)². Least squares over all of them splits into
+parts: the part S of a table are its deviations along the axes of S. Marginal A tells part S, if S lies in A, with the
+precision s² / (2 · cells of A for each cell of S), and a cell of table T has the variance
+    sum over parts S of T of   1 / precision(S) · prod over S of (1 - 1/n) · prod over the other axes of T of 1/n²,
+where n is the number of positions along an axis (Xiao, He, Zhang, Kifer, NeurIPS 2023, for Gaussian noise).
+
+With Gaussian noise the squares of the shares add up and the problem is convex. Under pure epsilon the shares add up,
+and it is not: `choose_shares` searches from several starts. It also solves the convex problem for a lower bound, which
+no strategy over the same candidates can beat, because squares of shares that sum to 1 sum to at most 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Axes = frozenset[int]
+Reals = NDArray[np.float64]
+
+DENOMINATOR = 1 << 14  # of the shares
+_STEPS, _RANDOM_STARTS, _FINALISTS = 400, 4, 3
+# Below this part of the largest share, a marginal is tried without.
+_SMALL = 0.02
+_VIEW_CELLS = [int(10 ** (half / 2)) for half in range(2, 15)]
+
+
+@dataclass(frozen=True)
+class Shares:
+    """A strategy: what to measure, and what it costs.
+
+    Attributes:
+        marginals: the measured sets of axes.
+        parts: of epsilon, one for each marginal; they sum to 1.
+        mean_variance: of the wanted tables' cells by weight, in units of (sensitivity / epsilon)².
+        bound: no strategy over the same candidates has a smaller one.
+    """
+
+    marginals: tuple[Axes, ...]
+    parts: tuple[Fraction, ...]
+    mean_variance: float
+    bound: float
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """Tables that are wanted, and what may be measured for them.
+
+    Attributes:
+        sizes: positions along each axis.
+        tables: the wanted sets of axes.
+        weights: of the tables, above 0, in the same order.
+        candidates: sets of axes that may be measured; every table lies in one of them.
+    """
+
+    sizes: tuple[int, ...]
+    tables: tuple[Axes, ...]
+    weights: tuple[float, ...]
+    candidates: tuple[Axes, ...]
+
+    @cached_property
+    def parts(self) -> dict[Axes, int]:
+        """The numbers of the parts that the tables consist of."""
+        return {part: number for number, part in enumerate(subsets_of(self.tables))}
+
+    @cached_property
+    def numbers(self) -> dict[Axes, int]:
+        """The numbers of the candidates."""
+        return {candidate: number for number, candidate in enumerate(self.candidates)}
+
+    @cached_property
+    def costs(self) -> Reals:
+        """What a variance of 1 of each part adds to the mean variance, shape (parts,)."""
+        found, whole = np.zeros(len(self.parts)), math.fsum(self.weights)
+        for table, weight in zip(self.tables, self.weights, strict=True):
+            for part in subsets_of([table]):
+                found[self.parts[part]] += weight / whole * weight_of_part(self.sizes, table, part)
+        return found
+
+    @cached_property
+    def edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Reals]:
+        """Which candidate tells which part, and the precision at the share 1: three arrays of shape (pairs,)."""
+        found = []
+        for number, candidate in enumerate(self.candidates):
+            inside = (
+                [part for part in self.parts if part <= candidate] if len(candidate) > 4 else subsets_of([candidate])
+            )
+            for part in inside:
+                if part in self.parts:
+                    summed = math.prod(self.sizes[axis] for axis in candidate - part)
+                    found.append((number, self.parts[part], 0.5 / summed))
+        from_candidates, to_parts, precisions = zip(*found, strict=True)
+        return np.array(from_candidates), np.array(to_parts), np.array(precisions)
+
+    def variance(self, squares: Reals) -> float:
+        """The mean variance for squares of shares, shape (candidates,)."""
+        return float(self._spread_over(self.precision(squares)).sum())
+
+    def _spread_over(self, known: Reals) -> Reals:
+        """Costs over what is known of their parts; a part that has one position only costs nothing."""
+        with np.errstate(divide="ignore"):
+            return np.divide(self.costs, known, out=np.zeros(known.shape), where=self.costs > 0)
+
+    def precision(self, squares: Reals) -> Reals:
+        """Of every part, shape (parts,)."""
+        candidate, part, precision = self.edges
+        return np.bincount(part, precision * squares[candidate], len(self.parts)).astype(np.float64)
+
+    def gains(self, squares: Reals) -> Reals:
+        """How fast the mean variance falls with each square, shape (candidates,)."""
+        candidate, part, precision = self.edges
+        falls = self._spread_over(self.precision(squares) ** 2)
+        return np.bincount(candidate, precision * falls[part], len(self.candidates)).astype(np.float64)
+
+
+def subsets_of(tables: Iterable[Axes]) -> list[Axes]:
+    """All subsets of some sets of axes, without repeats: small ones first, then by their axes."""
+    found = {
+        frozenset(chosen)
+        for table in tables
+        for size in range(len(table) + 1)
+        for chosen in combinations(sorted(table), size)
+    }
+    return sorted(found, key=lambda axes: (len(axes), sorted(axes)))
+
+
+def weight_of_part(sizes: Sequence[int], table: Axes, part: Axes) -> float:
+    """The variance of a cell of a table for a variance of 1 of one of its parts, in the marginal of the part's axes."""
+    inside = math.prod(1 - 1 / sizes[axis] for axis in part)
+    return inside / math.prod(sizes[axis] for axis in table - part) ** 2
+
+
+def wanted_tables(sizes: Sequence[int], tables: Sequence[Axes], weights: Sequence[float], most_cells: int) -> Wanted:
+    """The problem for some tables.
+
+    Candidates are the marginals of the tables, larger marginals that cover several of them (views, as of Qardaji, Yang,
+    Li: PriView, SIGMOD 2014), and the full grid where it fits.
+
+    Args:
+        sizes: positions along each axis, shape (axes,).
+        tables: sets of axes; none of them twice.
+        weights: of the tables, in the same order.
+        most_cells: that a measured marginal may have.
+    """
+    grid = frozenset(range(len(sizes)))
+    larger = [view for cells in _VIEW_CELLS if cells <= most_cells for view in cover(sizes, tables, cells)]
+    if math.prod(sizes) <= most_cells:
+        larger.append(grid)
+    candidates = dict.fromkeys([*subsets_of(tables), *larger])
+    return Wanted(tuple(sizes), tuple(tables), tuple(weights), tuple(candidates))
+
+
+def cover(sizes: Sequence[int], tables: Sequence[Axes], most_cells: int) -> list[Axes]:
+    """Few sets of axes, each of at most so many cells, that hold every table; tables may be larger themselves.
+
+    Greedy: begins with the first table that is left, and adds the axis that completes the most tables for its size.
+
+    Args:
+        sizes: positions along each axis, shape (axes,).
+        tables: sets of axes.
+        most_cells: of a set that holds more than one table.
+    """
+    members = np.zeros((len(tables), len(sizes)), dtype=bool)
+    for number, table in enumerate(tables):
+        members[number, list(table)] = True
+    growth = np.log(np.maximum(np.array(sizes), 2))
+    left, found = np.ones(len(tables), dtype=bool), []
+    while left.any():
+        view = members[np.flatnonzero(left)[0]].copy()
+        while True:
+            missing = members[left] & ~view
+            completed = missing[missing.sum(axis=1) == 1].sum(axis=0) / growth
+            cells = math.prod(size for size, inside in zip(sizes, view, strict=True) if inside)
+            completed[[bool(inside) or cells * size > most_cells for size, inside in zip(sizes, view, strict=True)]] = 0
+            if not completed.any():
+                break
+            view[int(completed.argmax())] = True
+        left &= (members & ~view).any(axis=1)
+        found.append(frozenset(np.flatnonzero(view).tolist()))
+    return found
+
+
+def choose_shares(wanted: Wanted) -> Shares:
+    """The best strategy that a local search finds from several starts; a function of its input alone.
+
+    Cost: some thousand passes over the pairs of candidates and their parts; a second for all pairs of 50 axes.
+
+    Args:
+        wanted: the problem.
+    """
+    squares, bound = _convex(wanted)
+    starts = [np.sqrt(squares), *_starts(wanted)]
+    found = [_improved(wanted, start / start.sum(), _STEPS // 10) for start in starts]
+    found.sort(key=lambda shares: wanted.variance(shares**2))
+    found = [_without_small(wanted, _improved(wanted, shares, _STEPS)) for shares in found[:_FINALISTS]]
+    best = min(found, key=lambda shares: wanted.variance(shares**2))
+    parts = _rational(best)
+    measured = [number for number, part in enumerate(parts) if part]
+    return Shares(
+        tuple(wanted.candidates[number] for number in measured),
+        tuple(parts[number] for number in measured),
+        wanted.variance(np.array([float(part) ** 2 for part in parts])),
+        bound,
+    )
+
+
+def _starts(wanted: Wanted) -> list[Reals]:
+    """Shares to begin with: equal ones, mostly the tables, mostly the grid, mostly each size, and random ones."""
+    sizes = np.array([len(candidate) for candidate in wanted.candidates])
+    least = np.full(len(wanted.candidates), 1e-3 / len(wanted.candidates))
+    families = [wanted.tables, *(cover(wanted.sizes, wanted.tables, cells) for cells in _VIEW_CELLS)]
+    numbers = [[wanted.numbers[axes] for axes in family if axes in wanted.numbers] for family in families]
+    groups = [
+        *(np.isin(np.arange(sizes.size), family) for family in numbers),
+        *(sizes == size for size in np.unique(sizes)),
+    ]
+    found = [np.ones(sizes.size), *(least + group / max(1, group.sum()) for group in groups)]
+    draws = np.random.Generator(np.random.PCG64(1))
+    return found + [draws.exponential(size=sizes.size) + 1e-6 for _ in range(_RANDOM_STARTS)]
+
+
+def _improved(wanted: Wanted, shares: Reals, steps: int = _STEPS) -> Reals:
+    """Shares near a local minimum: there, share times gain is equal for all candidates with a share.
+
+    A part that one candidate tells alone has its best share after one step with the exponent 1/3.
+    """
+    best, least = shares, wanted.variance(shares**2)
+    for _ in range(steps):
+        with np.errstate(invalid="ignore"):
+            grown = shares * (shares * wanted.gains(shares**2)) ** (1 / 3)
+        if not np.isfinite(grown).all():
+            break
+        shares = grown / grown.sum()
+        found = wanted.variance(shares**2)
+        if found < least * (1 - 1e-9):
+            best, least = shares, found
+        elif found > least * 1.5:
+            break
+    return best
+
+
+def _convex(wanted: Wanted) -> tuple[Reals, float]:
+    """The best squares of shares that sum to 1, nearly, and a lower bound on the mean variance for all of them.
+
+    F, the mean variance, is convex, and F(t·u) = F(u)/t. So F(v) >= 2·F(u)/t - max(gains(u))/t² for all v that sum to 1
+    and every t; the best t gives F(u)² / max(gains(u)).
+    """
+    squares = np.full(len(wanted.candidates), 1 / len(wanted.candidates))
+    bound, best, least = 0.0, squares, math.inf
+    for _ in range(_STEPS):
+        gains, found = wanted.gains(squares), wanted.variance(squares)
+        bound = max(bound, found**2 / float(gains.max()))
+        if found < least:
+            best, least = squares, found
+        squares = squares * np.sqrt(gains)
+        squares = squares / squares.sum()
+    return best, bound
+
+
+def _without_small(wanted: Wanted, shares: Reals) -> Reals:
+    """The same strategy without the candidates that do not pay: each costs noise in all others."""
+    for limit in (1e-4, 1e-3, _SMALL):
+        kept = np.where(shares < limit * shares.max(), 0.0, shares)
+        tried = _improved(wanted, kept / kept.sum()) if np.isfinite(wanted.variance(kept**2)) else shares
+        if wanted.variance(tried**2) <= wanted.variance(shares**2) * (1 + 1e-6):
+            shares = tried
+    return shares
+
+
+def _rational(shares: Reals) -> list[Fraction]:
+    """Whole parts of a denominator that sum to it; what has a share keeps one."""
+    denominator = max(DENOMINATOR, 64 * int((shares > 0).sum()))
+    parts = np.where(shares > 0, np.maximum(1, np.floor(shares * denominator)), 0).astype(np.int64)
+    short = denominator - int(parts.sum())
+    order = np.argsort(-(shares * denominator - parts), kind="stable")
+    parts[order[: max(0, short)]] += 1
+    parts[int(parts.argmax())] += min(0, short)
+    return [Fraction(int(part), denominator) for part in parts]

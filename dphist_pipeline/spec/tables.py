@@ -1,0 +1,168 @@
+"""The tables of a family as a spec asks for them: sets of axes, or of levels of axes, with weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+from math import prod
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis, Domain, Family
+from dphist_pipeline.errors import did_you_mean
+from dphist_pipeline.spec.fields import listed
+from dphist_pipeline.spec.mistakes import located
+from dphist_pipeline.spec.refusals import Location, MistakesError, shown
+from dphist_pipeline.spec.words import LONGEST_NAME, PublishedName
+
+MECHANISM = "tables"
+MOST_TABLES, MOST_TOGETHER = 5_000, 4
+EXAMPLE = "{list: [[age, sex], [state]], all: 2}"
+
+# Every release has assets of these names in Dagster, beside those of its tables.
+OUR_ASSETS = ("records", "cube", "sanitized", "published")
+
+Weight = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
+
+
+class TablesSpec(BaseModel):
+    """Which tables a release publishes together.
+
+    Attributes:
+        list: tables, each a list of axes or of their levels.
+        all: every table of so many axes, too.
+        weights: how much the accuracy of a table counts, by its name (its axes, joined by _); 1 where none is given.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    list: Annotated[tuple[Annotated[tuple[PublishedName, ...], listed(1)], ...], listed(0, MOST_TABLES)] = ()
+    all: int | None = Field(default=None, strict=True, ge=1, le=MOST_TOGETHER)
+    weights: dict[str, Weight] = {}
+
+    def normalised(self) -> dict[str, object]:
+        """All fields as JSON values."""
+        return {"list": [list(table) for table in self.list], "all": self.all, "weights": dict(self.weights)}
+
+
+def _tables(value: object) -> object:
+    if value is None or isinstance(value, TablesSpec):
+        return value
+    if not isinstance(value, dict):
+        raise ValueError(f"must be a mapping such as {EXAMPLE}, not {shown(value)}")
+    try:
+        return TablesSpec.model_validate(value)
+    except ValidationError as error:
+        mistakes = MistakesError(located(error, TablesSpec.model_fields))
+    raise mistakes
+
+
+Tables = Annotated[TablesSpec | None, BeforeValidator(_tables)]
+
+
+def family_of(tables: TablesSpec, axes: tuple[Axis, ...], most_cells: int) -> Family:
+    """The tables on the axes of a spec.
+
+    Args:
+        tables: as asked for.
+        axes: of the spec, each with its levels.
+        most_cells: that a table may have.
+
+    Raises:
+        MistakesError: by field of `tables`.
+    """
+    known = {name: (number, axis) for number, one in enumerate(axes) for name, axis in _with_levels(one).items()}
+    found: list[tuple[Location, str]] = [
+        (("list", number, place), f"names no axis and no level, {shown(name)}. {did_you_mean(name, known)}")
+        for number, table in enumerate(tables.list)
+        for place, name in enumerate(table)
+        if name not in known
+    ]
+    if found:
+        raise MistakesError(found)
+    used = {name for table in tables.list for name in table}
+    by_level = {known[name][0] for name in used}
+    used |= {axis.name for number, axis in enumerate(axes) if tables.all and number not in by_level}
+    found += _levels_clash(tables, known, used)
+    chosen = [name for name in known if name in used]
+    # Named as written, with axes in declared order.
+    wanted = {tuple(sorted(set(table), key=chosen.index)): "_".join(table) for table in tables.list}
+    if not found and tables.all:
+        every = combinations(chosen, min(tables.all, len(chosen)))
+        wanted = {table: "_".join(table) for table in every} | wanted
+    names = list(wanted.values())
+    domain = Domain(tuple(known[name][1] for name in chosen))
+    family = Family(
+        domain,
+        tuple(known[name][0] for name in chosen),
+        tuple(names),
+        tuple(tuple(chosen.index(name) for name in table) for table in wanted),
+        tuple(float(tables.weights.get(name, 1)) for name in names),
+        most_cells,
+    )
+    found += found or _unfit(tables, family)
+    if found:
+        raise MistakesError(found)
+    return family
+
+
+def _with_levels(axis: Axis) -> dict[str, Axis]:
+    """An axis and its levels by name; a level is an axis of the groups, in the order of their first categories."""
+    if isinstance(axis, BinnedAxis) or not axis.levels:
+        return {axis.name: axis}
+    found: dict[str, Axis] = {axis.name: axis}
+    coarser = dict(axis.levels)
+    for name, groups in axis.levels.items():
+        del coarser[name]
+        values = tuple(dict.fromkeys(groups))
+        above = {
+            level: tuple(of[groups.index(value)] for value in values)
+            for level, of in coarser.items()
+            if len(set(zip(groups, of, strict=True))) == len(values)
+        }
+        found[name] = CategoricalAxis(name, axis.column, values, axis.other, above)
+    return found
+
+
+def _levels_clash(
+    tables: TablesSpec, known: Mapping[str, tuple[int, Any]], used: set[str]
+) -> list[tuple[Location, str]]:
+    """Whether tables use an axis at two of its levels."""
+    found: list[tuple[Location, str]] = []
+    by_axis: dict[int, str] = {}
+    for name in (name for name in known if name in used):
+        other = by_axis.setdefault(known[name][0], name)
+        if other != name:
+            what = (
+                f"uses {shown(other)} and {shown(name)}, which are levels of one axis; keep one of them in all tables"
+            )
+            found.append((("all",) if tables.all else ("list",), what))
+    return found
+
+
+def _unfit(tables: TablesSpec, family: Family) -> list[tuple[Location, str]]:
+    """Too many tables or cells, names that clash or are too long, weights of no table."""
+    if not family.names:
+        return [((), f"asks for no table; use `list:` or `all:`, such as {EXAMPLE}")]
+    if len(family.names) > MOST_TABLES:
+        return [((), f"asks for {len(family.names):,} tables, and at most {MOST_TABLES:,} are made; ask for fewer")]
+    found: list[tuple[Location, str]] = []
+    for number, name in enumerate(family.names):
+        cells = prod(family.domain.shape[axis] for axis in family.tables[number])
+        if cells > family.most_cells:
+            found.append(((), f"table {name} has {cells:,} cells, more than the {family.most_cells:,} of `max_cells`"))
+        if family.names.index(name) != number:
+            found.append(((), f"has two tables that are called {shown(name)}; give an axis another `name:`"))
+        if name in OUR_ASSETS:
+            found.append(((), f"table {shown(name)} has a name that every release's asset has; rename the axis"))
+        if len(name) > LONGEST_NAME:
+            found.append(
+                ((), f"table {shown(name)} needs a name of at most {LONGEST_NAME} letters; shorten axes' names")
+            )
+    found += [
+        (("weights", name), f"is no table of this release. {did_you_mean(name, family.names)}")
+        for name in tables.weights
+        if name not in family.names
+    ]
+    return found[:20]

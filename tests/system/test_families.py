@@ -1,0 +1,268 @@
+"""Families of tables: counted from the same kept rows, released under one charge, asked as any release."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from contextlib import chdir
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+from office import Office
+from system.orchestrated import defined, events
+
+from dphist_pipeline.confidential.bounding import KEY_BYTES
+from dphist_pipeline.confidential.cube import read_and_count
+from dphist_pipeline.confidential.row_words import words_of
+from dphist_pipeline.domain import Domain
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.periods import PeriodRule
+from dphist_pipeline.spec.refusals import SpecError
+
+COUNTIES = [f"c{number}" for number in range(7)]
+STATES = ["north", "north", "south", "north", "south", "south", "south"]
+AGE = {"column": "age", "start": 0, "stop": 100, "width": 25}
+SEX = {"column": "sex", "values": ["f", "m"]}
+WARD = {"column": "ward", "values": ["a", "b"], "other": True}
+COUNTY = {"column": "county", "values": COUNTIES, "levels": {"state": STATES}}
+FAMILY: dict[str, Any] = {
+    "release": "family",
+    "mechanism": "tables",
+    "epsilon": 5,
+    "tables": {"list": [["age", "sex"], ["state", "ward"]], "all": 1},
+    "axes": [AGE, SEX, WARD, COUNTY],
+}
+NAMES = {"age", "sex", "ward", "state", "age_sex", "state_ward"}
+
+
+def records(rows: int = 3000, people: int = 1000) -> dict[str, list[Any]]:
+    draws = np.random.Generator(np.random.PCG64(5))
+    return {
+        "patient": draws.integers(0, people, rows).astype(str).tolist(),
+        "age": draws.integers(0, 120, rows).astype(float).tolist(),
+        "sex": draws.choice(["f", "m", "x"], rows).tolist(),
+        "ward": draws.choice(["a", "b", "c"], rows).tolist(),
+        "county": draws.choice(COUNTIES, rows).tolist(),
+    }
+
+
+def spec_of(folder: Path, **changes: Any) -> ReleaseSpec:
+    fields = {"source": "rows.parquet", "privacy_unit": "patient", "max_rows_per_unit": 2, "neighbours": "add_remove"}
+    return ReleaseSpec.from_attributes({**fields, "account": "health", **FAMILY, **changes}, folder)
+
+
+def counted(folder: Path, frame: pl.DataFrame, **changes: Any) -> dict[tuple[int, ...], np.ndarray]:
+    """Exact counts of what is measured, by the axes of each marginal."""
+    frame.write_parquet(folder / "rows.parquet")
+    plan = plan_of(spec_of(folder, **changes), PeriodRule("none", "monday", "UTC", 0).named("all"))
+    ends = np.cumsum([marginal.cells for marginal in plan.marginals])
+    parts = np.split(read_and_count(plan, folder), ends[:-1])
+    return {m.axes: part.reshape(m.shape) for m, part in zip(plan.marginals, parts, strict=True)}
+
+
+def in_cells(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows that no axis leaves out, with their positions."""
+    frame = frame.filter(pl.col("age") < 100, pl.col("sex") != "x")
+    states = dict(zip(COUNTIES, [int(state == "south") for state in STATES], strict=True))
+    return frame.select(
+        "patient",
+        pl.col("age").floordiv(25).cast(pl.Int64),
+        pl.col("sex").replace_strict({"f": 0, "m": 1}),
+        pl.col("ward").replace_strict({"a": 0, "b": 1, "c": 2}),
+        pl.col("county").replace_strict(states),
+    )
+
+
+@pytest.mark.parametrize("bound", [{"max_rows_per_unit": 10**4}, {"privacy_unit": "row", "max_rows_per_unit": 1}])
+def test_without_units_over_the_bound_marginals_are_plain_counts(tmp_path: Path, bound: dict[str, Any]) -> None:
+    frame = pl.DataFrame(records())
+    rows, columns = in_cells(frame), ["age", "sex", "ward", "county"]
+    for axes, found in counted(tmp_path, frame, **bound).items():
+        expected = np.zeros(found.shape, dtype=np.int64)
+        np.add.at(expected, tuple(rows[columns[axis]].to_numpy() for axis in axes), 1)
+        assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("axes", [4, 70])
+def test_all_marginals_count_the_same_rows_at_most_r_of_a_unit(tmp_path: Path, axes: int) -> None:
+    """With 70 axes of two categories, a row takes two words."""
+    draws = np.random.Generator(np.random.PCG64(1))
+    columns = {f"a{number}": draws.choice(["x", "y"], 400) for number in range(axes)}
+    frame = pl.DataFrame({"patient": np.repeat(np.arange(40), 10).astype(str), **columns})
+    declared = [{"column": name, "values": ["x", "y"]} for name in columns]
+    tables = {"list": [["a0", "a1"], ["a1", "a2"], [f"a{axes - 1}", "a0"]]}
+    if axes > 50:
+        declared, tables = declared[:50], {"list": [["a0", "a1"], ["a1", "a2"], ["a49", "a0"]]}
+        frame = frame.select("patient", *(f"a{number}" for number in range(50)))
+        declared = [{**axis, "values": ["x", "y", *(f"v{n}" for n in range(6))]} for axis in declared]
+        shape = (8,) * 50
+        assert len(words_of(Domain.from_shape(shape))) == 3
+    found = counted(tmp_path, frame, axes=declared, tables=tables, max_rows_per_unit=3)
+    assert {int(part.sum()) for part in found.values()} == {40 * 3}
+    for (one, first), (two, second) in itertools.combinations(found.items(), 2):
+        shared = set(one) & set(two)
+        sums = [
+            part.sum(axis=tuple(n for n, axis in enumerate(named) if axis not in shared))
+            for named, part in ((one, first), (two, second))
+        ]
+        order = [sorted(shared, key=named.index) for named in (one, two)]
+        assert np.array_equal(sums[0], sums[1] if order[0] == order[1] else sums[1].T)
+
+
+def test_every_copy_of_a_rows_words_has_the_same_chance_to_be_kept(tmp_path: Path) -> None:
+    from dphist_pipeline.confidential.bounding import kept_words
+
+    rows = pl.DataFrame({"unit": ["u"] * 4, "w0": [0, 0, 1, 1], "w1": [0, 1, 0, 1]}).lazy()
+    seen = np.zeros((2, 2))
+    for number in range(4000):
+        ((words, kept), *_) = [
+            part for part in kept_words(rows, 1, number.to_bytes(KEY_BYTES, "little"), ["w0", "w1"]) if part[1].size
+        ]
+        seen[tuple(words)] += kept
+    # Binomial(4000, 1/4): six standard deviations are 164.
+    assert np.abs(seen - 1000).max() < 164
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Office:
+    made = Office(tmp_path_factory.mktemp("made") / "office")
+    with made.witnessed(), chdir(made.folder):
+        made.opened()
+        made.write_records(records())
+        made.write_spec(**FAMILY)
+        made.released()
+    return made
+
+
+@pytest.fixture
+def family(original: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Office:
+    """An office that has released the family."""
+    copy = original.copied_to(tmp_path / "office")
+    monkeypatch.chdir(copy.folder)
+    monkeypatch.setenv("DPHIST_WITNESS", str(copy.witness))
+    return copy
+
+
+def test_a_family_is_one_charge_and_its_tables_agree_and_answer(family: Office) -> None:
+    made = Release.published(Store.open(family.store), "family")
+    assert set(made.audit["tables"]) == NAMES and made.audit["epsilon"] == "5"
+    assert len([entry for entry in family.entries() if "family" in map(str, entry)]) >= 1
+    told = {name: Release.published(Store.open(family.store), f"family_{name}").table for name in NAMES}
+    by_state = told["state_ward"].group_by("state").agg(pl.col("estimate").sum()).sort("state")
+    assert np.allclose(by_state["estimate"], told["state"].sort("state")["estimate"], rtol=1e-9)
+    totals = [table["estimate"].sum() for table in told.values()]
+    assert np.allclose(totals, totals[0], rtol=1e-9)
+    exact = in_cells(pl.DataFrame(records())).height
+    assert 0.5 * exact < totals[0] <= exact + 50
+    answer = family.run("answer", "family_age_sex", "--where", "sex = 'f'", "--json").json
+    assert answer["basis"] == "unbiased" or answer["ci_lower"] < answer["estimate"] < answer["ci_upper"]
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{family.store}/public/catalog.duckdb' AS r (READ_ONLY)")
+        (rows,) = connection.execute("SELECT count(*) FROM r.family_state_ward").fetchall()[0]
+        (asked,) = connection.execute("SELECT estimate FROM r.dph_total('r.family_age')").fetchall()[0]
+    assert rows == 6 and asked == pytest.approx(totals[0])
+
+
+def test_a_family_named_instead_of_a_table_is_refused_with_its_tables(family: Office) -> None:
+    refused = family.run("answer", "family")
+    assert refused.code == 1 and "family_age_sex" in refused.err
+    assert family.run("answer", "family_nothing").code == 1
+
+
+def test_a_second_call_replays_a_family_and_spends_nothing(family: Office) -> None:
+    before = (family.published("family") / "audit.json").read_bytes()
+    assert "Already published" in family.released().out
+    assert (family.published("family") / "audit.json").read_bytes() == before
+
+
+def test_a_family_is_made_anew_from_its_journal(family: Office) -> None:
+    before = json.loads((family.published("family") / "audit.json").read_bytes())["values_digest"]
+    family.published("family").rename(family.folder / "moved")
+    (family.folder / "data/admissions.parquet").unlink()
+    family.released()
+    assert json.loads((family.published("family") / "audit.json").read_bytes())["values_digest"] == before
+
+
+def test_an_altered_table_of_a_family_is_noticed(family: Office) -> None:
+    (family.published("family") / "tables" / "age" / "histogram.parquet").write_bytes(b"")
+    refused = family.release()
+    assert refused.code == 1 and "altered" in refused.err
+
+
+def test_a_withdrawn_family_leaves_the_catalogue_with_all_its_tables(family: Office) -> None:
+    assert family.run("withdraw", "family", "all", "--reason", "wrong wards").code == 0
+    assert family.run("answer", "family_age").code == 1
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{family.store}/public/catalog.duckdb' AS r (READ_ONLY)")
+        assert connection.execute("SELECT count(*) FROM r.dph_releases").fetchall() == [(0,)]
+
+
+def test_the_ledger_and_all_files_of_a_family_verify(family: Office) -> None:
+    assert family.run("ledger", "verify").code == 0
+    card = (family.published("family") / "card.html").read_text()
+    assert "state_ward" in card and "6 tables" in card
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"tables": {}}, "asks for no table"),
+        ({"tables": {"list": [["agee"]]}}, "Did you mean 'age'"),
+        ({"tables": {"list": [["county"], ["state"]]}}, "levels of one axis"),
+        ({"tables": {"all": 9}}, "tables.all"),
+        ({"tables": {"list": [["age"]], "weights": {"sex": 2}}}, "is no table of this release"),
+        ({"tables": {"list": [["age"]], "weights": {"age": -1}}}, "weights"),
+        ({"tables": [["age"]]}, "must be a mapping"),
+        ({"mechanism": "geometric"}, "needs `mechanism: tables`"),
+        ({"axes": [{**AGE, "name": "cube"}], "tables": {"all": 1}}, "rename the axis"),
+        ({"max_cells": 5}, "more than the 5 of `max_cells`"),
+        ({"epsilon": "1/1000000"}, "raise epsilon"),
+        ({"quality": {"share": "1/20"}}, "quality"),
+    ],
+)
+def test_a_spec_with_wrong_tables_is_refused_with_one_message(
+    tmp_path: Path, changes: dict[str, Any], says: str
+) -> None:
+    (tmp_path / "rows.parquet").touch()
+    with pytest.raises((SpecError, DphistError)) as caught:
+        spec_of(tmp_path, **changes)
+    assert says in str(caught.value)
+
+
+def test_the_same_tables_have_the_same_digest_and_other_tables_another(tmp_path: Path) -> None:
+    one, same, other = (
+        spec_of(tmp_path, tables=tables).digest for tables in ({"all": 2}, {"all": 2, "list": []}, {"all": 1})
+    )
+    assert one == same != other
+
+
+def test_dagster_makes_an_asset_of_each_table(family: Office) -> None:
+    with dg.instance_for_test() as instance:
+        run = dg.materialize(list(defined(family, **FAMILY).assets or []), instance=instance)
+    assert run.success
+    made = {event.asset_key.path[-1]: event for event in events(run)}
+    assert made.keys() >= {"records", "cube", "sanitized", "published", *NAMES}
+    rows = {name: made[name].metadata["dagster/row_count"].value for name in NAMES}
+    assert rows["age_sex"] == 8 and made["published"].metadata["dagster/row_count"].value == sum(rows.values())
+    totals = {made[name].metadata["total"].value for name in NAMES}
+    assert max(totals) == pytest.approx(min(totals))
+
+
+def test_names_of_tables_and_of_other_releases_do_not_meet(family: Office) -> None:
+    family.write_spec(release="family_age")
+    refused = family.release()
+    assert refused.code == 1 and "belongs to 'family'" in refused.err
+    family.write_spec(release="one_sex")
+    family.released()
+    family.write_spec(**{**FAMILY, "release": "one", "epsilon": 1})
+    refused = family.release()
+    assert refused.code == 1 and "belongs to 'one_sex'" in refused.err

@@ -346,7 +346,8 @@ class Publication:
     @property
     def source(self) -> Source:
         """What macros know it by."""
-        return Source(self.folder.resolve(), *map(self.audit.get, ("audit_digest", "release", "period", "revision")))
+        facts: Any = map(self.audit.get, ("audit_digest", "release", "period", "revision"))
+        return Source(self.folder.resolve(), *facts)
 
     def _whole_bins(self, box: Box) -> str:
         """A box as JSON; refuses one that cuts bins."""
@@ -395,6 +396,5 @@ class Publication:
 
 def found_in_row(kind: type[Found], row: Mapping[str, Any]) -> Found:
     """An answer from a row of a macro: null is nan, or an empty note."""
-    empty = {"note": "", "capped": ""}
     known: dict[str, Any] = {field.name: row[field.name] for field in fields(kind) if field.name in row}
-    return kind(**known | {name: empty.get(name, math.nan) for name, fact in known.items() if fact is None})
+    return kind(**known | {n: "" if n in ("note", "capped") else math.nan for n, fact in known.items() if fact is None})

@@ -91,7 +91,7 @@ def test_the_daemon_releases_each_missed_week_once_and_never_repeats_a_refusal(o
     assert len(retried) == 1 and (office.folder / "died").exists()
     late = runs(home, "late_job")
     assert late and {status for status, _, _ in late} == {"FAILURE"} and not any(again for _, _, again in late)
-    assert not runs(home, "eager_job"), "no week became due while the daemon ran"
+    assert not runs(home, "eager_job"), "its sensor is stopped until somebody starts it"
 
 
 AUTOMATED = """

@@ -5,7 +5,7 @@ READY := .venv/.ready
 
 export DPHIST_PORT ?= 3000
 
-.PHONY: demo ui test check docs picture soak audit mutations bench clean
+.PHONY: demo ui test outside check docs picture soak audit mutations bench clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)  ## a synthetic population and hospital, released through Dagster and asked in SQL
@@ -20,6 +20,9 @@ ui: $(READY)  ## Dagster's page with the demo's runs
 
 test: $(READY)  ## the tests, on as many processors as there are, up to four
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
+
+outside: $(READY)  ## the tests with a browser, a server or processes of Dagster's own
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m 'outside and not soak'
 
 check: $(READY)  ## format, lint, types, import contracts
 	$(BIN)/ruff format --check .

@@ -3,7 +3,7 @@
 Boxes: seconds for one cell of a table by `dph_box`, beside plain SQL for the same cell, on the published file and on
 the view of the catalogue (the shortest of several, warm); most of those of `dph_box` are for planning a long query.
 Publishing: seconds of processor time, with those of child processes, of a whole release of 221 cells at some numbers
-of periods (the middle of five, one after the other), and the part of it that listed
+of periods (the middle of some, one after the other), and the part of it that listed
 files and built the catalogue. Prints JSON.
 
     python benchmarks/catalogue.py [--cells 10000000] [--periods 2 --periods 200] [--to FILE]
@@ -109,10 +109,10 @@ def boxes(cells: int) -> dict[str, Any]:
     return {"cells": domain.cells, **seconds, "ratio": seconds["dph_box"] / seconds["plain_sql_of_file"]}
 
 
-def publishing(periods: list[int]) -> list[dict[str, Any]]:
-    """Processor seconds of the release of one more period, at some numbers of periods."""
-    weeks = [FIRST + timedelta(weeks=week) for week in range(max(periods) + 4)]
-    at = {number + later: number for number in periods for later in range(5)}
+def publishing(periods: list[int], releases: int) -> list[dict[str, Any]]:
+    """Processor seconds of the release of one more period, at some numbers of periods: the middle of some releases."""
+    weeks = [FIRST + timedelta(weeks=week) for week in range(max(periods) + releases - 1)]
+    at = {number + later: number for number in periods for later in range(releases)}
     spent: dict[int, list[tuple[float, float]]] = {number: [] for number in periods}
     with tempfile.TemporaryDirectory() as folder, in_an_office(Path(folder)):
         spec, store = office(Path(folder), weeks)
@@ -176,11 +176,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", type=int, action="append", help="of the large table; default 1,000,000")
     parser.add_argument("--periods", type=int, action="append", help="how many are published; default 2, 50 and 200")
+    parser.add_argument("--releases", type=int, default=5, help="of which the middle is told; default 5")
     parser.add_argument("--to", type=Path, help="a file for the JSON")
     given = parser.parse_args()
     found = {
         "boxes": [boxes(cells) for cells in given.cells or [1_000_000]],
-        "publishing": publishing(given.periods or [2, 50, 200]),
+        "publishing": publishing(given.periods or [2, 50, 200], given.releases),
     }
     text = json.dumps(found, indent=2)
     print(text)

@@ -13,15 +13,23 @@ from typing import Any
 
 import pytest
 from office import Office
+from quick_catalogue import build_catalogue
 
 from dphist_pipeline.answering import building
-from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.publishing import pages, plot
 
 # Before anything starts a process: no test sees the developer's own operator key or witness, or leaves anything there.
 HOME = Path(tempfile.mkdtemp(prefix="dphist_tests_"))
 os.environ |= {"XDG_CONFIG_HOME": str(HOME / "config"), "XDG_STATE_HOME": str(HOME / "state")}
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
+
+
+@pytest.hookimpl(tryfirst=True)  # before marks choose
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leaves tests that start a server to `make outside`."""
+    for item in items:
+        if "server" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.outside)
 
 
 @pytest.fixture(autouse=True, scope="module")

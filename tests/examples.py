@@ -1,9 +1,9 @@
-"""How many examples Hypothesis tries: up to a hundred in `make test`, all that a test asks for in `make soak`."""
+"""How many examples and cases a test tries: some in `make test`, all that a test asks for in `make soak`."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 import pytest
@@ -22,3 +22,9 @@ def examples(wanted: int, **more: Any) -> Callable[[Test], Test]:
         return pytest.mark.many_examples(limited) if wanted > MOST else limited
 
     return decorate
+
+
+def mostly_soaked(cases: Sequence[Any], kept: Collection[int]) -> list[Any]:
+    """Cases of a test, of which `make soak` tries all but those at the places `kept`: they are tried by `make test`."""
+    whole = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*one, marks=() if place in kept else pytest.mark.soak) for place, one in enumerate(whole)]

@@ -67,8 +67,10 @@ def build_catalogue(public: Path, scratch: Path) -> Path:
         with duckdb.connect() as connection:
             connection.execute(f"ATTACH {literal(str(draft))} AS catalogue (STORAGE_VERSION '{OLDEST_DUCKDB}')")
             connection.execute("USE catalogue")
+            connection.execute("BEGIN TRANSACTION")  # one, since each is written to disk
             create_tables(connection, list_publications(public))
             connection.execute("UPDATE dph_version SET sealed = $sealed", {"sealed": sealed})
+            connection.execute("COMMIT")
     draft.chmod(0o644)
     os.utime(draft, (sealed, sealed))
     # A program that opened the old catalogue to write and was killed leaves this file, and DuckDB refuses a new

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from types import MappingProxyType
 
 import duckdb
@@ -16,6 +17,7 @@ import pyarrow as pa
 from dphist_pipeline.answering.catalogue import NAME, attach_catalogue
 from dphist_pipeline.answering.catalogue_tables import create_tables
 from dphist_pipeline.answering.chosen_cells import QuestionRefused
+from dphist_pipeline.answering.macros import macro
 from dphist_pipeline.publishing.release_files import read_audit, release_folder
 from dphist_pipeline.sql_files import identifier, literal
 
@@ -34,9 +36,25 @@ class Source:
     renamed: bool = False
 
 
+@dataclass(frozen=True)
+class _InMemory:
+    """A connection whose tables hold publications; it gets a macro when that is called: all take half a second."""
+
+    connection: duckdb.DuckDBPyConnection
+    macros: set[str] = field(default_factory=set)
+    making: Lock = field(default_factory=Lock)
+
+    def with_macro(self, name: str) -> duckdb.DuckDBPyConnection:
+        with self.making:
+            if name not in self.macros:
+                self.connection.execute(macro(name))
+                self.macros.add(name)
+        return self.connection
+
+
 def call_macro(
     sources: tuple[Source, ...],
-    macro: str,
+    macro_name: str,
     columns: str,
     arguments: Sequence[object],
     named: Mapping[str, object] = MappingProxyType({}),
@@ -46,7 +64,7 @@ def call_macro(
 
     Args:
         sources: the publications.
-        macro: its name.
+        macro_name: of the macro.
         columns: of its rows, as SQL.
         arguments: by position, after the name of the release.
         named: arguments by name.
@@ -55,10 +73,10 @@ def call_macro(
     Raises:
         QuestionRefused: the macro refuses the question.
     """
-    connection, within = _opened(sources)
+    connection, within = _opened(sources, macro_name)
     release = literal(f"{within}{identifier(sources[0].release)}")
     given = ", ".join([release, *("?" for _ in arguments), *(f"{name} := ?" for name in named)])
-    query = f"SELECT {columns} FROM {within}{macro}({given})"
+    query = f"SELECT {columns} FROM {within}{macro_name}({given})"
     cursor = connection.cursor()
     for name, rows in tables.items():
         cursor.register(name, rows)
@@ -67,14 +85,14 @@ def call_macro(
         cursor.execute(f"CREATE TEMP TABLE answered AS {query}", [*arguments, *named.values()])
         return cursor.table("answered").to_arrow_table()
     except duckdb.InvalidInputException as error:
-        problem = str(error).partition(f"{macro}: ")[2]
+        problem = str(error).partition(f"{macro_name}: ")[2]
         if not problem:
             raise
     raise QuestionRefused("", problem)
 
 
-def _opened(sources: tuple[Source, ...]) -> tuple[duckdb.DuckDBPyConnection, str]:
-    """A connection whose tables hold the publications, and the prefix of their names."""
+def _opened(sources: tuple[Source, ...], macro_name: str) -> tuple[duckdb.DuckDBPyConnection, str]:
+    """A connection that has the macro and whose tables hold the publications, and the prefix of their names."""
     public = release_folder(sources[0].folder).parent
     # A process that was forked must not use its parent's connections, so the number of the process is part of the key.
     with suppress(OSError):
@@ -82,7 +100,7 @@ def _opened(sources: tuple[Source, ...]) -> tuple[duckdb.DuckDBPyConnection, str
         connection, digests = _catalogue(os.getpid(), public, (facts.st_ino, facts.st_mtime_ns))
         if all(source.digest in digests and not source.renamed for source in sources):
             return connection, "catalogue."
-    return _in_memory(os.getpid(), sources), ""
+    return _in_memory(os.getpid(), sources).with_macro(macro_name), ""
 
 
 @lru_cache(maxsize=OPEN_AT_ONCE)
@@ -92,9 +110,9 @@ def _catalogue(process: int, public: Path, file: tuple[int, int]) -> tuple[duckd
 
 
 @lru_cache(maxsize=OPEN_AT_ONCE)
-def _in_memory(process: int, sources: tuple[Source, ...]) -> duckdb.DuckDBPyConnection:
+def _in_memory(process: int, sources: tuple[Source, ...]) -> _InMemory:
     connection = duckdb.connect()
     names = ({"release": one.release, "period": one.period} for one in sources)
     audits = ({**read_audit(one.folder), **name} for one, name in zip(sources, names, strict=True))
-    create_tables(connection, [(one.folder, audit) for one, audit in zip(sources, audits, strict=True)])
-    return connection
+    create_tables(connection, [(one.folder, audit) for one, audit in zip(sources, audits, strict=True)], macros=())
+    return _InMemory(connection)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Annotated
 
 import typer
@@ -10,6 +12,7 @@ from dphist_pipeline.cli.compare import EPSILON
 from dphist_pipeline.cli.options import JsonOption, MechanismsOption, SpecArgument, StoreOption
 from dphist_pipeline.cli.terminal import print_json, print_lines, print_tables, progress_bar
 from dphist_pipeline.releasing.allowing import load_spec
+from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.numbers import parse_epsilon
 
 MOST_RECORDS = 10**12
@@ -48,6 +51,12 @@ def forecast(
             help="Public counts of units by the rows that they hold, to compare bounds. Default: a quality table.",
         ),
     ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TABLE=RECORDS", help="For `tables:`: the wanted error of a cell of one table. Repeat it."
+        ),
+    ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -61,9 +70,14 @@ def forecast(
     checked = load_spec(spec, store)
     if target_error is not None and not 0 < target_error < float("inf"):
         raise typer.BadParameter("--target-error takes a number of records above 0")
+    epsilons = [parse_epsilon(text) for text in epsilon or []]
+    if checked.family is not None:
+        _print_family(checked, epsilons, _targets(target or []), target_error, as_json)
+        return
+    if target:
+        raise typer.BadParameter("--target names tables, and this spec has no `tables:`; use --target-error")
     from dphist_pipeline.planning.forecast import prepare
 
-    epsilons = [parse_epsilon(text) for text in epsilon or []]
     study = prepare(checked, epsilons, mechanism or [], stand_in, target_error, records, repeat, store, units_by_rows)
     with progress_bar(study.steps, as_json) as step:
         found = study.run(step)
@@ -72,4 +86,32 @@ def forecast(
         return
     print_lines(found.opening())
     print_tables(found.tables())
+    print_lines(["", *found.notes()])
+
+
+def _targets(written: Sequence[str]) -> dict[str, float]:
+    """Wanted errors by table."""
+    found = {}
+    for text in written:
+        name, _, number = text.partition("=")
+        try:
+            found[name.strip()] = float(number)
+        except ValueError:
+            found[name.strip()] = 0.0
+        if not 0 < found[name.strip()] < float("inf"):
+            raise typer.BadParameter("--target takes a table and a number of records above 0, as in age_sex=20")
+    return found
+
+
+def _print_family(
+    spec: ReleaseSpec, epsilons: Sequence[Fraction], targets: Mapping[str, float], every: float | None, as_json: bool
+) -> None:
+    """The errors of a family of tables, which follow from the noise law alone."""
+    from dphist_pipeline.planning.family_forecast import forecast_family
+
+    found = forecast_family(spec, epsilons, targets, every)
+    if as_json:
+        print_json(found.facts())
+        return
+    print_tables([found.table()])
     print_lines(["", *found.notes()])

@@ -5,23 +5,28 @@ that a secret key, fresh for every run, makes look random: every row has the sam
 proportional to the unit's rows in it. No table order, engine order or other unit has a say, so neighbours differ by at
 most R kept rows.
 
-The order is plain arithmetic on 64-bit words with a keyed BLAKE2b of the unit's name, so that every engine which hands
-arrays to Python keeps the same rows under the same key. A collision of the hash merges no units: rows are told
-apart by the unit itself, and ties fall to the lower cell and copy.
+DuckDB finds the few units with more rows than R, and counts the rows of all others. Theirs come sorted, and are ordered
+by plain arithmetic on 64-bit words with a keyed BLAKE2b of the unit's name, the same on every engine. A collision
+merges no units: rows are told apart by the unit itself, and ties fall to the lower cell and copy.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-PASS_ROWS = 1 << 24
-CHUNK_ROWS = 1 << 22
+from dphist_pipeline.confidential.reading.source import engine_settings
+from dphist_pipeline.sql_files import literal
+
+CHUNK_ROWS = 1 << 21
 KEY_BYTES = 32
 
 Words = NDArray[np.uint64]
@@ -38,78 +43,65 @@ def count_bounded(staged: Path, cells: int, max_rows: int, key: bytes) -> Number
         key: `KEY_BYTES` secret bytes, fresh for every run.
 
     Returns:
-        Kept rows, shape (cells,). Memory: some 100 bytes for each of 2^24 rows; larger sources take several passes.
+        Kept rows, shape (cells,). Memory: DuckDB's limit, and some 100 bytes for each of 2^21 rows.
     """
     counts = np.zeros(cells, dtype=np.int64)
-    rows = pl.scan_parquet(staged, glob=False).select("unit", "code").filter(pl.col("code").is_not_null())
-    for codes, kept in kept_rows(rows, max_rows, key):
+    for codes, kept in kept_rows(staged, "code", max_rows, key):
         counts[codes] += kept
     return counts
 
 
-def kept_rows(rows: pl.LazyFrame, max_rows: int, key: bytes) -> Iterator[tuple[Numbers, Numbers]]:
+def kept_rows(staged: Path, column: str, max_rows: int, key: bytes) -> Iterator[tuple[Numbers, Numbers]]:
     """The kept rows by code, in several parts, none of which has a code twice.
 
     Args:
-        rows: `unit` and `code`.
+        staged: as above.
+        column: that holds the codes; rows where it is null do not count.
         max_rows: R, the most rows that are kept of a unit.
         key: see `count_bounded`.
 
     Yields:
         Codes, and how many rows each has.
     """
-    for (codes,), kept in kept_words(rows, max_rows, key, ["code"]):
+    for (codes,), kept in kept_words(staged, [column], max_rows, key):
         yield codes, kept
 
 
-def kept_words(
-    rows: pl.LazyFrame, max_rows: int, key: bytes, words: Sequence[str]
-) -> Iterator[tuple[Numbers, Numbers]]:
+def kept_words(staged: Path, words: Sequence[str], max_rows: int, key: bytes) -> Iterator[tuple[Numbers, Numbers]]:
     """The same for codes of several words, the columns `words`; yields codes of shape (words, codes)."""
-    for part in in_passes(rows):
-        per_code = part.group_by("unit", *words).agg(copies=pl.len().cast(pl.Int64)).collect(engine="streaming")
-        per_code = per_code.with_columns(rows=pl.col("copies").sum().over("unit"))
-        within = per_code.filter(pl.col("rows") <= max_rows).group_by(words).agg(pl.col("copies").sum())
-        yield _codes(within, words), within["copies"].to_numpy()
-        over = per_code.filter(pl.col("rows") > max_rows)
-        if not over.is_empty():
-            yield np.unique(_chosen(over, max_rows, key, words), axis=1, return_counts=True)
+    names = ", ".join(words)
+    with staged_rows(staged, words) as connection:
+        above = "CREATE TEMP TABLE above AS SELECT unit FROM staged GROUP BY unit HAVING count(*) > $most"
+        connection.execute(above, {"most": max_rows})
+        within = f"SELECT {names}, count(*) AS copies FROM staged ANTI JOIN above USING (unit) GROUP BY ALL"
+        counted = connection.sql(within).pl()
+        yield _codes(counted, words), counted["copies"].to_numpy()
+        rows = connection.sql(f"SELECT unit, {names} FROM staged SEMI JOIN above USING (unit) ORDER BY unit, {names}")
+        for codes in _first_rows(rows.to_arrow_reader(CHUNK_ROWS), words, max_rows, key):
+            counted = pl.DataFrame(dict(zip(words, codes, strict=True))).group_by(words).agg(copies=pl.len())
+            yield _codes(counted, words), counted["copies"].to_numpy().astype(np.int64)
 
 
 def _codes(frame: pl.DataFrame, words: Sequence[str]) -> Numbers:
     return np.stack([frame[word].to_numpy().astype(np.int64) for word in words])
 
 
-def in_passes(rows: pl.LazyFrame) -> Iterator[pl.LazyFrame]:
-    """Rows in parts that memory can hold; the rows of a unit are in one part."""
-    passes = -(-rows.select(pl.len()).collect().item() // PASS_ROWS) or 1
-    for number in range(passes):
-        # Any split that keeps a unit's rows together will do; this hash decides nothing else.
-        yield rows if passes == 1 else rows.filter(pl.col("unit").hash(seed=0) % passes == number)
+@contextmanager
+def staged_rows(staged: Path, words: Sequence[str]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A DuckDB in which the view `staged` has unit and code of every row that has a code."""
+    known = " AND ".join(f"{word} IS NOT NULL" for word in words)
+    rows = f"SELECT unit, {', '.join(words)} FROM read_parquet({literal(str(staged))}) WHERE {known}"
+    with closing(duckdb.connect(config=engine_settings(staged.parent))) as connection:
+        connection.execute(f"CREATE TEMP VIEW staged AS {rows}")
+        yield connection
 
 
 def count_rows(staged: Path, cells: int) -> Numbers:
-    """Counts all rows of every cell, where each row is its own unit; shape (cells,)."""
+    """The rows of every cell, where each row is its own unit, which reading has counted; shape (cells,)."""
     counts = np.zeros(cells, dtype=np.int64)
-    rows = pl.scan_parquet(staged, glob=False).select("code").filter(pl.col("code").is_not_null())
-    per_cell = rows.group_by("code").agg(rows=pl.len()).collect(engine="streaming")
-    counts[per_cell["code"].to_numpy()] = per_cell["rows"].to_numpy()
+    found = pl.read_parquet(staged, columns=["code", "rows"], glob=False).drop_nulls()
+    np.add.at(counts, found["code"].to_numpy(), found["rows"].to_numpy())
     return counts
-
-
-def _chosen(over: pl.DataFrame, max_rows: int, key: bytes, words: Sequence[str]) -> Numbers:
-    """Codes of the kept rows of units that have more than they may keep; `over`: unit, words of the code, copies."""
-    units = over.select(pl.col("unit").unique())["unit"]
-    ranks = pl.DataFrame({"unit": units, "rank": np.arange(units.len())})
-    ordered = over.join(ranks, on="unit")
-    unit_words = np.fromiter((unit_word(str(unit), key) for unit in units), dtype=np.uint64, count=units.len())
-    return _first_rows(
-        ordered["rank"].to_numpy(),
-        _codes(ordered, words),
-        ordered["copies"].to_numpy().astype(np.int64),
-        unit_words,
-        max_rows,
-    )
 
 
 def unit_word(unit: str, key: bytes) -> int:
@@ -138,31 +130,29 @@ def _mix(words: Words) -> Words:
     return words ^ (words >> np.uint64(31))
 
 
-def _first_rows(ranks: Numbers, codes: Numbers, copies: Numbers, unit_words: Words, max_rows: int) -> Numbers:
-    """Codes of each unit's first rows, shape (words, kept).
-
-    Goes through the rows in chunks, so that a unit with very many rows needs no more memory than others.
-    """
-    best = np.empty((2 + len(codes), 0), dtype=np.int64)
-    for chunk in _chunks(ranks, codes, copies):
-        best = _firsts(np.concatenate([best, chunk], axis=1), unit_words, max_rows)
-    return best[1:-1]
-
-
-def _chunks(ranks: Numbers, codes: Numbers, copies: Numbers) -> Iterator[Numbers]:
-    """Single rows as (rank of the unit, code, copy number), shape (2 + words, rows of the chunk)."""
-    ends = np.cumsum(copies)
-    for start in range(0, int(ends[-1]), CHUNK_ROWS):
-        row = np.arange(start, min(start + CHUNK_ROWS, int(ends[-1])))
-        entry = np.searchsorted(ends, row, side="right")
-        yield np.stack([ranks[entry], *codes[:, entry], row - (ends - copies)[entry]])
-
-
-def _firsts(rows: Numbers, unit_words: Words, max_rows: int) -> Numbers:
-    """The first `max_rows` of each unit among the rows (rank, code, copy), shape (2 + words, kept)."""
-    ranks, codes, copies = rows[0], rows[1:-1], rows[-1]
-    order = np.lexsort((copies, *codes, row_order(unit_words[ranks], codes, copies), ranks))
-    ranks = ranks[order]
-    starts = np.flatnonzero(np.diff(ranks, prepend=-1))
-    place = np.arange(ranks.size) - np.repeat(starts, np.diff(starts, append=ranks.size))
-    return rows[:, order[place < max_rows]]
+def _first_rows(batches: Iterable[Any], words: Sequence[str], max_rows: int, key: bytes) -> Iterator[Numbers]:
+    """Codes of each unit's first rows, shape (words, rows), from rows in batches, sorted by unit and code."""
+    unit, code, seen = None, None, 0  # the last row, and how many of its unit had its code
+    # The first rows of that unit so far, which may go on in the next batch.
+    places, codes = np.empty(0, dtype=np.uint64), np.empty((len(words), 0), dtype=np.int64)
+    for batch in batches:
+        rows = pl.DataFrame(batch)
+        ranks, more = rows["unit"].rle_id().to_numpy().astype(np.int64), _codes(rows, words)
+        starts = np.flatnonzero(np.diff(np.vstack([ranks, more]), axis=1, prepend=-1).any(axis=0))
+        copies = np.arange(ranks.size) - np.repeat(starts, np.diff(starts, append=ranks.size))
+        units = rows["unit"].filter(np.diff(ranks, prepend=-1) > 0).to_list()
+        goes_on = units[0] == unit
+        if goes_on and more[:, 0].tolist() == code:
+            copies[: starts[1] if starts.size > 1 else None] += seen
+        keyed = np.fromiter((unit_word(str(each), key) for each in units), dtype=np.uint64, count=len(units))
+        places = np.concatenate([places, row_order(keyed[ranks], more, copies)])
+        ranks = np.concatenate([np.full(codes.shape[1], 0 if goes_on else -1), ranks])
+        codes = np.concatenate([codes, more], axis=1)
+        order = np.lexsort((places, ranks))  # equal places stay in the order of the rows
+        starts = np.flatnonzero(np.diff(ranks[order], prepend=-2))
+        kept = order[np.arange(ranks.size) - np.repeat(starts, np.diff(starts, append=ranks.size)) < max_rows]
+        finished = ranks[kept] < ranks[-1]
+        yield codes[:, kept[finished]]
+        places, codes = places[kept[~finished]], codes[:, kept[~finished]]
+        unit, code, seen = units[-1], more[:, -1].tolist(), copies[-1] + 1
+    yield codes

@@ -13,15 +13,10 @@ from dphist_pipeline.confidential import row_tables, table_counts
 from dphist_pipeline.confidential.bounding import KEY_BYTES, count_bounded, count_rows
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading.ingest import stage_rows
+from dphist_pipeline.confidential.reading.source import ERRORS, with_enough_memory, withheld
 from dphist_pipeline.confidential.row_questions import ObservedRows
-from dphist_pipeline.errors import DphistError
 
-
-class CountingFailed(DphistError):
-    """The engine that counts gave up; its own words are withheld, because they may hold values."""
-
-    def __init__(self) -> None:
-        super().__init__("counting the staged rows failed (no memory or disk left?); nothing was charged for it")
+CAUGHT = (*ERRORS, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
 def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
@@ -30,9 +25,8 @@ def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
 
     Where the plan asks for it, numbers for a quality table are left beside it.
     """
-    counted = _counted(plan, staged)
-    if counted is None:
-        raise CountingFailed
+    problem = "its rows could not be counted: no memory or disk left? Nothing was charged for it."
+    counted = withheld(plan.source.written, problem, lambda: with_enough_memory(lambda: _counted(plan, staged)), CAUGHT)
     cube, (counts, observed) = folder / "cube.npy", counted
     np.save(cube, counts)
     if observed is not None:
@@ -41,20 +35,17 @@ def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
     return cube
 
 
-def _counted(plan: CountingPlan, staged: Path) -> tuple[NDArray[np.int64], ObservedRows | None] | None:
+def _counted(plan: CountingPlan, staged: Path) -> tuple[NDArray[np.int64], ObservedRows | None]:
     key = secrets.token_bytes(KEY_BYTES)
-    try:
-        if plan.marginals:
-            return table_counts.count_marginals(plan, staged, key), None
-        if plan.privacy_unit == "row":
-            counts = count_rows(staged, plan.domain.cells)
-        else:
-            counts = count_bounded(staged, plan.domain.cells, plan.max_rows_per_unit, key)
-        if plan.rows_seen is None:
-            return counts, None
-        return counts, row_tables.observe_rows(plan, plan.rows_seen, staged, counts, key)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, MemoryError):
-        return None
+    if plan.marginals:
+        return table_counts.count_marginals(plan, staged, key), None
+    if plan.privacy_unit == "row":
+        counts = count_rows(staged, plan.domain.cells)
+    else:
+        counts = count_bounded(staged, plan.domain.cells, plan.max_rows_per_unit, key)
+    if plan.rows_seen is None:
+        return counts, None
+    return counts, row_tables.observe_rows(plan, plan.rows_seen, staged, counts, key)
 
 
 def load_cube(cube: Path) -> NDArray[np.int64]:

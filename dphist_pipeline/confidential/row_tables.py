@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dphist_pipeline.confidential.bounding import count_bounded, in_passes, kept_rows
+from dphist_pipeline.confidential.bounding import count_bounded, kept_rows, staged_rows
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading.positions import MARKS, UNDECLARED, UNPARSED
 from dphist_pipeline.confidential.row_questions import ObservedRows
@@ -28,26 +28,28 @@ def observe_rows(plan: CountingPlan, seen: int, staged: Path, cube: Numbers, key
         cube: the counts that the bound leaves, by the same key.
         key: of bounding.
     """
-    cells, rows = plan.domain.cells, pl.scan_parquet(staged, glob=False)
+    cells = plan.domain.cells
     if plan.privacy_unit == "row":
         units, cut = np.zeros(seen, dtype=np.int64), np.zeros(cells, dtype=np.int64)
-        marked = rows.group_by("marks").agg(rows=pl.len().cast(pl.Int64)).collect(engine="streaming")
+        marked = (
+            pl.scan_parquet(staged, glob=False).group_by("marks").agg(pl.col("rows").sum()).collect(engine="streaming")
+        )
         kept = [(marked["marks"].to_numpy(), marked["rows"].to_numpy())]
     else:
-        units = _units_by_rows(rows, seen)
+        units = _units_by_rows(staged, seen)
         # The first R rows of a unit are among its first T, so this is how many of the latter the bound cuts.
         cut = count_bounded(staged, cells, seen, key) - cube
-        kept = list(kept_rows(rows.select("unit", code="marks"), seen, key))
+        kept = list(kept_rows(staged, "marks", seen, key))
     return ObservedRows(units, cut, *_failures(plan, kept))
 
 
-def _units_by_rows(rows: pl.LazyFrame, seen: int) -> Numbers:
+def _units_by_rows(staged: Path, seen: int) -> Numbers:
     """Units that hold 1, 2, …, `seen` or more rows in declared cells."""
-    units = np.zeros(seen, dtype=np.int64)
-    for part in in_passes(rows.filter(pl.col("code").is_not_null())):
-        held = part.group_by("unit").agg(held=pl.len()).collect(engine="streaming")["held"].to_numpy()
-        units += np.bincount(np.minimum(held, seen) - 1, minlength=seen)
-    return units
+    held = "SELECT least(count(*), $seen) AS held FROM staged GROUP BY unit"
+    with staged_rows(staged, ["code"]) as connection:
+        found = connection.execute(f"SELECT held, count(*) FROM ({held}) GROUP BY held", {"seen": seen}).fetchall()
+    units = dict(found)
+    return np.array([units.get(rows, 0) for rows in range(1, seen + 1)])
 
 
 def _failures(plan: CountingPlan, kept: list[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers]:

@@ -44,9 +44,8 @@ def count_marginals(plan: CountingPlan, staged: Path, key: bytes) -> Numbers:
 
 def _kept(plan: CountingPlan, staged: Path, names: list[str], key: bytes) -> Iterator[tuple[Numbers, Numbers]]:
     """Distinct kept rows as words, shape (words, rows), and how often each was kept; in several parts."""
-    rows = pl.scan_parquet(staged, glob=False)
     if plan.privacy_unit != "row":
-        yield from kept_words(rows.select("unit", *names), plan.max_rows_per_unit, key, names)
+        yield from kept_words(staged, names, plan.max_rows_per_unit, key)
         return
-    found = rows.group_by(names).agg(pl.len().cast(pl.Int64)).collect(engine="streaming")
-    yield found.select(names).to_numpy().T.astype(np.int64), found["len"].to_numpy()
+    found = pl.read_parquet(staged, glob=False).drop_nulls()
+    yield found.select(names).to_numpy().T.astype(np.int64), found["rows"].to_numpy()

@@ -25,9 +25,6 @@ from dphist_pipeline.estimates.noise_law import Tail
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, ReportLaw, SharedNoise, Unbiased
 from dphist_pipeline.files import make_folder, sync_folder
 from dphist_pipeline.publishing import withdrawal
-from dphist_pipeline.publishing.card import release_card, smoothed
-from dphist_pipeline.publishing.deployment import deployment_yaml
-from dphist_pipeline.publishing.family_card import family_card
 from dphist_pipeline.publishing.parquet_tables import (
     Charged,
     rounded_up,
@@ -71,6 +68,10 @@ def write_release(estimate: Estimate, scales: Mapping[str, Fraction], facts: dic
         facts: the audit's facts, public, without charges, versions and digests; see `pipeline`.
         staging: an empty folder on the file system of the public store.
     """
+    # Loaded here: who only reads published files, such as the process that builds the catalogue, needs no templates.
+    from dphist_pipeline.publishing.card import release_card, smoothed
+    from dphist_pipeline.publishing.deployment import deployment_yaml
+
     known = _write_tables(estimate, scales, facts, staging)
     (staging / "card.html").write_text(release_card(estimate, known), encoding="utf-8")
     (staging / "deployment.yaml").write_text(deployment_yaml(known, smoothed(estimate)), encoding="utf-8")
@@ -88,6 +89,9 @@ def write_family(family: FamilyEstimate, scales: Mapping[str, Fraction], facts: 
         facts: see `write_release`; `tables` gives the axes of each table as a spec writes them.
         staging: an empty folder on the file system of the public store.
     """
+    from dphist_pipeline.publishing.deployment import deployment_yaml
+    from dphist_pipeline.publishing.family_card import family_card
+
     common = {name: fact for name, fact in facts.items() if name != "tables"}
     tables, axes = {}, facts["tables"]
     (staging / TABLES_OF_FAMILY).mkdir(mode=0o755)

@@ -16,9 +16,9 @@ import duckdb
 import pytest
 from by_hand import AGE
 from oracle import Oracle
+from quick_catalogue import build_catalogue
 
 from dphist_pipeline.answering.answers import Answer, Quantile
-from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.answering.chosen_cells import Condition
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.estimate import Estimate

@@ -153,7 +153,7 @@ def test_nothing_that_is_short_enough_takes_long_to_read() -> None:
         started = time.process_time()
         with pytest.raises(WhereRefused):
             parse_where(hostile)
-        assert time.process_time() - started < 0.5, hostile[:20]
+        assert time.process_time() - started < 2, hostile[:20]
 
 
 @examples(300)

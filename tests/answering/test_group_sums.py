@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from answering_scenario import attached, rows_of
+from quick_catalogue import build_catalogue
 
 import dphist_pipeline as dph
 from dphist_pipeline.answering.answers import Answer
-from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.answering.intervals import LEVEL_OF_TWO, half_width_of_sum
 from dphist_pipeline.answering.notes import CUTS_GROUP
 from dphist_pipeline.domain import Domain
@@ -56,7 +56,13 @@ def ranges(made: Estimate) -> list[tuple[int, int]]:
     return [pair for pair in [(0, 64), *whole, (1, 63), (5, 6), (17, 50)] if pair[0] < pair[1]]
 
 
-@pytest.mark.parametrize("mechanism", [*ALONE, *BESIDE])
+OF_EACH_KIND = ("structure_first", "kd_hierarchy", "ahp", "dpcube")
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [name if name in OF_EACH_KIND else pytest.param(name, marks=pytest.mark.soak) for name in (*ALONE, *BESIDE)],
+)
 def test_sums_of_groups_are_answered_alike_by_estimates_files_and_sql(tmp_path: Path, mechanism: str) -> None:
     made = released(mechanism)
     release = by_hand.publish(tmp_path, made, [AGE])
@@ -147,7 +153,7 @@ def test_the_fewest_boxes_are_found_in_sql_too(tmp_path: Path) -> None:
     release = by_hand.publish(tmp_path, made, [axis])
     for low in range(12):
         for high in range(low + 1, 13):
-            if low % 2 == high % 2 == 0 or (low, high) in ((1, 4), (0, 3)):
+            if (low % 2 == high % 2 == 0 and high - low > 2) or (low, high) in ((1, 4), (0, 3), (4, 6)):
                 assert repr(release.answer(age=(low, high))) == repr(made.range(low, high))
     assert made.range(2, 8).noise_error == pytest.approx(math.sqrt(3 * noise_law.variance(Fraction(4))))
 

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from by_hand import WARD
+from quick_catalogue import build_catalogue
 
-from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.answering.chosen_cells import QuestionRefused
 from dphist_pipeline.answering.grammar import parse_where
 from dphist_pipeline.publishing.plot import release_svg

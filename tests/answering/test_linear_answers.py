@@ -17,8 +17,8 @@ import reported
 from answering_scenario import assert_told
 from by_hand import AGE, HEIGHT, WARD
 from numpy.typing import NDArray
+from quick_catalogue import build_catalogue
 
-from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.answering.chosen_cells import Condition, chosen_cells
 from dphist_pipeline.answering.intervals import (
     LEVEL,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import by_hand
 import duckdb
 import pytest
 from answering_scenario import Asked, attached, published
+from quick_catalogue import build_catalogue
 
 BOX = "the box is a struct or a JSON object, with each axis once, as {'county': '01'}, not "
 REFUSED = {
@@ -51,3 +53,14 @@ def test_no_box_and_an_empty_one_are_everything(store: Asked, tmp_path: Path) ->
         everything = connection.execute("FROM r.dph_total('r.weekly')").fetchall()
         for box in ("NULL", "'{}'", "JSON '{}'"):
             assert connection.execute(f"FROM r.dph_box('r.weekly', {box})").fetchall() == everything
+
+
+def test_columns_that_look_alike_are_not_mixed_up(tmp_path: Path) -> None:
+    axes = [{"column": "ward", "values": ["a", "b"]}, {"column": "ward_label", "values": ["x", "y"]}]
+    by_hand.publish(tmp_path, by_hand.estimate(axes), axes)
+    (tmp_path / "scratch").mkdir()
+    with attached(build_catalogue(tmp_path, tmp_path / "scratch")) as connection:
+        assert len(connection.execute("FROM r.dph_marginal('r.weekly', ['ward_label'])").fetchall()) == 2
+        assert len(connection.execute("FROM r.dph_marginal('r.weekly', ['ward', 'ward_label'])").fetchall()) == 4
+        with pytest.raises(duckdb.Error, match="axis ward_label cannot be left out where ward is asked"):
+            connection.execute("FROM r.dph_marginal('r.weekly', ['ward'])").fetchall()

@@ -16,9 +16,9 @@ import pytest
 import reported
 from answering_scenario import as_json, assert_rows_told, assert_told, attached, rows_of
 from oracle import Oracle
+from quick_catalogue import build_catalogue
 
 from dphist_pipeline.answering.answers import Answer
-from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.answering.chosen_cells import QuestionRefused
 from dphist_pipeline.answering.intervals import LEVEL, half_width_of_cell
 from dphist_pipeline.answering.report_intervals import normal_factor, report_reach
@@ -26,6 +26,7 @@ from dphist_pipeline.estimates.estimate import BadEstimate, Estimate
 from dphist_pipeline.estimates.noisy import ReportedCells
 from dphist_pipeline.publishing.release_files import PublishedFilesDamaged
 from dphist_pipeline.releasing.releases import Release
+from examples import mostly_soaked
 
 AXES = {"age": [reported.AGE], "day": [reported.DAY]}
 # Of each period how contributors answered: encoding, epsilon, reports, share that takes part, how far off.
@@ -83,7 +84,7 @@ def ask(town: Town, question: str, *parameters: object) -> list[dict[str, Any]]:
 ASKED = [(axis, ends) for axis, all_ends in RANGES.items() for ends in all_ends]
 
 
-@pytest.mark.parametrize(("axis", "ends"), ASKED, ids=str)
+@pytest.mark.parametrize(("axis", "ends"), mostly_soaked(ASKED, [0, 3, 8]), ids=str)
 def test_boxes_totals_and_changes_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any) -> None:
     releases = town.releases[axis]
     rows = ask(town, f"dph_box('r.town_{axis}', ?)", as_json({axis: ends}))
@@ -101,7 +102,11 @@ def test_boxes_totals_and_changes_are_the_same_in_sql_and_python(town: Town, axi
         assert_told(row, town.oracles[axis][second].change_since(town.oracles[axis][first], {axis: ends}), told)
 
 
-@pytest.mark.parametrize(("axis", "ends"), ASKED + [(axis, ends) for axis in CUT for ends in CUT[axis]], ids=str)
+@pytest.mark.parametrize(
+    ("axis", "ends"),
+    mostly_soaked(ASKED + [(axis, ends) for axis in CUT for ends in CUT[axis]], [0, 4, 8, 9, 10, 12, 14]),
+    ids=str,
+)
 def test_ranges_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any) -> None:
     rows = ask(town, f"dph_range('r.town_{axis}', ?, ?, ?)", axis, *ends)
     for period, oracle in town.oracles[axis].items():
@@ -117,7 +122,7 @@ def test_ranges_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any)
     assert {row["covers"] for row in rows} == ({"inner", "outer"} if ends in CUT[axis] else {"exactly"})
 
 
-@pytest.mark.parametrize(("axis", "ends"), ASKED, ids=str)
+@pytest.mark.parametrize(("axis", "ends"), mostly_soaked(ASKED, [1, 4, 7]), ids=str)
 def test_shares_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any) -> None:
     for whole in RANGES[axis][:4]:
         try:
@@ -131,7 +136,7 @@ def test_shares_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any)
             assert_told(row, town.oracles[axis][row["period"]].share({axis: ends}, {axis: whole}), told)
 
 
-@pytest.mark.parametrize(("axis", "ends"), ASKED, ids=str)
+@pytest.mark.parametrize(("axis", "ends"), mostly_soaked(ASKED, [2, 5, 8]), ids=str)
 def test_marginals_bands_and_whole_counts_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any) -> None:
     box = {axis: ends}
     for by in ([axis], []):
@@ -153,7 +158,7 @@ def test_marginals_bands_and_whole_counts_are_the_same_in_sql_and_python(town: T
         assert [tuple(row.values())[2:] for row in rows if row["period"] == period] == told
 
 
-@pytest.mark.parametrize(("axis", "ends"), ASKED, ids=str)
+@pytest.mark.parametrize(("axis", "ends"), mostly_soaked(ASKED, [0, 6, 7]), ids=str)
 def test_quantiles_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any) -> None:
     widths = set()
     for q in (0.02, 0.25, 0.5, 0.9):

@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 from answering_scenario import attached, rows_of
 from by_hand import AGE, WARD
+from quick_catalogue import build_catalogue
 
-from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.integrations.duckdb import install
 from dphist_pipeline.publishing.release_files import mark_withdrawn
 

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from long_values import KB, MB, PLAIN, csv, cube, database, declared, parquet, staged_units
 
-from dphist_pipeline.confidential.reading import ingest, lengths
+from dphist_pipeline.confidential.reading import lengths, source
 from dphist_pipeline.spec.words import comparable
 
 SOAK = pytest.mark.soak
@@ -35,8 +35,8 @@ LONGEST_DIGEST = 84
 @pytest.fixture
 def little_memory() -> Iterator[None]:
     tenth = "400MB"
-    means = (ingest.Means(memory=tenth), ingest.Means(1, tenth), ingest.Means(1, "2GB"))
-    with patch.object(ingest, "ALL_MEANS", means):
+    means = ({"memory_limit": tenth}, {"threads": 1, "memory_limit": tenth}, {"threads": 1, "memory_limit": "2GB"})
+    with patch.object(source, "ALL_MEANS", means):
         yield
 
 
@@ -112,7 +112,7 @@ def test_a_line_beyond_the_longest_is_no_row_and_spares_the_others(
 @pytest.mark.parametrize("options", [{}, {"csv_quote": '"'}], ids=["plain", "quoted"])
 def test_thousands_of_the_longest_lines_fit_the_memory(tmp_path: Path, options: dict[str, str]) -> None:
     file = csv(tmp_path / "long.csv.gz", "ward", MB, records=2500)
-    with patch.object(ingest, "ALL_MEANS", ingest.ALL_MEANS[:2]):
+    with patch.object(source, "ALL_MEANS", source.ALL_MEANS[:2]):
         assert sum(cube(file, **{"max_rows_per_unit": 10_000, **options})) == 5000
 
 

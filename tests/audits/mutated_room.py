@@ -130,12 +130,15 @@ ROOM = (
         "dphist_pipeline/confidential/bounding.py",
         ("unit/test_bounding.py",),
         (
-            Mutation("order[place < max_rows]", "order[place <= max_rows]", "one row of a unit too many"),
-            Mutation('filter(pl.col("rows") <= max_rows)', 'filter(pl.col("rows") <= max_rows + 1)', "and again"),
-            Mutation('filter(pl.col("rows") > max_rows)', 'filter(pl.col("rows") >= max_rows)', "rows counted twice"),
+            Mutation("< max_rows]", "<= max_rows]", "one row of a unit too many"),
+            Mutation('{"most": max_rows}', '{"most": max_rows + 1}', "and again"),
+            Mutation("staged ANTI JOIN above USING (unit)", "staged", "rows counted twice"),
             Mutation("digest_size=8, key=key)", "digest_size=8)", "everybody knows which rows are kept"),
-            Mutation('pl.col("unit").hash(seed=0)', 'pl.col("code").hash(seed=0)', "a unit is bounded in every pass"),
-            Mutation("row - (ends - copies)[entry]", "row", "other units decide which rows are kept"),
+            Mutation("goes_on = units[0] == unit", "goes_on = False", "a unit is bounded in every batch"),
+            Mutation("] += seen", "] += 0", "the order of the engine decides which rows are kept"),
+            Mutation(
+                "copies = np.arange(ranks.size) - np.repeat(starts,", "copies = 0 * np.repeat(starts,", "copies tie"
+            ),
         ),
     ),
     Part(
@@ -156,14 +159,18 @@ ROOM = (
         "dphist_pipeline/confidential/row_tables.py",
         ("unit/test_row_questions.py", "unit/test_row_marks.py", "attacks/test_exact_files_that_stay.py"),
         (
-            Mutation("np.minimum(held, seen) - 1", "held - 1", "what lies beyond T is told"),
-            Mutation('code="marks"), seen, key', 'code="marks"), seen + 1, key', "failures of T + 1 rows"),
+            Mutation("least(count(*), $seen)", "least(count(*), $seen + 1)", "what lies beyond T is told"),
+            Mutation('"marks", seen, key', '"marks", seen + 1, key', "failures of T + 1 rows"),
             Mutation(
                 "count_bounded(staged, cells, seen, key)", "count_bounded(staged, cells, seen + 1, key)", "and cut"
             ),
             Mutation("    (folder / FILE).unlink()\n", "", "exact numbers stay"),
             Mutation("allow_pickle=False", "allow_pickle=True", "numbers may be code"),
-            Mutation('rows.filter(pl.col("code").is_not_null())', "rows", "units without a row in a cell are counted"),
+            Mutation(
+                'with staged_rows(staged, ["code"])',
+                'with staged_rows(staged, ["marks"])',
+                "units without a row in a cell are told",
+            ),
         ),
     ),
     Part(
@@ -210,11 +217,15 @@ ROOM = (
             Mutation(">= CAST($period_start", "> CAST($period_start", "a period's first moment is lost"),
             Mutation("< CAST($period_end", "<= CAST($period_end", "the next period's first moment counts twice"),
             Mutation('"SET lock_configuration = true"', '"SELECT 1"', "a query changes the settings"),
-            Mutation('kept="code IS NOT NULL"', 'kept="true"', "rows of no cell are staged"),
-            Mutation("        **NOTHING_INSTALLED,\n", "", "the engine installs what a query names"),
+            Mutation("if unit and plan.rows_seen is None", "if False", "rows of no cell are staged"),
             Mutation("and found != decided:", "and False:", "a unit of another kind than was decided on"),
             Mutation("path.resolve().is_relative_to(source.folder)", "True", "a link leads out of the folder"),
         ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/reading/source.py",
+        ("unit/test_ingest.py", "unit/test_source.py", "attacks/test_sources_that_were_not_allowed.py"),
+        (Mutation("        **NOTHING_INSTALLED,\n", "", "the engine installs what a query names"),),
     ),
     Part(
         "dphist_pipeline/confidential/reading/units.py",

@@ -192,12 +192,12 @@ def found_in_records(office: Office, name: str, seeds: int = 40) -> list[str]:
     return []
 
 
-def rows_beyond(rows: pl.LazyFrame, max_rows: int, key: bytes, whole: Any = bounding.kept_rows) -> Any:
-    return whole(rows, 10**6, key)
+def rows_beyond(staged: Path, column: str, max_rows: int, key: bytes, whole: Any = bounding.kept_rows) -> Any:
+    return whole(staged, column, 10**6, key)
 
 
-def by_their_rows(rows: pl.LazyFrame, seen: int, whole: Any = row_tables._units_by_rows) -> np.ndarray:
-    found: np.ndarray = whole(rows, 10**6)
+def by_their_rows(staged: Path, seen: int, whole: Any = row_tables._units_by_rows) -> np.ndarray:
+    found: np.ndarray = whole(staged, 10**6)
     return np.array([*found[: seen - 1], (np.arange(seen, 10**6 + 1) * found[seen - 1 :]).sum()])
 
 

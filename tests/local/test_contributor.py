@@ -288,7 +288,7 @@ def test_programs_that_ask_at_once_get_the_same_reports_and_spend_once(person: C
     asking = [PROCESSES.Process(target=answer_at_once, args=(path, barrier, reports)) for path in paths]
     for process in asking:
         process.start()
-    answers = [reports.get(timeout=60) for _ in asking]
+    answers = [reports.get(timeout=300) for _ in asking]
     for process in asking:
         process.join()
     assert all(answer == answers[0] for answer in answers)

@@ -214,7 +214,7 @@ def test_programs_that_ask_at_once_draw_once(tmp_path: Path) -> None:
     programs = [SPAWN.Process(target=_answer_elsewhere, args=(tmp_path, gate, answers)) for _ in range(3)]
     for program in programs:
         program.start()
-    told = [answers.get(timeout=60) for _ in programs]
+    told = [answers.get(timeout=300) for _ in programs]
     for program in programs:
         program.join()
     assert told[0] == told[1] == told[2] and len(told[0]) == 50

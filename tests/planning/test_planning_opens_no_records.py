@@ -19,7 +19,7 @@ from office import RECORDS, Office
 
 from dphist_pipeline.confidential.reading import ingest
 
-SECONDS = 60
+SECONDS = 300
 QUICK = ["--repeat", "1", "--mechanism", "geometric", "--mechanism", "dpcube", "--target-error", "5"]
 ASKED = {
     "rehearse": ["rehearse", "spec.yaml", "--rows", "50"],

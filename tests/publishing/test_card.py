@@ -25,9 +25,9 @@ from carded import (
     noisy,
     without_bars,
 )
+from quick_catalogue import build_catalogue
 
 from dphist_pipeline import mechanisms
-from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.answering.intervals import half_width_of_sum
 from dphist_pipeline.publishing import pages
 from dphist_pipeline.publishing.card import mechanism_card

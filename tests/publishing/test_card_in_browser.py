@@ -16,6 +16,7 @@ from by_hand import AGE, HEIGHT, WARD
 from carded import card
 from carded_reports import SAMPLED, made
 
+pytestmark = pytest.mark.outside  # `make outside` runs it
 LONG = {"column": "place", "values": ["surgery", "x" * 200, "a very long name of a ward that goes on", "漢字" * 20]}
 DAY = {"column": "day", "calendar": "day", "start": "2025-01-01", "stop": "2026-01-01"}
 INCOME = {"column": "income", "start": 0, "stop": 1_000_000, "width": 1000, "above": True, "other": True}

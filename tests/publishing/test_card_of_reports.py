@@ -22,8 +22,8 @@ from carded import (
     card,
 )
 from carded_reports import ALONE, SAMPLED, Made, made
+from quick_catalogue import build_catalogue
 
-from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.answering.intervals import LEVEL
 from dphist_pipeline.answering.report_intervals import half_width_of_reports
 from dphist_pipeline.estimates.noisy import ReportedCells

@@ -282,7 +282,7 @@ def test_new_processes_with_the_same_environment_draw_differently() -> None:
         subprocess.Popen([sys.executable, "-c", program], env=os.environ | seeds, stdout=subprocess.PIPE)
         for _ in range(2)
     ]
-    first, second = (process.communicate(timeout=60)[0] for process in started)
+    first, second = (process.communicate(timeout=300)[0] for process in started)
     assert first and second and first != second
 
 
@@ -306,7 +306,7 @@ def test_forked_processes_share_no_stream() -> None:
     process = PROCESSES.Process(target=drawn_after_forks, args=(answers,))
     process.start()
     drawn = answers.get()
-    process.join(60)
+    process.join(300)
     words = [word for numbers in drawn for word in numbers[:2]]
     assert len(drawn) == 5 and len(set(words)) == len(words)
 

@@ -26,6 +26,7 @@ from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import quick_catalogue
 import sqlalchemy as sa
 from office import DERIVED
 
@@ -104,6 +105,7 @@ class Project:
         pq.write_table(pa.table(rows), made.source)
         with made.witnessed():
             store = Store.create(made.root)
+            quick_catalogue.place(store.public)
         terms = (str(SPEC["privacy_unit"]), str(SPEC["neighbours"]), total, None, store.id)
         reading = reading_of(load_spec(made.spec))
         store.ledger().open_account(Account(ACCOUNT, *terms), Operator.load(), reading)
@@ -217,7 +219,7 @@ def at_once(calls: list[tuple[Project, str, str]]) -> list[Outcome]:
 def _child(project: Project, period: str, reason: str, kill_at: int, wait: Any, reject: bool, said: Connection) -> None:
     boundaries = prepared(project, kill_at)
     if wait is not None:
-        wait.wait(60)
+        wait.wait(300)
     try:
         outcome = _rejected(project, period, reason) if reject else _released(project, period, reason)
     except Exception as error:

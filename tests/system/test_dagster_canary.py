@@ -267,6 +267,7 @@ def in_processes(watched: Watched, *harms: str) -> tuple[list[str], subprocess.C
     return [line.removeprefix("RAN ") for line in ended.stdout.splitlines() if line.startswith("RAN ")], ended
 
 
+@pytest.mark.outside
 def test_processes_of_their_own_leak_nothing(watched: Watched) -> None:
     ran, ended = in_processes(watched, "source", "none")
     assert ran == ["source failed 1", "none succeeded 1"], ended.stderr

@@ -39,6 +39,7 @@ defs = dg.Definitions.merge(
 CHANGES = {**canary.CHANGES, "title": "Admissions by age and ward"}
 # Runs start at once; a queue would need a daemon.
 NO_QUEUE = "\nrun_coordinator: {module: dagster._core.run_coordinator, class: DefaultRunCoordinator}\n"
+pytestmark = pytest.mark.outside  # `make outside` runs it
 PATIENCE = 60_000  # milliseconds
 
 
@@ -76,17 +77,17 @@ def served(office: Office, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
             [sys.executable, *words], cwd=office.folder, env={**os.environ, **more}, stdout=log, stderr=log
         )
         try:
-            for _ in range(120):
+            for _ in range(600):
                 time.sleep(0.5)
                 try:
-                    urllib.request.urlopen(f"{address}/server_info", timeout=2).close()
+                    urllib.request.urlopen(f"{address}/server_info", timeout=10).close()
                     break
                 except OSError:
                     assert server.poll() is None, (office.folder / "page.log").read_text()
             yield address
         finally:
             server.terminate()
-            server.wait(timeout=30)
+            server.wait(timeout=120)
 
 
 @pytest.fixture
@@ -122,7 +123,7 @@ def materialize(page: Any, release: str, until: Callable[[], bool]) -> None:
     page.get_by_role("button", name="Materialize").first.click()
     page.get_by_text("Additional assets will be materialized").wait_for()
     page.get_by_role("button", name="Confirm").click()
-    for _ in range(120):
+    for _ in range(600):
         page.wait_for_timeout(500)
         if until():
             return

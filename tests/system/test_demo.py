@@ -68,6 +68,7 @@ def published(project: Path) -> dict[str, str]:
     return made.files("public")
 
 
+@pytest.mark.outside
 def test_done_again_the_demo_replays_without_a_record_and_shows_the_same(tmp_path: Path) -> None:
     project = copied(tmp_path)
     first = ran(project, sys.executable, "-c", SMALL)

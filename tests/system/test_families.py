@@ -5,19 +5,26 @@ from __future__ import annotations
 import itertools
 import json
 from contextlib import chdir
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import dagster as dg
 import duckdb
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from office import Office
 from system.orchestrated import defined, events
 
-from dphist_pipeline.confidential.bounding import KEY_BYTES
+from dphist_pipeline.confidential import table_counts
+from dphist_pipeline.confidential.bounding import KEY_BYTES, kept_words
 from dphist_pipeline.confidential.cube import read_and_count
+from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.row_words import words_of
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
@@ -119,17 +126,46 @@ def test_all_marginals_count_the_same_rows_at_most_r_of_a_unit(tmp_path: Path, a
 
 
 def test_every_copy_of_a_rows_words_has_the_same_chance_to_be_kept(tmp_path: Path) -> None:
-    from dphist_pipeline.confidential.bounding import kept_words
-
-    rows = pl.DataFrame({"unit": ["u"] * 4, "w0": [0, 0, 1, 1], "w1": [0, 1, 0, 1]}).lazy()
+    four = pl.DataFrame({"w0": [0, 0, 1, 1], "w1": [0, 1, 0, 1]})
+    pl.DataFrame({"unit": range(4000)}).join(four, how="cross").write_parquet(tmp_path / "rows.parquet")
     seen = np.zeros((2, 2))
-    for number in range(4000):
-        ((words, kept), *_) = [
-            part for part in kept_words(rows, 1, number.to_bytes(KEY_BYTES, "little"), ["w0", "w1"]) if part[1].size
-        ]
-        seen[tuple(words)] += kept
+    for words, kept in kept_words(tmp_path / "rows.parquet", ["w0", "w1"], 1, bytes(KEY_BYTES)):
+        np.add.at(seen, tuple(words), kept)
     # Binomial(4000, 1/4): six standard deviations are 164.
     assert np.abs(seen - 1000).max() < 164
+
+
+@given(st.integers(0, 2**32), st.integers(1, 4), st.booleans())
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_every_marginal_moves_by_at_most_r_rows_of_a_unit(tmp_path: Path, seed: int, bound: int, alone: bool) -> None:
+    """One unit comes; under the same key no other unit's rows change."""
+    draws = np.random.Generator(np.random.PCG64(seed))
+    rows = pl.DataFrame(records(60, 8)).with_columns(sex=pl.Series(draws.choice(["f", "m"], 60)))
+    unit = pl.DataFrame({**records(12, 1), "patient": ["new" if alone else "0"] * 12})
+    with patch("secrets.token_bytes", lambda size: seed.to_bytes(size, "little")):
+        before = counted(tmp_path, rows.filter(pl.col("patient") != unit["patient"][0]), max_rows_per_unit=bound)
+        after = counted(tmp_path, pl.concat([rows, unit], how="vertical_relaxed"), max_rows_per_unit=bound)
+    moved = {axes: np.abs(part - before[axes]).sum() for axes, part in after.items()}
+    assert max(moved.values()) <= bound
+    assert len({int((part - before[axes]).sum()) for axes, part in after.items()}) == 1
+
+
+def test_a_key_for_each_table_would_be_noticed(tmp_path: Path) -> None:
+    """A planted fault: tables that count different rows do not agree."""
+    frame = pl.DataFrame({**records(400, 5), "age": [10.0] * 400, "sex": ["f"] * 400})
+    whole = table_counts.count_marginals
+
+    def apart(plan: CountingPlan, staged: Path, key: bytes) -> np.ndarray:
+        parts = [replace(plan, marginals=(one,)) for one in plan.marginals]
+        return np.concatenate([whole(part, staged, bytes([n] * KEY_BYTES)) for n, part in enumerate(parts)])
+
+    tables = {"tables": {"list": [["ward", "state"], ["ward", "sex"]]}, "max_cells": 6}
+    with patch.object(table_counts, "count_marginals", apart):
+        by_ward = [
+            part.sum(axis=tuple(n for n, axis in enumerate(axes) if axis != 2))
+            for axes, part in counted(tmp_path, frame, **tables).items()
+        ]
+    assert not all(np.array_equal(by_ward[0], other) for other in by_ward)
 
 
 @pytest.fixture(scope="module")
@@ -266,3 +302,20 @@ def test_names_of_tables_and_of_other_releases_do_not_meet(family: Office) -> No
     family.write_spec(**{**FAMILY, "release": "one", "epsilon": 1})
     refused = family.release()
     assert refused.code == 1 and "belongs to 'one_sex'" in refused.err
+
+
+def test_a_forecast_finds_the_epsilon_that_reaches_targets(family: Office) -> None:
+    spec, target = family.folder / "spec.yaml", ("--target", "age_sex=20", "--target", "state=5", "--json")
+    found = family.run("forecast", spec, *target).json
+    epsilon = Fraction(found["enough"]["epsilon"])
+    tables = {**FAMILY["tables"], "weights": found["enough"]["weights"]}
+    for share, reached in ((Fraction(1), True), (Fraction(9, 10), False)):
+        family.write_spec(**{**FAMILY, "tables": tables})
+        told = family.run("forecast", spec, "--epsilon", str(epsilon * share), "--json").json["errors"][0]["by_table"]
+        assert (told["age_sex"] <= 20 and told["state"] <= 5) == reached
+
+
+@pytest.mark.parametrize("target", ["nothing=3", "age=", "age=-1", "age"])
+def test_a_wrong_target_is_refused(family: Office, target: str) -> None:
+    refused = family.run("forecast", family.folder / "spec.yaml", "--target", target)
+    assert refused.code in (1, 2) and refused.err.count("rror") <= 2

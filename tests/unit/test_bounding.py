@@ -17,10 +17,13 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_engine import one_engine as one_engine
 from scipy import stats
 
 from dphist_pipeline.confidential import bounding
 from dphist_pipeline.confidential.bounding import KEY_BYTES, count_bounded, count_rows
+from dphist_pipeline.confidential.reading.source import engine_settings
+from dphist_pipeline.errors import DphistError
 
 Unit = int | str
 Rows = Sequence[tuple[Unit, int]]
@@ -72,13 +75,13 @@ def plainly_counted(rows: Rows, max_rows: int) -> np.ndarray:
     return counts
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(rows=tables, max_rows=bounds)
 def test_keeps_the_rows_that_a_plain_reading_of_the_order_keeps(rows: Rows, max_rows: int):
     assert counted(rows, max_rows).tolist() == plainly_counted(rows, max_rows).tolist()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(rows=tables, max_rows=bounds, shuffle=st.randoms(use_true_random=False))
 def test_what_is_kept_of_a_unit_depends_on_its_own_rows_alone(rows: Rows, max_rows: int, shuffle: random.Random):
     units = sorted({unit for unit, _ in rows}, key=str)
@@ -87,14 +90,14 @@ def test_what_is_kept_of_a_unit_depends_on_its_own_rows_alone(rows: Rows, max_ro
     assert counted(shuffled, max_rows).tolist() == sum(alone, np.zeros(CELLS, dtype=np.int64)).tolist()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(rows=tables, max_rows=bounds)
 def test_keeps_exactly_the_smaller_of_a_units_rows_and_the_bound(rows: Rows, max_rows: int):
     own = Counter(unit for unit, _ in rows)
     assert counted(rows, max_rows).sum() == sum(min(number, max_rows) for number in own.values())
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(rows=tables, changed=st.lists(st.integers(0, CELLS - 1), max_size=20), max_rows=bounds)
 def test_neighbours_differ_by_the_declared_sensitivity_at_most(rows: Rows, changed: list[int], max_rows: int):
     cube = counted(rows, max_rows)
@@ -106,14 +109,14 @@ def test_neighbours_differ_by_the_declared_sensitivity_at_most(rows: Rows, chang
 
 
 @pytest.mark.parametrize("units", [range(500), [f"person {number}" for number in range(500)]], ids=["whole", "text"])
-def test_several_passes_and_chunks_keep_the_same_rows_as_one(units: Sequence[Unit], monkeypatch: pytest.MonkeyPatch):
+def test_many_batches_keep_the_same_rows_as_one(units: Sequence[Unit], monkeypatch: pytest.MonkeyPatch):
     source = random.Random(2)
     rows = [(source.choice(units), source.randrange(CELLS)) for _ in range(4000)]
     rows += [(units[0], source.randrange(2)) for _ in range(1000)]
     whole = [counted(rows, max_rows) for max_rows in (1, 3, 10)]
-    monkeypatch.setattr(bounding, "PASS_ROWS", 700)
-    monkeypatch.setattr(bounding, "CHUNK_ROWS", 64)
-    assert [counted(rows, max_rows).tolist() for max_rows in (1, 3, 10)] == [cube.tolist() for cube in whole]
+    for chunk in (3, 64, 999):
+        monkeypatch.setattr(bounding, "CHUNK_ROWS", chunk)
+        assert [counted(rows, max_rows).tolist() for max_rows in (1, 3, 10)] == [cube.tolist() for cube in whole]
 
 
 def test_another_key_keeps_other_rows():
@@ -144,7 +147,8 @@ def test_no_rows_give_zeros_in_every_cell():
 def test_units_of_a_row_each_are_all_counted():
     with tempfile.TemporaryDirectory() as folder:
         staged = Path(folder) / "rows.parquet"
-        pl.DataFrame({"code": pl.Series([5, 0, 5, 5], dtype=pl.Int32)}).write_parquet(staged)
+        codes = pl.Series([5, 0, 5, None], dtype=pl.Int32)
+        pl.DataFrame({"code": codes, "rows": [2, 1, 1, 7]}).write_parquet(staged)
         assert count_rows(staged, CELLS).tolist() == [1, 0, 0, 0, 0, 3]
 
 
@@ -192,3 +196,27 @@ def test_keeps_rows_in_proportion_to_the_units_rows_in_each_cell():
 def test_an_order_that_favours_cells_is_found_out(order: Callable[..., np.ndarray], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bounding, "row_order", lambda words, codes, copies: order(words, codes[0], copies))
     assert chance_of(kept_patterns()) < NEVER
+
+
+@pytest.mark.parametrize("memory", ["2 GB", "lots", "0GB", "2GB'; SELECT 1", "-1GB"])
+def test_a_memory_limit_that_cannot_be_read_is_refused_with_what_to_write(memory: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("DPHIST_MEMORY", memory)
+    with pytest.raises(DphistError, match="as in 2GB"):
+        counted([("a", 1)], 1)
+
+
+def test_an_operators_memory_limit_changes_nothing_but_memory(monkeypatch: pytest.MonkeyPatch):
+    rows = [(unit % 700, unit % CELLS) for unit in range(3000)]
+    whole = counted(rows, 2)
+    monkeypatch.setenv("DPHIST_MEMORY", "100MB")
+    assert engine_settings(Path("run"))["memory_limit"] == "100MB"
+    assert counted(rows, 2).tolist() == whole.tolist()
+
+
+def test_rows_of_one_unit_that_lie_in_several_batches_are_ordered_as_one(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bounding, "CHUNK_ROWS", 4096)
+    rows = [("a" * 60, code % 2) for code in range(30_000)] + [("b", 5)] * 3
+    assert counted(rows, 4)[5] == 3
+    singles = [(code, copy) for code in range(2) for copy in range(15_000)]
+    kept = Counter(code for code, _ in sorted(singles, key=lambda row: place("a" * 60, *row, KEY))[:4])
+    assert counted(rows, 4)[:2].tolist() == [kept[0], kept[1]]

@@ -298,7 +298,7 @@ def test_a_folder_half_made_by_a_killed_process_is_made_durable_too(
 
 def answer_at_once(place: Path, barrier: Any, answers: Any) -> None:
     def draw() -> NDArray[np.int64]:
-        barrier.wait(60)  # all have seen that there is no answer
+        barrier.wait(300)  # all have seen that there is no answer
         return random_draw()
 
     journal = journal_in(place)
@@ -313,9 +313,9 @@ def test_many_processes_that_race_read_one_answer(tmp_path: Path) -> None:
     processes = [PROCESSES.Process(target=answer_at_once, args=(tmp_path, barrier, answers)) for _ in range(racers)]
     for process in processes:
         process.start()
-    seen = [answers.get(timeout=60) for _ in range(2 * racers)]
+    seen = [answers.get(timeout=300) for _ in range(2 * racers)]
     for process in processes:
-        process.join(60)
+        process.join(300)
         assert process.exitcode == 0
     assert len(set(seen)) == 2 and {step for step, _ in seen} == {"structure", "counts"}
     for step, values in set(seen):
@@ -385,7 +385,7 @@ def test_a_kill_between_any_two_file_operations_leaves_no_answer_or_a_whole_one(
     outcomes = PROCESSES.SimpleQueue()
     process = PROCESSES.Process(target=kill_everywhere, args=(tmp_path, outcomes))
     process.start()
-    process.join(60)
+    process.join(300)
     assert process.exitcode == 0
     found: list[tuple[int, bytes | None, bytes, bytes]] = outcomes.get()
     assert len(found) > 15 and found[-1][0] == 0

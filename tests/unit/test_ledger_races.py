@@ -31,7 +31,7 @@ def at_once(barrier: Any, path: Path, ledger_id: str) -> None:
 
 
 def charge_at_once(request: ChargeRequest) -> Any:
-    _barrier.wait(60)
+    _barrier.wait(300)
     try:
         charge = _ledger.charge(request)
     except Overspend:
@@ -44,7 +44,7 @@ def race(path: Path, ledger_id: str, requests: list[ChargeRequest]) -> list[Any]
     barrier = PROCESSES.Barrier(len(requests))
     pool = PROCESSES.Pool(len(requests), at_once, (barrier, path, ledger_id))
     try:
-        return pool.map_async(charge_at_once, requests, chunksize=1).get(timeout=60)
+        return pool.map_async(charge_at_once, requests, chunksize=1).get(timeout=300)
     finally:
         pool.terminate()
         pool.join()

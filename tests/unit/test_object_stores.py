@@ -195,7 +195,7 @@ def put(address: str, path: str, content: bytes = b"") -> None:
     signed = {"Authorization": "AWS4-HMAC-SHA256 Credential=made/20260101/us-east-1/s3/aws4_request"}
     headers = {**signed, "Content-Type": "application/octet-stream"}
     request = urllib.request.Request(f"{address}/{quote(path)}", data=content, method="PUT", headers=headers)
-    with urllib.request.urlopen(request, timeout=20) as answer:
+    with urllib.request.urlopen(request, timeout=120) as answer:
         assert answer.status == 200
 
 

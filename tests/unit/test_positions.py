@@ -117,7 +117,10 @@ def test_a_guess_put_right_finds_the_same_cells_as_a_search(edges: dict[str, Any
     axis = edges | ends
     tried = [*beside(binned(axis).edges), None, float("nan")]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(positions, "LONGEST_SEARCH", 1)
+        patch.setattr(positions, "LONGEST_SEARCH", 0)
+        assert len(positions.positions(binned(axis), 0).steps) == 2
+        assert cells(axis, pa.array(tried, pa.float64())) == numpy_cells(binned(axis), tried)
+        patch.setattr(positions, "LONGEST_LIST", 0)
         assert positions.positions(binned(axis), 0).table
         assert cells(axis, pa.array(tried, pa.float64())) == numpy_cells(binned(axis), tried)
 
@@ -134,15 +137,15 @@ def test_a_guess_put_right_finds_the_same_cells_as_a_search(edges: dict[str, Any
 )
 def test_a_long_regular_axis_is_exact_beside_every_edge(edges: dict[str, Any], closed: str):
     axis = {**edges, "closed": closed, "below": True, "above": True, "other": True}
-    assert binned(axis).bins >= positions.LONGEST_SEARCH and positions.positions(binned(axis), 0).table
+    assert positions.positions(binned(axis), 0).table
     tried = [*beside(binned(axis).edges), None, float("nan")]
     assert cells(axis, pa.array(tried, pa.float64())) == numpy_cells(binned(axis), tried)
 
 
 def test_a_long_irregular_axis_is_searched_exactly():
-    edges = np.unique(np.round(np.random.default_rng(3).lognormal(3, 2, positions.LONGEST_SEARCH + 100), 4))
+    edges = np.unique(np.round(np.random.default_rng(3).lognormal(3, 2, 4200), 4))
     axis = {"edges": [repr(edge) for edge in edges.tolist()], "other": True}
-    assert binned(axis).bins >= positions.LONGEST_SEARCH and not positions.positions(binned(axis), 0).table
+    assert binned(axis).bins > 4096 and not positions.positions(binned(axis), 0).table
     tried = beside(binned(axis).edges)[::7]
     assert cells(axis, tried) == numpy_cells(binned(axis), tried)
 
@@ -223,10 +226,10 @@ WRITING = [{}, {"use_dictionary": False, "compression": "none"}]
 
 @pytest.mark.parametrize("writing", WRITING, ids=["dictionary", "plain"])
 @pytest.mark.parametrize("kind", AWKWARD)
-@pytest.mark.parametrize("long", [False, True], ids=["search", "guess"])
-def test_no_number_fails(kind: str, long: bool, writing: dict[str, Any], monkeypatch: pytest.MonkeyPatch):
-    if long:
-        monkeypatch.setattr(positions, "LONGEST_SEARCH", 1)
+@pytest.mark.parametrize(("search", "listed"), [(10, 10), (0, 10), (0, 0)], ids=["search", "guess", "join"])
+def test_no_number_fails(kind: str, search: int, listed: int, writing: dict[str, Any], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(positions, "LONGEST_SEARCH", search)
+    monkeypatch.setattr(positions, "LONGEST_LIST", listed)
     axis = {"start": 0, "stop": 10, "width": 1, "below": True, "above": True, "other": True}
     assert None not in cells(axis, AWKWARD[kind], **writing)
 

@@ -188,13 +188,13 @@ def test_a_file_that_is_no_spec_is_refused_without_a_word_of_it(load: Load, cont
 
 
 def test_alias_bombs_are_refused_without_unfolding_them(load: Load) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     for more in ("[*a{0}, *a{0}, *a{0}, *a{0}]", "{{<<: [*a{0}, *a{0}, *a{0}]}}", "{{b: *a{0}, c: *a{0}}}"):
         lines = [f"a{n + 1}: &a{n + 1} {more.format(n)}" for n in range(40)]
         assert f"more than {MOST_NODES:,}" in refused(load, "\n".join([OURS, "a0: &a0 {x: y}", *lines]))
     chain = [f"a{n + 1}: &a{n + 1} [*a{n}]" for n in range(5000)]
     assert "levels deep" in refused(load, "\n".join([OURS, "a0: &a0 x", *chain]))
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 5
 
 
 def test_honest_aliases_and_merges_are_read(load: Load) -> None:

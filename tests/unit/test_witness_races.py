@@ -34,7 +34,7 @@ def at_once(barrier: Any) -> None:
 
 
 def ask_at_once(ask: Callable[..., Any], *arguments: Any) -> str:
-    _barrier.wait(60)
+    _barrier.wait(300)
     try:
         ask(*arguments)
     except LedgerError as refusal:
@@ -46,7 +46,7 @@ def race(ask: Callable[..., Any], *arguments: tuple[Any, ...]) -> list[str]:
     """What became of each of the calls, made at the same moment by a process each."""
     pool = PROCESSES.Pool(len(arguments), at_once, (PROCESSES.Barrier(len(arguments)),))
     try:
-        return pool.starmap_async(ask_at_once, [(ask, *each) for each in arguments], chunksize=1).get(timeout=120)
+        return pool.starmap_async(ask_at_once, [(ask, *each) for each in arguments], chunksize=1).get(timeout=300)
     finally:
         pool.terminate()
         pool.join()

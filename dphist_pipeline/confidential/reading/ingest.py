@@ -1,14 +1,16 @@
-"""Ingest: DuckDB reads the source and writes, for each row in a declared cell, its unit and its cell number."""
+"""Ingest: DuckDB reads the source and writes, for each row in a declared cell, its unit and its cell number.
+
+Where each row is its own unit, it counts while it reads, and writes one number a cell instead.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
@@ -18,7 +20,6 @@ from dphist_pipeline.confidential.reading.derived import select_rows, with_decim
 from dphist_pipeline.confidential.reading.positions import MARKS, UNDECLARED, UNPARSED, Positions, positions
 from dphist_pipeline.confidential.reading.source import (
     ALWAYS,
-    NOTHING_INSTALLED,
     NUMBERS,
     TIMES,
     ZONED_TIMES,
@@ -26,6 +27,8 @@ from dphist_pipeline.confidential.reading.source import (
     Source,
     SourceRefused,
     asked,
+    engine_settings,
+    with_enough_memory,
     withheld,
 )
 from dphist_pipeline.confidential.reading.source_files import find_files, open_files
@@ -37,25 +40,7 @@ from dphist_pipeline.sql_files import literal, statement
 
 CATEGORIES = (*NUMBERS, "BOOLEAN", "DATE", "UUID")
 DATES_AND_TIMES = "dates, time stamps in micro- or nanoseconds, or text of those"
-# Else a file's statistics, and so other people's rows, decide how an expression treats a row.
-DISABLED = "statistics_propagation"
-MEMORY = "4GB"
-SPILL = "40GB"
 USE_OF_UNIT = "a privacy unit, which takes text, whole numbers or UUIDs"
-
-
-@dataclass(frozen=True)
-class Means:
-    """What DuckDB may use: how many threads, and how much memory; None leaves that to DuckDB, which takes all
-    processors, and four fifths of the machine's memory."""
-
-    threads: int | None = None
-    memory: str | None = MEMORY
-
-
-# Tried in turn while memory runs out. Every thread holds the long values of some thousand rows at a time, so that a
-# single record may need more than an ordinary run may use; which means were enough shows in time alone.
-ALL_MEANS = (Means(), Means(threads=1), Means(threads=1, memory=None))
 
 
 def stage_rows(plan: CountingPlan, folder: Path) -> Path:
@@ -66,8 +51,9 @@ def stage_rows(plan: CountingPlan, folder: Path) -> Path:
         folder: private; also holds what DuckDB spills.
 
     Returns:
-        A Parquet file: `code`, the cell number, int32; `unit`, int64 or text, unless each row is its own unit. For a
-        quality table also rows that lie in no cell, whose code is null, and `marks`, int64; see `positions.MARKS`.
+        A Parquet file: `code`, the cell number, int32, and `unit`, int64 or text; or, where each row is its own unit,
+        `code` and `rows`, how many there are, int64, also of no cell, whose code is null. For a quality table all rows
+        that lie in no cell, and `marks`, int64; see `positions.MARKS`.
 
     Raises:
         SourceRefused, ColumnRefused: for the files as files; never for what a row holds.
@@ -83,15 +69,17 @@ def stage_rows(plan: CountingPlan, folder: Path) -> Path:
 
 def _stage_rows(plan: CountingPlan, folder: Path) -> Path:
     staged = folder / "rows.parquet"
-    for means in ALL_MEANS:
-        with opened_source(plan.source, folder, plan.time_zone, means) as (connection, source):
-            if _staged(plan, source, connection, staged):
-                return staged
-    raise SourceRefused(plan.source.written, _unread(plan.source))
+
+    def stage() -> None:
+        with opened_source(plan.source, folder, plan.time_zone) as (connection, source):
+            _stage(plan, source, connection, staged)
+
+    withheld(plan.source.written, _unread(plan.source), lambda: with_enough_memory(stage))
+    return staged
 
 
-def _staged(plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnection, staged: Path) -> bool:
-    """Writes the rows of an opened source; false where memory ran out."""
+def _stage(plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnection, staged: Path) -> None:
+    """Writes the rows of an opened source."""
     found = plan.source
     if found.query is not None:
         source = select_rows(connection, source, found.query, found.query_file, plan.privacy_unit.columns)
@@ -102,22 +90,13 @@ def _staged(plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConne
         for number, axis in enumerate(plan.domain.axes)
         for read in [replace(axis, column=numbers.get(axis.column, axis.column)) if _is_number(axis) else axis]
     ]
-    staging = _stage_statement(plan, source, axes, staged)
     parameters = {**source.parameters, **_ends(plan, source)}
-
-    def stage() -> bool:
-        try:
-            for axis in axes:
-                if axis.table:
-                    connection.execute(axis.table, dict(axis.parameters))
-                else:
-                    parameters.update(axis.parameters)
-            connection.execute(staging, parameters)
-        except (duckdb.OutOfMemoryException, MemoryError):
-            return False
-        return True
-
-    return withheld(found.written, _unread(found), stage)
+    for axis in axes:
+        if axis.table:
+            connection.execute(axis.table, dict(axis.parameters))
+        else:
+            parameters.update(axis.parameters)
+    connection.execute(_stage_statement(plan, source, axes, staged), parameters)
 
 
 def _unread(found: SourcePlan) -> str:
@@ -165,7 +144,7 @@ def check_columns(plan: CountingPlan, folder: Path) -> None:
 
 @contextmanager
 def opened_source(
-    source: SourcePlan, folder: Path, time_zone: str = "UTC", means: Means = ALL_MEANS[0]
+    source: SourcePlan, folder: Path, time_zone: str = "UTC"
 ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Source]]:
     """A DuckDB that can reach the source and the run's folder and nothing else, and the source's columns.
 
@@ -173,20 +152,12 @@ def opened_source(
         source: where records are, and how they are read.
         folder: of the run.
         time_zone: of the session, whose settings are final.
-        means: that the session may use.
     """
     objects = object_stores.find_objects(source.written, source.needed) if in_store(source.written) else ()
     files = () if objects or source.format == "postgres" else _files(source)
-    settings: dict[str, Any] = {
-        **NOTHING_INSTALLED,
-        # DuckDB would move what two expressions of a query share out of the TRY around each.
-        "disabled_optimizers": DISABLED + (",common_subexpressions" if source.query is not None else ""),
-        "preserve_insertion_order": False,
-        **({"memory_limit": means.memory} if means.memory else {}),
-        **({"threads": means.threads} if means.threads else {}),
-        "max_temp_directory_size": SPILL,
-        "temp_directory": str(folder / "spill"),
-    }
+    settings = engine_settings(folder)
+    if source.query is not None:  # DuckDB would move what two expressions share out of the TRY around each
+        settings["disabled_optimizers"] += ",common_subexpressions"
     allowed = {folder, *(path.parent for path in files), *(path.resolve().parent for path in files)}
     with closing(duckdb.connect(config=settings)) as connection:
         problem = "is a time zone that DuckDB does not know; use its common name"
@@ -277,7 +248,7 @@ def _numbers(plan: CountingPlan) -> tuple[str, ...]:
 
 
 def _stage_statement(plan: CountingPlan, source: Source, axes: list[Positions], staged: Path) -> str:
-    """Nested projections: values and names, units, places by join, places by search, the cell number."""
+    """Nested projections: values and names, units, places step by step, places by join, the cell number."""
     unit = [] if plan.privacy_unit == "row" else ["unit"]
     values = [f"{axis.value} AS value_{number}" for number, axis in enumerate(axes)]
     if unit:
@@ -290,20 +261,21 @@ def _stage_statement(plan: CountingPlan, source: Source, axes: list[Positions], 
     rows = f"SELECT {', '.join(values)} FROM ({source.relation}) WHERE {_in_period(plan, source)}"
     if unit:
         rows = f"SELECT {', '.join(found)}, {named.unit} AS unit FROM ({rows}) WHERE {named.known}"
-    places = ", ".join(f"{axis.place} AS place_{number}" for number, axis in enumerate(axes))
-    rows = f"SELECT staged.*, {places} FROM ({rows}) AS staged {' '.join(axis.join for axis in axes)}"
-    for level in zip_longest(*(axis.steps for axis in axes)):
-        replaced = [f"{step} AS place_{number}" for number, step in enumerate(level) if step]
-        rows = f"SELECT * REPLACE ({', '.join(replaced)}) FROM ({rows})"
+    for level, steps in enumerate(zip_longest(*(axis.steps for axis in axes))):
+        places = ", ".join(f"{step} AS place_{number}" for number, step in enumerate(steps) if step)
+        rows = f"SELECT *{f' REPLACE ({places})' if level else f', {places}'} FROM ({rows})"
+    joined = [f"{axis.joined} AS place_{number}" for number, axis in enumerate(axes) if axis.joined]
+    rows = f"SELECT {', '.join(['staged.*', *joined])} FROM ({rows}) AS staged {' '.join(axis.join for axis in axes)}"
     codes = _codes(plan, axes)
     told = [*(f"{code} AS {name}" for name, code in codes.items()), *unit]
     if plan.rows_seen is not None:
         told.append(f"{_marks(plan, axes)} AS marks")
     return statement(
         "ingest/stage_rows",
-        columns=", ".join([*codes, *unit, *(["marks"] if plan.rows_seen is not None else [])]),
+        columns="*" if unit else "*, count(*) AS rows",
         cells=f"SELECT {', '.join(told)} FROM ({rows})",
-        kept=" AND ".join(f"{name} IS NOT NULL" for name in codes) if plan.rows_seen is None else "true",
+        kept=" AND ".join(f"{name} IS NOT NULL" for name in codes) if unit and plan.rows_seen is None else "true",
+        grouped="" if unit else "GROUP BY ALL",
         target=literal(str(staged)),
     )
 

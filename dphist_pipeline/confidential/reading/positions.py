@@ -1,14 +1,16 @@
 """SQL that finds where a value lies along a declared axis; no expression here can raise on any value.
 
-A place along a binned axis is the number of declared edges at or below the value. It comes from a binary search over
-the exact edges that is unrolled into SQL, a step a projection; on a long regular axis, where the list of edges would
-be costly to carry, from a guess that is put right against the true ends of the guessed bin.
+A place along a binned axis is the number of declared edges at or below the value. On a regular axis it comes from a
+guess that is put right against the true ends of the guessed bin; else, and on a very short axis, from a binary search
+over the exact edges. Both are unrolled into SQL, a step a projection, before any join: DuckDB works them out once for
+each value of a column's dictionary then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +18,8 @@ from dphist_pipeline.confidential.reading import lengths
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis
 from dphist_pipeline.sql_files import identifier, literal, statement
 
-LONGEST_SEARCH = 4096
+LONGEST_SEARCH = 7  # bins of a regular axis that is searched
+LONGEST_LIST = 1000  # bins of a regular axis whose edges are a list: taking one out takes longer, the longer it is
 # A mark has a digit for each axis, to this base: the value is declared (0), does not parse, or is undeclared.
 MARKS = 3
 UNPARSED, UNDECLARED = 1, 2
@@ -27,10 +30,10 @@ class Positions:
     """How one axis enters the query."""
 
     value: str  # the column's value as a number or text, null where it does not parse
-    place: str  # first form of the place, over the value and `join`
     absent: str  # whether the column holds nothing that parses
     cell: str  # the cell along the axis, over value and place; null where the row is to be dropped
-    steps: tuple[str, ...] = ()  # what replaces the place next, in order; shorter searches leave later steps out
+    steps: tuple[str, ...] = ()  # the place, first over the value, then each over the one before
+    joined: str = ""  # instead of steps: the place, over the value and `join`
     join: str = ""  # a left join to declared values, or empty
     table: str = ""  # the statement that declares them, or empty
     parameters: Mapping[str, object] = field(default_factory=dict)  # what `table` or the steps take
@@ -40,7 +43,7 @@ def positions(axis: Axis, number: int, kind: str = "VARCHAR") -> Positions:
     """The SQL of one axis, whose column has type `kind`; its columns are `value_<number>` and `place_<number>`."""
     if isinstance(axis, CategoricalAxis):
         return _categories(axis, number)
-    if axis.bins >= LONGEST_SEARCH and _regular(axis):
+    if axis.bins > LONGEST_SEARCH and _regular(axis):
         return _guessed(axis, number, kind)
     return _searched(axis, number, kind)
 
@@ -51,9 +54,9 @@ def _categories(axis: CategoricalAxis, number: int) -> Positions:
     longest, text = max(len(value.encode()) for value in axis.values), f"TRY_CAST({identifier(axis.column)} AS VARCHAR)"
     return Positions(
         value=lengths.at_most(text, longest),
-        place=f"{table}.position",
         absent=f"{text} IS NULL",
         cell=f"coalesce(place_{number}, {_or_null(axis.other_cell)})",
+        joined=f"{table}.position",
         join=f"LEFT JOIN {table} ON {table}.category = value_{number}",
         table=statement("ingest/declare_categories", table=table),
         parameters={"values": list(axis.values)},
@@ -62,43 +65,42 @@ def _categories(axis: CategoricalAxis, number: int) -> Positions:
 
 def _searched(axis: BinnedAxis, number: int, kind: str) -> Positions:
     value, place, compare = f"value_{number}", f"place_{number}", "<=" if axis.closed == "left" else "<"
-    steps = []
+    steps = ["CAST(0 AS BIGINT)"]
     for bit in reversed(range(len(axis.edges).bit_length())):
         ahead = f"{place} + {1 << bit}"
         # Past the last edge the list gives null, which compares as not below.
         steps.append(
             f"CASE WHEN list_extract($edges_{number}, {ahead}) {compare} {value} THEN {ahead} ELSE {place} END"
         )
-    return Positions(
-        value=_value(axis, kind),
-        place="CAST(0 AS BIGINT)",
-        absent=f"{_value(axis, kind)} IS NULL",
-        cell=_cell_of_place(axis, number),
-        steps=tuple(steps),
-        parameters={f"edges_{number}": list(axis.edges)},
-    )
+    return _binned(axis, number, kind, steps=tuple(steps), parameters={f"edges_{number}": list(axis.edges)})
 
 
 def _guessed(axis: BinnedAxis, number: int, kind: str) -> Positions:
-    value, table = f"value_{number}", f"bins_{number}"
+    value, place, table, edges = f"value_{number}", f"place_{number}", f"bins_{number}", f"edges_{number}"
     first, last, width = axis.edges[0], axis.edges[-1], (axis.edges[-1] - axis.edges[0]) / axis.bins
-    # Cut off before the division: it cannot overflow, and the guess is a declared bin.
+    # Cut off before the division: it cannot overflow, and the guess is a declared bin, at most one off.
     guess = f"CAST(floor((greatest(least({value}, {last!r}), {first!r}) - {first!r}) / {width!r}) AS BIGINT)"
+    guess = f"least({guess}, {axis.bins - 1})"
     past, short = (">=", "<") if axis.closed == "left" else (">", "<=")
-    place = (
-        f"CASE WHEN {value} {short} {first!r} THEN 0 WHEN {value} {past} {last!r} THEN {axis.bins + 1} "
-        f"ELSE {table}.bin + 1 + CAST({value} {past} {table}.upper AS INTEGER)"
-        f" - CAST({value} {short} {table}.lower AS INTEGER) END"
-    )
-    return Positions(
-        value=_value(axis, kind),
-        place=place,
-        absent=f"{_value(axis, kind)} IS NULL",
-        cell=_cell_of_place(axis, number),
-        join=f"LEFT JOIN {table} ON {table}.bin = least({guess}, {axis.bins - 1})",
+    right = f"{{}} + 1 + CAST({value} {past} {{}} AS INTEGER) - CAST({value} {short} {{}} AS INTEGER)"
+    if axis.bins <= LONGEST_LIST:
+        ends = [f"list_extract(${edges}, {place} + {end})" for end in (2, 1)]
+        steps = (guess, right.format(place, *ends))
+        return _binned(axis, number, kind, steps=steps, parameters={edges: list(axis.edges)})
+    return _binned(
+        axis,
+        number,
+        kind,
+        joined=right.format(f"{table}.bin", f"{table}.upper", f"{table}.lower"),
+        join=f"LEFT JOIN {table} ON {table}.bin = {guess}",
         table=statement("ingest/declare_bins", table=table),
         parameters={"edges": list(axis.edges)},
     )
+
+
+def _binned(axis: BinnedAxis, number: int, kind: str, **place: Any) -> Positions:
+    value = _value(axis, kind)
+    return Positions(value=value, absent=f"{value} IS NULL", cell=_cell_of_place(axis, number), **place)
 
 
 def _regular(axis: BinnedAxis) -> bool:

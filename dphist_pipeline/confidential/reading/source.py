@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, TypeVar
@@ -31,7 +33,30 @@ NOTHING_INSTALLED = {
     "enable_external_file_cache": False,
 }
 
+# Other settings, tried in turn while memory runs out. Every thread holds the long values of some thousand rows at once,
+# so a single record may need more than an ordinary run may use; which means were enough shows in time alone.
+ALL_MEANS: tuple[dict[str, Any], ...] = ({}, {"threads": 1}, {"threads": 1, "memory_limit": "80%"})
+NO_MEMORY: tuple[type[Exception], ...] = (duckdb.OutOfMemoryException, MemoryError, OSError)  # the last by Arrow
+MEANS: ContextVar[dict[str, Any]] = ContextVar("means", default=ALL_MEANS[0])
+ERRORS: tuple[type[BaseException], ...] = (duckdb.Error, RuntimeError, MemoryError, OSError, UnicodeError)
 Result = TypeVar("Result")
+
+
+def engine_settings(folder: PurePath) -> dict[str, Any]:
+    """How DuckDB is opened in a run's private folder, where it spills what memory does not hold."""
+    memory = os.environ.get("DPHIST_MEMORY") or "3GB"
+    if not re.fullmatch(r"[1-9]\d{0,5}[MG]B", memory):
+        raise DphistError(f"DPHIST_MEMORY is {memory!r}; write a whole number of MB or GB, as in 2GB")
+    return {
+        **NOTHING_INSTALLED,
+        # Else a file's statistics, and so other people's rows, decide how an expression treats a row.
+        "disabled_optimizers": "statistics_propagation",
+        "preserve_insertion_order": False,
+        "memory_limit": memory,
+        "max_temp_directory_size": "40GB",
+        "temp_directory": str(folder / "spill"),
+        **MEANS.get(),
+    }
 
 
 def plain_type(kind: str) -> str:
@@ -108,7 +133,9 @@ class Source:
         return found
 
 
-def withheld(where: str, problem: str, work: Callable[[], Result]) -> Result:
+def withheld(
+    where: str, problem: str, work: Callable[[], Result], caught: tuple[type[BaseException], ...] = ERRORS
+) -> Result:
     """What `work` gives; an engine's error becomes ours.
 
     The engine's text may hold values, so ours is raised after it is gone: not even as `__context__` does it go along,
@@ -116,12 +143,26 @@ def withheld(where: str, problem: str, work: Callable[[], Result]) -> Result:
     """
     try:
         return work()
-    except (duckdb.Error, RuntimeError, MemoryError, OSError, UnicodeError) as error:
+    except caught as error:
         # DuckDB answers Ctrl-C with an error of its own.
         interrupted = isinstance(error, duckdb.InterruptException) or str(error) == "Query interrupted"
     if interrupted:
         raise KeyboardInterrupt
     raise SourceRefused(where, problem)
+
+
+def with_enough_memory(work: Callable[[], Result]) -> Result:
+    """What `work` gives by the first of `ALL_MEANS` that are enough for it; whatever it opens has those."""
+    for means in ALL_MEANS:
+        before = MEANS.set(means)
+        try:
+            return work()
+        except NO_MEMORY:
+            if means is ALL_MEANS[-1]:
+                raise
+        finally:
+            MEANS.reset(before)
+    raise AssertionError("there are no means")
 
 
 def asked(

@@ -1,0 +1,159 @@
+"""Expected errors of a family of tables, from the law of its noise: exact, without a simulation, without a record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from dphist_pipeline.domain import Family
+from dphist_pipeline.errors import DphistError, did_you_mean
+from dphist_pipeline.estimates.budget import LARGEST_EPSILON
+from dphist_pipeline.estimates.noise_law import variance
+from dphist_pipeline.evaluation.score_tables import format_epsilon
+from dphist_pipeline.mechanisms.tables import shares_for
+from dphist_pipeline.solvers.marginal_estimates import MarginalLaw
+from dphist_pipeline.spec.model import ReleaseSpec
+
+NOTE = "Standard errors of a cell in rows, by the law of the noise; no record was opened and nothing was charged"
+_ROUNDS, _BISECTIONS = 4, 40
+
+
+class UnknownTable(DphistError):
+    """A target for a table that the family does not have, or that no epsilon reaches."""
+
+
+@dataclass(frozen=True)
+class FamilyForecast:
+    """What a family's tables cost and tell.
+
+    Attributes:
+        errors: by epsilon, largest first: the standard error of a cell of each table, in rows.
+        cells: of each table.
+        measured: number of marginals that are measured.
+        targets: wanted standard errors by table.
+        enough: the smallest epsilon that reaches all targets, and the weights that reach it; None without targets.
+    """
+
+    errors: Mapping[Fraction, Mapping[str, float]]
+    cells: Mapping[str, int]
+    measured: int
+    targets: Mapping[str, float]
+    enough: tuple[Fraction, Mapping[str, float]] | None
+
+    def facts(self) -> dict[str, Any]:
+        """Everything as JSON values."""
+        found: dict[str, Any] = {
+            "tables": dict(self.cells),
+            "measured": self.measured,
+            "errors": [{"epsilon": str(epsilon), "by_table": dict(by)} for epsilon, by in self.errors.items()],
+        }
+        if self.enough is not None:
+            epsilon, weights = self.enough
+            found |= {"targets": dict(self.targets), "enough": {"epsilon": str(epsilon), "weights": dict(weights)}}
+        return found
+
+    def table(self) -> tuple[str, list[str], list[tuple[str, ...]]]:
+        """The errors as a table: title, header, rows."""
+        header = ["table", "cells", *(f"ε = {format_epsilon(epsilon)}" for epsilon in self.errors)]
+        rows = [
+            (name, f"{cells:,}", *(f"{by[name]:,.3g}" for by in self.errors.values()))
+            for name, cells in self.cells.items()
+        ]
+        return "Standard error of a cell, in rows", header, rows
+
+    def notes(self) -> list[str]:
+        """What the targets need, and where the numbers come from."""
+        found = [f"{self.measured:,} marginals are measured. {NOTE}."]
+        if self.enough is not None:
+            epsilon, weights = self.enough
+            told = ", ".join(f"{name}: {weight:.3g}" for name, weight in weights.items() if abs(weight - 1) > 0.01)
+            advice = f", with `weights: {{{told}}}`" if told else ""
+            found.insert(0, f"All targets are reached from epsilon {format_epsilon(epsilon)} on{advice}.")
+        return found
+
+
+def forecast_family(
+    spec: ReleaseSpec, epsilons: Sequence[Fraction], targets: Mapping[str, float], every: float | None
+) -> FamilyForecast:
+    """The errors of every table, and the smallest epsilon that reaches wanted ones.
+
+    Args:
+        spec: of a family, checked.
+        epsilons: of releases; if empty half, once and twice the spec's.
+        targets: wanted standard errors of a cell by table, in rows.
+        every: wanted for all other tables; None if they do not matter.
+
+    Raises:
+        UnknownTable: a target names no table, or is not reached by the largest epsilon.
+    """
+    family = spec.family
+    assert family is not None
+    for name in targets:
+        if name not in family.names:
+            raise UnknownTable(f"the family has no table {name[:60]!r}. {did_you_mean(name, family.names)}")
+    wanted = {name: every for name in family.names if every is not None} | dict(targets)
+    chosen = sorted(set(epsilons) or {spec.epsilon * factor for factor in (2, 1, Fraction(1, 2))}, reverse=True)
+    return FamilyForecast(
+        {epsilon: _errors(family, spec.sensitivity, epsilon) for epsilon in chosen},
+        {name: family.grid(axes).cells for name, axes in zip(family.names, family.tables, strict=True)},
+        len(shares_for(family).marginals),
+        wanted,
+        _enough(family, spec.sensitivity, wanted) if wanted else None,
+    )
+
+
+def _errors(family: Family, sensitivity: int, epsilon: Fraction) -> dict[str, float]:
+    """The standard error of a cell of each table."""
+    shares = shares_for(family)
+    law = MarginalLaw(
+        family.domain.shape,
+        {
+            axes: variance(sensitivity / (epsilon * part))
+            for axes, part in zip(shares.marginals, shares.parts, strict=True)
+        },
+    )
+    return {
+        name: math.sqrt(law.variance_of_cell(frozenset(axes)))
+        for name, axes in zip(family.names, family.tables, strict=True)
+    }
+
+
+def _enough(family: Family, sensitivity: int, wanted: Mapping[str, float]) -> tuple[Fraction, dict[str, float]]:
+    """The smallest epsilon that reaches wanted errors, in steps of a thousandth, and its weights.
+
+    Weights begin at one over the squared target, and grow where a table is farther from its target than others.
+    """
+    weights = {name: wanted.get(name, math.inf) ** -2 or 1e-6 * min(wanted.values()) ** -2 for name in family.names}
+    best: tuple[Fraction, dict[str, float]] | None = None
+    for _ in range(_ROUNDS):
+        most = max(weights.values())
+        weights = {name: max(1e-6, round(weight / most, 6)) for name, weight in weights.items()}
+        tried = replace(family, weights=tuple(weights.values()))
+        epsilon = _smallest(tried, sensitivity, wanted)
+        if epsilon is not None and (best is None or epsilon < best[0]):
+            best = epsilon, dict(weights)
+        errors = _errors(tried, sensitivity, epsilon or LARGEST_EPSILON)
+        weights = {name: weight * (errors[name] / wanted.get(name, math.inf) or 1) for name, weight in weights.items()}
+    if best is None:
+        raise UnknownTable(f"no epsilon up to {LARGEST_EPSILON} reaches all targets; ask for larger errors")
+    return best
+
+
+def _smallest(family: Family, sensitivity: int, wanted: Mapping[str, float]) -> Fraction | None:
+    """By bisection; None if the largest epsilon does not reach them."""
+
+    def reaches(epsilon: Fraction) -> bool:
+        errors = _errors(family, sensitivity, epsilon)
+        return all(errors[name] <= error for name, error in wanted.items())
+
+    if not reaches(LARGEST_EPSILON):
+        return None
+    low, high = Fraction(0), LARGEST_EPSILON
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if reaches(middle) else (middle, high)
+    step = Fraction(1, 10 ** max(3, 3 - math.floor(math.log10(float(high)))))
+    return -(-high // step) * step

@@ -31,6 +31,7 @@ from reports_scenario import (
 from dphist_pipeline.local import reports
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.local.reports import ReportsUnreadable, report_file, tallied
+from examples import SOAKING
 
 HOSTILE = columns(
     [FIRST_BIT, b"", b"\x80", b"\x80\x00\x00", None, MALFORMED, FIRST_BIT, FIRST_BIT, FIRST_BIT, NO_BIT, FIRST_BIT],
@@ -200,10 +201,11 @@ def test_slices_of_columns_are_read_from_their_beginning() -> None:
         assert reports.as_matrix(sliced, 2).tobytes() == b"cdef"
 
 
+@pytest.mark.many_examples
 def test_damaged_bytes_are_refused_or_counted_and_nothing_else(tmp_path: Path) -> None:
     rng, outcomes = np.random.default_rng(3), set()
     sound = written(tmp_path / "a.parquet", HOSTILE, compression="snappy", write_page_checksum=True).read_bytes()
-    for number in range(300):
+    for number in range(300 if SOAKING else 90):
         content = bytearray(sound)
         for place in rng.integers(4, len(content), 1 + number % 3):
             content[place] ^= 1 << rng.integers(8)

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from dphist_pipeline.answering import catalogue
 
+TEMPORARY = tempfile.gettempdir()  # now: a test may have a temporary folder of its own when it asks for the first
+
 
 def build_catalogue(public: Path, scratch: Path) -> Path:
     """As `catalogue.build_catalogue`, which adds to the file that is there."""
@@ -28,7 +30,7 @@ def place(public: Path) -> None:
 
 @cache
 def _empty() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="dphist_tests_"))
+    folder = Path(tempfile.mkdtemp(prefix="dphist_tests_", dir=TEMPORARY))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     (folder / "scratch").mkdir()
     return catalogue.build_catalogue(folder, folder / "scratch")

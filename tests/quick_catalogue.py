@@ -13,8 +13,6 @@ from pathlib import Path
 
 from dphist_pipeline.answering import catalogue
 
-TEMPORARY = tempfile.gettempdir()  # now: a test may have a temporary folder of its own when it asks for the first
-
 
 def build_catalogue(public: Path, scratch: Path) -> Path:
     """As `catalogue.build_catalogue`, which adds to the file that is there."""
@@ -25,12 +23,13 @@ def build_catalogue(public: Path, scratch: Path) -> Path:
 def place(public: Path) -> None:
     """Copies an empty catalogue to where there is none."""
     if not (public / catalogue.NAME).exists():
-        shutil.copy2(_empty(), public / catalogue.NAME)  # with its time, which says that nobody wrote to it since
+        shutil.copy2(empty_catalogue(), public / catalogue.NAME)  # with its time, which says that nobody wrote to it since
 
 
 @cache
-def _empty() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="dphist_tests_", dir=TEMPORARY))
+def empty_catalogue() -> Path:
+    """Made before the first test, whose temporary folder, clock or audit hooks may be its own."""
+    folder = Path(tempfile.mkdtemp(prefix="dphist_tests_"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     (folder / "scratch").mkdir()
     return catalogue.build_catalogue(folder, folder / "scratch")

@@ -36,7 +36,7 @@ docs: $(READY)  ## the documentation as a site, in site/
 
 picture: demo  ## the picture of a release in README.md and on the site's first page
 	$(BIN)/dphist plot weekly_admissions --store demo/store --period 2026-01-05 --where "ward = surgery" \
-	  --output docs/pictures/release.svg
+	  --output docs/pictures/release.svg --overwrite
 
 soak: $(READY)  ## the long tests
 	DPHIST_SOAK=1 $(BIN)/python -m pytest -m 'soak or many_examples'

@@ -106,7 +106,8 @@ def remove_release(connection: duckdb.DuckDBPyConnection, release: str) -> None:
     """
     connection.execute(f"DROP VIEW {identifier(release)}")
     if release + EVERY_REVISION not in releases_in(connection):
-        connection.execute(f"DROP VIEW {identifier(release + EVERY_REVISION)}")
+        for name in (release + EVERY_REVISION, CELLS + release + EVERY_REVISION):
+            connection.execute(f"DROP VIEW {identifier(name)}")
     connection.execute(f"DROP TABLE {identifier(CELLS + release)}")
     for table in [name for name, (_, columns) in TABLES.items() if "release" in columns.names]:
         connection.execute(f"DELETE FROM {table} WHERE release = $release", {"release": release})

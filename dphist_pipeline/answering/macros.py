@@ -42,19 +42,25 @@ MACROS = (
 _ROW_FOR_ROW = ("dph_marginal", "dph_band", "dph_whole")  # return cells or sums of cells with the table's column names
 _NUMBERS = "t.period, t.revision, t.cell_number, t.estimate, t.unbiased_estimate, t.group_id"
 _ONE_BOX = ("dph_total", "dph_box")
-_ONE_KEY = {"periods": "[period]", "revisions": "[revision]", "places": "[1]"}
-_ALL_KEYS = {"periods": "[NULL]", "revisions": "[NULL]", "places": "[1]"}
+_ONE_KEY = {
+    "periods": "[period]",
+    "revisions": "[TRY_CAST(CAST(revision AS VARCHAR) AS BIGINT)]",
+    "places": "[1]",
+    "written_revision": "CAST(revision AS VARCHAR)",
+}
+_ALL_KEYS = {"periods": "[NULL]", "revisions": "[NULL]", "places": "[1]", "written_revision": "NULL"}
 _TWO_KEYS = {
     "periods": "[CAST(first_period AS VARCHAR), CAST(second_period AS VARCHAR)]",
     "revisions": "coalesce(TRY_CAST(CAST(revision AS VARCHAR) AS BIGINT[]), [NULL, NULL])[:2]",
     "places": "[1, 2]",
+    "written_revision": "NULL",  # dph_compare has a message of its own
 }
 # Half the width of a 95 % interval, in standard deviations: 2.12 for one Laplace variable, less for sums of several;
 # the rest is for the ratios of noisy numbers.
 SURE = 2.2
 _KEYS = {
     "dph_compare": _TWO_KEYS,
-    "dph_compare_releases": {**_ONE_KEY, "revisions": "[NULL]"},
+    "dph_compare_releases": {**_ALL_KEYS, "periods": "[period]"},
     "dph_changes": _ALL_KEYS,
     "dph_over": _ALL_KEYS,
 }
@@ -151,6 +157,8 @@ def _parts(name: str) -> dict[str, str]:
             **_KEYS.get(name, _ONE_KEY),
         ),
         "bins": _piece("bins"),
+        "bin_in_words": _piece("ends_in_words", low="barred.lower_end", high="barred.upper_end"),
+        "bins_in_words": _piece("ends_in_words", low="barred.low", high="barred.high"),
         **{given: _piece("given_box", given=given) for given in ("box", "whole", "part", "first_box", "second_box")},
         "boxes": _piece(
             "boxes",

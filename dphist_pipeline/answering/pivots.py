@@ -37,13 +37,22 @@ class Pivot:
     totals: Mapping[str, Row]
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each row of the pivot: its keys, then `<column>_estimate`, `_ci_lower` and `_ci_upper`."""
+        """One row for each row of the pivot, and one more for the totals of its columns.
+
+        Columns are the axes of the rows, `is_total` (true in the last row, where the axes are null), and
+        `<column>_estimate`, `_ci_lower` and `_ci_upper` for each column of the pivot.
+        """
+        marker = "is_total"
+        while any(marker in key for key in self.keys):  # an axis of that name
+            marker += "_"
+        numbered = zip([*self.keys, dict.fromkeys(self.keys[0])], [*self.answers, self.totals], strict=True)
         return [
             {
                 **key,
+                marker: cells is self.totals,
                 **{f"{head}_{number}": cells.get(head, {}).get(number) for head in self.heads for number in NUMBERS},
             }
-            for key, cells in zip(self.keys, self.answers, strict=True)
+            for key, cells in numbered
         ]
 
 

@@ -86,6 +86,7 @@ def view_statements(within: str, of: Described, taken: set[str]) -> Iterator[str
     yield from table_comments(within, CELLS + of.release, about, {name: comments[name] for name in of.columns})
     if of.release + EVERY_REVISION not in taken:
         yield from _view(within, of, of.release + EVERY_REVISION, latest=False)
+        yield from _view_without_rows(within, of)
     yield from _view(within, of, of.release, latest=True)
 
 
@@ -127,6 +128,15 @@ def macro_comment(within: str, name: str) -> str:
     opening = takewhile(lambda line: line.startswith("--"), macro(name).splitlines())
     about = " ".join(line.removeprefix("--").strip() for line in opening)
     return f"COMMENT ON MACRO TABLE {within}{name} IS {literal(about)}"
+
+
+def _view_without_rows(within: str, of: Described) -> Iterator[str]:
+    """A view without rows: a macro that is asked for `<release>_all` finds it, and can say what it takes instead."""
+    view, table = CELLS + of.release + EVERY_REVISION, f"{within}{identifier(CELLS + of.release)}"
+    about = f"Holds nothing. Macros look here if they are asked for {of.release}{EVERY_REVISION}, and refuse."
+    yield f"CREATE OR REPLACE VIEW {within}{identifier(view)} AS FROM {table} WHERE false"
+    yield f"COMMENT ON VIEW {within}{identifier(view)} IS {literal(about)}"
+    yield from _column_comments(within, view, {name: of.comments[name] for name in of.columns})
 
 
 def _view(within: str, of: Described, name: str, latest: bool) -> Iterator[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dphist_pipeline.cli.answer_rows import MARKS, Asked, cell_text, mark_of, names_of, print_rows_as_json
@@ -12,6 +13,8 @@ from dphist_pipeline.cli.terminal import out, print_table
 if TYPE_CHECKING:
     from dphist_pipeline.answering.asking import Box, Publication
     from dphist_pipeline.answering.pivots import Pivot
+
+GAP = 2  # between two columns on the terminal
 
 
 def answer_pivot(publication: Publication, asked: Asked, box: Box) -> Pivot:
@@ -36,27 +39,52 @@ def answer_pivot(publication: Publication, asked: Asked, box: Box) -> Pivot:
 def print_pivot(facts: Mapping[str, Any], found: Pivot, as_json: bool) -> None:
     """Prints a pivot, each estimate with half the width of its 95 % interval.
 
+    Columns that do not fit beside each other on the terminal stand below, with the rows' names again.
+
     Args:
         facts: about the question.
         found: the pivot.
-        as_json: True for JSON: a row for each row of the pivot.
+        as_json: True for JSON: a row for each row of the pivot, and one for the totals.
     """
     if as_json:
         print_rows_as_json({**facts, "columns": list(found.heads)}, found.rows())
         return
     names = list(found.keys[0])
-    lines = [
-        (*(cell_text(key, name, []) for name in names), *(_told(cells.get(head)) for head in found.heads))
-        for key, cells in zip(found.keys, found.answers, strict=True)
-    ]
-    last = ("total", *[""] * (len(names) - 1), *(_told(found.totals.get(head)) for head in found.heads))
-    print_table([*names, *found.heads], [*lines, last])
+    keys = [tuple(cell_text(key, name, []) for name in names) for key in found.keys]
+    keys.append(("total", *[""] * (len(names) - 1)))
+    columns = {head: [_told(cells.get(head)) for cells in (*found.answers, found.totals)] for head in found.heads}
+    room = out.width - sum(max(map(len, texts)) + GAP for texts in zip(names, *keys, strict=True))
+    for number, part in enumerate(_parts(columns, room)):
+        if number:
+            out.print()
+        lines = [(*key, *cells) for key, *cells in zip(keys, *(columns[head] for head in part), strict=True)]
+        heads = [textwrap.fill(head, _width(head, columns[head]), break_long_words=False) for head in part]
+        print_table([*names, *heads], lines, folded=len(names))
     words = {answer.get("reliability") for cells in found.answers for answer in cells.values()}
     from dphist_pipeline.answering.reliability import LEGEND
 
     for word in (word for word in MARKS if word in words):
         out.print(f"{MARKS[word].strip()} {word}: {LEGEND[word]}")
     out.print("± is half the width of the 95 % interval of that number; do not add these up.")
+
+
+def _width(head: str, texts: Sequence[str]) -> int:
+    """The letters that a column takes, if its head may go on in the next line after a word."""
+    return max(map(len, (*head.split(), *texts)))
+
+
+def _parts(columns: Mapping[str, Sequence[str]], room: int) -> list[list[str]]:
+    """The columns that stand beside each other, at least one at once."""
+    parts: list[list[str]] = [[]]
+    left = room
+    for head, texts in columns.items():
+        width = _width(head, texts) + GAP
+        if parts[-1] and width > left:
+            parts.append([])
+            left = room
+        parts[-1].append(head)
+        left -= width
+    return parts
 
 
 def _told(answer: Mapping[str, Any] | None) -> str:

@@ -26,6 +26,7 @@ def plot(
         Path | None,
         typer.Option(metavar="FILE", help="Ends in .svg, .png or .html (with the numbers as a table)."),
     ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it is there.")] = False,
     store: StoreOption = None,
 ) -> None:
     """Draws what was published, with its intervals. Spends nothing.
@@ -36,14 +37,14 @@ def plot(
     """
     from dphist_pipeline.answering.grammar import parse_where
     from dphist_pipeline.answering.published import latest_revision
-    from dphist_pipeline.publishing.plot import check_format, write_picture
+    from dphist_pipeline.publishing.plot import check_output, write_picture
 
     file = output or Path(f"{release}.svg")
-    check_format(file)
+    check_output(file, overwrite)
     opened = Store.open(store_folder(store))
     box = parse_where(where) if where.strip() else {}
     folder = latest_revision(opened.public, release, period)
-    write_picture(folder, box, where, file)
+    write_picture(folder, box, where, file, overwrite=overwrite)
     out.print(f"[green]✓[/] Drawn: {escape(str(file))}")
     if (folder / "card.html").exists():
         out.print(f"  All about it: {escape(str(folder / 'card.html'))}")

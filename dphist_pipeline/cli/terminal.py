@@ -265,16 +265,17 @@ def print_facts(facts: dict[str, str]) -> None:
         out.print(f"  [dim]{name:<{width}}[/]  {escape(fact)}")
 
 
-def print_table(header: list[str], rows: Iterable[tuple[str, ...]]) -> None:
+def print_table(header: list[str], rows: Iterable[tuple[str, ...]], folded: int | None = None) -> None:
     """Prints aligned columns; a cell that is too long for the terminal continues on the next line.
 
     Args:
         header: name of each column.
         rows: text of each cell.
+        folded: only cells of so many columns, the first ones, are continued; None for all.
     """
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in header:
-        table.add_column(name, overflow="fold")
+    for number, name in enumerate(header):
+        table.add_column(escape(name), overflow="fold", no_wrap=folded is not None and number >= folded)
     for row in rows:
         table.add_row(*map(escape, row))
     out.print(table)

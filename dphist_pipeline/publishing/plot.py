@@ -36,7 +36,9 @@ def release_svg(folder: Path) -> str:
     return draw(*_picture_of(folder, json.loads((folder / "audit.json").read_bytes()), {}))
 
 
-def write_picture(folder: Path, box: Mapping[str, Condition], where: str, file: Path) -> Path:
+def write_picture(
+    folder: Path, box: Mapping[str, Condition], where: str, file: Path, *, overwrite: bool = False
+) -> Path:
     """Draws a publication, or a box of it, as SVG, PNG or a page with the numbers below the picture.
 
     Args:
@@ -44,12 +46,13 @@ def write_picture(folder: Path, box: Mapping[str, Condition], where: str, file: 
         box: see `answering.boxes.answer_box`.
         where: the condition that gave the box, as its author wrote it.
         file: its ending says the format.
+        overwrite: replace the file if it is there.
 
     Raises:
-        PictureRefused: the ending is unknown, or the file cannot be written.
+        PictureRefused: the ending is unknown, or the file is there already or cannot be written.
         PublicationWithdrawn, PublishedFilesDamaged, QuestionRefused: see `asking.Publication`.
     """
-    check_format(file)
+    check_output(file, overwrite)
     audit = read_audit(folder)
     if "withdrawn" in audit:
         raise PublicationWithdrawn(audit)
@@ -61,7 +64,8 @@ def write_picture(folder: Path, box: Mapping[str, Condition], where: str, file: 
     else:
         content = (draw if file.suffix.lower() == ".svg" else picture_page)(picture, title).encode()
     try:
-        file.write_bytes(content)
+        with file.open("wb" if overwrite else "xb") as opened:
+            opened.write(content)
     except OSError as error:
         problem = f"cannot be written: {error.strerror}"
     else:
@@ -69,10 +73,20 @@ def write_picture(folder: Path, box: Mapping[str, Condition], where: str, file: 
     raise PictureRefused(file, problem)
 
 
-def check_format(file: Path) -> None:
-    """Refuses an unknown format before any work."""
+def check_output(file: Path, overwrite: bool) -> None:
+    """Refuses an unknown format, and a file that is there already, before any work.
+
+    Args:
+        file: to be written.
+        overwrite: whether it may be there.
+
+    Raises:
+        PictureRefused: with the reason.
+    """
     if file.suffix.lower() not in ENDINGS:
         raise PictureRefused(file, "must end in .svg, .png or .html")
+    if file.exists() and not overwrite:
+        raise PictureRefused(file, "is there already; name another file, or say --overwrite")
 
 
 def _picture_of(

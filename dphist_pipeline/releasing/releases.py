@@ -115,7 +115,10 @@ class Release:
         return pl.DataFrame(self._asked().marginal(by, box))
 
     def pivot(self, rows: Sequence[str], column: str, box: Box = _ALL) -> pl.DataFrame:
-        """Counts by axes or levels; the categories of one more are columns, and a total. All have intervals."""
+        """Counts by axes or levels; the categories of one more are columns, and a total. All have intervals.
+
+        The last row, where `is_total`, has the totals of the columns.
+        """
         import polars as pl
 
         from dphist_pipeline.answering.pivots import pivot

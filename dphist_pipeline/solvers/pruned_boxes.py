@@ -15,7 +15,6 @@ from dphist_pipeline.solvers.kd_boxes import (
     Numbers,
     Reals,
     best_paying_cut,
-    greedy_boxes,
     next_side,
     prefix_sums,
     rows_of,
@@ -51,33 +50,12 @@ def pruned_boxes(cells: Reals, cell_variance: float, box_variance: float, max_de
     return numbers.reshape(cells.shape), luck
 
 
-def better_boxes(cells: Reals, cell_variance: float, box_variance: float, max_depth: int) -> Numbers:
-    """The boxes of `pruned_boxes` if their risk and luck are clearly below those of `kd_boxes`, else the latter.
-
-    Clearly: by more than tail_variance · ln(cells)² / 2, the square that the largest of all noises reaches. Below that
-    one lucky cell would decide, and boxes found from above are the fewer.
-    """
-    tail = tail_variance(cell_variance)
-    found = [find(cells, cell_variance, box_variance, max_depth) for find in (greedy_boxes, pruned_boxes)]
-    greedy, pruned = (risk(cells, boxes, cell_variance, box_variance) + luck * tail for boxes, luck in found)
-    return found[pruned < greedy - tail * math.log(cells.size) ** 2 / 2][0]
-
-
 def tail_variance(cell_variance: float) -> float:
     """The variance 2·s² of Laplace noise whose tails fall like those of discrete Laplace noise of a given variance.
 
     Where the scale s is small, most noise is 0, and large noise is likelier than its variance suggests.
     """
     return 0.5 / math.asinh(1 / math.sqrt(2 * cell_variance)) ** 2 if cell_variance else 0.0
-
-
-def risk(cells: Reals, boxes: Numbers, cell_variance: float, box_variance: float) -> float:
-    """The squared error, estimated from noisy cells, of spreading noisy sums of fixed boxes evenly; records squared."""
-    where, values = boxes.ravel(), cells.ravel()
-    sizes = np.bincount(where)
-    apart = values - (np.bincount(where, weights=values) / sizes)[where]
-    squares = math.fsum(np.bincount(where, weights=apart * apart).tolist())
-    return squares - (values.size - sizes.size) * cell_variance + box_variance * math.fsum((1 / sizes).tolist())
 
 
 @compiled

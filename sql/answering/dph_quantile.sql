@@ -195,8 +195,8 @@ SELECT
     barred.cells,
     barred.bin_lower,
     barred.bin_upper,
-    barred.lower_end || ' to ' || barred.upper_end AS bin,
-    CASE WHEN barred.has_bars THEN barred.low || ' to ' || barred.high END AS ci_bins,
+    {bin_in_words} AS bin,
+    CASE WHEN barred.has_bars THEN {bins_in_words} END AS ci_bins,
     CASE
         WHEN barred.position IS NULL THEN '{no_whole}'
         WHEN NOT barred.has_bars THEN '{no_interval}'

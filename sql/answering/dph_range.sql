@@ -92,8 +92,8 @@ SELECT
     barred.period,
     barred.revision,
     CASE WHEN barred.is_exact THEN 'exactly' ELSE barred.name END AS covers,
-    barred.lower_end,
-    barred.upper_end,
+    CASE barred.lower_end WHEN '-inf' THEN 'and below' ELSE barred.lower_end END AS lower_end,
+    CASE barred.upper_end WHEN 'inf' THEN 'and above' ELSE barred.upper_end END AS upper_end,
     {answer}
 FROM ({found}) AS found LEFT JOIN barred ON true
 WHERE {no_problem}

@@ -273,6 +273,17 @@ def test_a_change_may_be_between_two_revisions_of_a_period(catalogue: Path) -> N
             compared(revisions)
     with pytest.raises(duckdb.Error, match="there is no revision 3; it has 1, 2, 10"):
         ask(catalogue, "FROM r.dph_total('r.weekly', revision := 3)")
+    for wrong in ("'x'", "1.5", "[1]", "true", "99999999999999999999"):
+        with pytest.raises(duckdb.Error, match="dph_total: a revision is a whole number, as in revision := 1, not"):
+            ask(catalogue, f"FROM r.dph_total('r.weekly', revision := {wrong})")
+
+
+@pytest.mark.parametrize(
+    "question", ["dph_total", "dph_whole", "dph_distances", "dph_quality", "dph_changes", "dph_over"]
+)
+def test_the_view_of_every_revision_is_no_release_for_a_macro(catalogue: Path, question: str) -> None:
+    with pytest.raises(duckdb.Error, match="weekly_all is a view of every revision; ask for weekly, with"):
+        ask(catalogue, f"FROM r.{question}('r.weekly_all')")
 
 
 def test_a_period_without_the_axis_refuses_instead_of_answering_for_all(tmp_path: Path) -> None:

@@ -139,8 +139,10 @@ def test_ends_that_cut_bins_name_the_edges_that_were_taken(store: Asked) -> None
     found = ask(store, "dph_range('r.weekly', 'age', 10, 70, period := '2026-03-02')")
     assert [(row["covers"], row["lower_end"], row["upper_end"]) for row in found] == [
         ("inner", "18.0", "65.0"),
-        ("outer", "0.0", "inf"),
+        ("outer", "0.0", "and above"),
     ]
+    below = ask(store, "dph_range('r.weekly', 'age', NULL, 0, period := '2026-03-02')")
+    assert [(row["lower_end"], row["upper_end"]) for row in below] == [("and below", "0.0")]
     (inner, _) = ask(store, "dph_range('r.weekly', 'age', 20, 30, period := '2026-03-02')")
     assert (inner["cells"], inner["estimate"], inner["ci_upper"], inner["lower_end"]) == (0, 0, 0, None)
 

@@ -313,3 +313,8 @@ def test_two_releases_of_an_account_are_compared(two_releases: Path) -> None:
                 rows_of(connection, f"FROM r.dph_compare_releases('r.weekly', 'r.{other}')")
         with pytest.raises(duckdb.Error, match="axis state has no category Z"):
             rows_of(connection, "FROM r.dph_compare_releases('r.weekly', 'r.other', second_box := {'state': 'Z'})")
+
+
+def test_open_bins_of_quantiles_are_told_in_words(store: Asked) -> None:
+    rows = ask(store, "dph_quantile('r.weekly', 'age', [0.01, 0.5, 0.99], period := '2026-03-02')")
+    assert [row["bin"] for row in rows] == ["0.0 and below", "18.0 to 65.0", "65.0 and above"]

@@ -69,9 +69,18 @@ def test_a_pivot_holds_the_numbers_of_the_marginals(
     assert [found.totals[head]["estimate"] for head in heads] == release.marginal([column], box)["estimate"].to_list()
     assert found.totals[TOTAL]["ci_upper"] == release.answer(**box).ci_upper
     frame = release.pivot(rows, column, box)
-    assert frame.height == by_row.height and f"{heads[0]}_ci_lower" in frame.columns
-    total = frame[f"{TOTAL}_estimate"]
-    assert total.to_list() == by_row["estimate"].to_list()
+    assert frame["is_total"].to_list() == [False] * by_row.height + [True]
+    assert frame[f"{TOTAL}_estimate"].to_list() == [*by_row["estimate"], release.answer(**box).estimate]
+    columns = release.marginal([column], box)
+    assert [frame[f"{head}_ci_lower"][-1] for head in heads] == columns["ci_lower"].to_list()
+
+
+def test_an_axis_named_is_total_keeps_its_name(tmp_path: Path) -> None:
+    axes: list[dict[str, Any]] = [AGE, {"column": "is_total", "values": ["yes", "no"]}]
+    made = by_hand.publish(tmp_path / "public", by_hand.estimate(axes), axes)
+    frame = made.pivot(["is_total"], "age")
+    assert frame["is_total"].to_list() == ["yes", "no", None]
+    assert frame["is_total_"].to_list() == [False, False, True]
 
 
 def test_intervals_of_totals_are_narrower_than_the_sum_of_theirs(release: Release) -> None:
@@ -94,7 +103,27 @@ def test_the_command_prints_a_pivot_with_totals(
     facts = asked(store, "--by", "age", "--pivot", "state", "--json").json
     assert facts["columns"] == ["A", "B", "C", "other", "total"] and facts["pivot"] == "state"
     assert facts["rows"][1]["A_estimate"] == release.answer(age=(0, 18), state="A").estimate
+    assert [row["is_total"] for row in facts["rows"]] == [False] * 5 + [True]
+    assert facts["rows"][-1]["A_estimate"] == release.answer(state="A").estimate
+    assert facts["rows"][-1]["total_ci_upper"] == answer.ci_upper
     assert "±" not in asked(store, "--by", "age", "--pivot", "state", release="unmeasured").out.splitlines()[1]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_on_a_narrow_terminal_columns_stand_below_and_no_number_is_cut(
+    store: Store, release: Release, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setattr(terminal.out, "_width", width)
+    done = asked(store, "--by", "age", "--pivot", "county")
+    parts = [part.splitlines() for part in done.out.split("\n\n")]
+    assert len(parts) > 1 and max(map(len, done.out.splitlines()[:-1])) <= width
+    assert all(lines[0].split()[:2] == ["age_lower", "age_upper"] for lines in parts)
+    assert " ".join(" ".join(lines[0].split()[2:]) for lines in parts) == "01 02 03 04 other total"
+    told = release.pivot(["age"], "county")
+    shown = done.out.replace(" ~", "").replace(" !", "")
+    for head in ("01", "other", "total"):
+        for estimate, low, high in told[[f"{head}_{number}" for number in NUMBERS]].rows():
+            assert f" {estimate:,.0f} ±{(high - low) / 2:,.0f}" in shown
 
 
 @pytest.mark.parametrize(
@@ -132,6 +161,7 @@ def test_duckdb_pivots_a_marginal_by_its_own_statement(tmp_path_factory: pytest.
         names = [column[0] for column in rows.description]
         found = {row[:2]: dict(zip(names, row, strict=True)) for row in rows.fetchall()}
     frame = store.releases["2026-03-09"].pivot(["age"], "state")
-    for row in frame.iter_rows(named=True):
+    rows_of_ages = [row for row in frame.iter_rows(named=True) if not row["is_total"]]
+    for row in rows_of_ages:
         assert found[row["age_lower"], row["age_upper"]]["A_ci_lower"] == row["A_ci_lower"]
-    assert duckdb.__version__ and len(found) == frame.height
+    assert duckdb.__version__ and len(found) == len(rows_of_ages)

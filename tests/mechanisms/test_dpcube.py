@@ -11,6 +11,7 @@ from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
+from dphist_pipeline.solvers.joined_boxes import Noise, joined_means, twofold_boxes
 
 # Two halves, each of unlike cells.
 COUNTS = np.concatenate([np.arange(12), 500 + 20 * np.arange(12)]).reshape(4, 6)
@@ -34,9 +35,23 @@ def test_least_squares_explains_cells_and_sums_by_the_inverse_of_their_variances
     assert np.allclose(estimate.values.ravel(), best)
 
 
-def test_a_box_of_alike_cells_is_spread_evenly_by_default():
-    estimate = released(np.repeat([[3], [900]], 50, axis=1))
+@pytest.mark.parametrize("threshold", ["greedy", "pruned", 100.0])
+def test_a_box_of_alike_cells_is_spread_evenly(threshold):
+    estimate = released(np.repeat([[3], [900]], 50, axis=1), threshold=threshold)
     assert np.array_equal(estimate.values, (estimate.sums.values / estimate.sums.sizes)[estimate.groups])
+
+
+def test_boxes_that_one_rule_found_share_a_mean_if_sums_show_no_difference():
+    shared = 0
+    for _ in range(40):
+        estimate = released(np.full((4, 4, 4), 7))
+        boxes = twofold_boxes(estimate.unbiased.values, estimate.unbiased.variance, estimate.sums.variance, 40)
+        assert np.array_equal(estimate.groups, boxes.boxes)
+        noise = Noise(estimate.unbiased.variance, estimate.sums.variance)
+        means, _ = joined_means(estimate.unbiased.values, boxes, estimate.sums.values, noise)
+        assert np.array_equal(estimate.values, means[estimate.groups])
+        shared += len(set(estimate.values.ravel().tolist())) < estimate.sums.values.size
+    assert shared  # one in three does
 
 
 @pytest.mark.parametrize("shape", [(40,), (6, 7), (2, 3, 4), (2, 2, 3, 2), (2, 2, 2, 2, 3), (2, 2, 2, 2, 2, 2)])

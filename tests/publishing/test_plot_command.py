@@ -57,6 +57,15 @@ def test_a_condition_takes_cells_and_whole_axes_away(released: Office) -> None:
     assert "medicine" in whole
 
 
+def test_it_replaces_no_file_unasked(released: Office) -> None:
+    (released.folder / "wards.svg").write_text("mine", encoding="utf-8")
+    ran = released.run("plot", "wards", "--store", released.store)
+    assert ran.code == 1 and "is there already; name another file, or say --overwrite" in ran.err.replace("\n", " ")
+    assert (released.folder / "wards.svg").read_text(encoding="utf-8") == "mine"
+    drawn(released, "--overwrite")
+    assert (released.folder / "wards.svg").read_text(encoding="utf-8") == plot.release_svg(released.published())
+
+
 @pytest.mark.parametrize(
     "words, says",
     [

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.estimates import noise_law
-from dphist_pipeline.solvers.kd_boxes import greedy_boxes, kd_boxes
-from dphist_pipeline.solvers.pruned_boxes import better_boxes, pruned_boxes, risk, tail_variance
+from dphist_pipeline.solvers.kd_boxes import kd_boxes
+from dphist_pipeline.solvers.pruned_boxes import pruned_boxes, tail_variance
 from examples import examples
 
 SHAPES = [(1,), (2,), (7,), (12,), (3, 4), (2, 6), (2, 2, 3)]
@@ -80,67 +80,17 @@ def test_boxes_are_those_of_the_plain_recursion(shape, variances, depth, data):
     found = [np.flatnonzero(boxes.ravel() == number).tolist() for number in range(boxes.max() + 1)]
     assert found == expected
     assert luck == pytest.approx(expected_luck)
-    assert risk(cells, boxes, *variances) == pytest.approx(expected_risk)
+    parts = [cells.ravel()[box] for box in found]
+    risks = [squared_error(part) - (part.size - 1) * variances[0] + variances[1] / part.size for part in parts]
+    assert sum(risks) == pytest.approx(expected_risk)
 
 
 def test_cells_in_turn_high_and_low_are_all_kept_apart():
     cells = np.tile([0.0, 1000.0], 32)
     assert kd_boxes(cells, 7.8, 7.8, math.nan, 40).max() < 63  # no cut from above pays
-    for find in (lambda *known: pruned_boxes(*known)[0], better_boxes):
-        assert find(cells, 7.8, 7.8, 40).tolist() == list(range(64))
-
-
-def test_on_flat_cells_the_boxes_found_from_above_decide():
-    source = np.random.default_rng(4)
-    for _ in range(20):
-        noise = np.rint(source.laplace(0, 20, (16, 16)))
-        assert (better_boxes(noise, 800.0, 800.0, 40) == greedy_boxes(noise, 800.0, 800.0, 40)[0]).all()
+    assert pruned_boxes(cells, 7.8, 7.8, 40)[0].tolist() == list(range(64))
 
 
 @pytest.mark.parametrize("scale", [0.3, 2.0, 50.0])
 def test_the_variance_of_tails_is_twice_the_square_of_the_scale(scale):
     assert tail_variance(noise_law.variance(scale)) == pytest.approx(2 * scale**2)
-
-
-def blocks(source):
-    return np.repeat(source.integers(0, 500, 16), 64)
-
-
-SETS = {
-    "in turn": lambda _: np.tile([0, 1000], 32),
-    "chess": lambda _: np.indices((32, 32)).sum(axis=0) % 2 * 100,
-    "steps": blocks,
-    "empty": lambda _: np.zeros((40, 25), dtype=np.int64),
-    "dense": lambda source: source.integers(0, 10_000, 1024),
-    "slope": lambda _: np.arange(1000),
-    "spikes": lambda source: np.where(source.random(2048) < 0.03, 300, 0),
-    "a bell": lambda _: np.rint(300 * np.exp(-(((np.indices((48, 40)) - 20) / 9) ** 2).sum(axis=0))).astype(int),
-}
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0])
-@pytest.mark.parametrize("name", SETS)
-def test_auto_is_never_far_above_the_better_of_both(name, epsilon):
-    """Mean error over 20 draws of the noise of the cells; the noise of the boxes enters by its law.
-
-    Errors below a thousandth of what plain noise gives count as that: there one lucky draw in 20 decides.
-    """
-    source = np.random.default_rng(sum(map(ord, name)))
-    counts, scale = SETS[name](source), 2 / epsilon
-    variance = noise_law.variance(scale)
-    p = 1 - math.exp(-1 / scale)
-
-    def error(boxes):
-        sizes, where = np.bincount(boxes.ravel()), boxes.ravel()
-        apart = counts.ravel() - (np.bincount(where, weights=counts.ravel()) / sizes)[where]
-        return (apart @ apart + variance * (1 / sizes).sum()) / counts.size
-
-    errors = []
-    for _ in range(20):
-        noisy = (counts + source.geometric(p, counts.shape) - source.geometric(p, counts.shape)).astype(float)
-        known = (noisy, variance, variance, 40)
-        errors.append(
-            [error(boxes) for boxes in (better_boxes(*known), greedy_boxes(*known)[0], pruned_boxes(*known)[0])]
-        )
-    auto, greedy, pruned = np.mean(errors, axis=0)
-    assert auto <= 1.25 * max(min(greedy, pruned), variance / 4 / 1000)

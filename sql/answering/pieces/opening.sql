@@ -50,4 +50,12 @@ period_problems AS (
         )
     FROM asked_keys AS k
     WHERE k.revision IS NOT NULL AND k.place NOT IN (SELECT chosen.place FROM chosen)
+    UNION ALL
+    SELECT 'a revision is a whole number, as in revision := 1, not ' || w.revision
+    FROM (SELECT {written_revision} AS revision) AS w
+    WHERE NOT regexp_full_match(w.revision, '-?[0-9]{1,18}')
+    UNION ALL
+    SELECT 'a macro takes the name of a release; ' || asked.release || ' is a view of every revision; ask for '
+        || regexp_replace(asked.release, '_all$', '') || ', with revision := 1 for its first revision'
+    FROM asked WHERE NOT EXISTS (FROM published)
 )

@@ -23,7 +23,8 @@ def build_catalogue(public: Path, scratch: Path) -> Path:
 def place(public: Path) -> None:
     """Copies an empty catalogue to where there is none."""
     if not (public / catalogue.NAME).exists():
-        shutil.copy2(empty_catalogue(), public / catalogue.NAME)  # with its time, which says that nobody wrote to it since
+        # With its time, which says that nobody wrote to it since.
+        shutil.copy2(empty_catalogue(), public / catalogue.NAME)
 
 
 @cache

@@ -81,7 +81,7 @@ class Publication:
         """
         overlapped_cells(self.domain, box)
         (row,) = self._rows("dph_box", box_as_json(self.domain, box))
-        return _from_row(Answer, row)
+        return found_in_row(Answer, row)
 
     def range(self, axis: str, ends: tuple[End, End], box: Box) -> RangeAnswer:
         """The estimated count in a half-open range of an axis, whether or not its ends are edges: `dph_range`.
@@ -98,7 +98,7 @@ class Publication:
         found = next((one for one in self.domain.axes if one.name == axis and isinstance(one, BinnedAxis)), None)
         written = [end_as_json(found, end) for end in ends] if isinstance(found, BinnedAxis) else ends
         rows = self._rows("dph_range", axis, *written, self._whole_bins(box))
-        answers = [_from_row(Answer, row) for row in rows]  # one row, or the inner and the outer one
+        answers = [found_in_row(Answer, row) for row in rows]  # one row, or the inner and the outer one
         return RangeAnswer(answers[0], answers[-1])
 
     def marginal(self, by: Sequence[str], box: Box) -> pa.Table:
@@ -130,7 +130,7 @@ class Publication:
             QuestionRefused: part and whole have no cells in common, or see `chosen_cells`.
         """
         (row,) = self._rows("dph_share", self._whole_bins(part), self._whole_bins(whole))
-        return _from_row(Answer, row)
+        return found_in_row(Answer, row)
 
     def quantiles(self, axis: str, shares: Sequence[float], box: Box) -> list[Quantile]:
         """The bins of an axis that contain some quantiles: `dph_quantile`. Their intervals hold together.
@@ -145,7 +145,7 @@ class Publication:
         """
         wanted = [float(share) for share in shares]
         rows = self._rows("dph_quantile", axis, wanted, self._whole_bins(box))
-        found = {row["q"]: _from_row(Quantile, row) for row in rows}
+        found = {row["q"]: found_in_row(Quantile, row) for row in rows}
         return [found[share] for share in wanted]
 
     def mean(self, axis: str, low: End, high: End, box: Box) -> Answer:
@@ -169,7 +169,7 @@ class Publication:
     def _moment(self, macro: str, axis: str, ends: tuple[End, End], box: Box) -> Answer:
         written = [None if end is None else str(end) for end in ends]
         (row,) = self._rows(macro, axis, *written, self._whole_bins(box))
-        return _from_row(Answer, row)
+        return found_in_row(Answer, row)
 
     def band(self, level: float, box: Box) -> pa.Table:
         """The cells of a box with a band that holds with the probability `level`: `dph_band`.
@@ -263,7 +263,7 @@ class Publication:
             QuestionRefused: see `chosen_cells`.
         """
         (row,) = self._rows("dph_difference", self._whole_bins(first), self._whole_bins(second))
-        return _from_row(Answer, row)
+        return found_in_row(Answer, row)
 
     def ratio(self, first: Box, second: Box) -> Answer:
         """The count in one box divided by that in another: `dph_ratio`; its upper end may be infinite.
@@ -276,7 +276,7 @@ class Publication:
             QuestionRefused: see `chosen_cells`.
         """
         (row,) = self._rows("dph_ratio", self._whole_bins(first), self._whole_bins(second))
-        return _from_row(Answer, row)
+        return found_in_row(Answer, row)
 
     def changes(self, box: Box) -> pa.Table:
         """The change of a count from each period of the release to the next one: `dph_changes`.
@@ -304,7 +304,7 @@ class Publication:
             QuestionRefused: no period lies within, or see `chosen_cells`.
         """
         (row,) = call_macro(self._periods, "dph_over", "*", (first, last, self._whole_bins(box))).to_pylist()
-        return _from_row(Answer, row)
+        return found_in_row(Answer, row)
 
     def change_since(self, earlier: Publication, box: Box) -> Answer:
         """The change of the count in a box since another publication: `dph_compare`.
@@ -318,13 +318,13 @@ class Publication:
         """
         self._check_related(earlier)
         chosen_cells(earlier.domain, box)
-        one, two = earlier._source, self._source
+        one, two = earlier.source, self.source
         if one.release != two.release or (one.period, one.revision) == (two.period, two.revision):
             one, two = (replace(both, release="both", period=str(n), renamed=True) for n, both in enumerate((one, two)))
         arguments = (one.period, two.period, self._whole_bins(box))
         revisions = [one.revision, two.revision]
         (row,) = call_macro((one, two), "dph_compare", "*", arguments, {"revision": revisions}).to_pylist()
-        return _from_row(Answer, row)
+        return found_in_row(Answer, row)
 
     def _check_related(self, other: Publication) -> None:
         """Refuses two publications that do not count the same people."""
@@ -341,11 +341,12 @@ class Publication:
     def _periods(self) -> tuple[Source, ...]:
         """All publications of the release that stand."""
         public = release_folder(self.folder.resolve()).parent
-        return tuple(Publication(*one)._source for one in list_publications(public, self.audit["release"]))
+        return tuple(Publication(*one).source for one in list_publications(public, self.audit["release"]))
 
     @property
-    def _source(self) -> Source:
-        facts = (self.audit[name] for name in ("audit_digest", "release", "period", "revision"))
+    def source(self) -> Source:
+        """What macros know it by."""
+        facts: Any = map(self.audit.get, ("audit_digest", "release", "period", "revision"))
         return Source(self.folder.resolve(), *facts)
 
     def _whole_bins(self, box: Box) -> str:
@@ -378,7 +379,7 @@ class Publication:
         arguments: tuple[object, ...],
         tables: Mapping[str, pa.Table] = NO_TABLES,
     ) -> pa.Table:
-        mine = self._source
+        mine = self.source
         named = {"period": mine.period, "revision": mine.revision}
         return call_macro((mine,), macro, columns, arguments, named, tables)
 
@@ -393,8 +394,7 @@ class Publication:
         return columns
 
 
-def _from_row(kind: type[Found], row: Mapping[str, Any]) -> Found:
+def found_in_row(kind: type[Found], row: Mapping[str, Any]) -> Found:
     """An answer from a row of a macro: null is nan, or an empty note."""
-    empty = {"note": "", "capped": ""}
     known: dict[str, Any] = {field.name: row[field.name] for field in fields(kind) if field.name in row}
-    return kind(**known | {name: empty.get(name, math.nan) for name, fact in known.items() if fact is None})
+    return kind(**known | {n: "" if n in ("note", "capped") else math.nan for n, fact in known.items() if fact is None})

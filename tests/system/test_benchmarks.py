@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROJECT = Path(__file__).resolve().parents[2]
 
 
@@ -49,6 +51,17 @@ def test_the_benchmark_of_the_catalogue_runs_and_writes_json(tmp_path):
     assert [row["cells"] for row in report["boxes"]] == [10_000] and report["boxes"][0]["ratio"] > 0
     assert [row["period"] for row in report["publishing"]] == [1, 2]
     assert all(0 < row["catalogue"] < row["release"] for row in report["publishing"])
+
+
+@pytest.mark.soak
+def test_the_benchmark_of_dagsters_cost_runs_and_writes_json(tmp_path):
+    script, target = PROJECT / "benchmarks" / "dagster_overhead.py", tmp_path / "dagster_overhead.json"
+    command = [sys.executable, script, "--rounds", "1", "--persons", "3000", "--to", target]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(target.read_text(encoding="utf-8"))
+    for part, way in (("demo", "dagster"), ("load_100", "load")):
+        assert report[part][way]["cpu"] > 0 and report[part]["more"].keys() == {"cpu", "wall"}
 
 
 def test_the_comparison_of_peers_measures_a_run_and_ends_one_that_takes_too_much(tmp_path):

@@ -20,6 +20,8 @@ from dphist_pipeline.integrations.dagster import release_definitions
 from dphist_pipeline.mechanisms.geometric import Geometric
 from dphist_pipeline.spec.loading import load_spec
 
+pytestmark = pytest.mark.outside
+
 SECOND_WEEK = -1  # in place of a boundary
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 BACKFILLED = WEEKS[:3]

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -70,28 +72,16 @@ def test_the_daemon_releases_each_missed_week_once_and_never_repeats_a_refusal(o
     office.write_spec(**weekly(weeks[0]), schedule="* * * * *")
     office.released("--period", weeks[0].isoformat())
     (office.folder / "project.py").write_text(PROJECT)
-    path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
-    more = {"DAGSTER_HOME": str(home), "DPHIST_STORE": str(office.store), "PYTHONPATH": path}
-    environment = {**os.environ, **more}
     for schedule in ("wards_schedule", "late_schedule"):
-        words = ["-m", "dagster", "schedule", "start", schedule, "-f", "project.py"]
-        subprocess.run([sys.executable, *words], cwd=office.folder, env=environment, check=True, capture_output=True)
-    with (office.folder / "daemon.log").open("wb") as log:
-        words = ["-m", "dagster._daemon", "run", "-f", "project.py"]
-        daemon = subprocess.Popen([sys.executable, *words], cwd=office.folder, env=environment, stdout=log, stderr=log)
-        try:
-            for _ in range(100):
-                time.sleep(3)
-                if (
-                    len(runs(home, "late_job")) >= 2
-                    and charges(office) == 4
-                    and "SUCCESS" in str(runs(home, "wards_job"))
-                ):
-                    break
-            time.sleep(65)  # another tick
-        finally:
-            daemon.terminate()
-            daemon.wait(timeout=60)
+        dagster(office, home, "schedule", "start", schedule)
+
+    def done() -> bool:
+        wards = "SUCCESS" in str(runs(home, "wards_job"))
+        return len(runs(home, "late_job")) >= 2 and charges(office) == 4 and wards
+
+    with daemon(office, home):
+        wait_for(done)
+        time.sleep(65)  # another tick
     told = (office.folder / "daemon.log").read_text()[-3000:]
     assert charges(office) == 4, told
     published = {name.split("/")[1] for name in public_files(office) if name.startswith("wards/")}
@@ -101,7 +91,100 @@ def test_the_daemon_releases_each_missed_week_once_and_never_repeats_a_refusal(o
     assert len(retried) == 1 and (office.folder / "died").exists()
     late = runs(home, "late_job")
     assert late and {status for status, _, _ in late} == {"FAILURE"} and not any(again for _, _, again in late)
-    assert not runs(home, "eager_job"), "no week became due while the daemon ran"
+    assert not runs(home, "eager_job"), "its sensor is stopped until somebody starts it"
+
+
+AUTOMATED = """
+from pathlib import Path
+
+import dagster as dg
+
+from dphist_pipeline.integrations.dagster import release_definitions
+from dphist_pipeline.spec.loading import load_spec
+
+here = Path(__file__).parent
+parts = [release_definitions(load_spec(here / name)) for name in ("spec.yaml", "cron.yaml")]
+visits = dg.AssetSpec(["raw", "visits"], partitions_def=dg.DailyPartitionsDefinition("{first}"))
+defs = dg.Definitions.merge(*parts, dg.Definitions(assets=[visits]))
+"""
+
+
+def test_the_daemon_asks_for_each_week_once_by_its_automation_conditions(office: Office) -> None:
+    today = datetime.now(UTC).date()
+    monday = today - timedelta(days=today.weekday())
+    weeks = [monday - timedelta(weeks=back) for back in (4, 3, 2, 1)]
+    home = office.folder / "home"
+    home.mkdir()
+    (home / "dagster.yaml").write_text(SETTINGS)
+    office.opened().write_records({**RECORDS, "admitted_on": weeks})
+    automated = {**weekly(weeks[0]), "deps": ["raw/visits"], "epsilon": "1/10"}
+    office.write_spec(**automated, release="cron", automation="on_cron", schedule="* * * * *")
+    (office.folder / "spec.yaml").rename(office.folder / "cron.yaml")
+    office.write_spec(**automated, automation="eager")
+    (office.folder / "project.py").write_text(AUTOMATED.replace("{first}", weeks[0].isoformat()))
+    dagster(office, home, "sensor", "start", "default_automation_condition_sensor")
+    with daemon(office, home):
+        arrive(home, weeks[0], 14)
+        wait_for(lambda: published(office) == {"wards": weeks[:2], "cron": weeks[:2]})
+        arrive(home, weeks[2], 6)  # one day is missing
+        time.sleep(65)
+        assert charges(office) == 4
+        arrive(home, weeks[2] + timedelta(days=6), 1)
+        wait_for(lambda: published(office) == {"wards": weeks[:3], "cron": weeks[:3]})
+        time.sleep(95)  # more ticks ask for nothing more
+    told = (office.folder / "daemon.log").read_text()[-3000:]
+    assert published(office) == {"wards": weeks[:3], "cron": weeks[:3]} and charges(office) == 6, told
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        assert {run.status.value for run in instance.get_runs()} == {"SUCCESS"}, told
+
+
+def arrive(home: Path, first: date, days: int) -> None:
+    """Says that visits of some days are there."""
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        for passed in range(days):
+            day = (first + timedelta(days=passed)).isoformat()
+            instance.report_runless_asset_event(dg.AssetMaterialization(["raw", "visits"], partition=day))
+
+
+def published(office: Office) -> dict[str, list[date]]:
+    """The weeks of each release that are out."""
+    found: dict[str, set[date]] = {}
+    for name in public_files(office):
+        release, period, *_ = name.split("/")
+        found.setdefault(release, set()).add(date.fromisoformat(period.removeprefix("period=")))
+    return {release: sorted(weeks) for release, weeks in found.items()}
+
+
+def environment(office: Office, home: Path) -> dict[str, str]:
+    path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    return {**os.environ, "DAGSTER_HOME": str(home), "DPHIST_STORE": str(office.store), "PYTHONPATH": path}
+
+
+def dagster(office: Office, home: Path, *words: str) -> None:
+    """Runs a command of Dagster on the project of the office."""
+    command = [sys.executable, "-m", "dagster", *words, "-f", "project.py"]
+    subprocess.run(command, cwd=office.folder, env=environment(office, home), check=True, capture_output=True)
+
+
+@contextmanager
+def daemon(office: Office, home: Path) -> Iterator[None]:
+    """The real daemon, while the body runs."""
+    command = [sys.executable, "-m", "dagster._daemon", "run", "-f", "project.py"]
+    with (office.folder / "daemon.log").open("wb") as log:
+        started = subprocess.Popen(command, cwd=office.folder, env=environment(office, home), stdout=log, stderr=log)
+        try:
+            yield
+        finally:
+            started.terminate()
+            started.wait(timeout=60)
+
+
+def wait_for(done: Callable[[], bool]) -> None:
+    """Waits for minutes at most; what comes after says what is missing."""
+    for _ in range(150):
+        if done():
+            return
+        time.sleep(3)
 
 
 def finished(home: Path) -> Counter[str | None]:

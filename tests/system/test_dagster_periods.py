@@ -128,6 +128,18 @@ def test_after_a_stop_each_missed_week_is_asked_for_once(
 
 
 @pytest.mark.parametrize("fields", AUTOMATION)
+def test_weeks_from_before_the_first_evaluation_are_asked_for_once(
+    office: Office, instance: dg.DagsterInstance, fields: dict[str, Any]
+) -> None:
+    daemon = Daemon(project(office, **fields), instance)
+    daemon.visits(*days_from(FIRST, 35))
+    for day in days_from(FIRST + timedelta(days=34), 4):
+        daemon.tick(day + timedelta(hours=7))
+    weeks = [f"{FIRST + timedelta(weeks=week):%Y-%m-%d}" for week in range(3)]
+    assert daemon.asked == dict.fromkeys(weeks, 1)
+
+
+@pytest.mark.parametrize("fields", AUTOMATION)
 def test_a_week_waits_for_its_last_day_upstream(
     office: Office, instance: dg.DagsterInstance, fields: dict[str, Any]
 ) -> None:

@@ -5,7 +5,8 @@ They warn and stop nothing: what they look at is published already. The check th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +15,7 @@ import dagster as dg
 import numpy as np
 
 from dphist_pipeline.answering.answers import Answer
+from dphist_pipeline.answering.period_totals import totals_of_periods
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import Statement
 from dphist_pipeline.releasing.account_runway import runway_of
@@ -24,6 +26,7 @@ from dphist_pipeline.spec.model import ReleaseSpec
 FEW_RELEASES = 4
 LARGEST_CHANGE = 2
 MOST_LISTED = 20
+FEW_PERIODS = 3
 
 TEXTS = {
     "account_lasts": f"The account pays for at least {FEW_RELEASES} more releases.",
@@ -67,10 +70,20 @@ def check_results(
 
 
 class Totals:
-    """Answers for all cells of publications, each asked for once in a run: the next period is held against it."""
+    """Answers for all cells of publications, each asked for once in a run."""
 
     def __init__(self) -> None:
         self._known: dict[str, Answer] = {}
+
+    def ask_for(self, made: Sequence[Release]) -> None:
+        """Asks for those of one release together, where they are most of its periods."""
+        folders = {one.path.parents[1] for one in made}
+        one_table = all(one.first_table is one for one in made)
+        if len(made) >= FEW_PERIODS and len(folders) == 1 and one_table:
+            (release,) = folders
+            if len(list(release.glob("period=*"))) <= 2 * len(made):
+                with suppress(DphistError):  # of another period's files; each is then asked for alone
+                    self._known |= totals_of_periods(release.parent, release.name)
 
     def of(self, made: Release) -> Answer:
         """The answer for all cells of a publication."""

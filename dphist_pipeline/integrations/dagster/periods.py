@@ -89,7 +89,8 @@ def condition_of(spec: ReleaseSpec) -> dg.AutomationCondition[Any] | None:
     ask: Any = dg.AutomationCondition
     ready = ask.missing() & ~ask.any_deps_missing() & ~ask.any_deps_in_progress() & ~ask.in_progress()
     if spec.automation == "eager":
-        news = (ask.newly_missing() | ask.any_deps_updated()).since_last_handled()
+        # Not `since_last_handled`, which forgets at the first evaluation of all what was missing by then.
+        news = (ask.newly_missing() | ask.any_deps_updated()).since(ask.newly_requested() | ask.newly_updated())
         eager: dg.AutomationCondition[Any] = (news & ready).with_label("eager: once for each period")
         return eager
     tick = ask.cron_tick_passed(str(spec.schedule), str(spec.time_zone)).since_last_handled()

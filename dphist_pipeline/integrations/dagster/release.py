@@ -9,27 +9,26 @@ cube is gone by then. Confidential assets give Dagster nothing that depends on r
 engine's message. Running a partition again replays what was published. The ledger, not Dagster, says what was spent.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
 from dphist_pipeline.integrations.dagster import base, components
-from dphist_pipeline.integrations.dagster.checks import Found, Totals, check_results, check_specs, findings
+from dphist_pipeline.integrations.dagster.checks import Totals, check_results, check_specs, findings
+from dphist_pipeline.integrations.dagster.outcomes import GATE, Outcome, Parts, alone, offered, publication, told
 from dphist_pipeline.integrations.dagster.periods import condition_of, freshness_of, partitions_of, schedule_of
 from dphist_pipeline.integrations.dagster.scaffolding import ReleaseScaffolder
 from dphist_pipeline.integrations.dagster.shown import described, published_metadata
-from dphist_pipeline.integrations.dagster.tables import table_assets, table_results
+from dphist_pipeline.integrations.dagster.tables import table_assets
 from dphist_pipeline.integrations.dagster.upstream import refuse_missing
 from dphist_pipeline.integrations.dagster.yaml_schema import release_schema
 from dphist_pipeline.releasing import handover, stages
 from dphist_pipeline.releasing.allowing import declared_code_lists
-from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.code_list_files import Decided
 from dphist_pipeline.spec.loading import Problems, specs_from_attributes
@@ -43,7 +42,6 @@ WITHHELD = (
 )
 HELD = "values from records"
 JOB_TEXT = "Releases {}: charged once, whatever happens."
-GATE = "releasable"
 GATE_TEXT = "Every declared cell has an estimate, the ledger holds the charge, and the digest matches."
 
 
@@ -88,27 +86,6 @@ class HistogramRelease(components.SpecComponent):
         return release_definitions(spec, self.get_asset_spec)
 
 
-@dataclass(frozen=True)
-class Parts:
-    """The assets of a release."""
-
-    records: dg.AssetSpec
-    cube: dg.AssetSpec
-    sanitized: dg.AssetSpec
-    published: dg.AssetSpec
-    tables: tuple[dg.AssetSpec, ...] = ()
-
-    @property
-    def public(self) -> list[dg.AssetSpec]:
-        """Those that exist once a release is published: the tables of a family among them."""
-        return [self.published, *self.tables]
-
-    @property
-    def drawn(self) -> list[dg.AssetSpec]:
-        """Those that exist once every door has answered."""
-        return [self.records, self.cube, self.sanitized]
-
-
 def release_definitions(
     spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec] = lambda asset: asset
 ) -> dg.Definitions:
@@ -121,9 +98,9 @@ def release_definitions(
     parts, storage = _parts(spec, change), base.Storage(spec.store_resource)
     group = base.Group(spec.release, spec, change, partitions_of(spec))
     # With `publish: manual` the last asset waits for `dphist publish`, and is made by a step of its own.
-    alone = spec.publish == "manual"
-    steps = [_step(spec, storage, parts, publishes=not alone)] + [_publishing(spec, storage, parts)] * alone
-    job = group.job(parts.drawn if alone else [*parts.drawn, *parts.public], JOB_TEXT.format(spec.release))
+    by_hand = spec.publish == "manual"
+    steps = [_step(spec, storage, parts, publishes=not by_hand)] + [_publishing(spec, storage, parts)] * by_hand
+    job = group.job(parts.drawn if by_hand else [*parts.drawn, *parts.public], JOB_TEXT.format(spec.release))
     # A condition asks for periods itself; a schedule beside it would ask twice.
     scheduled = spec.schedule and not spec.automation
     return dg.Definitions(assets=steps, jobs=[job], schedules=[schedule_of(spec, job, storage)] if scheduled else [])
@@ -161,30 +138,6 @@ def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) ->
     )
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a run did for one period.
-
-    Attributes:
-        key: of the partition; None where there are none.
-        version: of what was drawn: the hash of the charge. No digest of the values: they may wait for a person, or be
-            rejected, and few values could be found from it.
-        found: what the check found; None where nothing was drawn.
-        made: the publication, where there is one.
-        shown: the metadata of the publication.
-        checks: what the checks of the publication found.
-        problem: why it stopped, in our own words; None if it did not.
-    """
-
-    key: str | None
-    version: str = ""
-    found: Mapping[str, bool] | None = None
-    made: Release | None = None
-    shown: Mapping[str, Any] | None = None
-    checks: Mapping[str, Found] = field(default_factory=dict)
-    problem: str | None = None
-
-
 def _step(spec: ReleaseSpec, storage: base.Storage, parts: Parts, publishes: bool) -> dg.AssetsDefinition:
     """The step that makes everything, for one period or many."""
     assets = [*parts.drawn, *parts.public] if publishes else parts.drawn
@@ -199,9 +152,8 @@ def _step(spec: ReleaseSpec, storage: base.Storage, parts: Parts, publishes: boo
         required_resource_keys=storage.keys,
     )
     def run(context: dg.AssetExecutionContext) -> Any:
-        totals = Totals()
-        outcomes = [_released(spec, storage, context, key, publishes, totals) for key in _keys(spec, context)]
-        yield from _told(spec, context, parts, outcomes, publishes)
+        outcomes = [_released(spec, storage, context, key, publishes) for key in _keys(spec, context)]
+        yield from told(spec, context, parts, _with_numbers(spec, context, outcomes), publishes)
 
     return run
 
@@ -225,7 +177,6 @@ def _released(
     context: dg.AssetExecutionContext,
     key: str | None,
     publishes: bool,
-    totals: Totals,
 ) -> Outcome:
     """Draws, checks and publishes one period; what goes wrong is told in the outcome."""
     charged, found = "", None
@@ -237,7 +188,7 @@ def _released(
             return Outcome(key, charged, found, problem=f"the check `{GATE}` failed: {wrong}; nothing was published")
         if not publishes:
             return Outcome(key, charged, found)
-        publishing = lambda: _published(spec, drawn.attempt, key, totals, drawn, charged, found)  # noqa: E731
+        publishing = lambda: _published(spec, drawn.attempt, key, drawn, charged, found)  # noqa: E731
         return base.withheld("publishing", publishing, HELD, context)
     except dg.Failure as failure:
         return Outcome(key, charged, found, problem=failure.description)
@@ -269,109 +220,47 @@ def _published(
     spec: ReleaseSpec,
     attempt: stages.Attempt,
     key: str | None,
-    totals: Totals,
     drawn: handover.Drawn | None = None,
     charged: str = "",
     found: Mapping[str, bool] | None = None,
 ) -> Outcome:
     made = handover.publish_answers(attempt, drawn)
-    statement = attempt.ledger.statement(spec.account)
-    total = totals.of(made)
-    shown = published_metadata(made, total, statement, spec.deps)
-    checks = findings(spec, attempt.store, statement, made, totals)
-    return Outcome(key, charged, found, made, shown, checks)
+    return Outcome(key, charged, found, made, attempt.ledger.statement(spec.account), attempt.store)
 
 
-def _approved(
-    spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None, totals: Totals
-) -> Outcome:
-    return _published(spec, _attempt(spec, storage, context, key), key, totals)
+def _with_numbers(
+    spec: ReleaseSpec, context: dg.AssetExecutionContext, outcomes: Sequence[Outcome]
+) -> Sequence[Outcome]:
+    """The same outcomes, with what Dagster shows of publications: all are asked at once, the last one is checked."""
+    totals = Totals()
+    base.withheld("answering", lambda: totals.ask_for([one.made for one in outcomes if one.made]), HELD, context)
+    done = []
+    for outcome in outcomes:
+        try:
+            shown = partial(_shown, spec, outcome, totals, outcome is outcomes[-1])
+            done.append(base.withheld("answering", shown, HELD, context))
+        except dg.Failure as failure:
+            done.append(replace(outcome, problem=failure.description))
+    return done
+
+
+def _shown(spec: ReleaseSpec, outcome: Outcome, totals: Totals, checked: bool) -> Outcome:
+    made, statement, store = outcome.made, outcome.statement, outcome.store
+    if made is None or statement is None or store is None:
+        return outcome
+    shown = published_metadata(made, totals.of(made), statement, spec.deps)
+    checks = findings(spec, store, statement, made, totals) if checked else {}
+    return replace(outcome, shown=shown, checks=checks)
+
+
+def _approved(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> Outcome:
+    return _published(spec, _attempt(spec, storage, context, key), key)
 
 
 def _attempt(
     spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None
 ) -> stages.Attempt:
     return stages.begin(spec, storage.open(context.resources), key, datetime.now(UTC))
-
-
-def _told(
-    spec: ReleaseSpec,
-    context: dg.AssetExecutionContext,
-    parts: Parts,
-    outcomes: Sequence[Outcome],
-    publishes: bool,
-) -> Iterator[Any]:
-    """Tells Dagster what was done; a run some of whose periods stopped fails, and says which and why."""
-    stopped = [outcome for outcome in outcomes if outcome.problem is not None]
-    drawn = [outcome for outcome in outcomes if outcome.found is not None]
-    apart = (stopped and len(outcomes) > 1) or not _offered(spec, outcomes)
-    if apart:
-        for outcome in drawn:
-            _log_alone(spec, context, parts, outcome)
-    elif drawn:
-        versions = _one_version([outcome.version for outcome in drawn])
-        marks = [f"{spec.digest[:16]}-{outcome.key or 'all'}" for outcome in drawn]
-        for asset in (parts.records, parts.cube):
-            yield dg.MaterializeResult(asset_key=asset.key, data_version=_one_version(marks))
-        yield dg.MaterializeResult(asset_key=parts.sanitized.key, data_version=versions)
-    if drawn:
-        found = {name: all((outcome.found or {})[name] for outcome in drawn) for name in drawn[0].found or {}}
-        yield dg.AssetCheckResult(
-            passed=all(found.values()), asset_key=parts.sanitized.key, check_name=GATE, metadata=found
-        )
-    if stopped:
-        single = len(outcomes) == 1
-        named = [str(outcome.problem) if single else f"{outcome.key}: {outcome.problem}" for outcome in stopped]
-        many = "" if single else f"{len(stopped)} of {len(outcomes)} periods were not released\n"
-        raise dg.Failure(many + "\n".join(named), allow_retries=False)
-    if publishes and not apart:
-        yield from _publication(context, parts, outcomes)
-    if publishes:
-        yield from check_results(spec, parts.published.key, outcomes[-1].checks)
-
-
-def _offered(spec: ReleaseSpec, outcomes: Sequence[Outcome]) -> bool:
-    """Whether Dagster's set of partitions holds the periods; of others it would forget which they are."""
-    partitions = partitions_of(spec)
-    return partitions is None or all(partitions.has_partition_key(str(outcome.key)) for outcome in outcomes)
-
-
-def _publication(
-    context: dg.AssetExecutionContext, parts: Parts, outcomes: Sequence[Outcome]
-) -> Iterator[dg.MaterializeResult[Any]]:
-    """One result for all periods, and one for each table; each partition has metadata of its own."""
-    asset = parts.published
-    for outcome in outcomes:
-        if outcome.key is not None:
-            context.add_asset_metadata(outcome.shown or {}, asset.key, outcome.key)
-    digests = [outcome.made.audit["values_digest"] for outcome in outcomes if outcome.made is not None]
-    metadata = outcomes[0].shown if outcomes[0].key is None else None
-    yield dg.MaterializeResult(asset_key=asset.key, data_version=_one_version(digests), metadata=metadata)
-    made = [(outcome.key, outcome.made) for outcome in outcomes if outcome.made is not None]
-    yield from table_results(context, parts.tables, made)
-
-
-def _log_alone(spec: ReleaseSpec, context: dg.AssetExecutionContext, parts: Parts, outcome: Outcome) -> None:
-    """Records what was done for one period where no output may speak for all: others failed, or it is not offered."""
-    done: list[tuple[dg.AssetSpec, Mapping[str, Any] | None]] = [(asset, None) for asset in parts.drawn]
-    done += [(parts.published, outcome.shown)] * (outcome.made is not None)
-    for asset, shown in done:
-        context.log_event(_alone(spec, asset, outcome, shown))
-
-
-def _alone(
-    spec: ReleaseSpec, asset: dg.AssetSpec, outcome: Outcome, shown: Mapping[str, Any] | None
-) -> dg.AssetMaterialization:
-    version = outcome.version or (outcome.made.audit["ledger"]["hash"] if outcome.made else "")
-    tags = {"dagster/code_version": spec.digest, "dagster/data_version": version[:32]}
-    return dg.AssetMaterialization(asset.key, partition=outcome.key, metadata=shown, tags=tags)
-
-
-def _one_version(versions: Sequence[str]) -> dg.DataVersion:
-    """The data version of several periods together; of one, its own."""
-    if len(versions) == 1:
-        return dg.DataVersion(versions[0][:32])
-    return dg.DataVersion(sha256("\n".join(versions).encode()).hexdigest()[:32])
 
 
 def _publishing(spec: ReleaseSpec, storage: base.Storage, parts: Parts) -> dg.AssetsDefinition:
@@ -386,15 +275,18 @@ def _publishing(spec: ReleaseSpec, storage: base.Storage, parts: Parts) -> dg.As
         required_resource_keys=storage.keys,
     )
     def run(context: dg.AssetExecutionContext) -> Any:
-        outcomes, totals = [], Totals()
-        for key in _keys(spec, context):
-            work = partial(_approved, spec, storage, context, key, totals)
-            outcomes.append(base.withheld("publishing", work, HELD, context))
-        if _offered(spec, outcomes):
-            yield from _publication(context, parts, outcomes)
+        outcomes: Sequence[Outcome] = [
+            base.withheld("publishing", partial(_approved, spec, storage, context, key), HELD, context)
+            for key in _keys(spec, context)
+        ]
+        outcomes = _with_numbers(spec, context, outcomes)
+        if wrong := [outcome.problem for outcome in outcomes if outcome.problem is not None]:
+            raise dg.Failure("\n".join(wrong), allow_retries=False)
+        if offered(spec, outcomes):
+            yield from publication(context, parts, outcomes)
         else:
             for outcome in outcomes:
-                context.log_event(_alone(spec, parts.published, outcome, outcome.shown))
+                context.log_event(alone(spec, parts.published, outcome, outcome.shown))
         yield from check_results(spec, parts.published.key, outcomes[-1].checks)
 
     return run

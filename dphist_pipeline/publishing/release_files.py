@@ -104,7 +104,13 @@ def write_family(family: FamilyEstimate, scales: Mapping[str, Fraction], facts: 
         tables[name] = {**axes[name], "values_digest": known["values_digest"]}
     charges = _charged(family.charges, scales)
     write_charges(facts, charges, staging / "audit.parquet")
-    audit = {**common, "tables": tables, **_cost_facts(family.epsilon, charges), "noise": NOISE}
+    audit = {
+        **common,
+        "tables": tables,
+        **_epsilon_facts(family.epsilon),
+        "noise": NOISE,
+        "charges": _charge_facts(charges),
+    }
     known = {**audit, "values_digest": values_digest(family), "versions": _versions()}
     (staging / "card.html").write_text(family_card(family, known), encoding="utf-8")
     (staging / "deployment.yaml").write_text(deployment_yaml(known, smoothed=False), encoding="utf-8")
@@ -127,9 +133,10 @@ def _write_tables(
         write_sums(estimate.sums, folder / SUMS)
     return {
         **facts,
-        **_cost_facts(estimate.epsilon, charges),
+        **_epsilon_facts(estimate.epsilon),
         **_unbiased_facts(estimate),
         "noise": NOISE_OF_REPORTS if isinstance(estimate.unbiased, ReportedCells) else NOISE,
+        "charges": _charge_facts(charges),
         "values_digest": values_digest(estimate),
         "versions": _versions(),
     }
@@ -139,12 +146,15 @@ def _charged(charges: Sequence[tuple[str, Fraction]], scales: Mapping[str, Fract
     return [Charged(step, epsilon, scales.get(step)) for step, epsilon in charges]
 
 
-def _cost_facts(epsilon: Fraction, charges: Sequence[Charged]) -> dict[str, Any]:
-    told = [
+def _epsilon_facts(epsilon: Fraction) -> dict[str, Any]:
+    return {"epsilon": str(epsilon), "epsilon_double": rounded_up(epsilon)}
+
+
+def _charge_facts(charges: Sequence[Charged]) -> list[dict[str, str | None]]:
+    return [
         {"step": charged.step, "epsilon": str(charged.epsilon), "noise_scale": charged.scale_text}
         for charged in charges
     ]
-    return {"epsilon": str(epsilon), "epsilon_double": rounded_up(epsilon), "charges": told}
 
 
 def _versions() -> dict[str, str]:

@@ -28,7 +28,7 @@ Axes = frozenset[int]
 Reals = NDArray[np.float64]
 
 DENOMINATOR = 1 << 14  # of the shares
-_STEPS, _RANDOM_STARTS, _FINALISTS = 400, 4, 3
+_STEPS, _IRREGULAR_STARTS, _FINALISTS = 400, 4, 3
 # Below this part of the largest share, a marginal is tried without.
 _SMALL = 0.02
 _VIEW_CELLS = [int(10 ** (half / 2)) for half in range(2, 15)]
@@ -214,7 +214,7 @@ def choose_shares(wanted: Wanted) -> Shares:
 
 
 def _starts(wanted: Wanted) -> list[Reals]:
-    """Shares to begin with: equal ones, mostly the tables, mostly the grid, mostly each size, and random ones."""
+    """Shares to begin with: equal ones, mostly the tables, mostly the grid, mostly each size, and irregular ones."""
     sizes = np.array([len(candidate) for candidate in wanted.candidates])
     least = np.full(len(wanted.candidates), 1e-3 / len(wanted.candidates))
     families = [wanted.tables, *(cover(wanted.sizes, wanted.tables, cells) for cells in _VIEW_CELLS)]
@@ -224,8 +224,9 @@ def _starts(wanted: Wanted) -> list[Reals]:
         *(sizes == size for size in np.unique(sizes)),
     ]
     found = [np.ones(sizes.size), *(least + group / max(1, group.sum()) for group in groups)]
-    draws = np.random.Generator(np.random.PCG64(1))
-    return found + [draws.exponential(size=sizes.size) + 1e-6 for _ in range(_RANDOM_STARTS)]
+    # Fractions of multiples of the golden ratio and its powers lie evenly and look irregular; no generator is needed.
+    number, golden = np.arange(1, sizes.size + 1), (math.sqrt(5) - 1) / 2
+    return found + [-np.log1p(-(number * golden**power % 1)) + 1e-6 for power in range(1, _IRREGULAR_STARTS + 1)]
 
 
 def _improved(wanted: Wanted, shares: Reals, steps: int = _STEPS) -> Reals:

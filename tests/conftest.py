@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from office import Office
-from quick_catalogue import build_catalogue
+from quick_catalogue import build_catalogue, empty_catalogue
 
 from dphist_pipeline.answering import building
 from dphist_pipeline.publishing import pages, plot
@@ -39,6 +39,7 @@ def cheaper_publications(request: pytest.FixtureRequest) -> Iterator[None]:
     `answering/test_building_apart.py` tests the process; tests of `publishing` and `docs` draw pictures.
     """
     folder = request.path.parent.name
+    empty_catalogue()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(building, "build_apart", build_catalogue)
         if folder not in ("publishing", "docs"):

@@ -23,11 +23,13 @@ def build_catalogue(public: Path, scratch: Path) -> Path:
 def place(public: Path) -> None:
     """Copies an empty catalogue to where there is none."""
     if not (public / catalogue.NAME).exists():
-        shutil.copy2(_empty(), public / catalogue.NAME)  # with its time, which says that nobody wrote to it since
+        # With its time, which says that nobody wrote to it since.
+        shutil.copy2(empty_catalogue(), public / catalogue.NAME)
 
 
 @cache
-def _empty() -> Path:
+def empty_catalogue() -> Path:
+    """Made before the first test, whose temporary folder, clock or audit hooks may be its own."""
     folder = Path(tempfile.mkdtemp(prefix="dphist_tests_"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     (folder / "scratch").mkdir()

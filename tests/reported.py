@@ -13,7 +13,7 @@ import numpy as np
 
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import ReportedCells, ReportLaw
-from dphist_pipeline.publishing import release_files
+from dphist_pipeline.publishing import card, deployment
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.spec.axes import domain_of
 
@@ -79,6 +79,9 @@ def publish(
         **{"sensitivity": None, "mechanism": "chp", "settings": {"encoding": "symmetric"}},
         **{"ledger": None, "reports": {"accepted": 2500, "refused": {}}},
     }
-    pages = {name: mock.Mock(return_value="") for name in ("release_card", "deployment_yaml", "smoothed")}
-    with mock.patch.multiple(release_files, **pages):
+    empty = mock.Mock(return_value="")
+    with (
+        mock.patch.multiple(card, release_card=empty, smoothed=empty),
+        mock.patch.object(deployment, "deployment_yaml", empty),
+    ):
         return by_hand.publish(public, made, axes, release, period, revision, **facts)

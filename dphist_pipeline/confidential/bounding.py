@@ -52,16 +52,9 @@ def count_bounded(staged: Path, cells: int, max_rows: int, key: bytes) -> Number
 
 
 def kept_rows(staged: Path, column: str, max_rows: int, key: bytes) -> Iterator[tuple[Numbers, Numbers]]:
-    """The kept rows by code, in several parts, none of which has a code twice.
+    """Pairs of codes and how many kept rows each has, in several parts, none of which has a code twice.
 
-    Args:
-        staged: as above.
-        column: that holds the codes; rows where it is null do not count.
-        max_rows: R, the most rows that are kept of a unit.
-        key: see `count_bounded`.
-
-    Yields:
-        Codes, and how many rows each has.
+    Takes what `count_bounded` takes, and the column that holds the codes; rows where it is null do not count.
     """
     for (codes,), kept in kept_words(staged, [column], max_rows, key):
         yield codes, kept
@@ -112,10 +105,7 @@ def unit_word(unit: str, key: bytes) -> int:
 def row_order(unit_words: Words, codes: Numbers, copies: Numbers) -> Words:
     """Where each row stands in its unit's secret order; equal inputs give equal places, on every engine.
 
-    Args:
-        unit_words: of each row's unit, shape (rows,).
-        codes: of the rows, shape (words, rows).
-        copies: number of each row among the unit's equal ones, shape (rows,).
+    `codes` has the shape (words, rows); `copies` are the numbers of rows among the unit's equal ones, shape (rows,).
     """
     place = unit_words
     for word in codes:
@@ -132,8 +122,8 @@ def _mix(words: Words) -> Words:
 
 def _first_rows(batches: Iterable[Any], words: Sequence[str], max_rows: int, key: bytes) -> Iterator[Numbers]:
     """Codes of each unit's first rows, shape (words, rows), from rows in batches, sorted by unit and code."""
-    unit, code, seen = None, None, 0  # the last row, and how many of its unit had its code
-    # The first rows of that unit so far, which may go on in the next batch.
+    # The last row, and how many of its unit had its code; the first rows of that unit so far, which may go on.
+    unit, code, seen = None, None, 0
     places, codes = np.empty(0, dtype=np.uint64), np.empty((len(words), 0), dtype=np.int64)
     for batch in batches:
         rows = pl.DataFrame(batch)

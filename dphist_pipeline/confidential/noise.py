@@ -6,7 +6,8 @@ M = number of k >= 1 with U < S(k), where S(k) = P(M >= k). With the exact floor
     w > t  means U >= S(k);        w / 2^63 >= (t + 1) / 2^63 > S(k)
     w = t  leaves it open: more bits of U are drawn and compared with the exact floor at that many bits.
 So a draw has exactly the stated law, tails included: the table ends at the first threshold that is 0, and a word
-of 0 goes the same way as every undecided word. The 64th bit is the sign, which does not matter at M = 0.
+of 0 goes the same way as every undecided word. The 64th bit is the sign, which does not matter at M = 0. Most words are
+decided by their first 16 bits: where no threshold begins with those, all words that do stand alike to every threshold.
 Above `LARGEST_TABLE` the draw is a difference of two geometric numbers (that is discrete Laplace), each split as
 G = A·n + R: by the memoryless law A = G div n and R = G mod n are independent, A is geometric with q^n
 and R is geometric below n. The floors are certified in `estimates/certified.py`.
@@ -32,6 +33,7 @@ from dphist_pipeline.estimates.noise_law import variance
 from dphist_pipeline.random_words import NoiseSelfTestFailed, check_random_words, random_words
 
 WORD_BITS = 63
+GUIDE_SHIFT = np.uint64(WORD_BITS - 16)
 BLOCK = 1 << 16
 LARGEST_TABLE = Fraction(4096)
 LARGEST_NOISE = 1 << 53
@@ -44,13 +46,16 @@ class _Table:
 
     law: Law
     rising: NDArray[np.uint64]
+    guide: NDArray[np.int64]  # by a word's first bits: how many thresholds are below, or -1 where one begins with them
 
     def magnitudes(self, prefixes: NDArray[np.uint64]) -> NDArray[np.int64]:
         """One draw per 63-bit prefix, shape of `prefixes`."""
-        not_above = np.searchsorted(self.rising, prefixes, side="right")
-        drawn = (self.rising.size - not_above).astype(np.int64)
-        touched = self.rising[np.maximum(not_above - 1, 0)] == prefixes
-        for place in np.flatnonzero(touched & (not_above > 0)):
+        not_above = self.guide[prefixes >> GUIDE_SHIFT]
+        places = np.flatnonzero(not_above < 0)
+        words = prefixes[places]
+        not_above[places] = found = np.searchsorted(self.rising, words, side="right")
+        drawn: NDArray[np.int64] = self.rising.size - not_above
+        for place in places[(self.rising[np.maximum(found - 1, 0)] == words) & (found > 0)]:
             drawn[place] = self.refine(int(prefixes[place]), int(drawn[place]))
         return drawn
 
@@ -70,8 +75,13 @@ class _Table:
 def _table(law: Law) -> _Table:
     falling = np.fromiter(law.thresholds(WORD_BITS), dtype=np.uint64)
     rising = falling[::-1].copy()
+    firsts = np.arange(1 << 16, dtype=np.uint64) << GUIDE_SHIFT
+    below, up_to = (
+        np.searchsorted(rising, firsts),
+        np.searchsorted(rising, firsts + (firsts[1] - np.uint64(1)), "right"),
+    )
     rising.flags.writeable = False
-    return _Table(law, rising)
+    return _Table(law, rising, np.where(below == up_to, below, -1))
 
 
 def discrete_laplace(scale: Fraction, size: int) -> NDArray[np.int64]:

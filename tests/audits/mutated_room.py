@@ -39,6 +39,7 @@ ROOM = (
         ("unit/test_certified.py", "unit/test_ends_of_noise.py", "statistical/test_noise.py"),
         (
             Mutation('side="right"', 'side="left"', "a word on a threshold goes the wrong way"),
+            Mutation("below == up_to", "below <= up_to", "a word beside a threshold is decided by its first bits"),
             Mutation("if prefix > threshold:", "if prefix >= threshold:", "a refinement ends while it is open"),
             Mutation("(words & np.uint64(1))", "(words & np.uint64(2))", "the sign is a bit of the magnitude"),
             Mutation(

@@ -80,6 +80,17 @@ def test_the_comparison_of_peers_measures_a_run_and_ends_one_that_takes_too_much
     assert set(report["promises"]) == {"release", "count_cube", *report["versions"]} - {"ours"}
 
 
+def test_the_benchmark_of_dpcubes_boxes_runs_and_writes_json(tmp_path):
+    script, target = PROJECT / "benchmarks" / "dpcube_boxes.py", tmp_path / "dpcube_boxes.json"
+    command = [sys.executable, script, "--quick", "--to", target]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(target.read_text(encoding="utf-8"))
+    assert report["settings"] == len(report["rows"]) >= 50 and report["above"] == len(report["again"])
+    assert all(row["auto"] > 0 for row in report["rows"])
+    assert {row["cells"] for row in report["rows"]} >= {16, 64}
+
+
 def test_the_list_of_the_papers_has_a_line_for_every_table_figure_and_theorem():
     script = PROJECT / "benchmarks" / "papers" / "reproduce.py"
     done = subprocess.run([sys.executable, script, "--list"], capture_output=True, text=True, check=True)

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import polars as pl
 import pytest
@@ -22,8 +23,11 @@ from scipy import stats
 
 from dphist_pipeline.confidential import bounding
 from dphist_pipeline.confidential.bounding import KEY_BYTES, count_bounded, count_rows
+from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.confidential.reading.source import engine_settings
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.spec.model import ReleaseSpec
 
 Unit = int | str
 Rows = Sequence[tuple[Unit, int]]
@@ -220,3 +224,28 @@ def test_rows_of_one_unit_that_lie_in_several_batches_are_ordered_as_one(monkeyp
     singles = [(code, copy) for code in range(2) for copy in range(15_000)]
     kept = Counter(code for code, _ in sorted(singles, key=lambda row: place("a" * 60, *row, KEY))[:4])
     assert counted(rows, 4)[:2].tolist() == [kept[0], kept[1]]
+
+
+def test_names_of_10_kb_and_a_unit_of_a_million_rows_keep_what_a_plain_reading_keeps(tmp_path: Path):
+    names = ["x" * 10_000 + str(number) for number in range(40)]
+    people = [*names * 4, *["much"] * 10**6, *["little"] * 2]
+    values = [row * row % CELLS for row in range(len(people))]
+    pl.DataFrame({"person": people, "value": values}).write_parquet(tmp_path / "records.parquet")
+    attributes = {
+        **{"release": "long", "source": "records.parquet", "privacy_unit": "person", "max_rows_per_unit": 3},
+        **{"neighbours": "add_remove", "epsilon": 1, "account": "tests", "mechanism": "geometric"},
+        "axes": [{"column": "value", "start": 0, "stop": CELLS, "width": 1}],
+    }
+    spec = ReleaseSpec.from_attributes(attributes, tmp_path)
+    staged = stage_rows(plan_of(spec, spec.period_named("all")), tmp_path)
+    rows = pl.read_parquet(staged)["unit", "code"].rows()
+    assert len({unit for unit, _ in rows}) == 42 and max(len(unit) for unit, _ in rows) < 100
+    assert count_bounded(staged, CELLS, 3, KEY).tolist() == plainly_counted(rows, 3).tolist()
+
+
+@pytest.mark.soak
+def test_a_unit_of_a_hundred_million_rows_keeps_no_more_than_others(tmp_path: Path):
+    codes = f"CAST(i % {CELLS} AS INTEGER) AS code FROM range(100000000) AS rows(i)"
+    many = f"SELECT 'much' AS unit, {codes} UNION ALL SELECT 'little', 5"
+    duckdb.sql(f"COPY ({many}) TO '{tmp_path}/rows.parquet' (FORMAT parquet)")
+    assert count_bounded(tmp_path / "rows.parquet", CELLS, 3, KEY).sum() == 4

@@ -121,7 +121,8 @@ def test_every_command_of_the_examples_readme_runs(tmp_path: Path) -> None:
     python, project = environment(tmp_path / "env", wheel(tmp_path)), tmp_path / "hospital"
     shutil.copytree(EXAMPLE, project)
     for name, module in (("dphist", "dphist_pipeline.cli.app"), ("dg", "dagster_dg_cli.cli")):
-        (tmp_path / "env" / "bin" / name).write_text(f"#!{python}\nfrom {module} import main\nmain()\n")
+        program = f"#!{python}\nfrom {module} import main\nif __name__ == '__main__':\n    main()\n"
+        (tmp_path / "env" / "bin" / name).write_text(program)
         (tmp_path / "env" / "bin" / name).chmod(0o755)
     blocks = re.findall(r"```bash\n(.*?)```", (EXAMPLE / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     script = "\n".join(blocks).replace("pip install 'dphist-pipeline[dagster]'", "")

@@ -5,6 +5,7 @@ Done again, it replays: every published file keeps its bytes, nothing is spent a
 
 from __future__ import annotations
 
+import atexit
 import gc
 import hashlib
 import os
@@ -102,6 +103,7 @@ def release_everything() -> list[bool]:
 
     definitions = defs()
     gc.freeze()
+    atexit.register(gc.unfreeze)  # else DuckDB calls what is left at the end a leak
     gc.enable()
     replays = []
     ends = {"dagster/asset_partition_range_start": WEEK_KEYS[0], "dagster/asset_partition_range_end": WEEK_KEYS[-1]}

@@ -120,7 +120,7 @@ def print_release(
     usual = store_folder(None).resolve() == root.resolve()
     store = [] if usual else ["--store", _from_here(root)]
     day = [] if audit["period"] == "all" else ["--period", audit["period"]]
-    # Of a family of tables, the first one.
+    # A family of tables is asked by its first table.
     name = "_".join([audit["release"], *list(audit.get("tables", {}))[:1]])
     asked = ["dphist", "answer", name, *day, *store]
     query = ["duckdb", "-readonly", _from_here(path.parents[2] / "catalog.duckdb"), "-c", f"FROM {name}"]

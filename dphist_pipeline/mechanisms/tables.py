@@ -15,10 +15,10 @@ Bars:     on all cells and sums of cells: variances are exact, and equal for all
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations
 
 import numpy as np
@@ -29,7 +29,7 @@ from dphist_pipeline.domain import Domain, Family
 from dphist_pipeline.estimates.budget import LARGEST_SCALE, SMALLEST_EPSILON, Budget
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
 from dphist_pipeline.estimates.noise_law import bound_of_draws, variance
-from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
+from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, NoisySums, SharedNoise
 from dphist_pipeline.mechanisms import DomainRefused, Mechanism, name_of
 from dphist_pipeline.solvers.marginal_estimates import MarginalLaw, estimate_tables
 from dphist_pipeline.solvers.marginal_shares import Axes, Shares, choose_shares, wanted_tables
@@ -53,12 +53,8 @@ class Tables(Mechanism):
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy marginals of a grid, and the cells that fit them best."""
         family = _family_of_grid(counts.domain)
-        shares = shares_for(family)
-        spent, noisy, scales = budget.split(**_named(family, shares)), {}, {}
-        for axes, part in zip(shares.marginals, spent, strict=True):
-            found = counts.noisy_sums(_groups(counts.domain, axes), part)
-            noisy[axes], scales[axes] = found.values.reshape(family.grid(axes).shape), found.scale
-        return _estimates(family, noisy, scales, budget.charges).tables[_ALL]
+        doors = (partial(counts.noisy_sums, _groups(counts.domain, axes)) for axes in shares_for(family).marginals)
+        return _fitted(family, doors, budget).tables[_ALL]
 
     def release_family(self, family: Family, counts: Sequence[PrivateCounts], budget: Budget) -> FamilyEstimate:
         """Noisy cells of the measured marginals, and the tables that fit them best.
@@ -68,12 +64,7 @@ class Tables(Mechanism):
             counts: of each marginal that `shares_for` names, in its order.
             budget: of the release; spent on all of them.
         """
-        shares = shares_for(family)
-        spent, noisy, scales = budget.split(**_named(family, shares)), {}, {}
-        for axes, exact, part in zip(shares.marginals, counts, spent, strict=True):
-            found = exact.noisy_cells(part)
-            noisy[axes], scales[axes] = found.values, found.scale
-        return _estimates(family, noisy, scales, budget.charges)
+        return _fitted(family, (exact.noisy_cells for exact in counts), budget)
 
 
 _ALL = "cells"
@@ -114,6 +105,18 @@ def _groups(domain: Domain, axes: Axes) -> NDArray[np.int64]:
         shape[axis] = -1
         grid = grid * domain.shape[axis] + np.arange(domain.shape[axis]).reshape(shape)
     return grid
+
+
+def _fitted(
+    family: Family, doors: Iterable[Callable[[Budget], NoisyCells | NoisySums]], budget: Budget
+) -> FamilyEstimate:
+    """Asks a door for each marginal that `shares_for` names, in its order, and fits the tables to the answers."""
+    shares = shares_for(family)
+    spent, noisy, scales = budget.split(**_named(family, shares)), {}, {}
+    for axes, ask, part in zip(shares.marginals, doors, spent, strict=True):
+        found = ask(part)
+        noisy[axes], scales[axes] = found.values.reshape(family.grid(axes).shape), found.scale
+    return _estimates(family, noisy, scales, budget.charges)
 
 
 def _estimates(

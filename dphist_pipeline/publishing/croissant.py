@@ -96,12 +96,9 @@ def _described(path: Path) -> dict[tuple[str, str], tuple[list[Any], Any]]:
 
 def _named(folder: Path, latest: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The name of a release with where its cells lie in a publication; of a family, those of its tables."""
-    marker = f"/{TABLES_OF_FAMILY}/"
-    tables = [path.parent.name for path in (Path(file["path"]) for file in latest["files"]) if path.name == HISTOGRAM]
-    is_family = any(marker in file["path"] for file in latest["files"])
-    return [(f"{folder.name}_{name}", f"{TABLES_OF_FAMILY}/{name}/") for name in tables if is_family] or [
-        (folder.name, "")
-    ]
+    holding = [path.parent for path in (Path(file["path"]) for file in latest["files"]) if path.name == HISTOGRAM]
+    tables = [place.name for place in holding if place.parent.name == TABLES_OF_FAMILY]
+    return [(f"{folder.name}_{name}", f"{TABLES_OF_FAMILY}/{name}/") for name in tables] or [(folder.name, "")]
 
 
 def _release(

@@ -41,10 +41,9 @@ def grid_of(audit: Mapping[str, Any]) -> str:
 
     Publications of the same grid have the same cells and columns.
     """
+    told: Any = audit["axes"] if audit.get("atoms") is None else {"axes": audit["axes"], "atoms": audit["atoms"]}
     if "tables" in audit:
-        told: Any = {name: table["axes"] for name, table in audit["tables"].items()}
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
-    told = audit["axes"] if audit.get("atoms") is None else {"axes": audit["axes"], "atoms": audit["atoms"]}
+        told = {name: table["axes"] for name, table in audit["tables"].items()}
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 
 

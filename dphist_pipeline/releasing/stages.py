@@ -22,7 +22,7 @@ from dphist_pipeline.answering.row_quality import failed_nearly_all, rows_of
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.confidential.row_questions import ObservedRows
-from dphist_pipeline.domain import Family
+from dphist_pipeline.domain import Domain, Family
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import AnyEstimate
@@ -293,12 +293,14 @@ def _private_counts(spec: ReleaseSpec, load: Load, journal: Journal) -> list[Pri
     if spec.family is None:
         return [PrivateCounts(spec.domain, spec.sensitivity, load, journal)]
     grids = [spec.family.grid(axes) for axes in shares_for(spec.family).marginals]
-    ends = np.cumsum([grid.cells for grid in grids])
+    ends = np.cumsum([grid.cells for grid in grids]).tolist()
 
-    def part(number: int) -> Load:
-        return lambda: np.split(load(), ends[:-1])[number]
+    def part(grid: Domain, end: int) -> Load:
+        return lambda: load()[end - grid.cells : end]
 
-    return [PrivateCounts(grid, spec.sensitivity, part(number), journal) for number, grid in enumerate(grids)]
+    return [
+        PrivateCounts(grid, spec.sensitivity, part(grid, end), journal) for grid, end in zip(grids, ends, strict=True)
+    ]
 
 
 def estimate_of(

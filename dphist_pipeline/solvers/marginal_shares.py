@@ -111,7 +111,7 @@ class Wanted:
             return np.divide(self.costs, known, out=np.zeros(known.shape), where=self.costs > 0)
 
     def precision(self, squares: Reals) -> Reals:
-        """Of every part, shape (parts,)."""
+        """The precision of every part, shape (parts,)."""
         candidate, part, precision = self.edges
         return np.bincount(part, precision * squares[candidate], len(self.parts)).astype(np.float64)
 

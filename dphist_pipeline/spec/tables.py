@@ -101,8 +101,7 @@ def family_of(tables: TablesSpec, axes: tuple[Axis, ...], most_cells: int) -> Fa
         tuple(float(tables.weights.get(name, 1)) for name in names),
         most_cells,
     )
-    found += found or _unfit(tables, family)
-    if found:
+    if found := found or _unfit(tables, family):
         raise MistakesError(found)
     return family
 
@@ -148,11 +147,12 @@ def _unfit(tables: TablesSpec, family: Family) -> list[tuple[Location, str]]:
     if len(family.names) > MOST_TABLES:
         return [((), f"asks for {len(family.names):,} tables, and at most {MOST_TABLES:,} are made; ask for fewer")]
     found: list[tuple[Location, str]] = []
+    first: dict[str, int] = {}
     for number, name in enumerate(family.names):
         cells = prod(family.domain.shape[axis] for axis in family.tables[number])
         if cells > family.most_cells:
             found.append(((), f"table {name} has {cells:,} cells, more than the {family.most_cells:,} of `max_cells`"))
-        if family.names.index(name) != number:
+        if first.setdefault(name, number) != number:
             found.append(((), f"has two tables that are called {shown(name)}; give an axis another `name:`"))
         if name in OUR_ASSETS:
             found.append(((), f"table {shown(name)} has a name that every release's asset has; rename the axis"))

@@ -32,12 +32,12 @@ class Parts:
 
     @property
     def public(self) -> list[dg.AssetSpec]:
-        """Those that exist once a release is published: the tables of a family among them."""
+        """The assets that exist once a release is published: the tables of a family are among them."""
         return [self.published, *self.tables]
 
     @property
     def drawn(self) -> list[dg.AssetSpec]:
-        """Those that exist once every door has answered."""
+        """The assets that exist once every door has answered."""
         return [self.records, self.cube, self.sanitized]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from dphist_pipeline.errors import did_you_mean
@@ -105,3 +105,25 @@ def _one_of(expected: str, given: object) -> str:
     hint = did_you_mean(given[:LONGEST_ECHO], choices) if isinstance(given, str) else ""
     hint = f". {hint}" if hint.startswith("Did") else ""
     return f"must be one of {', '.join(choices)}, not {shown(given)}{hint}"
+
+
+def mapping_of(model: type[BaseModel], example: str) -> BeforeValidator:
+    """What reads a mapping within a spec as a model, and tells all mistakes in it; nothing stays nothing.
+
+    Args:
+        model: of the mapping's fields.
+        example: of a mapping, for messages.
+    """
+
+    def read(value: object) -> object:
+        if value is None or isinstance(value, model):
+            return value
+        if not isinstance(value, dict):
+            raise ValueError(f"must be a mapping such as {example}, not {shown(value)}")
+        try:
+            return model.model_validate(value)
+        except ValidationError as error:
+            mistakes = MistakesError(located(error, model.model_fields))
+        raise mistakes
+
+    return BeforeValidator(read)

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.estimates.budget import LARGEST_SCALE, SMALLEST_EPSILON
 from dphist_pipeline.spec.fields import listed
-from dphist_pipeline.spec.mistakes import located
+from dphist_pipeline.spec.mistakes import mapping_of
 from dphist_pipeline.spec.numbers import LARGEST_DENOMINATOR, digits, exact
 from dphist_pipeline.spec.refusals import Location, MistakesError, shown
 from dphist_pipeline.spec.sources import EVERY_ROW
@@ -50,19 +50,7 @@ class QualitySpec(BaseModel):
         return {"share": str(self.share), "rows": self.rows, "by": list(self.by)}
 
 
-def _quality(value: object) -> object:
-    if value is None or isinstance(value, QualitySpec):
-        return value
-    if not isinstance(value, dict):
-        raise ValueError(f"must be a mapping such as {EXAMPLE}, not {shown(value)}")
-    try:
-        return QualitySpec.model_validate(value)
-    except ValidationError as error:
-        mistakes = MistakesError(located(error, QualitySpec.model_fields))
-    raise mistakes
-
-
-Quality = Annotated[QualitySpec | None, BeforeValidator(_quality)]
+Quality = Annotated[QualitySpec | None, mapping_of(QualitySpec, EXAMPLE)]
 
 
 def checked(quality: QualitySpec, fields: Mapping[str, Any]) -> QualitySpec:

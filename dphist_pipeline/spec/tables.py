@@ -7,12 +7,12 @@ from itertools import combinations
 from math import prod
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis, Domain, Family
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec.fields import listed
-from dphist_pipeline.spec.mistakes import located
+from dphist_pipeline.spec.mistakes import mapping_of
 from dphist_pipeline.spec.refusals import Location, MistakesError, shown
 from dphist_pipeline.spec.words import LONGEST_NAME, PublishedName
 
@@ -46,19 +46,7 @@ class TablesSpec(BaseModel):
         return {"list": [list(table) for table in self.list], "all": self.all, "weights": dict(self.weights)}
 
 
-def _tables(value: object) -> object:
-    if value is None or isinstance(value, TablesSpec):
-        return value
-    if not isinstance(value, dict):
-        raise ValueError(f"must be a mapping such as {EXAMPLE}, not {shown(value)}")
-    try:
-        return TablesSpec.model_validate(value)
-    except ValidationError as error:
-        mistakes = MistakesError(located(error, TablesSpec.model_fields))
-    raise mistakes
-
-
-Tables = Annotated[TablesSpec | None, BeforeValidator(_tables)]
+Tables = Annotated[TablesSpec | None, mapping_of(TablesSpec, EXAMPLE)]
 
 
 def family_of(tables: TablesSpec, axes: tuple[Axis, ...], most_cells: int) -> Family:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from dphist_pipeline.spec.mistakes import located
-from dphist_pipeline.spec.refusals import MistakesError, shown
+from dphist_pipeline.spec.mistakes import mapping_of
+from dphist_pipeline.spec.refusals import shown
 from dphist_pipeline.spec.upstream import AssetName
 from dphist_pipeline.spec.words import Owners, Text
 
@@ -47,16 +47,4 @@ class Translation(BaseModel):
         return {**self.model_dump(), "owners": list(self.owners)}
 
 
-def _translation(value: object) -> Translation | None:
-    if value is None or isinstance(value, Translation):
-        return value
-    if not isinstance(value, dict):
-        raise ValueError(f"must be a mapping, such as {{group: statistics}}, not {shown(value)}")
-    try:
-        return Translation.model_validate(value)
-    except ValidationError as error:
-        found = located(error, Translation.model_fields)
-    raise MistakesError(found)
-
-
-TranslationField = Annotated[Translation | None, BeforeValidator(_translation)]
+TranslationField = Annotated[Translation | None, mapping_of(Translation, "{group: statistics}")]

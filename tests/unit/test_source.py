@@ -60,6 +60,8 @@ def refused(work: Callable[[], object], error: type[Exception] = SourceRefused) 
         work()
     assert caught.value.__context__ is None and caught.value.__cause__ is None
     shown = "".join(traceback.format_exception_only(caught.value)) + repr(vars(caught.value))
+    # The name of pytest's folder ends in the number of the run, which may hold the digits of the value.
+    shown = re.sub(r"/pytest-\d+/", "/pytest/", shown)
     assert SECRET not in shown and "61" not in shown
     return str(caught.value)
 

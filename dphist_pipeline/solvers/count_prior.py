@@ -1,8 +1,9 @@
-"""The distribution of true counts behind noisy ones, by nonparametric maximum likelihood, and its posterior means.
+"""The distribution of true counts behind noisy ones, by maximum likelihood, and the posterior of each cell under it.
 
-The prior is a mixture of atoms, i.e. single counts that many noisy cells lie near, and of bins, i.e. ranges of counts
-within which all are equally likely. The kernel of two-sided geometric noise falls by the same factor with every step,
-so sums over all atoms need one pass from the left and one from the right; no windows are cut off.
+A prior is a mixture of atoms, i.e. single counts, and of bins, i.e. ranges of counts within which all are equally
+likely. Bins grow away from 0, so that a few dozen of them reach any count. Weights are found by expectation
+maximisation (Dempster, Laird, Rubin 1977); with atoms at all crowded places that is the nonparametric estimate of
+Kiefer and Wolfowitz (1956), as far as some dozen steps go.
 """
 
 from __future__ import annotations
@@ -13,16 +14,65 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers.compiled import compiled
+from dphist_pipeline.solvers.count_kernels import (
+    add_atoms,
+    add_bins,
+    back_to_atoms,
+    back_to_bins,
+    bin_sums,
+    crowds,
+)
 
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 GROWTH = 1.6  # of the bins' widths, away from 0
 REACH = 30.0  # noise scales beyond which a bin is out of sight: a factor of e^-30
-STEPS = 40  # of expectation maximisation
+STEPS, STEPS_A_TRIAL = 40, 20  # of expectation maximisation
 CROWD = 3.0  # noisy cells within 1.5 noise scales that make an atom
-OWN_MASS = 1.0  # cells' worth of trust in each prior guess: all bins together
+MOST_ADDED = 24  # atoms and bins of a sparse prior
+KNOWN = 1.0  # cells' worth of trust in the first guess of the bins' weights
+RARE = 0.3  # the same where bins have to be paid for: no count is impossible
+
+
+@dataclass(frozen=True, eq=False)
+class Sight:
+    """Noisy counts, and how likely each bin of counts makes them.
+
+    Attributes:
+        points: noisy counts, distinct and rising, shape (n,).
+        edges: bin k holds the counts edges[k] to edges[k + 1] - 1; shape (bins + 1,).
+        scale: of the noise.
+        low, mass, moment: see `count_kernels.bin_sums`.
+    """
+
+    points: Reals
+    edges: Reals
+    scale: float
+    low: Numbers
+    mass: Reals
+    moment: Reals
+
+    @classmethod
+    def of(cls, points: Reals, edges: Reals, scale: float) -> Sight:
+        """Of noisy counts, distinct and rising; O(n · bins within reach)."""
+        return cls(points, edges, scale, *bin_sums(points, edges, scale, REACH))
+
+    def part(self, rows: Numbers) -> Sight:
+        """Of some of the points.
+
+        Args:
+            rows: their numbers, rising.
+        """
+        return Sight(
+            self.points[rows], self.edges, self.scale, self.low[rows], self.mass[rows], self.moment[rows]
+        )
+
+    def places(self, points: Reals) -> Reals:
+        """Counts at a third of a noise scale from each other beside some points, rising, within the edges."""
+        step = max(1.0, math.floor(self.scale / 3))
+        found: Reals = np.unique(np.clip(np.rint(points / step) * step, self.edges[0], self.edges[-1]))
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,29 +82,24 @@ class CountPrior:
     Attributes:
         atoms: single counts, rising, shape (atoms,).
         atom_weights: their probabilities, shape (atoms,).
-        edges: bin k holds the counts edges[k] to edges[k + 1] - 1; shape (bins + 1,).
         bin_weights: the bins' probabilities, shape (bins,).
-        scale: of the noise.
     """
 
     atoms: Reals
     atom_weights: Reals
-    edges: Reals
     bin_weights: Reals
-    scale: float
 
-    def means(self, points: Reals) -> Reals:
-        """Posterior mean of the count behind each noisy cell, shape of the points, O(points + atoms).
+    def likelihoods(self, sight: Sight) -> Reals:
+        """How likely each noisy count is, up to a common factor, and the kernel's first moment; shape (n, 2)."""
+        sums = np.zeros((sight.points.size, 2))
+        add_bins(sums, sight.low, sight.mass, sight.moment, self.bin_weights)
+        add_atoms(sums, sight.points, self.atoms, self.atom_weights, sight.scale)
+        return sums
 
-        Args:
-            points: noisy counts, rising.
-        """
-        low, mass, first = _bin_sums(points, self.edges, self.scale, REACH)
-        dense = np.zeros((points.size, 2))
-        _add_bins(dense, low, mass, first, self.bin_weights)
-        _add_atoms(dense, points, self.atoms, self.atom_weights, self.scale)
-        means: Reals = points + dense[:, 1] / dense[:, 0]
-        return means
+    def posterior(self, sight: Sight) -> tuple[Reals, Reals]:
+        """Likelihood of each noisy count up to a common factor, and the mean of the count behind it, shape (n,) each."""
+        sums = self.likelihoods(sight)
+        return sums[:, 0], sight.points + sums[:, 1] / sums[:, 0]
 
 
 def bin_edges(lowest: float, highest: float, scale: float) -> Reals:
@@ -63,7 +108,7 @@ def bin_edges(lowest: float, highest: float, scale: float) -> Reals:
     Args:
         lowest: a count; 0 if there are no negative ones.
         highest: a count.
-        scale: of the noise; the first bin has a third of it.
+        scale: of the noise; the bins beside 0 have a third of it.
     """
 
     def side(end: float) -> list[float]:
@@ -74,169 +119,113 @@ def bin_edges(lowest: float, highest: float, scale: float) -> Reals:
         return edges
 
     below = [-edge for edge in side(-lowest)[:0:-1]] if lowest < 0 else []
-    return np.array([*below, *side(highest)])
+    return np.array([*below, *side(max(0.0, highest))])
 
 
-def fitted_prior(points: Reals, cells: Reals, edges: Reals, scale: float, steps: int = STEPS) -> CountPrior:
-    """The prior under which the noisy cells are most likely, after some steps of expectation maximisation.
+def one_level_prior(sight: Sight, level: float) -> CountPrior:
+    """All counts are equal, but for rare ones anywhere.
 
     Args:
-        points: distinct noisy counts, rising, shape (n,).
-        cells: how many cells have each, shape (n,), may be fractions.
-        edges: of the bins; see `bin_edges`. They bound the atoms, too.
-        scale: of the noise.
-        steps: of expectation maximisation, O(n + atoms) each.
+        sight: of the noisy counts.
+        level: the count, within the edges.
     """
-    step = max(1.0, math.floor(scale / 3))
-    crowded = points[_crowds(points, cells, 1.5 * scale) >= CROWD]
-    atoms = np.unique(np.clip(np.rint(crowded / step) * step, edges[0], edges[-1]))
-    low, mass, first = _bin_sums(points, edges, scale, REACH)
-    total = cells.sum()
-    share = 0.5 / max(1, atoms.size)
-    weights = np.full(atoms.size, share if atoms.size else 0.0)
-    bins = np.full(edges.size - 1, (1.0 - weights.sum()) / (edges.size - 1))
-    alpha_free = 1.0 / (edges.size - 1)
-    for _ in range(steps):
-        dense = np.zeros((points.size, 2))
-        _add_bins(dense, low, mass, first, bins)
-        _add_atoms(dense, points, atoms, weights, scale)
-        ratio = cells / dense[:, 0]
-        weights = weights * _back_to_atoms(ratio, points, atoms, scale)
-        bins = bins * _back_to_bins(ratio, low, mass, bins.size) + OWN_MASS * alpha_free
-        weights, bins = weights / (total + OWN_MASS), bins / (total + OWN_MASS)
-    return CountPrior(atoms, weights, edges, bins, scale)
+    count = sight.edges.size - 1
+    rare = RARE / (RARE + max(1, sight.points.size))
+    return CountPrior(np.array([np.rint(level)]), np.array([1.0 - rare]), np.full(count, rare / count))
 
 
-@compiled
-def _crowds(points: Reals, cells: Reals, reach: float) -> Reals:
-    """How many cells lie within reach of each point, shape (n,)."""
-    crowds, left, right, inside = np.zeros(points.size), 0, 0, 0.0
-    for place in range(points.size):
-        while right < points.size and points[right] <= points[place] + reach:
-            inside += cells[right]
-            right += 1
-        while points[left] < points[place] - reach:
-            inside -= cells[left]
-            left += 1
-        crowds[place] = inside
-    return crowds
+def crowded_prior(sight: Sight, cells: Reals) -> CountPrior:
+    """The prior under which noisy cells are most likely, with an atom wherever several of them lie close together.
 
-
-@compiled
-def _bin_sums(points: Reals, edges: Reals, scale: float, reach: float) -> tuple[Numbers, Reals, Reals]:
-    """For each point the first bin within reach, and the kernel's mean and first moment over each bin from there.
-
-    Returns:
-        First bins, shape (n,); means, shape (n, most bins); moments around the point, the same.
+    Args:
+        sight: of the distinct noisy counts.
+        cells: number of cells with each, shape (n,); fractions are weights.
     """
-    bins = edges.size - 1
-    low, most, left, right = np.zeros(points.size, dtype=np.int64), 1, 0, 0
-    for place in range(points.size):
-        while left < bins - 1 and edges[left + 1] <= points[place] - reach * scale:
-            left += 1
-        right = max(right, left)
-        while right < bins - 1 and edges[right + 1] <= points[place] + reach * scale:
-            right += 1
-        low[place] = left
-        most = max(most, right - left + 1)
-    mass, first = np.zeros((points.size, most)), np.zeros((points.size, most))
-    for place in range(points.size):
-        for column in range(min(most, bins - low[place])):
-            start, end = edges[low[place] + column], edges[low[place] + column + 1] - 1.0
-            mass[place, column], first[place, column] = _range_sums(points[place], start, end, scale)
-    return low, mass, first
+    atoms = sight.places(sight.points[crowds(sight.points, cells, 1.5 * sight.scale) >= CROWD])
+    even = np.full(sight.edges.size - 1, 1.0 / (sight.edges.size - 1))
+    weights = np.full(atoms.size, 0.5 / max(1, atoms.size))
+    start = CountPrior(atoms, weights, even * (1.0 - weights.sum()))
+    return _likelier(start, sight, cells, CountPrior(atoms, np.zeros(atoms.size), KNOWN * even), STEPS)[0]
 
 
-@compiled
-def _range_sums(point: float, start: float, end: float, scale: float) -> tuple[float, float]:
-    """Mean over counts t from start to end of exp(-|t - point|/scale), and of the same times (t - point)."""
-    number = end - start + 1.0
-    if point <= start:
-        mass, moment = _tail_sums(start - point, number, scale)
-        return mass / number, moment / number
-    if point >= end:
-        mass, moment = _tail_sums(point - end, number, scale)
-        return mass / number, -moment / number
-    right, right_moment = _tail_sums(math.ceil(point) - point, end - math.ceil(point) + 1.0, scale)
-    left, left_moment = _tail_sums(point - math.ceil(point) + 1.0, math.ceil(point) - start, scale)
-    return (left + right) / number, (right_moment - left_moment) / number
+def reweighted_prior(prior: CountPrior, sight: Sight, cells: Reals, trust: float) -> CountPrior:
+    """The same atoms and bins with the weights of some of the cells, drawn towards those of all.
+
+    Args:
+        prior: of all cells.
+        sight, cells: see `crowded_prior`; of some of them.
+        trust: number of cells that the prior counts for.
+    """
+    known = CountPrior(prior.atoms, trust * prior.atom_weights, trust * prior.bin_weights)
+    return _likelier(prior, sight, cells, known, STEPS)[0]
 
 
-@compiled
-def _tail_sums(away: float, number: float, scale: float) -> tuple[float, float]:
-    """Sums over d = away, away + 1, … (so many terms) of exp(-d/scale) and of d · exp(-d/scale)."""
-    rest, last = -math.expm1(-1.0 / scale), -math.expm1(-number / scale)
-    before = math.exp(-away / scale)
-    mass = last / rest
-    moment = (math.exp(-1.0 / scale) * mass - number * (1.0 - last)) / rest + 0.0
-    if number == 1.0:
-        moment = 0.0
-    return before * mass, before * (away * mass + moment)
+def sparse_prior(sight: Sight, cells: Reals, price: float, lean: bool) -> CountPrior:
+    """A prior of few atoms and bins: starts from 0, and adds the best one as long as the likelihood pays for it.
 
-
-@compiled
-def _add_bins(dense: Reals, low: Numbers, mass: Reals, first: Reals, weights: Reals) -> None:
-    """Adds each point's likelihood under the bins, and the first moment around it, to shape (n, 2)."""
-    for place in range(low.size):
-        for column in range(min(mass.shape[1], weights.size - low[place])):
-            weight = weights[low[place] + column]
-            dense[place, 0] += weight * mass[place, column]
-            dense[place, 1] += weight * first[place, column]
-
-
-@compiled
-def _back_to_bins(ratio: Reals, low: Numbers, mass: Reals, bins: int) -> Reals:
-    """Sum over points of ratio · likelihood under each bin, shape (bins,)."""
-    back = np.zeros(bins)
-    for place in range(low.size):
-        for column in range(min(mass.shape[1], bins - low[place])):
-            back[low[place] + column] += ratio[place] * mass[place, column]
-    return back
-
-
-@compiled
-def _add_atoms(dense: Reals, points: Reals, atoms: Reals, weights: Reals, scale: float) -> None:
-    """Adds each point's likelihood under the atoms, and the first moment around it, to shape (n, 2)."""
-    for sign in (1.0, -1.0):
-        mass, moment, atom = 0.0, 0.0, 0
-        at = sign * points[0 if sign > 0 else points.size - 1]
-        for turn in range(points.size):
-            point = sign * points[turn if sign > 0 else points.size - 1 - turn]
-            faded = math.exp(-(point - at) / scale)
-            moment, mass, at = (moment - (point - at) * mass) * faded, mass * faded, point
-            while atom < atoms.size:
-                where = sign * atoms[atom if sign > 0 else atoms.size - 1 - atom]
-                # Atoms at a point count once, on the way from the left.
-                if where > point or (where == point and sign < 0):
-                    break
-                weight = weights[atom if sign > 0 else atoms.size - 1 - atom]
-                kernel = weight * math.exp(-(point - where) / scale)
-                mass, moment = mass + kernel, moment + kernel * (where - point)
-                atom += 1
-            place = turn if sign > 0 else points.size - 1 - turn
-            dense[place, 0] += mass
-            dense[place, 1] += sign * moment
-
-
-@compiled
-def _back_to_atoms(ratio: Reals, points: Reals, atoms: Reals, scale: float) -> Reals:
-    """Sum over points of ratio · kernel at each atom, shape (atoms,)."""
-    back = np.zeros(atoms.size)
-    for sign in (1.0, -1.0):
-        if atoms.size == 0:
+    Args:
+        sight, cells: see `crowded_prior`.
+        price: least gain of the log-likelihood by an atom or a bin.
+        lean: bins are paid for as well; otherwise all bins are there from the start.
+    """
+    count, places = sight.edges.size - 1, sight.places(sight.points)
+    used = np.full(count, not lean)
+    floor = np.full(count, (RARE if lean else KNOWN) / count)
+    bins = floor / (floor.sum() + cells.sum()) if lean else np.full(count, 0.5 / count)
+    prior = CountPrior(np.zeros(1), np.array([1.0 - bins.sum()]), bins)
+    prior, reached = _likelier(prior, sight, cells, CountPrior(prior.atoms, np.zeros(1), floor), STEPS_A_TRIAL, used)
+    for _ in range(MOST_ADDED):
+        more, taken = _with_best(prior, sight, cells, places, used)
+        known = CountPrior(more.atoms, np.zeros(more.atoms.size), floor)
+        more, found = _likelier(more, sight, cells, known, STEPS_A_TRIAL, taken)
+        if found < reached + price:
             break
-        mass, point = 0.0, 0
-        at = sign * atoms[0 if sign > 0 else atoms.size - 1]
-        for turn in range(atoms.size):
-            atom = turn if sign > 0 else atoms.size - 1 - turn
-            where = sign * atoms[atom]
-            mass, at = mass * math.exp(-(where - at) / scale), where
-            while point < points.size:
-                place = point if sign > 0 else points.size - 1 - point
-                there = sign * points[place]
-                if there > where or (there == where and sign < 0):
-                    break
-                mass += ratio[place] * math.exp(-(where - there) / scale)
-                point += 1
-            back[atom] += mass
-    return back
+        prior, reached, used = more, found, taken
+    return prior
+
+
+def _with_best(
+    prior: CountPrior, sight: Sight, cells: Reals, places: Reals, used: NDArray[np.bool_]
+) -> tuple[CountPrior, NDArray[np.bool_]]:
+    """The prior with the atom or bin along which the likelihood rises fastest, and the bins that are used then."""
+    ratio = cells / prior.likelihoods(sight)[:, 0]
+    by_atom = np.where(np.isin(places, prior.atoms), 0.0, back_to_atoms(ratio, sight.points, places, sight.scale))
+    by_bin = np.where(used, 0.0, back_to_bins(ratio, sight.low, sight.mass, used.size))
+    part = 1.0 / (prior.atoms.size + used.sum() + 2)
+    atoms, weights, bins = prior.atoms, prior.atom_weights * (1.0 - part), prior.bin_weights * (1.0 - part)
+    if by_bin.max() >= by_atom.max():
+        new = np.arange(used.size) == np.argmax(by_bin)
+        return CountPrior(atoms, weights, bins + part * new), used | new
+    best = places[np.argmax(by_atom)]
+    at = int(np.searchsorted(atoms, best))
+    return CountPrior(np.insert(atoms, at, best), np.insert(weights, at, part), bins), used
+
+
+def _likelier(
+    prior: CountPrior,
+    sight: Sight,
+    cells: Reals,
+    known: CountPrior,
+    steps: int,
+    used: NDArray[np.bool_] | None = None,
+) -> tuple[CountPrior, float]:
+    """Better weights by expectation maximisation, and the log-likelihood of the cells before the last step.
+
+    Args:
+        prior: to start from.
+        sight, cells: see `crowded_prior`.
+        known: number of cells that a first guess counts for, as weights.
+        steps: of expectation maximisation.
+        used: bins that have more than their floor; all if left out.
+    """
+    for step in range(steps + 1):
+        likely = prior.likelihoods(sight)[:, 0]
+        if step == steps:
+            break
+        ratio = cells / likely
+        atoms = prior.atom_weights * back_to_atoms(ratio, sight.points, prior.atoms, sight.scale) + known.atom_weights
+        bins = prior.bin_weights * back_to_bins(ratio, sight.low, sight.mass, prior.bin_weights.size)
+        bins = (bins if used is None else bins * used) + known.bin_weights
+        total = atoms.sum() + bins.sum()
+        prior = CountPrior(prior.atoms, atoms / total, bins / total)
+    return prior, float((cells * np.log(likely)).sum())

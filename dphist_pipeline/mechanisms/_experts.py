@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.estimates.budget import Budget
+from dphist_pipeline.estimates.estimate import Estimate, Finding
 from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.solvers.expert_rules import Expert, Probes, estimates, fitted_rules
 from dphist_pipeline.solvers.expert_weights import (
@@ -20,127 +24,145 @@ from dphist_pipeline.solvers.expert_weights import (
     likelihood_weights,
     risk_weights,
     simplest_good,
+    sure_share,
+    surely_positive,
 )
 
 Reals = NDArray[np.float64]
+Objective = Literal["absolute", "relative"]
 
 MOST_JUDGED = 1 << 16  # cells on which experts are judged; a random part of more
 ON_THE_SIMPLEST = 0.7  # first guess of its weight; the others share the rest
-SURE = 2.0  # standard errors by which a gain must be sure before it counts fully or nearly so
-RELEVANT = 1e-4  # of the weight, below which an expert is left out of the estimate
+RELEVANT = 1e-4  # weight below which an expert is left out
+CELLS = "the noisy counts as they are"
+SIMPLE = (
+    Expert("level", "one level for all cells, and rare exceptions", "level"),
+    Expert("empty", "empty cells, and few other counts where the noisy ones insist", "lean"),
+    Expert("values", "a spread of counts, and values that many cells share", "sparse"),
+    Expert("crowds", "a spread of counts, and every value that cells crowd around", "crowded"),
+)
 
 
-@dataclass(frozen=True)
-class Found:
-    """What became of an expert.
-
-    Attributes:
-        name, about: see `Expert`.
-        weight: its part of the estimate.
-        error: estimated mean squared error by itself, in records squared, without bias.
-    """
-
-    name: str
-    about: str
-    weight: float
-    error: float
+def halves(noisy: NoisyCells) -> NDArray[np.uint64]:
+    """A random word for each cell, which the published noisy counts determine; the lowest bit tells its half."""
+    line = np.ascontiguousarray(noisy.values.ravel(), dtype="<f8")
+    seed = hashlib.sha256(line.tobytes()).digest()
+    return np.frombuffer(hashlib.shake_256(seed).digest(8 * line.size), dtype="<u8").astype(np.uint64)
 
 
-@dataclass(frozen=True, eq=False)
-class Mixture:
-    """Estimates, and what was found.
-
-    Attributes:
-        values: shape of the cells.
-        found: every expert.
-        error: estimated mean squared error of the mixture, in records squared.
-    """
-
-    values: Reals
-    found: tuple[Found, ...]
-    error: float
-
-
-def stream(noisy: Reals, words: int) -> NDArray[np.uint64]:
-    """Random words that the published noisy counts determine.
+def mixed(
+    counts: PrivateCounts, noisy: NoisyCells, experts: Sequence[Expert], budget: Budget, objective: Objective
+) -> Estimate:
+    """The experts' estimates, mixed by what they are worth on cells that they have not seen.
 
     Args:
-        noisy: the answer of a door.
-        words: number of words.
-    """
-    seed = hashlib.sha256(np.ascontiguousarray(noisy, dtype="<f8").tobytes()).digest()
-    return np.frombuffer(hashlib.shake_256(seed).digest(8 * words), dtype="<u8").astype(np.uint64)
-
-
-def mixed(noisy: NoisyCells, experts: list[Expert]) -> Mixture:
-    """The experts' estimates, mixed.
-
-    Args:
-        noisy: the answer of the door.
+        counts: what the noisy cells were asked of.
+        noisy: the answer.
         experts: the simplest first.
+        budget: what paid for it.
+        objective: the error to keep small: squared ones, or relative ones.
     """
-    line, scale = noisy.values.ravel(), float(noisy.scale)
-    words = stream(line, line.size)
-    folds = (words & np.uint64(1)).astype(np.bool_)
-    chosen = np.sort(np.argsort(words >> np.uint64(1), kind="stable")[:MOST_JUDGED])
-    probes = Probes.of(scale)
-    judged = [
-        estimates(one, fitted_rules(one, line, folds, scale), line, chosen, probes.offsets, scale) for one in experts
+    judged = _Judged(noisy, experts)
+    by_likelihood, direct = judged.weights(objective == "absolute")
+    values, parts = _refitted(noisy, experts, by_likelihood, direct, objective == "relative")
+    found = [
+        Finding(one.name, one.about, float(part), float(error))
+        for one, part, error in zip(experts, parts[:-1], judged.errors, strict=True)
     ]
-    likely = np.array([part[:, 0] for part, _ in judged])
-    simplest = simplest_good(likely, range(len(experts)))
-    first = np.full(len(experts), (1.0 - ON_THE_SIMPLEST) / len(experts))
-    first[simplest] += ON_THE_SIMPLEST
-    weights = likelihood_weights(likely, first, 3.0 * math.log(max(3, chosen.size)))
-    gain = np.log((weights[:, None] * likely).sum(axis=0)) - np.log(likely[simplest])
-    if gain.sum() <= gain.std() * math.sqrt(chosen.size):
-        weights = (np.arange(len(experts)) == simplest).astype(np.float64)
-    together = sum(w * part * values for w, (part, values) in zip(weights, judged, strict=True))
-    total = sum(w * part for w, (part, _) in zip(weights, judged, strict=True))
-    # The candidates for the unbiased risk: the mixture by likelihood, every expert, and the noisy cells themselves.
-    seen = line[chosen]
-    by_likelihood = together / total
-    rows = [by_likelihood, *(values for _, values in judged), seen[:, None] + probes.offsets]
-    errors = np.array([row[:, 0] - seen for row in rows])
-    covariances = np.array([probes.covariances(row) for row in rows])
-    risks = estimated_errors(errors, covariances, noisy.variance)
-    convex = risk_weights(errors, covariances, noisy.variance)
-    moved = estimated_errors(
-        (convex[:, None] * errors).sum(axis=0), (convex[:, None] * covariances).sum(axis=0), noisy.variance
+    cells = Finding("cells", CELLS, float(parts[-1]), noisy.variance)
+    return Estimate(
+        counts.domain,
+        values.reshape(noisy.values.shape),
+        budget.charges,
+        unbiased=noisy,
+        findings=tuple(sorted([*found, cells], key=lambda one: -one.weight)),
     )
-    share = _sure_share(risks[0] - moved)
-    return _refitted(noisy, experts, weights, convex, share, risks)
 
 
-def _sure_share(gains: Reals) -> float:
-    """How far to trust a mean gain: 0 up to SURE standard errors, 1 for gains far above."""
-    mean, error = float(gains.mean()), float(gains.std()) / math.sqrt(gains.size)
-    return max(0.0, 1.0 - (SURE * error / mean) ** 2) if mean > 0 else 0.0
+class _Judged:
+    """Experts fitted on one half of the cells, and what they say about the other half.
+
+    Attributes:
+        errors: estimated mean squared error of each expert, without bias, shape (experts,).
+    """
+
+    def __init__(self, noisy: NoisyCells, experts: Sequence[Expert]) -> None:
+        line, scale, words = noisy.values.ravel(), float(noisy.scale), halves(noisy)
+        folds = (words & np.uint64(1)).astype(np.bool_)
+        chosen = np.sort(np.argsort(words >> np.uint64(1), kind="stable")[:MOST_JUDGED])
+        self._probes, self._seen, self._variance = Probes.of(scale), line[chosen], noisy.variance
+        offsets = self._probes.offsets
+        self._parts = [
+            estimates(one, fitted_rules(one, line, folds, scale), line, chosen, offsets, scale) for one in experts
+        ]
+        self._distances, self._covariances = self._judged([values for _, values in self._parts])
+        self._risks = estimated_errors(self._distances, self._covariances, self._variance)
+        self.errors = self._risks.mean(axis=1)
+
+    def weights(self, by_risk: bool) -> tuple[Reals, Reals]:
+        """Weights of the experts' priors, shape (experts,), and of estimates, shape (experts + 2,).
+
+        The estimates are: those of the experts, that of the mixture of priors, and the noisy cells themselves.
+
+        Args:
+            by_risk: whether squared errors decide over the second weights; otherwise the mixture of priors has all.
+        """
+        priors, mixture = self._by_likelihood()
+        alone = np.zeros(len(self._parts) + 2)
+        alone[-2] = 1.0
+        if not by_risk:
+            return priors, alone
+        more = self._judged([mixture, self._seen[:, None] + self._probes.offsets])
+        distances, covariances = (
+            np.concatenate([known, new]) for known, new in zip((self._distances, self._covariances), more, strict=True)
+        )
+        convex = risk_weights(distances, covariances, self._variance)
+        before = estimated_errors(more[0][0], more[1][0], self._variance)
+        after = [(convex[:, None] * rows).sum(axis=0) for rows in (distances, covariances)]
+        share = sure_share(before - estimated_errors(after[0], after[1], self._variance))
+        return priors, share * convex + (1.0 - share) * alone
+
+    def _by_likelihood(self) -> tuple[Reals, Reals]:
+        """Weights of priors under which unseen cells are likely, and the estimates of their mixture."""
+        likely, experts = np.array([part[:, 0] for part, _ in self._parts]), len(self._parts)
+        simplest = simplest_good(likely)
+        first = np.full(experts, (1.0 - ON_THE_SIMPLEST) / experts)
+        first[simplest] += ON_THE_SIMPLEST
+        weights = likelihood_weights(likely, first, 3.0 * math.log(max(3, self._seen.size)))
+        if not surely_positive(np.log((weights[:, None] * likely).sum(axis=0)) - np.log(likely[simplest])):
+            weights = (np.arange(experts) == simplest).astype(np.float64)
+        weights = np.where(weights < RELEVANT, 0.0, weights)
+        weights /= weights.sum()
+        together, total = np.zeros_like(self._parts[0][0]), np.zeros_like(self._parts[0][0])
+        for weight, (part, values) in zip(weights, self._parts, strict=True):
+            together += weight * part * values
+            total += weight * part
+        return weights, together / total
+
+    def _judged(self, rules: Sequence[Reals]) -> tuple[Reals, Reals]:
+        """How far each rule is from the noisy cells, and its covariance with the noise, shape (rules, cells) each."""
+        return (
+            np.array([values[:, 0] - self._seen for values in rules]),
+            np.array([self._probes.covariances(values) for values in rules]),
+        )
 
 
 def _refitted(
-    noisy: NoisyCells, experts: list[Expert], weights: Reals, convex: Reals, share: float, risks: Reals
-) -> Mixture:
-    """The estimates of experts that are fitted on all cells, mixed by weights that were found on unseen ones."""
+    noisy: NoisyCells, experts: Sequence[Expert], priors: Reals, direct: Reals, relative: bool
+) -> tuple[Reals, Reals]:
+    """Estimates of experts fitted on all cells, by weights from unseen ones; and the part of each, the cells last."""
     line, scale = noisy.values.ravel(), float(noisy.scale)
-    everywhere = np.arange(line.size)
-    together, total, alone = np.zeros(line.size), np.zeros(line.size), np.zeros(line.size)
+    direct = np.where(direct < RELEVANT, 0.0, direct)
+    direct /= direct.sum()
+    together, total = np.zeros(line.size), np.zeros(line.size)
+    values = direct[-1] * line
     for number, expert in enumerate(experts):
-        direct = share * convex[1 + number]
-        if max(weights[number], direct) < RELEVANT:
-            continue
-        rules = fitted_rules(expert, line, None, scale)
-        likely, values = estimates(expert, rules, line, everywhere, np.zeros(1), scale)
-        together += weights[number] * likely[:, 0] * values[:, 0]
-        total += weights[number] * likely[:, 0]
-        alone += direct * values[:, 0]
-    on_cells, on_mixture = share * convex[-1], 1.0 - share + share * convex[0]
-    counted = 1.0 - share * convex[1:-1][(weights < RELEVANT) & (share * convex[1:-1] < RELEVANT)].sum()
-    values = (alone + on_cells * line + on_mixture * together / total) / counted
-    parts = on_mixture * weights + share * convex[1:-1]
-    found = [
-        Found(one.name, one.about, float(part), float(risk.mean()))
-        for one, part, risk in zip(experts, parts, risks[1:-1], strict=True)
-    ]
-    found.append(Found("cells", "the noisy counts as they are", float(on_cells), noisy.variance))
-    return Mixture(values.reshape(noisy.values.shape), tuple(found), float(risks[0].mean()))
+        if max(priors[number], direct[number]) > 0.0:
+            rules = fitted_rules(expert, line, None, scale)
+            said = estimates(expert, rules, line, np.arange(line.size), np.zeros(1), scale, relative)
+            likely, own = said[0][:, 0], said[1][:, 0]
+            together += priors[number] * likely * own
+            total += priors[number] * likely
+            values += direct[number] * own
+    values += direct[-2] * together / total
+    return values, np.append(direct[:-2] + direct[-2] * priors, direct[-1])

@@ -33,6 +33,7 @@ CROWD = 3.0  # noisy cells within 1.5 noise scales that make an atom
 MOST_ADDED = 24  # atoms and bins of a sparse prior
 KNOWN = 1.0  # cells' worth of trust in the first guess of the bins' weights
 RARE = 0.3  # the same where bins have to be paid for: no count is impossible
+SMALLEST = 1e-290  # likelihood; noise that reaches it occurs to nobody, but an answer made by hand may
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +65,7 @@ class Sight:
         Args:
             rows: their numbers, rising.
         """
-        return Sight(
-            self.points[rows], self.edges, self.scale, self.low[rows], self.mass[rows], self.moment[rows]
-        )
+        return Sight(self.points[rows], self.edges, self.scale, self.low[rows], self.mass[rows], self.moment[rows])
 
     def places(self, points: Reals) -> Reals:
         """Counts at a third of a noise scale from each other beside some points, rising, within the edges."""
@@ -94,10 +93,11 @@ class CountPrior:
         sums = np.zeros((sight.points.size, 2))
         add_bins(sums, sight.low, sight.mass, sight.moment, self.bin_weights)
         add_atoms(sums, sight.points, self.atoms, self.atom_weights, sight.scale)
+        np.maximum(sums[:, 0], SMALLEST, out=sums[:, 0])
         return sums
 
     def posterior(self, sight: Sight) -> tuple[Reals, Reals]:
-        """Likelihood of each noisy count up to a common factor, and the mean of the count behind it, shape (n,) each."""
+        """Likelihood of each noisy count up to a factor, and the mean of the count behind it, shape (n,) each."""
         sums = self.likelihoods(sight)
         return sums[:, 0], sight.points + sums[:, 1] / sums[:, 0]
 

@@ -1,7 +1,7 @@
 """Experts: ways to estimate each cell from its noisy count, under a prior that the rest of the cells give.
 
-An expert says which level each cell's count is measured from (0, or what its neighbours say), which cells share a prior,
-and how the prior is found. Fitted on one half of the cells, it is judged on the other half.
+An expert says which level each cell's count is measured from (0, or what its neighbours say), which cells share a
+prior, and how the prior is found. Fitted on one half of the cells, it is judged on the other half.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from dphist_pipeline.solvers.count_prior import (
     reweighted_prior,
     sparse_prior,
 )
+from dphist_pipeline.solvers.relative_centres import relative_centres
 
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -185,14 +186,23 @@ class _Fit:
 
 
 def estimates(
-    expert: Expert, rules: Sequence[Rule], noisy: Reals, chosen: Numbers, offsets: Reals, scale: float
+    expert: Expert,
+    rules: Sequence[Rule],
+    noisy: Reals,
+    chosen: Numbers,
+    offsets: Reals,
+    scale: float,
+    relative: bool = False,
 ) -> tuple[Reals, Reals]:
     """Likelihood of each chosen noisy count, and each rule's estimate at several changes of that count.
+
+    The estimate is the mean of the true count, given the noisy one.
 
     Args:
         expert, rules, noisy, scale: see `fitted_rules`.
         chosen: numbers of cells, rising, shape (c,).
         offsets: changes of the noisy count, the first one 0, shape (k,).
+        relative: the estimate is that of the least expected relative error instead; k is 1.
 
     Returns:
         Likelihoods up to a common factor, and estimates, at least 0; shape (c, k) each.
@@ -221,7 +231,17 @@ def estimates(
         asked = row_of[at[places[members]]]
         likely[members] = found[asked]
         values[members] = np.maximum(0.0, levels[members][:, None] + means[asked])
+        if relative:
+            values[members, 0] = _centres(rule.prior, above[members], levels[members], sight)
     return likely, values
+
+
+def _centres(prior: CountPrior, above: Reals, levels: Reals, sight: Sight) -> Reals:
+    """See `relative_centres`; each pair of a noisy count and a level is worked out once."""
+    pairs, places = np.unique(np.stack([above, levels]), axis=1, return_inverse=True)
+    known = (prior.atoms, prior.atom_weights, sight.edges, prior.bin_weights, sight.scale)
+    found: Reals = relative_centres(pairs[0], pairs[1], *known)[places.ravel()]
+    return found
 
 
 def distinct(values: Reals) -> tuple[Reals, Numbers]:

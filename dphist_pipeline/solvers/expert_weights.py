@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,20 +13,36 @@ Reals = NDArray[np.float64]
 
 STEPS = 60  # of expectation maximisation
 DESCENTS = 2000  # of projected gradients
+SURE = 2.0  # standard errors that a gain must exceed before it counts
+FAR = 4.0  # times the best estimated error, beyond which an estimate is no candidate
 
 
-def simplest_good(likely: Reals, plainness: Sequence[int]) -> int:
-    """The simplest expert whose log-likelihood is within its standard error of the best one.
+def simplest_good(likely: Reals) -> int:
+    """The first expert whose log-likelihood is within its standard error of the best one.
 
     Args:
-        likely: likelihood of every cell under every expert that has not seen the cell, shape (experts, n).
-        plainness: rank of each expert, the simplest first; of equals, the likelier one is taken.
+        likely: likelihood of every cell under every expert that has not seen the cell, shape (experts, n), the
+            simplest expert first.
     """
     logs = np.log(likely)
     behind = logs[np.argmax(logs.sum(axis=1))] - logs
     gaps, errors = behind.sum(axis=1), np.maximum(1.0, behind.std(axis=1) * math.sqrt(likely.shape[1]))
-    good = np.flatnonzero(gaps <= errors)
-    return int(min(good, key=lambda one: (plainness[one], gaps[one])))
+    return int(np.flatnonzero(gaps <= errors)[0])
+
+
+def surely_positive(gains: Reals) -> bool:
+    """Whether the sum of independent gains is above its standard error."""
+    return bool(gains.sum() > gains.std() * math.sqrt(gains.size))
+
+
+def sure_share(gains: Reals) -> float:
+    """How far to trust a mean gain: 0 up to SURE standard errors, near 1 for gains far above.
+
+    Args:
+        gains: of each cell, shape (n,).
+    """
+    mean, error = float(gains.mean()), float(gains.std()) / math.sqrt(gains.size)
+    return max(0.0, 1.0 - (SURE * error / mean) ** 2) if mean > 0.0 else 0.0
 
 
 def likelihood_weights(likely: Reals, first: Reals, trust: float) -> Reals:
@@ -68,17 +83,21 @@ def risk_weights(errors: Reals, covariances: Reals, variance: float) -> Reals:
     Returns:
         Shape (estimates,); they sum to 1, and none is negative.
     """
-    products = _products(errors) / (errors.shape[1] * variance)
-    lines = covariances.mean(axis=1) / variance
-    rate = 1.0 / (2.0 * np.trace(products) + 1e-300)
-    weights = np.full(lines.size, 1.0 / lines.size)
+    risks = estimated_errors(errors, covariances, variance).mean(axis=1)
+    near = np.flatnonzero(risks <= FAR * max(0.0, float(risks.min())) + variance / 100)
+    products = _products(errors[near]) / (errors.shape[1] * variance)
+    lines = covariances[near].mean(axis=1) / variance
+    rate = 1.0 / (2.0 * np.trace(products) + 1e-3)
+    weights = np.full(near.size, 1.0 / near.size)
     ahead, pace = weights, 1.0
     for _ in range(DESCENTS):
         slope = 2.0 * ((products * ahead).sum(axis=1) + lines)
         new = _onto_simplex(ahead - rate * slope)
         faster = (1.0 + math.sqrt(1.0 + 4.0 * pace**2)) / 2.0
         ahead, weights, pace = new + (pace - 1.0) / faster * (new - weights), new, faster
-    return weights
+    found = np.zeros(risks.size)
+    found[near] = weights
+    return found
 
 
 def estimated_errors(errors: Reals, covariances: Reals, variance: float) -> Reals:

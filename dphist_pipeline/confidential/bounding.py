@@ -28,8 +28,8 @@ from dphist_pipeline.sql_files import literal
 
 CHUNK_ROWS = 1 << 21
 KEY_BYTES = 32
-# The finalizer of SplitMix64 (Steele, Lea, Flood 2014), a permutation of 64-bit words that spreads every bit: pairs of a
-# shift and a factor, then one more shift. A code and a number of a copy are first multiplied by odd numbers of their own.
+# The finalizer of SplitMix64 (Steele, Lea, Flood 2014), a permutation of 64-bit words that spreads every bit: pairs of
+# a shift and a factor, then one more shift. A code and a copy's number are first multiplied by odd numbers.
 MIX, LAST_SHIFT = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)), 31
 CODE_STEP, COPY_STEP = 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03
 
@@ -104,7 +104,7 @@ def count_rows(staged: Path, cells: int) -> Numbers:
 def unit_word(unit: str, key: bytes) -> int:
     """A keyed word of a unit's name: 60 bits, which no engine takes for a negative number.
 
-    Key and name are hashed one after the other: the key has a fixed length, and nobody sees a hash who could lengthen it.
+    Key and name are hashed one after the other: the key has a fixed length, and no hash is shown to anybody.
     """
     return int(hashlib.sha256(key + unit.encode()).hexdigest()[:15], 16)
 

@@ -74,7 +74,9 @@ def write_cube(plan: CountingPlan, address: str, folder: Path) -> Path:
         session = withheld(where, missing, lambda: _session(address), (Exception,))
         try:
             if not withheld(where, missing, lambda: _is_exact(session), (Exception,)):
-                raise SourceRefused(where, "is not counted by this Spark, whose arithmetic gives other rows than DuckDB")
+                raise SourceRefused(
+                    where, "is not counted by this Spark, whose arithmetic gives other rows than DuckDB"
+                )
             columns.refuse_unsafe(withheld(where, missing, lambda: _keeps_bytes(session), (Exception,)))
             counts = withheld(where, failed, lambda: _counted(session, plan, columns, files), (Exception,))
         finally:
@@ -102,7 +104,7 @@ def _session(address: str) -> Any:
     if address == SESSION:
         from pyspark.sql import SparkSession
 
-        active = SparkSession.getActiveSession()
+        active: Any = SparkSession.getActiveSession()
         session: Any = active.newSession()
     else:
         from pyspark.sql.connect.session import SparkSession as RemoteSession
@@ -198,7 +200,9 @@ def _kept(cells: str, words: Sequence[str], most: int) -> str:
     last = "CASE WHEN unit IS NULL THEN 0 ELSE copies - 1 END"
     rows = f"SELECT *, explode(sequence({number(0)}, {number(last)}, {number(BLOCK)})) AS block FROM ({rows})"
     numbers = f"explode(sequence(block, least(block + {BLOCK - 1}, {number(last)})))"
-    rows = f"SELECT unit, {names}, CASE WHEN unit IS NULL THEN copies ELSE 1 END AS rows, {numbers} AS copy FROM ({rows})"
+    rows = (
+        f"SELECT unit, {names}, CASE WHEN unit IS NULL THEN copies ELSE 1 END AS rows, {numbers} AS copy FROM ({rows})"
+    )
     place = f"PARTITION BY unit, CASE WHEN unit IS NULL THEN {words[0]} END ORDER BY place < 0, place, {names}, copy"
     rows = f"SELECT *, row_number() OVER ({place}) AS rank FROM ({_placed(rows, words, ['rows'])})"
     return f"SELECT {names}, rows FROM ({rows}) WHERE unit IS NULL OR rank <= {most}"
@@ -209,7 +213,9 @@ def _placed(rows: str, words: Sequence[str], more: Sequence[str] = ()) -> str:
     kept = ", ".join(["unit", *words, *more, "copy"])
     # As `bounding.unit_word`: 60 bits, which no engine takes for a negative number.
     digest = "sha2(concat(key, CAST(CAST(unit AS STRING) AS BINARY)), 256)"
-    rows = f"SELECT {kept}, CAST(conv(substr({digest}, 1, 15), 16, 10) AS BIGINT) AS place FROM ({rows}) CROSS JOIN secret"
+    rows = (
+        f"SELECT {kept}, CAST(conv(substr({digest}, 1, 15), 16, 10) AS BIGINT) AS place FROM ({rows}) CROSS JOIN secret"
+    )
     for word, step in [*((word, CODE_STEP) for word in words), ("copy", COPY_STEP)]:
         place = f"place + {word} * {_signed(step)}"
         for shift, factor in MIX:

@@ -54,7 +54,7 @@ class Columns:
         if texts and not keeps_bytes:
             problem = (
                 "is text, and this engine fails on a text that is not UTF-8, so that one row would decide whether a "
-                f"release fails. Give whole numbers instead, have Apache Spark count, or use `engine: duckdb`"
+                "release fails. Give whole numbers instead, have Apache Spark count, or use `engine: duckdb`"
             )
             raise ColumnRefused(texts[0], problem)
 
@@ -120,13 +120,17 @@ def columns_of(plan: CountingPlan, files: Sequence[Path]) -> Columns:
         ColumnRefused, SourceRefused: for types that Spark would not read as DuckDB does.
     """
     where = plan.source.written
-    footers = withheld(where, "has a damaged file", lambda: [parquet.read_metadata(file) for file in files], (Exception,))
+    footers = withheld(
+        where, "has a damaged file", lambda: [parquet.read_metadata(file) for file in files], (Exception,)
+    )
     units = () if plan.privacy_unit == "row" else plan.privacy_unit.columns
     period = () if plan.period_column is None else (plan.period_column,)
     names = dict.fromkeys([*units, *period, *(axis.column for axis in plan.domain.axes)])
     found = [{name: _type_of(footer, name) for name in names} for footer in footers]
     if any(types != found[0] for types in found):
-        raise SourceRefused(where, "has files whose columns differ in type, which Spark reads in another way than DuckDB")
+        raise SourceRefused(
+            where, "has files whose columns differ in type, which Spark reads in another way than DuckDB"
+        )
     old = any((footer.metadata or {}).keys() & {b"org.apache.spark.legacyDateTime"} for footer in footers)
     if old and {*TIMES} & {*found[0].values()}:
         raise SourceRefused(where, "was written by an old Spark, which counted days in another calendar; write it anew")
@@ -137,7 +141,9 @@ def columns_of(plan: CountingPlan, files: Sequence[Path]) -> Columns:
 def _type_of(footer: parquet.FileMetaData, name: str) -> str:
     """Spark's type of a column, as it stands in a file."""
     columns = [footer.schema.column(number) for number in range(footer.num_columns)]
-    here = [column for column in columns if column.path.partition(".")[0].lower() == name.lower() or column.path == name]
+    here = [
+        column for column in columns if column.path.partition(".")[0].lower() == name.lower() or column.path == name
+    ]
     if len(here) != 1 or here[0].path != name or here[0].max_definition_level > 1 or here[0].max_repetition_level:
         raise ColumnRefused(name, "is not one plain column of every file, apart from upper and lower case")
     kind = _spark_type(here[0].physical_type, json.loads(here[0].logical_type.to_json()))
@@ -166,9 +172,13 @@ def _spark_type(physical: str, logical: Mapping[str, Any]) -> str | None:
 def _check(plan: CountingPlan, types: Mapping[str, str]) -> None:
     """Refuses types that would have to be parsed, or that engines write as text in several ways."""
     for column in () if plan.privacy_unit == "row" else plan.privacy_unit.columns:
-        _refuse_unless(types[column] in (*WHOLE_NUMBERS, "string"), column, "as a privacy unit takes whole numbers and text")
+        _refuse_unless(
+            types[column] in (*WHOLE_NUMBERS, "string"), column, "as a privacy unit takes whole numbers and text"
+        )
     if plan.period_column is not None:
-        _refuse_unless(types[plan.period_column] in TIMES, plan.period_column, "takes days and times in types of their own")
+        _refuse_unless(
+            types[plan.period_column] in TIMES, plan.period_column, "takes days and times in types of their own"
+        )
     for axis in plan.domain.axes:
         kind = types[axis.column]
         if isinstance(axis, CategoricalAxis):
@@ -180,7 +190,9 @@ def _check(plan: CountingPlan, types: Mapping[str, str]) -> None:
             _refuse_unless(kind in TIMES, axis.column, "takes days and times in types of their own")
             _refuse_unless(plan.time_zone == "UTC", axis.column, "finds the day of a time in UTC alone")
         else:
-            _refuse_unless(kind not in ("string", "boolean", *TIMES), axis.column, "as numbers takes no text and no times")
+            _refuse_unless(
+                kind not in ("string", "boolean", *TIMES), axis.column, "as numbers takes no text and no times"
+            )
 
 
 def _refuse_unless(served: bool, column: str, rule: str) -> None:

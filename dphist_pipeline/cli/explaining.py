@@ -56,7 +56,7 @@ def tables_of(spec: ReleaseSpec) -> dict[str, Any]:
         "tables": {name: family.grid(of).cells for name, of in zip(family.names, family.tables, strict=True)},
         "measured": [{"axes": of, "share": str(share)} for of, share in zip(measured, shares.parts, strict=True)],
         "error_of_a_cell": round(deviation, 3),
-        "variance_over_lower_bound": round(shares.mean_variance / shares.bound, 3),
+        "variance_over_lower_bound": None if shares.bound is None else round(shares.mean_variance / shares.bound, 3),
     }
 
 

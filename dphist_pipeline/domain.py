@@ -204,6 +204,11 @@ class Levels:
         return hash(self._known)
 
     @property
+    def even(self) -> bool:
+        """Whether all positions of a level have equally many positions in the level below."""
+        return all(np.unique(np.bincount(parent)).size == 1 for parent in self.parents)
+
+    @property
     def above(self) -> dict[int, int]:
         """For each level but the coarsest the next coarser one, by their numbers as axes."""
         return dict(zip(self.axes[1:], self.axes, strict=False))

@@ -89,7 +89,7 @@ def _shares(
         law = LevelLaw(shape, {axes: 2 / float(part) ** 2 for axes, part in zip(marginals, parts, strict=True)}, levels)
         return float(np.average([law.variance_of_cell(table) for table in tables], weights=weights))
 
-    return choose_shares(wanted_tables(shape, tables, weights, most, levels.above), exact)
+    return choose_shares(wanted_tables(shape, tables, weights, most, levels.above), None if levels.even else exact)
 
 
 def law_of(family: Family, variances: Mapping[Axes, float]) -> MarginalLaw | LevelLaw:
@@ -151,9 +151,12 @@ def _estimates(
 ) -> FamilyEstimate:
     law = law_of(family, {axes: variance(scale) for axes, scale in scales.items()})
     tables = [frozenset(table) for table in family.tables]
-    estimate = estimate_tables if isinstance(law, MarginalLaw) else estimate_tables_at_levels
+    if isinstance(law, LevelLaw):
+        fitted = estimate_tables_at_levels(law, noisy, tables)
+    else:
+        fitted = estimate_tables(law, noisy, tables)
     found = {}
-    for name, table, values in zip(family.names, tables, estimate(law, noisy, tables), strict=True):
+    for name, table, values in zip(family.names, tables, fitted, strict=True):
         unbiased = _with_law(law, scales, table, values)
         found[name] = Estimate(family.grid(table), values, charges, unbiased=unbiased)
     return FamilyEstimate(found, charges)
@@ -177,7 +180,9 @@ def _with_law(
     return NestedCells(values, scale, shared, _tail(law, scales, table, largest))
 
 
-def _tail(law: MarginalLaw | LevelLaw, scales: Mapping[Axes, Fraction], table: Axes, most: Mapping[Axes, float]) -> Tail:
+def _tail(
+    law: MarginalLaw | LevelLaw, scales: Mapping[Axes, Fraction], table: Axes, most: Mapping[Axes, float]
+) -> Tail:
     """A bound on the noise of every cell of a table."""
     if isinstance(law, LevelLaw):
         heard = [(scale, most[axes]) for axes, scale in scales.items() if most[axes]]

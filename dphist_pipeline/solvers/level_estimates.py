@@ -141,9 +141,8 @@ class LevelLaw:
             return multiplied_out(self.sizes, table, lambda part: float(self.law_of(part).down[0][0]))
         level = frozenset([self.levels.axes[depth - 1]])
         bounds = {part: self._bound(part, depth) for part in subsets_of([others])}
-        alone, pairs = (
-            multiplied_out(self.sizes, others, lambda part, which=which: bounds[part][which]) for which in (0, 1)
-        )
+        alone = multiplied_out(self.sizes, others, lambda part: bounds[part][0])
+        pairs = multiplied_out(self.sizes, others, lambda part: bounds[part][1])
         return {agreed | level: part for agreed, part in alone.items()} | pairs
 
     def largest_weight(self, table: Axes, measured: Axes) -> float:
@@ -209,7 +208,7 @@ class Tree:
 
 def _law_of_part(tree: Tree, own: Sequence[float]) -> PartLaw:
     finest = max(level for level, precision in enumerate(own) if precision)
-    up, below = [np.full(tree.nodes[finest], 1 / own[finest])], []
+    up, below = [np.full(tree.nodes[finest], 1 / own[finest])], list[Reals]()
     for level in range(finest - 1, -1, -1):
         below.insert(0, tree.sums(level, up[0]))
         up.insert(0, 1 / (own[level] + 1 / below[0]))
@@ -222,9 +221,7 @@ def _law_of_part(tree: Tree, own: Sequence[float]) -> PartLaw:
     return PartLaw(tuple(own), tuple(up), tuple(down), tuple(below), tuple(reach))
 
 
-def estimate_tables_at_levels(
-    law: LevelLaw, measured: Mapping[Axes, Reals], tables: Sequence[Axes]
-) -> list[Reals]:
+def estimate_tables_at_levels(law: LevelLaw, measured: Mapping[Axes, Reals], tables: Sequence[Axes]) -> list[Reals]:
     """Least squares estimates of tables, which agree on every common marginal, up and down the levels.
 
     Cost: O(cells · 2^axes) for each measured marginal and table.
@@ -260,7 +257,7 @@ def estimate_tables_at_levels(
 def _fitted(tree: Tree, law: PartLaw, means: Mapping[int, Reals], wanted: set[int]) -> dict[int, Reals]:
     """The estimates of a part at the wanted levels, from the mean of its measurements at each: two passes."""
     finest, last = len(law.up) - 1, max(wanted)
-    estimates, sums = [means[finest]], []
+    estimates, sums = [means[finest]], list[Reals]()
     for level in range(finest - 1, -1, -1):
         sums.insert(0, tree.sums(level, estimates[0]))
         estimates.insert(0, _joined(law, level, sums[0], means.get(level)))
@@ -296,5 +293,5 @@ def _assembled(law: LevelLaw, deviations: Mapping[Axes, Mapping[int, Reals]], ta
         shape = [along.shape[0], *(law.sizes[axis] if axis in part else 1 for axis in others)]
         found += along.reshape(shape) / law.cells(frozenset(others) - part)
     if depth == 0:
-        return found[0]
+        return np.asarray(found[0])
     return np.ascontiguousarray(np.moveaxis(found, 0, sorted(table).index(law.levels.axes[depth - 1])))

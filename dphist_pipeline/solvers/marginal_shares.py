@@ -222,7 +222,9 @@ def cover(sizes: Sequence[float], tables: Sequence[Axes], most_cells: int) -> li
             missing = members[left] & ~view
             completed = missing[missing.sum(axis=1) == 1].sum(axis=0) / growth
             cells = math.prod(size for size, inside in zip(sizes, view, strict=True) if inside)
-            completed[[bool(inside) or round(cells * size) > most_cells for size, inside in zip(sizes, view, strict=True)]] = 0
+            completed[
+                [bool(inside) or round(cells * size) > most_cells for size, inside in zip(sizes, view, strict=True)]
+            ] = 0
             if not completed.any():
                 break
             view[int(completed.argmax())] = True

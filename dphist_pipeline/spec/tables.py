@@ -77,11 +77,9 @@ def family_of(tables: TablesSpec, axes: tuple[Axis, ...], most_cells: int) -> Fa
     # Named as written, with axes in declared order.
     wanted = {tuple(sorted(set(table), key=chosen.index)): "_".join(table) for table in tables.list}
     if not found and tables.all:
-        axes = {name: known[name][0] for name in chosen}
-        every = combinations(chosen, min(tables.all, len(set(axes.values()))))
-        wanted = {
-            table: "_".join(table) for table in every if len({axes[name] for name in table}) == len(table)
-        } | wanted
+        every = combinations(chosen, min(tables.all, len({known[name][0] for name in chosen})))
+        apart = [table for table in every if len({known[name][0] for name in table}) == len(table)]
+        wanted = {table: "_".join(table) for table in apart} | wanted
     names = list(wanted.values())
     domain = Domain(tuple(known[name][1] for name in chosen))
     family = Family(
@@ -104,7 +102,7 @@ def _with_levels(axis: Axis) -> dict[str, Axis]:
     found: dict[str, Axis] = {axis.name: axis}
     for name, groups in axis.levels.items():
         values = tuple(dict.fromkeys(groups))
-        above = {}
+        above: dict[str, tuple[str, ...]] = {}
         for level, of in axis.levels.items():
             pairs = dict(zip(groups, of, strict=True))
             if level != name and len(set(zip(groups, of, strict=True))) == len(values):

@@ -326,14 +326,6 @@ class NotAllowed(LedgerError):
         problem = f"needs a decision for account '{account}', as it stands now: {because.rstrip('. ')}"
         return cls(what=f"Query {name}", problem=problem, command=command)
 
-    @classmethod
-    def engine(cls, account: str, engine: str) -> NotAllowed:
-        """For an engine other than DuckDB: who runs its server sees records."""
-        problem = f"has no server that is allowed for account '{account}'"
-        return cls(
-            what=f"`engine: {engine}`", problem=problem, command=f"dphist ledger allow {account} --{engine} ADDRESS"
-        )
-
 
 # The witness.
 

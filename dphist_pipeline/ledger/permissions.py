@@ -173,7 +173,13 @@ class Permissions:
     def _engine(self, account: str, engine: str) -> Decision:
         decisions = [decision for decision in self.of(account) if decision.server is not None]
         if not decisions:
-            raise errors.NotAllowed.engine(account, engine)
+            problem, command = (
+                f"has no server that is allowed for account '{account}'",
+                "dphist ledger allow {} --{} ADDRESS",
+            )
+            raise errors.NotAllowed(
+                what=f"`engine: {engine}`", problem=problem, command=command.format(account, engine)
+            )
         return decisions[-1]
 
 

@@ -61,13 +61,14 @@ def count(plan: CountingPlan, decisions: Sequence[Decision], folder: Path, progr
 
 def check(plan: CountingPlan, decisions: Sequence[Decision], folder: Path) -> None:
     """Refuses columns as `count` would, from names and types of columns alone; no record is read."""
-    from dphist_pipeline.confidential.reading import ingest
-
-    ingest.check_columns(plan, folder)
     if any(made.server is not None for made in decisions):
-        from dphist_pipeline.confidential.engines import spark_columns
+        from dphist_pipeline.confidential.engines import spark
 
-        spark_columns.columns_of(plan, ingest.files_of(plan.source))
+        spark.opened(plan, folder)
+    else:
+        from dphist_pipeline.confidential.reading import ingest
+
+        ingest.check_columns(plan, folder)
 
 
 def _resolved(written: str) -> str:

@@ -33,6 +33,7 @@ from dphist_pipeline.estimates.noise_law import Tail, bound_of_draws, bound_of_v
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, NoisySums, SharedNoise
 from dphist_pipeline.mechanisms import DomainRefused, Mechanism, name_of
 from dphist_pipeline.solvers.level_estimates import LevelLaw, estimate_tables_at_levels
+from dphist_pipeline.solvers.level_shares import choose_level_shares
 from dphist_pipeline.solvers.marginal_estimates import MarginalLaw, estimate_tables
 from dphist_pipeline.solvers.marginal_shares import Axes, Shares, choose_shares, wanted_tables
 
@@ -82,14 +83,9 @@ def shares_for(family: Family) -> Shares:
 def _shares(
     shape: tuple[int, ...], tables: tuple[Axes, ...], weights: tuple[float, ...], most: int, levels: Levels | None
 ) -> Shares:
-    if levels is None:
-        return choose_shares(wanted_tables(shape, tables, weights, most))
-
-    def exact(marginals: Sequence[Axes], parts: Sequence[Fraction]) -> float:
-        law = LevelLaw(shape, {axes: 2 / float(part) ** 2 for axes, part in zip(marginals, parts, strict=True)}, levels)
-        return float(np.average([law.variance_of_cell(table) for table in tables], weights=weights))
-
-    return choose_shares(wanted_tables(shape, tables, weights, most, levels.above), None if levels.even else exact)
+    if levels is not None:
+        return choose_level_shares(shape, tables, weights, most, levels)
+    return choose_shares(wanted_tables(shape, tables, weights, most))
 
 
 def law_of(family: Family, variances: Mapping[Axes, float]) -> MarginalLaw | LevelLaw:

@@ -8,8 +8,7 @@ precision s² / (2 · cells of A for each cell of S), and a cell of table T has 
 where n is the number of positions along an axis (Xiao, He, Zhang, Kifer, NeurIPS 2023, for Gaussian noise).
 
 Levels of one axis count as axes of their own. A set that has a level is closed: it has all coarser levels, too. A level
-counts for as many positions as each position of the level above has in the mean; where all have as many, the same
-formula holds. Else it only guides the search, and what is found is compared by its exact variance.
+counts for as many positions as each position of the level above has; where not all have as many, see `level_shares`.
 
 With Gaussian noise the squares of the shares add up and the problem is convex. Under pure epsilon the shares add up,
 and it is not: `choose_shares` searches from several starts. It also solves the convex problem for a lower bound, which
@@ -19,7 +18,7 @@ no strategy over the same candidates can beat, because squares of shares that su
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -233,42 +232,54 @@ def cover(sizes: Sequence[float], tables: Sequence[Axes], most_cells: int) -> li
     return found
 
 
-def choose_shares(wanted: Wanted, exact: Exact | None = None) -> Shares:
+def choose_shares(wanted: Wanted) -> Shares:
     """The best strategy that a local search finds from several starts; a function of its input alone.
 
     Cost: some thousand passes over the pairs of candidates and their parts; a second for all pairs of 50 axes.
 
     Args:
         wanted: the problem.
-        exact: the mean variance of measured marginals with their parts of epsilon, where the formula is not exact.
     """
     squares, bound = _convex(wanted)
-    starts = [np.sqrt(squares), *_starts(wanted)]
+    made = []
+    for marginals, parts in finalists(wanted, squares):
+        chosen = dict(zip(marginals, parts, strict=True))
+        shares = [float(chosen.get(_opened(candidate, wanted.above), 0)) for candidate in wanted.candidates]
+        made.append(Shares(marginals, parts, wanted.variance(np.square(shares)), bound))
+    return min(made, key=lambda shares: shares.mean_variance)
+
+
+Strategy = tuple[tuple[Axes, ...], tuple[Fraction, ...]]
+
+
+def finalists(wanted: Wanted, squares: Reals | None = None) -> list[Strategy]:
+    """What the search finds from its best starts, and every candidate alone that tells all tables.
+
+    Args:
+        wanted: the problem.
+        squares: the best ones of the convex problem, if they are known.
+
+    Returns:
+        Strategies: what is measured, and the parts of epsilon.
+    """
+    starts = [np.sqrt(_convex(wanted)[0] if squares is None else squares), *_starts(wanted)]
     found = [_improved(wanted, start / start.sum(), _STEPS // 10) for start in starts]
     found.sort(key=lambda shares: wanted.variance(shares**2))
     found = [_without_small(wanted, _improved(wanted, shares, _STEPS)) for shares in found[:_FINALISTS]]
-    # Each candidate alone, if it tells all tables: the full grid is one of them.
+    # The full grid is one of them.
     every = frozenset().union(*wanted.tables)
     found += [
         np.eye(1, len(wanted.candidates), number)[0]
         for number, candidate in enumerate(wanted.candidates)
         if every <= candidate
     ]
-    made = [_shares_of(wanted, shares, bound, exact) for shares in found]
-    return min(made, key=lambda shares: shares.mean_variance)
-
-
-Exact = Callable[[Sequence[Axes], Sequence[Fraction]], float]
-
-
-def _shares_of(wanted: Wanted, shares: Reals, bound: float, exact: Exact | None) -> Shares:
-    parts = _rational(shares)
-    measured = [number for number, part in enumerate(parts) if part]
-    marginals = tuple(_opened(wanted.candidates[number], wanted.above) for number in measured)
-    spent = tuple(parts[number] for number in measured)
-    if exact is not None:
-        return Shares(marginals, spent, exact(marginals, spent), None)
-    return Shares(marginals, spent, wanted.variance(np.array([float(part) ** 2 for part in parts])), bound)
+    made = []
+    for shares in found:
+        parts = _rational(shares)
+        measured = [number for number, part in enumerate(parts) if part]
+        marginals = tuple(_opened(wanted.candidates[number], wanted.above) for number in measured)
+        made.append((marginals, tuple(parts[number] for number in measured)))
+    return made
 
 
 def _starts(wanted: Wanted) -> list[Reals]:

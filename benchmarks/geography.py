@@ -132,10 +132,10 @@ def by_level(of: Family) -> tuple[list[dict[str, Any]], dict[str, Any]]:
             }
         )
     facts = {
-        "measured": {
-            "_".join(of.domain.axes[a].name for a in sorted(axes)): str(part)
+        "measured": [
+            {"marginal": " × ".join(of.domain.axes[axis].name for axis in sorted(axes)), "share": float(part)}
             for axes, part in zip(shares.marginals, shares.parts, strict=True)
-        },
+        ],
         "seconds_to_choose": chosen,
         "seconds_to_draw_and_fit": drawn,
         "largest_disagreement": _disagreement(of, [made.tables[name].values for name in of.names]),
@@ -229,11 +229,12 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=PROJECT / "benchmarks" / "results" / "geography.json")
     given = parser.parse_args()
     codes = places(int(given.blocks))
+    # First, since a process counts what its parent held when it began.
+    whole = list(runs(given, codes))
+    _shown(whole, "dphist release, spec to published files")
     rows, facts = by_level(family_of(codes))
     _shown(rows, "by level, variances in units of (sensitivity/epsilon)², one release at epsilon 1")
     print(json.dumps(facts, indent=2))
-    whole = list(runs(given, codes))
-    _shown(whole, "dphist release, spec to published files")
     given.output.parent.mkdir(exist_ok=True)
     given.output.write_text(json.dumps({"by_level": rows, **facts, "releases": whole}, indent=2) + "\n", "utf-8")
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
@@ -32,6 +32,8 @@ Reals = NDArray[np.float64]
 
 DENOMINATOR = 1 << 14  # of the shares
 _STEPS, _IRREGULAR_STARTS, _FINALISTS = 400, 4, 3
+# So many steps must bring this part of the variance.
+_LOOKS, _ENOUGH = 25, 1e-6
 # Below this part of the largest share, a marginal is tried without.
 _SMALL = 0.02
 _VIEW_CELLS = [int(10 ** (half / 2)) for half in range(2, 15)]
@@ -116,6 +118,25 @@ class Wanted:
         from_candidates, to_parts, precisions = zip(*found, strict=True)
         return np.array(from_candidates), np.array(to_parts), np.array(precisions)
 
+    @cached_property
+    def _by_part(self) -> tuple[NDArray[np.int64], Reals, NDArray[np.int64], NDArray[np.int64]]:
+        """The candidates and precisions of the edges ordered by part; where each part begins there, and its number."""
+        candidate, part, precision = self.edges
+        order = np.argsort(part, kind="stable")
+        starts = np.flatnonzero(np.diff(part[order], prepend=-1))
+        return candidate[order], precision[order], starts, part[order][starts]
+
+    def only(self, kept: NDArray[np.bool_]) -> Wanted:
+        """The same problem with some of the candidates, which tell all parts."""
+        candidate, part, precision = self.edges
+        chosen = kept[candidate]
+        numbers = np.cumsum(kept) - 1
+        found = replace(self, candidates=tuple(np.array(self.candidates, dtype=object)[kept]))
+        # Nothing else depends on the candidates.
+        edges = numbers[candidate[chosen]], part[chosen], precision[chosen]
+        found.__dict__.update(parts=self.parts, costs=self.costs, edges=edges)
+        return found
+
     def variance(self, squares: Reals) -> float:
         """The mean variance for squares of shares, shape (candidates,)."""
         return float(self._spread_over(self.precision(squares)).sum())
@@ -127,14 +148,17 @@ class Wanted:
 
     def precision(self, squares: Reals) -> Reals:
         """The precision of every part, shape (parts,)."""
-        candidate, part, precision = self.edges
-        return np.bincount(part, precision * squares[candidate], len(self.parts)).astype(np.float64)
+        candidate, precision, starts, parts = self._by_part
+        told = np.zeros(len(self.parts))
+        told[parts] = np.add.reduceat(precision * squares[candidate], starts)
+        return told
 
-    def gains(self, squares: Reals) -> Reals:
-        """How fast the mean variance falls with each square, shape (candidates,)."""
+    def gains(self, squares: Reals) -> tuple[float, Reals]:
+        """The mean variance, and how fast it falls with each square, shape (candidates,)."""
         candidate, part, precision = self.edges
-        falls = self._spread_over(self.precision(squares) ** 2)
-        return np.bincount(candidate, precision * falls[part], len(self.candidates)).astype(np.float64)
+        known, starts = self.precision(squares), np.flatnonzero(np.diff(candidate, prepend=-1))
+        falls: Reals = np.add.reduceat(precision * self._spread_over(known**2)[part], starts)
+        return float(self._spread_over(known).sum()), falls
 
 
 def subsets_of(tables: Iterable[Axes], above: Mapping[int, int] | None = None) -> list[Axes]:
@@ -210,24 +234,23 @@ def cover(sizes: Sequence[float], tables: Sequence[Axes], most_cells: int) -> li
         tables: sets of axes.
         most_cells: of a set that holds more than one table.
     """
-    members = np.zeros((len(tables), len(sizes)), dtype=bool)
+    members = np.zeros((len(tables), len(sizes)), dtype=np.float32)  # small whole numbers, for fast products
     for number, table in enumerate(tables):
-        members[number, list(table)] = True
-    growth = np.log(np.maximum(np.array(sizes), 2))
-    left, found = np.ones(len(tables), dtype=bool), []
+        members[number, list(table)] = 1
+    counts, every = np.array(sizes, dtype=np.float64), members.sum(axis=1)
+    growth, found = np.log(np.maximum(counts, 2)), []
+    left = np.ones(len(tables), dtype=bool)
     while left.any():
-        view = members[np.flatnonzero(left)[0]].copy()
-        while True:
-            missing = members[left] & ~view
-            completed = missing[missing.sum(axis=1) == 1].sum(axis=0) / growth
-            cells = math.prod(size for size, inside in zip(sizes, view, strict=True) if inside)
-            completed[
-                [bool(inside) or round(cells * size) > most_cells for size, inside in zip(sizes, view, strict=True)]
-            ] = 0
+        view = members[int(left.argmax())].copy()
+        missing = every - members @ view
+        while (open_to := (view == 0) & (np.rint(math.prod(counts[view > 0]) * counts) <= most_cells)).any():
+            completed = np.where(open_to, (left & (missing == 1)).astype(np.float32) @ members, 0) / growth
             if not completed.any():
                 break
-            view[int(completed.argmax())] = True
-        left &= (members & ~view).any(axis=1)
+            added = int(completed.argmax())
+            view[added] = 1
+            missing -= members[:, added]
+        left &= missing > 0
         found.append(frozenset(np.flatnonzero(view).tolist()))
     return found
 
@@ -303,18 +326,22 @@ def _improved(wanted: Wanted, shares: Reals, steps: int = _STEPS) -> Reals:
 
     A part that one candidate tells alone has its best share after one step with the exponent 1/3.
     """
-    best, least = shares, wanted.variance(shares**2)
-    for _ in range(steps):
-        with np.errstate(invalid="ignore"):
-            grown = shares * (shares * wanted.gains(shares**2)) ** (1 / 3)
-        if not np.isfinite(grown).all():
-            break
-        shares = grown / grown.sum()
-        found = wanted.variance(shares**2)
+    best, least, before = shares, math.inf, math.inf
+    for step in range(steps + 1):
+        found, gains = wanted.gains(shares**2)
         if found < least * (1 - 1e-9):
             best, least = shares, found
         elif found > least * 1.5:
             break
+        if step % _LOOKS == 0:
+            if least > before * (1 - _ENOUGH):
+                break
+            before = least
+        with np.errstate(invalid="ignore"):
+            grown = shares * (shares * gains) ** (1 / 3)
+        if not np.isfinite(grown).all():
+            break
+        shares = grown / grown.sum()
     return best
 
 
@@ -327,7 +354,7 @@ def _convex(wanted: Wanted) -> tuple[Reals, float]:
     squares = np.full(len(wanted.candidates), 1 / len(wanted.candidates))
     bound, best, least = 0.0, squares, math.inf
     for _ in range(_STEPS):
-        gains, found = wanted.gains(squares), wanted.variance(squares)
+        found, gains = wanted.gains(squares)
         bound = max(bound, found**2 / float(gains.max()))
         if found < least:
             best, least = squares, found
@@ -340,7 +367,10 @@ def _without_small(wanted: Wanted, shares: Reals) -> Reals:
     """The same strategy without the candidates that do not pay: each costs noise in all others."""
     for limit in (1e-4, 1e-3, _SMALL):
         kept = np.where(shares < limit * shares.max(), 0.0, shares)
-        tried = _improved(wanted, kept / kept.sum()) if np.isfinite(wanted.variance(kept**2)) else shares
+        if not np.isfinite(wanted.variance(kept**2)):
+            continue
+        tried = np.zeros(kept.size)
+        tried[kept > 0] = _improved(wanted.only(kept > 0), kept[kept > 0] / kept.sum())
         if wanted.variance(tried**2) <= wanted.variance(shares**2) * (1 + 1e-6):
             shares = tried
     return shares

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dphist_pipeline.confidential.plan import CountingPlan, Marginal, SourcePlan
-from dphist_pipeline.domain import Axis, CategoricalAxis, Domain, Family
+from dphist_pipeline.domain import Axis, Domain, Family, groups_along
 from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.ledger.entries import ChargeRequest
 from dphist_pipeline.mechanisms.tables import shares_for
@@ -63,10 +63,7 @@ def marginals_of(family: Family, declared: Domain) -> tuple[Marginal, ...]:
 
 def groups_of(declared: Axis, level: Axis) -> tuple[int, ...] | None:
     """For each position along an axis its position along one of its levels; None where the level is the axis."""
-    if declared is level or not isinstance(declared, CategoricalAxis) or not isinstance(level, CategoricalAxis):
-        return None
-    found = tuple(level.values.index(group) for group in declared.levels[level.name])
-    return (*found, level.size - 1) if declared.other else found
+    return None if declared is level else groups_along(declared, level)
 
 
 def rows_seen(spec: ReleaseSpec) -> int | None:

@@ -7,6 +7,9 @@ precision s² / (2 · cells of A for each cell of S), and a cell of table T has 
     sum over parts S of T of   1 / precision(S) · prod over S of (1 - 1/n) · prod over the other axes of T of 1/n²,
 where n is the number of positions along an axis (Xiao, He, Zhang, Kifer, NeurIPS 2023, for Gaussian noise).
 
+Levels of one axis count as axes of their own. A set that has a level is closed: it has all coarser levels, too. A level
+counts for as many positions as each position of the level above has; where not all have as many, see `level_shares`.
+
 With Gaussian noise the squares of the shares add up and the problem is convex. Under pure epsilon the shares add up,
 and it is not: `choose_shares` searches from several starts. It also solves the convex problem for a lower bound, which
 no strategy over the same candidates can beat, because squares of shares that sum to 1 sum to at most 1.
@@ -15,7 +18,7 @@ no strategy over the same candidates can beat, because squares of shares that su
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -39,16 +42,16 @@ class Shares:
     """A strategy: what to measure, and what it costs.
 
     Attributes:
-        marginals: the measured sets of axes.
+        marginals: the measured sets of axes; of the levels of one axis, each has one.
         parts: of epsilon, one for each marginal; they sum to 1.
         mean_variance: of the wanted tables' cells by weight, in units of (sensitivity / epsilon)².
-        bound: no strategy over the same candidates has a smaller one.
+        bound: no strategy over the same candidates has a smaller one; None where none is known.
     """
 
     marginals: tuple[Axes, ...]
     parts: tuple[Fraction, ...]
     mean_variance: float
-    bound: float
+    bound: float | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,21 +59,25 @@ class Wanted:
     """Tables that are wanted, and what may be measured for them.
 
     Attributes:
-        sizes: positions along each axis.
-        tables: the wanted sets of axes.
+        sizes: positions along each axis; of a level, those in one of the level above, in the mean.
+        tables: the wanted sets of axes, closed.
         weights: of the tables, above 0, in the same order.
-        candidates: sets of axes that may be measured; every table lies in one of them.
+        candidates: sets of axes that may be measured, closed; every table lies in one of them.
+        covers: families of candidates that hold every table.
+        above: for a level of an axis the next coarser one.
     """
 
-    sizes: tuple[int, ...]
+    sizes: tuple[float, ...]
     tables: tuple[Axes, ...]
     weights: tuple[float, ...]
     candidates: tuple[Axes, ...]
+    covers: tuple[tuple[Axes, ...], ...]
+    above: Mapping[int, int]
 
     @cached_property
     def parts(self) -> dict[Axes, int]:
         """The numbers of the parts that the tables consist of."""
-        return {part: number for number, part in enumerate(subsets_of(self.tables))}
+        return {part: number for number, part in enumerate(subsets_of(self.tables, self.above))}
 
     @cached_property
     def numbers(self) -> dict[Axes, int]:
@@ -82,9 +89,15 @@ class Wanted:
         """What a variance of 1 of each part adds to the mean variance, shape (parts,)."""
         found, whole = np.zeros(len(self.parts)), math.fsum(self.weights)
         for table, weight in zip(self.tables, self.weights, strict=True):
-            for part in subsets_of([table]):
-                found[self.parts[part]] += weight / whole * weight_of_part(self.sizes, table, part)
+            for part in subsets_of([table], self.above):
+                found[self.parts[part]] += weight / whole * self._weight_of_part(table, part)
         return found
+
+    def _weight_of_part(self, table: Axes, part: Axes) -> float:
+        """The variance of a cell of a table for a variance of 1 of one of its parts, in the marginal of its axes."""
+        finest = part - {self.above[axis] for axis in part if axis in self.above}
+        inside = math.prod(1 - 1 / self.sizes[axis] for axis in finest)
+        return inside / math.prod(self.sizes[axis] for axis in table - part) ** 2
 
     @cached_property
     def edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Reals]:
@@ -92,7 +105,9 @@ class Wanted:
         found = []
         for number, candidate in enumerate(self.candidates):
             inside = (
-                [part for part in self.parts if part <= candidate] if len(candidate) > 4 else subsets_of([candidate])
+                [part for part in self.parts if part <= candidate]
+                if len(candidate) > 4
+                else subsets_of([candidate], self.above)
             )
             for part in inside:
                 if part in self.parts:
@@ -122,24 +137,46 @@ class Wanted:
         return np.bincount(candidate, precision * falls[part], len(self.candidates)).astype(np.float64)
 
 
-def subsets_of(tables: Iterable[Axes]) -> list[Axes]:
-    """All subsets of some sets of axes, without repeats: small ones first, then by their axes."""
+def subsets_of(tables: Iterable[Axes], above: Mapping[int, int] | None = None) -> list[Axes]:
+    """All subsets of some sets of axes, without repeats: small ones first, then by their axes.
+
+    Args:
+        tables: sets of axes.
+        above: for a level of an axis the next coarser one; if given, only closed subsets.
+    """
     found = {
         frozenset(chosen)
         for table in tables
         for size in range(len(table) + 1)
         for chosen in combinations(sorted(table), size)
     }
+    if above:
+        found = {part for part in found if all(axis not in above or above[axis] in part for axis in part)}
     return sorted(found, key=lambda axes: (len(axes), sorted(axes)))
 
 
-def weight_of_part(sizes: Sequence[int], table: Axes, part: Axes) -> float:
-    """The variance of a cell of a table for a variance of 1 of one of its parts, in the marginal of the part's axes."""
-    inside = math.prod(1 - 1 / sizes[axis] for axis in part)
-    return inside / math.prod(sizes[axis] for axis in table - part) ** 2
+def _closed(axes: Axes, above: Mapping[int, int]) -> Axes:
+    """The set with all coarser levels."""
+    found = set(axes)
+    for axis in axes:
+        while axis in above:
+            axis = above[axis]
+            found.add(axis)
+    return frozenset(found)
 
 
-def wanted_tables(sizes: Sequence[int], tables: Sequence[Axes], weights: Sequence[float], most_cells: int) -> Wanted:
+def _opened(axes: Axes, above: Mapping[int, int]) -> Axes:
+    """The set without levels that a finer one makes plain."""
+    return axes - {above[axis] for axis in axes if axis in above}
+
+
+def wanted_tables(
+    sizes: Sequence[int],
+    tables: Sequence[Axes],
+    weights: Sequence[float],
+    most_cells: int,
+    above: Mapping[int, int] | None = None,
+) -> Wanted:
     """The problem for some tables.
 
     Candidates are the marginals of the tables, larger marginals that cover several of them (views, as of Qardaji, Yang,
@@ -147,19 +184,23 @@ def wanted_tables(sizes: Sequence[int], tables: Sequence[Axes], weights: Sequenc
 
     Args:
         sizes: positions along each axis, shape (axes,).
-        tables: sets of axes; none of them twice.
+        tables: sets of axes; none of them twice; of the levels of one axis, each has at most one.
         weights: of the tables, in the same order.
         most_cells: that a measured marginal may have.
+        above: for a level of an axis the next coarser one.
     """
-    grid = frozenset(range(len(sizes)))
-    larger = [view for cells in _VIEW_CELLS if cells <= most_cells for view in cover(sizes, tables, cells)]
-    if math.prod(sizes) <= most_cells:
-        larger.append(grid)
-    candidates = dict.fromkeys([*subsets_of(tables), *larger])
-    return Wanted(tuple(sizes), tuple(tables), tuple(weights), tuple(candidates))
+    above = above or {}
+    steps = tuple(size / sizes[above[axis]] if axis in above else size for axis, size in enumerate(sizes))
+    closed = tuple(_closed(table, above) for table in tables)
+    covers = [tuple(cover(steps, closed, cells)) for cells in _VIEW_CELLS if cells <= most_cells]
+    larger = [view for views in covers for view in views]
+    if round(math.prod(steps)) <= most_cells:
+        larger.append(frozenset(range(len(sizes))))
+    candidates = dict.fromkeys([*subsets_of(closed, above), *larger])
+    return Wanted(steps, closed, tuple(weights), tuple(candidates), tuple(covers), above)
 
 
-def cover(sizes: Sequence[int], tables: Sequence[Axes], most_cells: int) -> list[Axes]:
+def cover(sizes: Sequence[float], tables: Sequence[Axes], most_cells: int) -> list[Axes]:
     """Few sets of axes, each of at most so many cells, that hold every table; tables may be larger themselves.
 
     Greedy: begins with the first table that is left, and adds the axis that completes the most tables for its size.
@@ -180,7 +221,9 @@ def cover(sizes: Sequence[int], tables: Sequence[Axes], most_cells: int) -> list
             missing = members[left] & ~view
             completed = missing[missing.sum(axis=1) == 1].sum(axis=0) / growth
             cells = math.prod(size for size, inside in zip(sizes, view, strict=True) if inside)
-            completed[[bool(inside) or cells * size > most_cells for size, inside in zip(sizes, view, strict=True)]] = 0
+            completed[
+                [bool(inside) or round(cells * size) > most_cells for size, inside in zip(sizes, view, strict=True)]
+            ] = 0
             if not completed.any():
                 break
             view[int(completed.argmax())] = True
@@ -198,27 +241,53 @@ def choose_shares(wanted: Wanted) -> Shares:
         wanted: the problem.
     """
     squares, bound = _convex(wanted)
-    starts = [np.sqrt(squares), *_starts(wanted)]
+    made = []
+    for marginals, parts in finalists(wanted, squares):
+        chosen = dict(zip(marginals, parts, strict=True))
+        shares = [float(chosen.get(_opened(candidate, wanted.above), 0)) for candidate in wanted.candidates]
+        made.append(Shares(marginals, parts, wanted.variance(np.square(shares)), bound))
+    return min(made, key=lambda shares: shares.mean_variance)
+
+
+Strategy = tuple[tuple[Axes, ...], tuple[Fraction, ...]]
+
+
+def finalists(wanted: Wanted, squares: Reals | None = None) -> list[Strategy]:
+    """What the search finds from its best starts, and every candidate alone that tells all tables.
+
+    Args:
+        wanted: the problem.
+        squares: the best ones of the convex problem, if they are known.
+
+    Returns:
+        Strategies: what is measured, and the parts of epsilon.
+    """
+    starts = [np.sqrt(_convex(wanted)[0] if squares is None else squares), *_starts(wanted)]
     found = [_improved(wanted, start / start.sum(), _STEPS // 10) for start in starts]
     found.sort(key=lambda shares: wanted.variance(shares**2))
     found = [_without_small(wanted, _improved(wanted, shares, _STEPS)) for shares in found[:_FINALISTS]]
-    best = min(found, key=lambda shares: wanted.variance(shares**2))
-    parts = _rational(best)
-    measured = [number for number, part in enumerate(parts) if part]
-    return Shares(
-        tuple(wanted.candidates[number] for number in measured),
-        tuple(parts[number] for number in measured),
-        wanted.variance(np.array([float(part) ** 2 for part in parts])),
-        bound,
-    )
+    # The full grid is one of them.
+    every = frozenset().union(*wanted.tables)
+    found += [
+        np.eye(1, len(wanted.candidates), number)[0]
+        for number, candidate in enumerate(wanted.candidates)
+        if every <= candidate
+    ]
+    made = []
+    for shares in found:
+        parts = _rational(shares)
+        measured = [number for number, part in enumerate(parts) if part]
+        marginals = tuple(_opened(wanted.candidates[number], wanted.above) for number in measured)
+        made.append((marginals, tuple(parts[number] for number in measured)))
+    return made
 
 
 def _starts(wanted: Wanted) -> list[Reals]:
     """Shares to begin with: equal ones, mostly the tables, mostly the grid, mostly each size, and irregular ones."""
     sizes = np.array([len(candidate) for candidate in wanted.candidates])
     least = np.full(len(wanted.candidates), 1e-3 / len(wanted.candidates))
-    families = [wanted.tables, *(cover(wanted.sizes, wanted.tables, cells) for cells in _VIEW_CELLS)]
-    numbers = [[wanted.numbers[axes] for axes in family if axes in wanted.numbers] for family in families]
+    families = [wanted.tables, *wanted.covers]
+    numbers = [[wanted.numbers[axes] for axes in family] for family in families]
     groups = [
         *(np.isin(np.arange(sizes.size), family) for family in numbers),
         *(sizes == size for size in np.unique(sizes)),

@@ -100,7 +100,7 @@ class DAWA(Mechanism):
     def _savings(self, epsilon: Fraction, sensitivity: int, cells: int) -> tuple[int, ...]:
         """What a bucket's price is below those of its parts, level by level, in whole records.
 
-        Each draw takes a scale off a cost, in the mean. Two parts have a draw more than the whole, which makes up for it.
+        Each draw takes a scale off a cost, in the mean, and two parts have a draw more than the whole.
         """
         scale = 2 * sensitivity / epsilon
         levels = range((cells - 1).bit_length())

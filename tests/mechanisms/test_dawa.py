@@ -83,7 +83,7 @@ def test_grids_that_it_does_not_serve_are_refused(shape: tuple[int, ...]) -> Non
         build("dawa", {}).check(Domain.from_shape(shape), 1, Fraction(1))
 
 
-def test_an_epsilon_that_some_tree_of_buckets_could_not_share_is_refused_before_the_choice() -> None:
+def test_an_epsilon_too_small_for_some_tree_is_refused_before_the_choice() -> None:
     mechanism, domain = build("dawa", {"structure_share": "1/2"}), Domain.from_shape((1000,))
     with pytest.raises(BudgetMisuse, match="level"):
         mechanism.check(domain, 1, Fraction(1, 10**6) * 2)

@@ -8,7 +8,8 @@ Privacy:  epsilon in shares that sum to 1, one for each measured marginal, each 
           sensitivity, and the shares add up.
 Domain:   tables of any axes (`tables:` in the spec), whose whole grid is never built; one axis may be used at several
           nested levels. Or one grid, whose cells, pairs of axes and single axes then count alike.
-Cost:     the choice takes a second for all pairs of 50 axes, four for all triples of 30; estimates O(cells · 2^axes) a table.
+Cost:     the choice takes a second for all pairs of 50 axes, four for all triples of 30; estimates take
+          O(cells · 2^axes) a table.
 Bars:     on all cells and sums of cells: variances are exact, and equal for all cells of a table; intervals are 95 % by
           a calibrated factor. In a table at one of several levels, nodes differ, and the variance is a proved bound.
           Tables agree on every sum that they share.

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dphist_pipeline.solvers.expert_rules import Expert
 
 Level = tuple[str, str, NDArray[np.float64]]
+MANY = 64  # neighbours, of which a half says enough
 RADII_ON_A_LINE, RADII_ON_A_GRID, ALONG_AN_AXIS = (1, 4, 16, 64, 256), (1, 2, 4, 8), (1, 4)
 
 
@@ -69,39 +70,44 @@ def _on_neighbours(noisy: NoisyCells, axes: tuple[Axis, ...]) -> list[Expert]:
 
 def _levels(noisy: NoisyCells, axes: tuple[Axis, ...]) -> Iterator[Level]:
     """What neighbours suggest for each cell: a name, words, and levels of shape (cells,)."""
-    from dphist_pipeline.solvers.neighbour_levels import window_means
+    from dphist_pipeline.mechanisms._experts import halves
 
-    line, sides = noisy.values.ravel(), noisy.values.shape
-    most = 2.0**62 / line.size
-    whole = np.clip(noisy.values, -most, most).astype(np.int64)
+    folds = (halves(noisy) & np.uint64(1)).astype(np.bool_)
     ordered = [not isinstance(axis, CategoricalAxis) for axis in axes]
-    longest = max((side for side, along in zip(sides, ordered, strict=True) if along), default=0)
-    for radius in RADII_ON_A_LINE if len(sides) == 1 else RADII_ON_A_GRID:
-        if radius == 1 or 2 * radius < longest:
+    longest = max((axis.size for axis, along in zip(axes, ordered, strict=True) if along), default=0)
+    for radius in RADII_ON_A_LINE if len(axes) == 1 else RADII_ON_A_GRID:
+        if longest > 1 and (radius == 1 or 2 * radius < longest):
             radii = [radius if along else 0 for along in ordered]
-            if any(radii):
-                yield f"±{radius}", f"the mean up to {radius} cells away", window_means(whole, radii).ravel()
-    if len(sides) == 1 and ordered[0]:
-        yield from _segments(noisy)
+            yield f"±{radius}", f"the mean up to {radius} cells away", _window_means(noisy, radii, folds)
+    if len(axes) == 1:
+        yield from _segments(noisy, folds) if ordered[0] else ()
         return
     for number, (axis, along) in enumerate(zip(axes, ordered, strict=True)):
-        reaches = [radius for radius in ALONG_AN_AXIS if along and radius < axis.size]
-        for radius in [*reaches, *([axis.size] if axis.size > 1 and len(sides) > 1 else [])]:
-            radii = [radius if number == other else 0 for other in range(len(sides))]
-            words = "whole lines" if radius == axis.size else f"±{radius}"
-            about = f"the mean of the other cells along {axis.name}" + (
-                "" if radius == axis.size else f" up to {radius} away"
-            )
-            yield f"{words} along {axis.name}", about, window_means(whole, radii).ravel()
+        lone = [0] * len(axes)
+        for radius in [radius for radius in ALONG_AN_AXIS if along and radius < axis.size]:
+            level = _window_means(noisy, [*lone[:number], radius, *lone[number + 1 :]], folds)
+            yield f"±{radius} along {axis.name}", f"the mean up to {radius} cells away along {axis.name}", level
+        if axis.size > 1:
+            level = _window_means(noisy, [*lone[:number], axis.size, *lone[number + 1 :]], folds)
+            yield f"line along {axis.name}", f"the mean of the line along {axis.name}", level
 
 
-def _segments(noisy: NoisyCells) -> Iterator[Level]:
+def _window_means(noisy: NoisyCells, radii: list[int], folds: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Means of the neighbours; by the other half alone if there are many, or if some cells share a box."""
+    from dphist_pipeline.solvers.neighbour_levels import window_means
+
+    shape, most = noisy.values.shape, 2.0**62 / noisy.values.size
+    whole = np.clip(noisy.values, -most, most).astype(np.int64)
+    widths = [min(2 * radius + 1, side) for radius, side in zip(radii, shape, strict=True)]
+    shared = any(0 < side <= 2 * radius for radius, side in zip(radii, shape, strict=True))
+    return window_means(whole, radii, folds if shared or math.prod(widths) > MANY else None).ravel()
+
+
+def _segments(noisy: NoisyCells, folds: NDArray[np.bool_]) -> Iterator[Level]:
     """Means of segments that were found without the cell, at the price of `noise_first` and at a higher one."""
-    from dphist_pipeline.mechanisms._experts import halves
     from dphist_pipeline.solvers.neighbour_levels import segment_levels
 
     line = noisy.values.ravel()
-    folds = (halves(noisy) & np.uint64(1)).astype(np.bool_)
     for name, price in (("segments", 2.0), ("long segments", 2.0 * max(1.0, math.log(line.size)))):
         levels = segment_levels(line, folds, price * noisy.variance)
         yield name, f"the mean of its {name.removesuffix('s')}", levels

@@ -1,4 +1,4 @@
-"""What the other noisy cells say about a cell: means of its neighbours, and of its segment, without the cell itself."""
+"""What the other noisy cells say about a cell: means of its neighbours and of its segment."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers.segmentation import v_optimal
+from dphist_pipeline.solvers.segmentation import bucket_means, v_optimal
 
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -15,25 +15,47 @@ Numbers = NDArray[np.int64]
 TOP = 32  # cells in the group with the highest levels; groups double from there
 
 
-def window_means(noisy: Numbers, radii: Sequence[int]) -> Reals:
-    """The mean of the cells within a box around each cell, the cell itself left out.
+def window_means(noisy: Numbers, radii: Sequence[int], folds: NDArray[np.bool_] | None = None) -> Reals:
+    """The mean of the cells within a box around each cell, without the cell itself or without its half.
+
+    Of cells with the same box, the one with the larger count has the smaller mean of the others: their order would tell
+    their counts. So halves should be used where many cells have nearly the same box.
 
     Args:
         noisy: whole numbers, any shape, at most 2^62 over the number of cells in size: window sums are exact then.
         radii: how far the box reaches along each axis, in cells; it is cut off at the border.
+        folds: the half that each cell is in, shape (cells,): only cells of the other half count. None: all others do.
 
     Returns:
-        Shape of the cells; a cell without neighbours has the mean of all others, or 0 if there are none.
+        Shape of the cells; a cell whose box holds no other has the mean of all others, or 0 if there are none.
     """
-    sums, sizes = noisy, np.ones(noisy.shape, dtype=np.int64)
+    if folds is None:
+        everyone, number = _box_sums(noisy, radii)
+        sums, sizes = everyone - noisy, number - 1
+        rest = (noisy.sum() - noisy) / max(1, noisy.size - 1)
+    else:
+        half = folds.reshape(noisy.shape)
+        parts = [_box_sums(np.where(half == fold, noisy, 0), radii, half == fold) for fold in (False, True)]
+        sums, sizes = (np.where(half, first, second) for first, second in zip(*parts, strict=True))
+        totals, numbers = (
+            [part[half == fold].sum() for fold in (False, True)] for part in (noisy, np.ones_like(noisy))
+        )
+        means = [total / max(1, number) for total, number in zip(totals, numbers, strict=True)]
+        rest = np.where(half, means[0], means[1])
+    found: Reals = np.where(sizes > 0, sums / np.maximum(sizes, 1), rest)
+    return found
+
+
+def _box_sums(
+    noisy: Numbers, radii: Sequence[int], counted: NDArray[np.bool_] | None = None
+) -> tuple[Numbers, Numbers]:
+    """Sum and number of the counted cells in each cell's box."""
+    sums, sizes = noisy, np.ones(noisy.shape, dtype=np.int64) if counted is None else counted.astype(np.int64)
     for axis, radius in enumerate(radii):
         side = noisy.shape[axis]
         low, high = np.maximum(np.arange(side) - radius, 0), np.minimum(np.arange(side) + radius + 1, side)
-        sums, sizes = (_between(part, axis, low, high) for part in (sums, sizes))
-    others = noisy.size - 1
-    rest = (noisy.sum() - noisy) / max(1, others)
-    means: Reals = np.where(sizes > 1, (sums - noisy) / np.maximum(sizes - 1, 1), rest)
-    return means
+        sums, sizes = _between(sums, axis, low, high), _between(sizes, axis, low, high)
+    return sums, sizes
 
 
 def _between(values: Numbers, axis: int, low: Numbers, high: Numbers) -> Numbers:
@@ -45,7 +67,7 @@ def _between(values: Numbers, axis: int, low: Numbers, high: Numbers) -> Numbers
 
 
 def segment_levels(line: Reals, folds: NDArray[np.bool_], price: float) -> Reals:
-    """For each cell the mean of its segment without itself; its own half of the cells has no say in the segments.
+    """For each cell the mean of its segment; its own half of the cells has a say neither in segments nor in means.
 
     Args:
         line: noisy cells in order, shape (n,).
@@ -60,11 +82,8 @@ def segment_levels(line: Reals, folds: NDArray[np.bool_], price: float) -> Reals
         after = np.searchsorted(others, places)
         left, right = np.maximum(after - 1, 0), np.minimum(after, others.size - 1)
         nearest = np.where(np.abs(others[left] - places) <= np.abs(others[right] - places), left, right)
-        segments = v_optimal(line[others], price)[nearest]
-        sums, sizes = np.bincount(segments, weights=line), np.bincount(segments)
-        alone = sizes[segments] == 1
-        means = (sums[segments] - line) / np.maximum(1, sizes[segments] - 1)
-        levels[own] = np.where(alone, line[others[nearest]], means)[own]
+        means = bucket_means(line[others], v_optimal(line[others], price))
+        levels[own] = means[nearest[own]]
     return levels
 
 

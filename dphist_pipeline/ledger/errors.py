@@ -64,6 +64,14 @@ class LedgerForeign(LedgerError):
     )
 
 
+class LedgerMoved(LedgerError):
+    message = (
+        "The ledger at {where} was moved to {to}, and takes no entry any more. Set DPHIST_LEDGER to {to}, with the "
+        "database user's name before the host. If the command that moved it was cut short, run it again first: dphist "
+        "ledger move."
+    )
+
+
 class LedgerAltered(LedgerError):
     message = (
         "The ledger at {where}: {problem}. It was altered or damaged, so nothing is charged to it. Put back an intact "

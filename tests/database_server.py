@@ -1,0 +1,96 @@
+"""A PostgreSQL server of the tests' own, where the machine has the programs for one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_NUMBERS = count()
+
+
+@cache
+def programs() -> Path | None:
+    """The folder of PostgreSQL's programs; None where there is none."""
+    found = [*sorted(Path("/usr/lib/postgresql").glob("*/bin")), Path(shutil.which("initdb") or "/nowhere").parent]
+    needed = ("initdb", "pg_ctl", "psql", "postgres")
+    return next((folder for folder in found if all((folder / name).exists() for name in needed)), None)
+
+
+class Server:
+    """A server that listens at a socket in its own folder, and trusts everybody there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        # Servers refuse to run as root.
+        self._owner: dict[str, Any] = {"user": "postgres"} if os.geteuid() == 0 else {}
+
+    def run(self, program: str, *words: str) -> str:
+        """Runs one of PostgreSQL's programs, and gives what it printed."""
+        command = [str(programs()) + f"/{program}", *words]
+        # A server that inherits a pipe would keep it open: into a file.
+        with tempfile.TemporaryFile() as printed:
+            subprocess.run(command, check=True, stdout=printed, cwd="/", **self._owner)
+            printed.seek(0)
+            return printed.read().decode()
+
+    def start(self, *settings: str) -> None:
+        """Makes the server's files if there are none, and starts it."""
+        data = str(self.folder / "data")
+        if not (self.folder / "data").exists():
+            if self._owner:
+                shutil.chown(self.folder, "postgres")
+            self.run("initdb", "-D", data, "-E", "UTF8", "--locale=C.UTF-8", "-A", "trust", "-U", "postgres", "-N")
+        options = " ".join([f"-k {self.folder} -c listen_addresses=''", *(f"-c {one}" for one in settings)])
+        self.run("pg_ctl", "-D", data, "-o", options, "-l", str(self.folder / "log"), "-w", "start")
+
+    def stop(self) -> None:
+        """Stops it at once, as a crash would."""
+        self.run("pg_ctl", "-D", str(self.folder / "data"), "-m", "immediate", "stop")
+
+    def psql(self, database: str, *statements: str, user: str = "postgres") -> str:
+        """Runs statements, and gives the values that they print."""
+        words = [word for statement in statements for word in ("-c", statement)]
+        return self.run("psql", "-h", str(self.folder), "-U", user, "-d", database, "-XqAt", *words).strip()
+
+    def new_database(self) -> str:
+        """The address of a new, empty database."""
+        name = f"office_{next(_NUMBERS)}"
+        self.psql("postgres", f"CREATE DATABASE {name}")
+        return self.address(name)
+
+    def address(self, database: str, user: str = "postgres") -> str:
+        """The address of a database of this server, as DPHIST_LEDGER takes it."""
+        return f"postgresql://{user}@/{database}?host={self.folder}"
+
+
+@contextmanager
+def running_server() -> Iterator[Server]:
+    """A server of its own, stopped at the end; skips, saying so, where its programs or the driver are missing."""
+    problem = "PostgreSQL's programs are not installed" if programs() is None else ""
+    try:
+        import psycopg  # noqa: F401
+    except ModuleNotFoundError:
+        problem = "the driver psycopg is not installed"
+    if problem:
+        required = os.environ.get("DPHIST_REQUIRE", "").split(",")
+        (pytest.fail if "postgresql" in required else pytest.skip)(problem)
+    folder = Path(tempfile.mkdtemp(prefix="dphist_pg_"))
+    folder.chmod(0o755)
+    server = Server(folder)
+    try:
+        server.start()
+        yield server
+    finally:
+        if (folder / "data" / "postmaster.pid").exists():
+            server.stop()
+        shutil.rmtree(folder, ignore_errors=True)

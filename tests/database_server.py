@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
+import socket
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -71,6 +74,44 @@ class Server:
     def address(self, database: str, user: str = "postgres") -> str:
         """The address of a database of this server, as DPHIST_LEDGER takes it."""
         return f"postgresql://{user}@/{database}?host={self.folder}"
+
+    @contextmanager
+    def forwarded(self, cut: bytes = b"nothing is cut", after: bool = False) -> Iterator[int]:
+        """A port of this machine that leads here until a client says `cut`; `after`: here it still arrives."""
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            listening.settimeout(0.05)
+            ended = threading.Event()
+
+            def serve() -> None:
+                while not ended.is_set():
+                    with suppress(OSError):
+                        client, _ = listening.accept()
+                        self._carry(client, cut, after)
+
+            thread = threading.Thread(target=serve)
+            thread.start()
+            try:
+                yield listening.getsockname()[1]
+            finally:
+                ended.set()
+                thread.join()
+
+    def _carry(self, client: socket.socket, cut: bytes, after: bool) -> None:
+        """Carries one connection, both ways, until an end of it is closed or it is cut."""
+        with client, socket.socket(socket.AF_UNIX) as behind:
+            behind.connect(str(self.folder / ".s.PGSQL.5432"))
+            client.settimeout(None)
+            while True:
+                for end in select.select([client, behind], [], [])[0]:
+                    said = end.recv(65536)
+                    if end is client and cut in said:
+                        if after:
+                            behind.sendall(said)
+                            behind.recv(65536)  # the server's answer, which the client never sees
+                        return
+                    if not said:
+                        return
+                    (behind if end is client else client).sendall(said)
 
 
 @contextmanager

@@ -253,7 +253,7 @@ class Books:
 
     def _post_elsewhere(self, entry: Entry, facts: Mapping[str, Any]) -> None:
         if entry.kind == "moved":
-            self.moved = facts["engine"], facts["to"]
+            self.moved = facts["database"], facts["to"]
             return
         self.generation, self.adopted_at, self.started_by = facts["generation"], entry.number, entry.hash
         for written in facts["carried"]:

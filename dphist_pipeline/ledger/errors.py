@@ -26,8 +26,6 @@ class LedgerError(DphistError):
 
 
 # The file of a ledger or of a witness: `noun` says which of the two.
-
-
 class AddressRefused(LedgerError):
     message = "The {noun} cannot be kept there: {problem}. {mend}"
 
@@ -66,9 +64,8 @@ class LedgerForeign(LedgerError):
 
 class LedgerMoved(LedgerError):
     message = (
-        "The ledger at {where} was moved to {to}, and takes no entry any more. Set DPHIST_LEDGER to {to}, with the "
-        "database user's name before the host. If the command that moved it was cut short, run it again first: dphist "
-        "ledger move."
+        "The ledger at {where} was moved to {to}, and takes no entry any more. Set DPHIST_LEDGER to {to}, with your "
+        "user's name before the host. Was the command that moved it cut short? Then run it again first."
     )
 
 

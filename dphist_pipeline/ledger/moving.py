@@ -43,7 +43,7 @@ def move(source: str | sa.URL, expected_id: str, target: str | sa.URL, operator:
             if books.ledger_id != expected_id:
                 raise LedgerForeign(where=old.where, found=books.ledger_id, expected=expected_id)
             if books.moved is None or books.moved[0] == old.engine:
-                facts = {"to": new.where, "engine": new.engine}
+                facts = {"to": new.where, "database": new.engine}
                 Writing(here, books, opened.utc_now()).decide("moved", EVERYWHERE, facts, operator)
             elif books.moved != (new.engine, new.where):
                 books.refuse_moved(old.engine)

@@ -166,7 +166,7 @@ def test_a_connection_lost_around_the_commit_of_a_charge_never_charges_twice(
     assert made.charge(WEEKLY).number == 3 and made.verify() == 3
 
 
-def test_a_release_whose_session_the_server_ends_at_the_charge_is_finished_by_the_same_call(
+def test_a_release_whose_session_the_server_ends_is_finished_by_the_same_call(
     database_server: Server, tmp_path: Path
 ) -> None:
     project = Project.make(tmp_path / "project", server=database_server)

@@ -141,12 +141,29 @@ ROOM = (
             Mutation("< max_rows]", "<= max_rows]", "one row of a unit too many"),
             Mutation('{"most": max_rows}', '{"most": max_rows + 1}', "and again"),
             Mutation("staged ANTI JOIN above USING (unit)", "staged", "rows counted twice"),
-            Mutation("digest_size=8, key=key)", "digest_size=8)", "everybody knows which rows are kept"),
+            Mutation(
+                "hashlib.sha256(key + unit.encode())",
+                "hashlib.sha256(unit.encode())",
+                "everybody knows which rows are kept",
+            ),
             Mutation("goes_on = units[0] == unit", "goes_on = False", "a unit is bounded in every batch"),
             Mutation("] += seen", "] += 0", "the order of the engine decides which rows are kept"),
             Mutation(
                 "copies = np.arange(ranks.size) - np.repeat(starts,", "copies = 0 * np.repeat(starts,", "copies tie"
             ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/engines/spark.py",
+        ("unit/test_spark_engine.py",),
+        (
+            Mutation("OR rank <= {most}", "OR rank <= {most} + 1", "Spark keeps one row of a unit too many"),
+            Mutation("HAVING count(*) > {most}", "HAVING count(*) > {most} + 1", "and of some units only"),
+            Mutation("if not exact:", "if False:", "an engine with another arithmetic counts"),
+            Mutation("or before != _footers(files, where)", "", "a file changes while it is read"),
+            Mutation("not as_it_stands", "False", "one row makes a release fail"),
+            Mutation("logger.disabled = True", "pass", "PySpark logs an engine's message, values and all"),
+            Mutation('file.name.startswith(("_", "."))', "False", "a file is left out"),
         ),
     ),
     Part(

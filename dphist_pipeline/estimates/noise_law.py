@@ -93,11 +93,15 @@ def bound_of_draws(draws: Sequence[tuple[Fraction, float, int]], aim: float = 1e
         draws: scale, absolute weight, and number of draws that have both.
         aim: the probability for which the rate is chosen.
     """
-    most = max(float(scale) * weight for scale, weight, _ in draws)
+    known: dict[tuple[Fraction, float], int] = {}
+    for scale, weight, count in draws:
+        known[scale, weight] = known.get((scale, weight), 0) + count
+    most = max(float(scale) * weight for scale, weight in known)
+    each = [(math.exp(-1 / scale), weight, count) for (scale, weight), count in known.items()]
     tails = []
     for step in range(1, 100):
         rate = step / 100 / most
-        log = math.fsum(count * _log_moment(math.exp(-1 / scale), rate * weight) for scale, weight, count in draws)
+        log = math.fsum(count * _log_moment(q, rate * weight) for q, weight, count in each)
         tails.append(((log + math.log(2 / aim)) / rate, Tail(rate, 2 * math.exp(log) * (1 + 1e-9))))
     return min(tails, key=lambda found: found[0])[1]
 

@@ -11,6 +11,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import cached_property
+from hashlib import sha256
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -178,12 +180,46 @@ class Domain:
         return tuple(math.prod(self.shape[number + 1 :]) for number in range(len(self.axes)))
 
 
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """The levels of one axis that tables use, as a tree: each position lies in one position of the level above.
+
+    Attributes:
+        axes: the levels as axes of a family, by their numbers in its domain, the coarsest first.
+        parents: for each level but the first, the number of each position's group in the level above, int64, shape
+            (positions,). Every group has a position.
+    """
+
+    axes: tuple[int, ...]
+    parents: tuple[NDArray[np.int64], ...]
+
+    @cached_property
+    def _known(self) -> tuple[object, ...]:
+        return self.axes, sha256(b"".join(parent.tobytes() for parent in self.parents)).digest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Levels) and self._known == other._known
+
+    def __hash__(self) -> int:
+        return hash(self._known)
+
+    @property
+    def even(self) -> bool:
+        """Whether all positions of a level have equally many positions in the level below."""
+        return all(np.unique(np.bincount(parent)).size == 1 for parent in self.parents)
+
+    @property
+    def above(self) -> dict[int, int]:
+        """For each level but the coarsest the next coarser one, by their numbers as axes."""
+        return dict(zip(self.axes[1:], self.axes, strict=False))
+
+
 @dataclass(frozen=True)
 class Family:
     """Tables that are released together: marginals of a grid that is never built.
 
     Attributes:
-        domain: the axes that tables have, each at one level.
+        domain: the axes that tables have; several levels of one declared axis are axes of their own.
         sources: for each of them, the number of the declared axis that it groups, or that it is.
         names: of the tables.
         tables: for each table its axes, as numbers in `domain`, rising.
@@ -205,3 +241,29 @@ class Family:
             axes: numbers in `domain`.
         """
         return Domain(tuple(self.domain.axes[axis] for axis in sorted(axes)))
+
+    @cached_property
+    def levels(self) -> Levels | None:
+        """The axis that tables use at several levels; None if there is none."""
+        several = [number for number, source in enumerate(self.sources) if self.sources.count(source) > 1]
+        if not several:
+            return None
+        axes = sorted(several, key=lambda number: (self.domain.axes[number].size, -number))
+        steps = pairwise(self.domain.axes[number] for number in axes)
+        return Levels(tuple(axes), tuple(np.array(groups_along(fine, coarse)) for coarse, fine in steps))
+
+
+def groups_along(axis: Axis, level: Axis) -> tuple[int, ...]:
+    """For each position along an axis, its position along one of its levels.
+
+    Args:
+        axis: of categories.
+        level: an axis of its groups; `other` is a group of its own.
+
+    Raises:
+        KeyError: the axis has no such level.
+    """
+    assert isinstance(axis, CategoricalAxis) and isinstance(level, CategoricalAxis)
+    places = {group: place for place, group in enumerate(level.values)}
+    found = tuple(places[group] for group in axis.levels[level.name])
+    return (*found, level.size - 1) if axis.other else found

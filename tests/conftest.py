@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from office import Office
 from quick_catalogue import build_catalogue, empty_catalogue
 
 from dphist_pipeline.answering import building
+from dphist_pipeline.cli import release
 from dphist_pipeline.publishing import pages, plot
 
 # Before anything starts a process: no test sees the developer's own operator key or witness, or leaves anything there.
@@ -34,14 +36,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def cheaper_publications(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Spares a publication its own process for the catalogue, and its pictures: of fixtures of a module, too.
+    """Spares a publication its own processes, and its pictures: of fixtures of a module, too.
 
-    `answering/test_building_apart.py` tests the process; tests of `publishing` and `docs` draw pictures.
+    `answering/test_building_apart.py` tests the processes; tests of `publishing` and `docs` draw pictures.
     """
     folder = request.path.parent.name
     empty_catalogue()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(building, "build_apart", build_catalogue)
+        patch.setattr(release, "started_early", nullcontext)
         if folder not in ("publishing", "docs"):
             patch.setattr(pages, "draw", lambda picture: "<g/>")
             patch.setattr(pages, "svg_in_page", lambda drawn: ("0 0 1 1", drawn))

@@ -6,16 +6,15 @@ of them there, so a process that reads only the public folder writes the file.
 
 from __future__ import annotations
 
-import os
-import subprocess
+import json
 import sys
+from importlib.abc import MetaPathFinder
 from pathlib import Path
-from typing import Any
 
+from dphist_pipeline import early_processes
 from dphist_pipeline.answering.catalogue import build_catalogue
+from dphist_pipeline.answering.catalogue_tables import version
 from dphist_pipeline.errors import DphistError
-
-REFUSED = 3
 
 
 class CatalogueNotBuilt(DphistError):
@@ -39,24 +38,39 @@ def build_apart(public: Path, scratch: Path) -> None:
     Raises:
         CatalogueNotBuilt: with the message of the other process.
     """
-    command = [sys.executable, "-m", "dphist_pipeline.answering.building", str(public), str(scratch)]
-    # The environment is also part of the process's memory, so it gets no credentials.
-    environment = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "encoding": "utf-8"}
-    done = subprocess.run(command, env=environment, check=False, **pipes)
-    if done.returncode:
-        said = done.stdout.strip() if done.returncode == REFUSED else f"its process ended with {done.returncode}."
-        raise CatalogueNotBuilt(said)
+    early = early_processes.waiting(early_processes.CATALOGUE)
+    process = early or early_processes.start(early_processes.CATALOGUE)
+    said = early_processes.ask(process, [str(public), str(scratch)])
+    if process is not early:
+        early_processes.end(process)
+    problem = json.loads(said) if said else f"its process ended with {process.returncode}."
+    if problem:
+        raise CatalogueNotBuilt(problem)
+
+
+class _NoPandas(MetaPathFinder):
+    """Hides pandas from Arrow, which imports it where it is installed: that takes longer than the catalogue."""
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        """Finds no module, and stops the search for pandas."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError(name=fullname)
 
 
 def main() -> None:
-    """Runs in the separate process: builds the catalogue, and prints why it cannot."""
-    try:
-        build_catalogue(Path(sys.argv[1]), Path(sys.argv[2]))
-    except DphistError as error:
-        sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
-        sys.stdout.write(str(error))
-        sys.exit(REFUSED)
+    """Runs in the separate process: builds the catalogue, and says why it cannot."""
+    sys.meta_path.insert(0, _NoPandas())
+    version()  # reads the macros, which every build needs
+    for task in sys.stdin:
+        public, scratch = map(Path, json.loads(task))
+        try:
+            build_catalogue(public, scratch)
+        except DphistError as error:
+            problem = str(error)
+        else:
+            problem = ""
+        sys.stdout.write(json.dumps(problem) + "\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS
 from dphist_pipeline.releasing.account_runway import account_statement, text_of_rest
 from dphist_pipeline.spec.model import ReleaseSpec
 
-MOST_EXAMPLES, MOST_TABLES = 3, 12
+MOST_EXAMPLES, MOST_TABLES, MOST_MEASURED = 3, 12, 6
 
 
 def explain_spec(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
@@ -56,7 +58,7 @@ def tables_of(spec: ReleaseSpec) -> dict[str, Any]:
         "tables": {name: family.grid(of).cells for name, of in zip(family.names, family.tables, strict=True)},
         "measured": [{"axes": of, "share": str(share)} for of, share in zip(measured, shares.parts, strict=True)],
         "error_of_a_cell": round(deviation, 3),
-        "variance_over_lower_bound": round(shares.mean_variance / shares.bound, 3),
+        "variance_over_lower_bound": None if shares.bound is None else round(shares.mean_variance / shares.bound, 3),
     }
 
 
@@ -66,9 +68,18 @@ def tables_in_words(spec: ReleaseSpec) -> dict[str, str]:
     named = first_of([f"{name} ({cells:,})" for name, cells in told["tables"].items()], MOST_TABLES)
     return {
         "tables": f"{len(told['tables']):,} with {spec.cells:,} cells: {named}",
-        "measured": f"{len(told['measured']):,} marginals; in the mean of all tables, the standard error of a cell is "
+        "measured": f"{_measured(told['measured'])}; in the mean of all tables, the standard error of a cell is "
         f"{told['error_of_a_cell']:,.1f} rows",
     }
+
+
+def _measured(marginals: Sequence[Mapping[str, Any]]) -> str:
+    """How many marginals are measured; few of them with their shares of epsilon, the largest first."""
+    if len(marginals) > MOST_MEASURED:
+        return f"{len(marginals):,} marginals"
+    ordered = sorted(marginals, key=lambda one: -Fraction(one["share"]))
+    named = [f"{' × '.join(one['axes']) or 'the total'} with {float(Fraction(one['share'])):.1%}" for one in ordered]
+    return f"{', '.join(named)} of epsilon"
 
 
 def print_explanation(spec: ReleaseSpec, facts: dict[str, Any]) -> None:

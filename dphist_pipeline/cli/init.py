@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
+from dphist_pipeline.answering.building import CatalogueNotBuilt
 from dphist_pipeline.cli.ledger import allow_code_lists
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.ledger.signing import key_path
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.releasing.store import Store, store_folder
+from dphist_pipeline.releasing import publisher
+from dphist_pipeline.releasing.store import Key, Store, store_folder
 
 
 def init(
@@ -27,11 +30,15 @@ def init(
     """Makes a store: a public folder, a confidential one, and a ledger.
 
     The user who runs this is the ledger's operator. Decisions are signed
-    with a key in the user's configuration, which is made if missing.
+    with a key in the user's configuration, which is made if missing. The
+    public folder has an empty catalogue for SQL from the start.
     """
     made = Store.create(store_folder(store))
     for folder in code_lists or []:
         allow_code_lists(made, folder)
+    with suppress(CatalogueNotBuilt):
+        # Its macros take half a second; so the first release adds to it. Where it fails, that release builds it.
+        publisher.refresh_catalogue(made, Key("empty", "all", 1))
     if as_json:
         print_json({"store": str(made.root), "id": made.id, "ledger": made.ledger_id})
         return

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dphist_pipeline.cli.decide import print_waiting
 from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
-from dphist_pipeline.cli.terminal import print_json, print_release, progress, statement_facts
-from dphist_pipeline.releasing.allowing import load_spec
-from dphist_pipeline.releasing.store import Store, store_folder
+from dphist_pipeline.early_processes import started_early
 
 
 def release(
@@ -43,16 +41,27 @@ def release(
     """
     if revise != bool(reason.strip()):
         raise typer.BadParameter("a revision is charged anew: give --revise and --reason TEXT together")
+    with started_early():
+        _release(spec, period, store, reason.strip(), upstream_checked.strip(), as_json)
+
+
+def _release(
+    spec: Path, period: str | None, store: Path | None, reason: str, upstream_checked: str, as_json: bool
+) -> None:
+    # Imported here, while the processes that were started early import what they need.
+    from dphist_pipeline.cli.decide import print_waiting
+    from dphist_pipeline.cli.terminal import print_json, print_release, progress, statement_facts
+    from dphist_pipeline.releasing import pipeline
+    from dphist_pipeline.releasing.allowing import load_spec
+    from dphist_pipeline.releasing.approvals import AwaitsApproval
+    from dphist_pipeline.releasing.store import Store, store_folder
+
     checked = load_spec(spec, store)
     opened = Store.open(store_folder(store))
-    from dphist_pipeline.releasing import pipeline
-    from dphist_pipeline.releasing.approvals import AwaitsApproval
-
     try:
         with progress(as_json) as step:
-            vouched = upstream_checked.strip()
             made = pipeline.release(
-                checked, opened, period, reason=reason.strip(), upstream_checked=vouched, progress=step
+                checked, opened, period, reason=reason, upstream_checked=upstream_checked, progress=step
             )
     except AwaitsApproval as waiting:
         print_waiting(waiting, as_json)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -93,15 +93,41 @@ def bound_of_draws(draws: Sequence[tuple[Fraction, float, int]], aim: float = 1e
         draws: scale, absolute weight, and number of draws that have both.
         aim: the probability for which the rate is chosen.
     """
-    known: dict[tuple[Fraction, float], int] = {}
-    for scale, weight, count in draws:
-        known[scale, weight] = known.get((scale, weight), 0) + count
-    most = max(float(scale) * weight for scale, weight in known)
-    each = [(math.exp(-1 / scale), weight, count) for (scale, weight), count in known.items()]
+    most = max(float(scale) * weight for scale, weight, _ in draws)
+    return _chernoff(
+        most,
+        lambda rate: math.fsum(count * _log_moment(_q(scale), rate * weight) for scale, weight, count in draws),
+        aim,
+    )
+
+
+def bound_of_variance(total: float, draws: Sequence[tuple[Fraction, float]], aim: float = 1e-6) -> Tail:
+    """A bound on a weighted sum of draws of which only the variance is known, and the largest weight at each scale.
+
+    The logarithm f of the moment generating function of a draw of variance v is convex in the square of its argument
+    and 0 at 0. So a draw of weight w <= W has f(w·t) <= w²·f(W·t)/W², and the sum over all draws is at most the
+    variance of the sum times the largest f(W·t) / (v·W²).
+
+    Args:
+        total: variance of the sum, in records squared.
+        draws: scale, and the largest absolute weight at this scale, above 0.
+        aim: see `bound_of_draws`.
+    """
+    most = max(float(scale) * weight for scale, weight in draws)
+    known = [(_q(scale), weight, variance(scale) * weight**2) for scale, weight in draws]
+    return _chernoff(most, lambda rate: total * max(_log_moment(q, rate * w) / square for q, w, square in known), aim)
+
+
+def _q(scale: Fraction) -> float:
+    return math.exp(-1 / scale)
+
+
+def _chernoff(most: float, log_moment: Callable[[float], float], aim: float) -> Tail:
+    """Of 99 rates below 1/most, the one that gives the smallest c at the probability `aim`."""
     tails = []
     for step in range(1, 100):
         rate = step / 100 / most
-        log = math.fsum(count * _log_moment(q, rate * weight) for q, weight, count in each)
+        log = log_moment(rate)
         tails.append(((log + math.log(2 / aim)) / rate, Tail(rate, 2 * math.exp(log) * (1 + 1e-9))))
     return min(tails, key=lambda found: found[0])[1]
 

@@ -122,12 +122,12 @@ class Ledger(OpenedLedger):
         reason: str = "",
         also_of: Sequence[str] = (),
     ) -> Decision | None:
-        """Allows a source, a query or a folder of code lists; the same again changes nothing.
+        """Allows a source, a query, an engine or a folder of code lists; the same again changes nothing.
 
         Args:
             account: whose releases may use it; `EVERYWHERE` for folders of code lists.
-            what: {"source": facts of a SourceReading}, {"query": {"sha256", "name"}} or {"code_lists": {"folder",
-                "name"}}.
+            what: {"source": facts of a SourceReading}, {"query": {"sha256", "name"}}, {"engine": {"server", "name"}}
+                or {"code_lists": {"folder", "name"}}.
             operator: who decides.
             reason: required for a query.
             also_of: other accounts that the source belongs to.

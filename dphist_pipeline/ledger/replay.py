@@ -24,7 +24,7 @@ _FACTS: dict[str, tuple[set[str], set[str]]] = {
     "opened": ({"privacy_unit", "neighbours", "total", "renews", "store"}, {"signatures", "signed"}),
     "raised": ({"total", "reason"}, {"signed"}),
     "keyed": ({"operator"}, {"signed"}),
-    "allowed": ({"reason"}, {"source", "query", "code_lists", "also_of", "signed"}),
+    "allowed": ({"reason"}, {"source", "query", "engine", "code_lists", "also_of", "signed"}),
     "disallowed": ({"decision", "reason"}, {"signed"}),
     "countersigned": ({"decision"}, {"signed"}),
     "adopted": ({"generation", "reason", "carried", "elsewhere"}, {"signed"}),

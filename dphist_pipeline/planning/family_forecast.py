@@ -13,8 +13,7 @@ from dphist_pipeline.errors import DphistError, did_you_mean
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON
 from dphist_pipeline.estimates.noise_law import variance
 from dphist_pipeline.evaluation.score_tables import format_epsilon
-from dphist_pipeline.mechanisms.tables import shares_for
-from dphist_pipeline.solvers.marginal_estimates import MarginalLaw
+from dphist_pipeline.mechanisms.tables import law_of, shares_for
 from dphist_pipeline.spec.model import ReleaseSpec
 
 NOTE = "Standard errors of a cell in rows, by the law of the noise; no record was opened and nothing was charged"
@@ -106,10 +105,10 @@ def forecast_family(
 
 
 def _errors(family: Family, sensitivity: int, epsilon: Fraction) -> dict[str, float]:
-    """The standard error of a cell of each table."""
+    """The standard error of a cell of each table; at one of several levels, the root of the mean variance."""
     shares = shares_for(family)
-    law = MarginalLaw(
-        family.domain.shape,
+    law = law_of(
+        family,
         {
             axes: variance(sensitivity / (epsilon * part))
             for axes, part in zip(shares.marginals, shares.parts, strict=True)

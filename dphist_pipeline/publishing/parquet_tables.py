@@ -24,6 +24,7 @@ from dphist_pipeline.answering.whole_families import Population
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedSums, NoisySums, ReportedCells, Unbiased
+from dphist_pipeline.publishing.arrow_columns import batch_of, numbers, texts
 
 GROUP_ROWS = 1 << 18
 OUR_COLUMNS = ("estimate", "unbiased_estimate", "ci_lower", "ci_upper", "group_id")
@@ -77,12 +78,12 @@ def write_groups(estimate: Estimate, path: Path) -> None:
     if source is None or isinstance(source, ReportedCells):
         scales, variances = pa.nulls(sizes.size, pa.float64()), pa.nulls(sizes.size, pa.float64())
     else:
-        scales = pa.array(np.full(sizes.size, float(source.scale)))
-        variances = pa.array(source.variance / _averaged(estimate, sizes.astype(np.float64)))
+        scales = numbers(np.full(sizes.size, float(source.scale)))
+        variances = numbers(source.variance / _averaged(estimate, sizes.astype(np.float64)))
     rows = pa.table(
         {
-            "group_id": pa.array(np.arange(sizes.size), pa.int64()),
-            "cells": pa.array(sizes, pa.int64()),
+            "group_id": numbers(np.arange(sizes.size)),
+            "cells": numbers(sizes.astype(np.int64)),
             "noise_scale": scales,
             "noise_variance": variances,
         }
@@ -111,7 +112,7 @@ def write_sums(sums: NoisySums | NestedSums, path: Path) -> None:
     rows = pa.table(
         {
             "sum_number": number,
-            "parent": pa.array(nested.parents, pa.int64(), mask=nested.parents < 0),
+            "parent": numbers(nested.parents.astype(np.int64), nested.parents < 0),
             "first_group": nested.firsts,
             "last_group": nested.lasts,
             "cells": nested.sizes,
@@ -127,7 +128,7 @@ def write_quality(estimate: Estimate, path: Path) -> None:
     text, whole, real = pa.string(), pa.int64(), pa.float64()
     names = [("statistic", text), ("axis", text), ("position", whole), ("category", text)]
     schema = pa.schema(names + [(name, real) for name in ("estimate", "ci_lower", "ci_upper", "noise_scale")])
-    _write(path, schema, [pa.RecordBatch.from_pylist(list(rows_of(estimate.quality)), schema=schema)])
+    _write(path, schema, [batch_of(list(rows_of(estimate.quality)), schema)])
 
 
 def write_whole(counts: NDArray[np.int64], path: Path) -> None:
@@ -172,7 +173,7 @@ def write_charges(facts: dict[str, Any], charges: list[Charged], path: Path) -> 
     text = pa.string()
     types = {"revision": pa.int64(), "epsilon_double": pa.float64()}
     schema = pa.schema([pa.field(name, types.get(name, text)) for name in rows[0]])
-    _write(path, schema, [pa.RecordBatch.from_pylist(rows, schema=schema)])
+    _write(path, schema, [batch_of(rows, schema)])
 
 
 def rounded_up(value: Fraction) -> float:
@@ -206,40 +207,40 @@ def _histogram_rows(estimate: Estimate, widths: NDArray[np.float64], start: int,
     columns = [column for axis, place in zip(domain.axes, places, strict=True) for column in _axis_columns(axis, place)]
     missing = pa.nulls(stop - start, pa.float64())
     unbiased = None if estimate.unbiased is None else estimate.unbiased.values.ravel()[start:stop]
-    columns += [pa.array(estimate.values.ravel()[start:stop])]
+    columns += [numbers(estimate.values.ravel()[start:stop])]
     if unbiased is None:
         columns += [missing] * 3
     else:
-        columns += [pa.array(unbiased + sign * widths[start:stop]) for sign in (0.0, -1.0, 1.0)]
+        columns += [numbers(unbiased + sign * widths[start:stop]) for sign in (0.0, -1.0, 1.0)]
     if estimate.groups is None:
         columns += [pa.nulls(stop - start, pa.int64())]
     else:
-        columns += [pa.array(estimate.groups.ravel()[start:stop].astype(np.int64))]
+        columns += [numbers(estimate.groups.ravel()[start:stop].astype(np.int64))]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _axis_columns(axis: Axis, place: NDArray[np.intp]) -> list[Any]:
     if isinstance(axis, CategoricalAxis):
-        return [texts.take(pa.array(place)) for texts in category_columns(axis)]
+        return [named.take(numbers(place)) for named in category_columns(axis)]
     if isinstance(axis, CalendarAxis):
         days = [[day_of(end).isoformat() for end in ends[: axis.bins]] for ends in axis.bounds]
-        return [_texts(texts, axis.other).take(pa.array(place)) for texts in days]
+        return [_texts(named, axis.other).take(numbers(place)) for named in days]
     columns = []
     for ends in axis.bounds:
         taken = ends[place]
-        columns.append(pa.array(taken, mask=~np.isfinite(taken)))
+        columns.append(numbers(taken, ~np.isfinite(taken)))
     return columns
 
 
 def category_columns(axis: CategoricalAxis) -> list[Any]:
     """The texts of the columns of an axis at each position along it, each of shape (size,); see `axis_columns`."""
     columns = [axis.values, *([axis.labels] if axis.labels else []), *axis.levels.values()]
-    return [_texts(texts, axis.other) for texts in columns]
+    return [_texts(column, axis.other) for column in columns]
 
 
-def _texts(texts: Sequence[str], other: bool) -> Any:
+def _texts(named: Sequence[str], other: bool) -> Any:
     """A text for each position along an axis; null for `other`, and for a label that is not there."""
-    return pa.array([text or None for text in texts] + [None] * other, pa.string())
+    return texts([text or None for text in named] + [None] * other)
 
 
 def _write(path: Path, schema: Any, batches: Iterator[Any] | list[Any], dictionary: list[str] | None = None) -> None:

@@ -1,15 +1,13 @@
-"""Pictures of published cells: bars for one axis, a heat map for two, small heat maps for more; drawn by Altair.
+"""Pictures of published cells: bars for one axis, a heat map for two, small heat maps for more; drawn by Vega-Lite.
 
+Charts are written as Vega-Lite's own dictionaries, because importing Altair takes longer than drawing. Tests check them
+against its schema.
 Names from a spec enter a chart as data, titles and domains, never as an expression or as the name of a field.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import subprocess
-import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ import numpy as np
 from dphist_pipeline.domain import CategoricalAxis
 from dphist_pipeline.publishing.formatting import listed, shortened, shortened_inside, shown_number, told_apart, visible
 from dphist_pipeline.publishing.picture_sums import Grid, Groups, Marginal, Reals, marginal
+from dphist_pipeline.publishing.vega import Chart, draw_chart
 
 MOST_BARS, MOST_ROWS, MOST_SQUARES, MOST_PANELS, MOST_PICTURES = 60, 61, 24, 12, 8
 WIDTH, HEIGHT, PANEL = 420, 250, 150
@@ -30,11 +29,6 @@ MOST_LETTERS = 24
 INK, FAINT, LINE, BAR = "#1f2328", "#59636e", "#d1d9e0", "#4f86c0"
 BLUES = ("#f2f5f8", "#dfeaf4", "#c5daec", "#a3c5e2", "#7babd3", "#548fc1", "#3673a9", "#1f568a", "#0d3a66")
 FIT = {"type": "fit-x", "contains": "padding"}
-CONVERSION = (
-    "import json, sys, vl_convert; "
-    "sys.stdout.buffer.write(vl_convert.vegalite_to_svg(json.load(sys.stdin.buffer), allowed_base_urls=[]).encode())"
-)
-_processes: set[int] = set()  # in which the engine of vl-convert runs
 CONFIG: dict[str, Any] = {
     "aria": False,
     "font": "Liberation Sans, Arial, Helvetica, sans-serif",
@@ -137,35 +131,17 @@ def draw(picture: Picture, heading: str = "") -> str:
         picture: what to draw.
         heading: a title for a file of its own, which then carries the note as well; none within a page.
     """
-    from altair.utils.schemapi import debug_mode
-
-    # Tests check charts against the schema of Vega-Lite; here that would take half of the time.
-    with debug_mode(False):
-        return _svg_of(chart(picture, heading).to_dict(validate=False))
+    return draw_chart(chart(picture, heading))
 
 
-def _svg_of(spec: dict[str, Any]) -> str:
-    """Converts a chart by vl-convert, whose engine is a thread: a process that was forked afterwards has none."""
-    if _processes and os.getpid() not in _processes:
-        command = [sys.executable, "-P", "-c", CONVERSION]
-        return subprocess.run(command, input=json.dumps(spec), capture_output=True, encoding="utf-8", check=True).stdout
-    import vl_convert
-
-    _processes.add(os.getpid())
-    return str(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]))
-
-
-def chart(picture: Picture, heading: str = "") -> Any:
-    """The Altair chart of a picture; see `draw`."""
-    import altair as alt  # slow to import
-
+def chart(picture: Picture, heading: str = "") -> Chart:
+    """The Vega-Lite chart of a picture; see `draw`."""
     sums = picture.sums
-    drawn = (_bars, _heat_map, _small_heat_maps)[len(sums.axes) - 1](alt, sums)
+    drawn = (_bars, _heat_map, _small_heat_maps)[len(sums.axes) - 1](sums)
     if heading:
         lines = textwrap.wrap(visible(heading), 64, max_lines=4, placeholder=" …") or [""]
-        drawn.title = {"text": lines, "subtitle": textwrap.wrap(picture.note, 74, max_lines=12)}
-    drawn.config = CONFIG
-    return drawn
+        drawn["title"] = {"text": lines, "subtitle": textwrap.wrap(picture.note, 74, max_lines=12)}
+    return {**drawn, "config": CONFIG}
 
 
 def svg_in_page(svg: str) -> tuple[str, str]:
@@ -176,51 +152,54 @@ def svg_in_page(svg: str) -> tuple[str, str]:
     return found[1], found[2]
 
 
-def _bars(alt: Any, sums: Marginal) -> Any:
+def _bars(sums: Marginal) -> Chart:
     """Bars from zero, each with its interval; ranges stand side by side, categories lie below each other."""
     (axis,) = sums.axes
     names = _different(axis.ticks, MOST_LETTERS)
     columns = {"name": names, "estimate": sums.values.tolist()}
-    along, value, end = (alt.X, alt.Y, alt.Y2) if axis.ordered else (alt.Y, alt.X, alt.X2)
-    place = along("name:N", **_band(alt, axis, names, WIDTH - 50 if axis.ordered else 0))
-    zero = alt.condition("datum.value === 0", alt.value(FAINT), alt.value(LINE))
+    along, value = ("x", "y") if axis.ordered else ("y", "x")
+    place = {along: {"field": "name", "type": "nominal", **_band(axis, names, WIDTH - 50 if axis.ordered else 0)}}
+    zero = {"condition": {"test": "datum.value === 0", "value": FAINT}, "value": LINE}
     ticks = 5 if axis.ordered or np.abs(sums.values).max() < 1e5 else 3
-    marks = alt.Axis(grid=True, gridColor=zero, format=",~f", tickCount=ticks)
-    layers = [alt.Chart().mark_bar(color=BAR).encode(place, value("estimate:Q", title=None, axis=marks))]
+    marks = {"grid": True, "gridColor": zero, "format": ",~f", "tickCount": ticks}
+    length = {"field": "estimate", "type": "quantitative", "title": None, "axis": marks}
+    layers: list[Chart] = [{"mark": {"type": "bar", "color": BAR}, "encoding": {**place, value: length}}]
     if sums.low is not None and sums.high is not None:
         columns |= {"low": sums.low.tolist(), "high": sums.high.tolist()}
         cap = min(7.0, 0.6 * (WIDTH - 50) / axis.size) if axis.ordered else 7.0
-        lines = alt.Chart().mark_errorbar(ticks=alt.MarkConfig(size=cap, color=INK), color=INK)
-        layers.append(lines.encode(place, value("low:Q", title=None), end("high:Q")))
-    height = HEIGHT if axis.ordered else alt.Step(ROW if axis.size <= MANY_ROWS else NARROW_ROW)
-    return alt.layer(*layers, data=_rows(alt, columns), width=WIDTH, height=height, autosize=FIT)
+        lines = {"type": "errorbar", "color": INK, "ticks": {"size": cap, "color": INK}}
+        low, high = {"field": "low", "type": "quantitative", "title": None}, {"field": "high"}
+        layers.append({"mark": lines, "encoding": {**place, value: low, f"{value}2": high}})
+    height = HEIGHT if axis.ordered else {"step": ROW if axis.size <= MANY_ROWS else NARROW_ROW}
+    return {"layer": layers, "data": _rows(columns), "width": WIDTH, "height": height, "autosize": FIT}
 
 
-def _heat_map(alt: Any, sums: Marginal) -> Any:
+def _heat_map(sums: Marginal) -> Chart:
     """The first axis from left to right, the second from top to bottom."""
     step = min(22.0, max(13.0, 260 / sums.axes[1].size))
-    return _squares(alt, sums, sums.values, sums.low, WIDTH - 100, width=WIDTH, height=alt.Step(step), autosize=FIT)
+    squares = _squares(sums, sums.values, sums.low, WIDTH - 100)
+    return {**squares, "width": WIDTH, "height": {"step": step}, "autosize": FIT}
 
 
-def _small_heat_maps(alt: Any, sums: Marginal) -> Any:
+def _small_heat_maps(sums: Marginal) -> Chart:
     """One heat map for each group of the third axis, all with the same colours."""
     drawn = []
     for place, name in enumerate(_different(sums.axes[2].ticks, MOST_LETTERS)):
         values, low = sums.values[..., place], None if sums.low is None else sums.low[..., place]
-        title = alt.TitleParams(name, fontSize=11, offset=4)
-        part = _squares(alt, sums, values, low, PANEL, width=PANEL, height=alt.Step(13), title=title)
-        for layer in part.layer:
-            across, down = layer.encoding.x, layer.encoding.y
-            across.title = down.title = None
+        part = _squares(sums, values, low, PANEL)
+        for layer in part["layer"]:
+            across, down = layer["encoding"]["x"], layer["encoding"]["y"]
+            across["title"] = down["title"] = None
             if place + 2 < sums.axes[2].size:
-                across.axis = None
+                across["axis"] = None
             if place % 2:
-                down.axis = None
-        drawn.append(part)
-    return alt.concat(*drawn, columns=2, spacing=8)
+                down["axis"] = None
+        title = {"text": name, "fontSize": 11, "offset": 4}
+        drawn.append({**part, "width": PANEL, "height": {"step": 13}, "title": title})
+    return {"concat": drawn, "columns": 2, "spacing": 8}
 
 
-def _squares(alt: Any, sums: Marginal, values: Reals, low: Reals | None, room: float, **properties: Any) -> Any:
+def _squares(sums: Marginal, values: Reals, low: Reals | None, room: float) -> Chart:
     """Squares of colour, with a dot where the interval reaches 0."""
     across, down = (
         _different(axis.ticks, MOST_LETTERS // 2 if room < WIDTH / 2 else MOST_LETTERS) for axis in sums.axes[:2]
@@ -233,15 +212,21 @@ def _squares(alt: Any, sums: Marginal, values: Reals, low: Reals | None, room: f
         "class": [classes[place] for place in np.searchsorted(bounds[1:-1], values.ravel(), side="right")],
         "dot": [False] * values.size if low is None else (low <= 0).ravel().tolist(),
     }
-    legend = alt.Legend(symbolType="square", columns=2)
-    scale = alt.Scale(domain=classes, range=BLUES)
-    x = alt.X("across:N", **_band(alt, sums.axes[0], across, room))
-    y = alt.Y("down:N", **_band(alt, sums.axes[1], down, 0))
-    squares = (
-        alt.Chart().mark_rect().encode(x, y, alt.Color("class:N", title=None, sort=None, scale=scale, legend=legend))
-    )
-    dots = alt.Chart().mark_circle(size=9, color=INK, opacity=1).transform_filter("datum.dot").encode(x, y)
-    return alt.layer(squares, dots, data=_rows(alt, columns), **properties)
+
+    def places() -> Chart:
+        return {
+            "x": {"field": "across", "type": "nominal", **_band(sums.axes[0], across, room)},
+            "y": {"field": "down", "type": "nominal", **_band(sums.axes[1], down, 0)},
+        }
+
+    colour = {
+        **{"field": "class", "type": "nominal", "title": None, "sort": None},
+        **{"scale": {"domain": classes, "range": BLUES}, "legend": {"symbolType": "square", "columns": 2}},
+    }
+    squares = {"mark": {"type": "rect"}, "encoding": {**places(), "color": colour}}
+    dot = {"type": "circle", "size": 9, "color": INK, "opacity": 1}
+    dots = {"mark": dot, "transform": [{"filter": "datum.dot"}], "encoding": places()}
+    return {"layer": [squares, dots], "data": _rows(columns)}
 
 
 def colour_bounds(values: Reals) -> list[float]:
@@ -259,7 +244,7 @@ def _classes(bounds: Sequence[float]) -> list[str]:
     return [f"below {ends[0]}", *inner, f"{ends[-1]} or more"]
 
 
-def _band(alt: Any, axis: Groups, names: Sequence[str], room: float) -> dict[str, Any]:
+def _band(axis: Groups, names: Sequence[str], room: float) -> Chart:
     """The scale and labels of groups along an axis; `other` stands apart.
 
     Args:
@@ -274,8 +259,8 @@ def _band(alt: Any, axis: Groups, names: Sequence[str], room: float) -> dict[str
             labels = {"values": names[::-1][::every][::-1], "labelAngle": 0, "labelOverlap": "greedy"}
         else:
             labels |= {"labelAngle": -45} if width > room / axis.size else {"labelAngle": 0}
-    scale = alt.Scale(domain=apart, paddingInner=0.15, paddingOuter=0.1)
-    return {"scale": scale, "title": shortened(visible(axis.name), 48), "sort": None, "axis": alt.Axis(**labels)}
+    scale = {"domain": apart, "paddingInner": 0.15, "paddingOuter": 0.1}
+    return {"scale": scale, "title": shortened(visible(axis.name), 48), "sort": None, "axis": labels}
 
 
 def _different(ticks: Sequence[str], most: int) -> list[str]:
@@ -290,7 +275,7 @@ def _different(ticks: Sequence[str], most: int) -> list[str]:
     return names
 
 
-def _rows(alt: Any, columns: dict[str, list[Any]]) -> Any:
+def _rows(columns: dict[str, list[Any]]) -> Chart:
     """Columns of equal length as data within a chart."""
     rows = zip(*columns.values(), strict=True)
-    return alt.InlineData(values=[dict(zip(columns, row, strict=True)) for row in rows])
+    return {"values": [dict(zip(columns, row, strict=True)) for row in rows]}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dphist_pipeline.confidential.plan import CountingPlan, Marginal, SourcePlan
-from dphist_pipeline.domain import Axis, CategoricalAxis, Domain, Family
+from dphist_pipeline.domain import Axis, Domain, Family, groups_along
 from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.ledger.entries import ChargeRequest
 from dphist_pipeline.mechanisms.tables import shares_for
@@ -63,10 +63,7 @@ def marginals_of(family: Family, declared: Domain) -> tuple[Marginal, ...]:
 
 def groups_of(declared: Axis, level: Axis) -> tuple[int, ...] | None:
     """For each position along an axis its position along one of its levels; None where the level is the axis."""
-    if declared is level or not isinstance(declared, CategoricalAxis) or not isinstance(level, CategoricalAxis):
-        return None
-    found = tuple(level.values.index(group) for group in declared.levels[level.name])
-    return (*found, level.size - 1) if declared.other else found
+    return None if declared is level else groups_along(declared, level)
 
 
 def rows_seen(spec: ReleaseSpec) -> int | None:
@@ -76,7 +73,9 @@ def rows_seen(spec: ReleaseSpec) -> int | None:
     return 1 if spec.privacy_unit == EVERY_ROW else spec.quality.rows
 
 
-def request_of(spec: ReleaseSpec, store_id: str, period: str, *, revision: int = 1, reason: str = "") -> ChargeRequest:
+def request_of(
+    spec: ReleaseSpec, store_id: str, period: str, *, revision: int = 1, reason: str = "", engine: str | None = None
+) -> ChargeRequest:
     """What one release of one period asks of the ledger.
 
     Args:
@@ -85,6 +84,7 @@ def request_of(spec: ReleaseSpec, store_id: str, period: str, *, revision: int =
         period: its key.
         revision: from 1.
         reason: of a revision; else empty.
+        engine: that was charged for; that of the spec when left out.
     """
     return ChargeRequest(
         account=spec.account,
@@ -99,6 +99,7 @@ def request_of(spec: ReleaseSpec, store_id: str, period: str, *, revision: int =
         store_id=store_id,
         held=spec.publish == "manual",
         source=reading_of(spec),
+        engine=engine or spec.engine,
         **_query_of(spec),
     )
 

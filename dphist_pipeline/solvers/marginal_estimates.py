@@ -14,7 +14,7 @@ the same parts, so their common marginals are equal.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import product
 
@@ -65,16 +65,8 @@ class MarginalLaw:
         return {}
 
     def covariance(self, table: Axes) -> dict[Axes, float]:
-        """The covariance of two cells of a table is the sum of these over the sets on whose axes both agree.
-
-        A part S gives var(S) · prod over S of (equal - 1/n) · prod over the other axes of 1/n²: multiplied out.
-        """
-        found = dict.fromkeys(subsets_of([table]), 0.0)
-        for part in found:
-            around = self.variance_of_part(part) / self.cells(table - part) ** 2
-            for agreed in subsets_of([part]):
-                found[agreed] += around * math.prod(-1 / self.sizes[axis] for axis in part - agreed)
-        return found
+        """The covariance of two cells of a table is the sum of these over the sets on whose axes both agree."""
+        return multiplied_out(self.sizes, table, self.variance_of_part)
 
     def variance_of_cell(self, table: Axes) -> float:
         """Variance of the noise in each cell of a table."""
@@ -120,6 +112,24 @@ class MarginalLaw:
         }
 
 
+def multiplied_out(sizes: Sequence[int], table: Axes, variance_of_part: Callable[[Axes], float]) -> dict[Axes, float]:
+    """The covariance of two cells of a table, as a sum of these over the sets on whose axes both agree.
+
+    A part S gives var(S) · prod over S of (equal - 1/n) · prod over the other axes of 1/n²: multiplied out.
+
+    Args:
+        sizes: positions along each axis.
+        table: a set of axes.
+        variance_of_part: in the marginal of its axes, before means are taken out.
+    """
+    found = dict.fromkeys(subsets_of([table]), 0.0)
+    for part in found:
+        around = variance_of_part(part) / math.prod(sizes[axis] for axis in table - part) ** 2
+        for agreed in subsets_of([part]):
+            found[agreed] += around * math.prod(-1 / sizes[axis] for axis in part - agreed)
+    return found
+
+
 def _weight(known: Mapping[Axes, float], along: Mapping[int, tuple[float, float]]) -> float:
     """The sum over parts of their share times a factor for each axis: the first if the part lacks it."""
     return math.fsum(
@@ -143,26 +153,34 @@ def estimate_tables(law: MarginalLaw, measured: Mapping[Axes, Reals], tables: Se
     parts: dict[Axes, Reals] = {}
     needed = set(subsets_of(tables))
     for axes, values in measured.items():
-        for part, sums in _marginals(values.astype(np.float64), axes, needed).items():
+        for part, sums in marginals_of(values.astype(np.float64), axes, needed).items():
             weighted = sums * (law.precision(axes, part) * law.variance_of_part(part))
             parts[part] = parts[part] + weighted if part in parts else weighted
-    deviations = {part: _deviations(sums) for part, sums in parts.items()}
+    deviations = {part: deviations_of(sums) for part, sums in parts.items()}
     return [_assembled(law, deviations, table) for table in tables]
 
 
-def _marginals(values: Reals, axes: Axes, needed: set[Axes]) -> dict[Axes, Reals]:
-    """The marginals of a table that are needed, each summed from the smallest one that was made before."""
+def marginals_of(values: Reals, axes: Axes, needed: set[Axes], kept: Axes = frozenset()) -> dict[Axes, Reals]:
+    """The marginals of a table that are needed, each summed from the smallest one that was made before.
+
+    Args:
+        values: the table, axes in ascending order.
+        axes: of the table.
+        needed: sets of axes; those that the table does not hold are left out.
+        kept: axes of the table that each marginal has.
+    """
     found = {axes: values}
-    for part in sorted((part for part in subsets_of([axes]) if part != axes), key=len, reverse=True):
+    parts = [part | kept for part in subsets_of([axes - kept]) if part | kept != axes]
+    for part in sorted(parts, key=len, reverse=True):
         larger = min((known for known in found if part < known), key=lambda known: found[known].size)
         order = sorted(larger)
         found[part] = found[larger].sum(axis=tuple(order.index(axis) for axis in larger - part))
     return {part: sums for part, sums in found.items() if part in needed}
 
 
-def _deviations(sums: Reals) -> Reals:
-    """Means taken out along every axis."""
-    for axis in range(sums.ndim):
+def deviations_of(sums: Reals, first: int = 0) -> Reals:
+    """Means taken out along every axis, or along those from the first that is given."""
+    for axis in range(first, sums.ndim):
         sums = sums - sums.mean(axis=axis, keepdims=True)
     return sums
 

@@ -7,6 +7,9 @@ precision s² / (2 · cells of A for each cell of S), and a cell of table T has 
     sum over parts S of T of   1 / precision(S) · prod over S of (1 - 1/n) · prod over the other axes of T of 1/n²,
 where n is the number of positions along an axis (Xiao, He, Zhang, Kifer, NeurIPS 2023, for Gaussian noise).
 
+Levels of one axis count as axes of their own. A set that has a level is closed: it has all coarser levels, too. A level
+counts for as many positions as each position of the level above has; where not all have as many, see `level_shares`.
+
 With Gaussian noise the squares of the shares add up and the problem is convex. Under pure epsilon the shares add up,
 and it is not: `choose_shares` searches from several starts. It also solves the convex problem for a lower bound, which
 no strategy over the same candidates can beat, because squares of shares that sum to 1 sum to at most 1.
@@ -15,8 +18,8 @@ no strategy over the same candidates can beat, because squares of shares that su
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
@@ -29,6 +32,8 @@ Reals = NDArray[np.float64]
 
 DENOMINATOR = 1 << 14  # of the shares
 _STEPS, _IRREGULAR_STARTS, _FINALISTS = 400, 4, 3
+# So many steps must bring this part of the variance.
+_LOOKS, _ENOUGH = 25, 1e-6
 # Below this part of the largest share, a marginal is tried without.
 _SMALL = 0.02
 _VIEW_CELLS = [int(10 ** (half / 2)) for half in range(2, 15)]
@@ -39,16 +44,16 @@ class Shares:
     """A strategy: what to measure, and what it costs.
 
     Attributes:
-        marginals: the measured sets of axes.
+        marginals: the measured sets of axes; of the levels of one axis, each has one.
         parts: of epsilon, one for each marginal; they sum to 1.
         mean_variance: of the wanted tables' cells by weight, in units of (sensitivity / epsilon)².
-        bound: no strategy over the same candidates has a smaller one.
+        bound: no strategy over the same candidates has a smaller one; None where none is known.
     """
 
     marginals: tuple[Axes, ...]
     parts: tuple[Fraction, ...]
     mean_variance: float
-    bound: float
+    bound: float | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,21 +61,25 @@ class Wanted:
     """Tables that are wanted, and what may be measured for them.
 
     Attributes:
-        sizes: positions along each axis.
-        tables: the wanted sets of axes.
+        sizes: positions along each axis; of a level, those in one of the level above, in the mean.
+        tables: the wanted sets of axes, closed.
         weights: of the tables, above 0, in the same order.
-        candidates: sets of axes that may be measured; every table lies in one of them.
+        candidates: sets of axes that may be measured, closed; every table lies in one of them.
+        covers: families of candidates that hold every table.
+        above: for a level of an axis the next coarser one.
     """
 
-    sizes: tuple[int, ...]
+    sizes: tuple[float, ...]
     tables: tuple[Axes, ...]
     weights: tuple[float, ...]
     candidates: tuple[Axes, ...]
+    covers: tuple[tuple[Axes, ...], ...]
+    above: Mapping[int, int]
 
     @cached_property
     def parts(self) -> dict[Axes, int]:
         """The numbers of the parts that the tables consist of."""
-        return {part: number for number, part in enumerate(subsets_of(self.tables))}
+        return {part: number for number, part in enumerate(subsets_of(self.tables, self.above))}
 
     @cached_property
     def numbers(self) -> dict[Axes, int]:
@@ -82,9 +91,15 @@ class Wanted:
         """What a variance of 1 of each part adds to the mean variance, shape (parts,)."""
         found, whole = np.zeros(len(self.parts)), math.fsum(self.weights)
         for table, weight in zip(self.tables, self.weights, strict=True):
-            for part in subsets_of([table]):
-                found[self.parts[part]] += weight / whole * weight_of_part(self.sizes, table, part)
+            for part in subsets_of([table], self.above):
+                found[self.parts[part]] += weight / whole * self._weight_of_part(table, part)
         return found
+
+    def _weight_of_part(self, table: Axes, part: Axes) -> float:
+        """The variance of a cell of a table for a variance of 1 of one of its parts, in the marginal of its axes."""
+        finest = part - {self.above[axis] for axis in part if axis in self.above}
+        inside = math.prod(1 - 1 / self.sizes[axis] for axis in finest)
+        return inside / math.prod(self.sizes[axis] for axis in table - part) ** 2
 
     @cached_property
     def edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Reals]:
@@ -92,7 +107,9 @@ class Wanted:
         found = []
         for number, candidate in enumerate(self.candidates):
             inside = (
-                [part for part in self.parts if part <= candidate] if len(candidate) > 4 else subsets_of([candidate])
+                [part for part in self.parts if part <= candidate]
+                if len(candidate) > 4
+                else subsets_of([candidate], self.above)
             )
             for part in inside:
                 if part in self.parts:
@@ -100,6 +117,25 @@ class Wanted:
                     found.append((number, self.parts[part], 0.5 / summed))
         from_candidates, to_parts, precisions = zip(*found, strict=True)
         return np.array(from_candidates), np.array(to_parts), np.array(precisions)
+
+    @cached_property
+    def _by_part(self) -> tuple[NDArray[np.int64], Reals, NDArray[np.int64], NDArray[np.int64]]:
+        """The candidates and precisions of the edges ordered by part; where each part begins there, and its number."""
+        candidate, part, precision = self.edges
+        order = np.argsort(part, kind="stable")
+        starts = np.flatnonzero(np.diff(part[order], prepend=-1))
+        return candidate[order], precision[order], starts, part[order][starts]
+
+    def only(self, kept: NDArray[np.bool_]) -> Wanted:
+        """The same problem with some of the candidates, which tell all parts."""
+        candidate, part, precision = self.edges
+        chosen = kept[candidate]
+        numbers = np.cumsum(kept) - 1
+        found = replace(self, candidates=tuple(np.array(self.candidates, dtype=object)[kept]))
+        # Nothing else depends on the candidates.
+        edges = numbers[candidate[chosen]], part[chosen], precision[chosen]
+        found.__dict__.update(parts=self.parts, costs=self.costs, edges=edges)
+        return found
 
     def variance(self, squares: Reals) -> float:
         """The mean variance for squares of shares, shape (candidates,)."""
@@ -112,34 +148,59 @@ class Wanted:
 
     def precision(self, squares: Reals) -> Reals:
         """The precision of every part, shape (parts,)."""
+        candidate, precision, starts, parts = self._by_part
+        told = np.zeros(len(self.parts))
+        told[parts] = np.add.reduceat(precision * squares[candidate], starts)
+        return told
+
+    def gains(self, squares: Reals) -> tuple[float, Reals]:
+        """The mean variance, and how fast it falls with each square, shape (candidates,)."""
         candidate, part, precision = self.edges
-        return np.bincount(part, precision * squares[candidate], len(self.parts)).astype(np.float64)
-
-    def gains(self, squares: Reals) -> Reals:
-        """How fast the mean variance falls with each square, shape (candidates,)."""
-        candidate, part, precision = self.edges
-        falls = self._spread_over(self.precision(squares) ** 2)
-        return np.bincount(candidate, precision * falls[part], len(self.candidates)).astype(np.float64)
+        known, starts = self.precision(squares), np.flatnonzero(np.diff(candidate, prepend=-1))
+        falls: Reals = np.add.reduceat(precision * self._spread_over(known**2)[part], starts)
+        return float(self._spread_over(known).sum()), falls
 
 
-def subsets_of(tables: Iterable[Axes]) -> list[Axes]:
-    """All subsets of some sets of axes, without repeats: small ones first, then by their axes."""
+def subsets_of(tables: Iterable[Axes], above: Mapping[int, int] | None = None) -> list[Axes]:
+    """All subsets of some sets of axes, without repeats: small ones first, then by their axes.
+
+    Args:
+        tables: sets of axes.
+        above: for a level of an axis the next coarser one; if given, only closed subsets.
+    """
     found = {
         frozenset(chosen)
         for table in tables
         for size in range(len(table) + 1)
         for chosen in combinations(sorted(table), size)
     }
+    if above:
+        found = {part for part in found if all(axis not in above or above[axis] in part for axis in part)}
     return sorted(found, key=lambda axes: (len(axes), sorted(axes)))
 
 
-def weight_of_part(sizes: Sequence[int], table: Axes, part: Axes) -> float:
-    """The variance of a cell of a table for a variance of 1 of one of its parts, in the marginal of the part's axes."""
-    inside = math.prod(1 - 1 / sizes[axis] for axis in part)
-    return inside / math.prod(sizes[axis] for axis in table - part) ** 2
+def _closed(axes: Axes, above: Mapping[int, int]) -> Axes:
+    """The set with all coarser levels."""
+    found = set(axes)
+    for axis in axes:
+        while axis in above:
+            axis = above[axis]
+            found.add(axis)
+    return frozenset(found)
 
 
-def wanted_tables(sizes: Sequence[int], tables: Sequence[Axes], weights: Sequence[float], most_cells: int) -> Wanted:
+def _opened(axes: Axes, above: Mapping[int, int]) -> Axes:
+    """The set without levels that a finer one makes plain."""
+    return axes - {above[axis] for axis in axes if axis in above}
+
+
+def wanted_tables(
+    sizes: Sequence[int],
+    tables: Sequence[Axes],
+    weights: Sequence[float],
+    most_cells: int,
+    above: Mapping[int, int] | None = None,
+) -> Wanted:
     """The problem for some tables.
 
     Candidates are the marginals of the tables, larger marginals that cover several of them (views, as of Qardaji, Yang,
@@ -147,19 +208,23 @@ def wanted_tables(sizes: Sequence[int], tables: Sequence[Axes], weights: Sequenc
 
     Args:
         sizes: positions along each axis, shape (axes,).
-        tables: sets of axes; none of them twice.
+        tables: sets of axes; none of them twice; of the levels of one axis, each has at most one.
         weights: of the tables, in the same order.
         most_cells: that a measured marginal may have.
+        above: for a level of an axis the next coarser one.
     """
-    grid = frozenset(range(len(sizes)))
-    larger = [view for cells in _VIEW_CELLS if cells <= most_cells for view in cover(sizes, tables, cells)]
-    if math.prod(sizes) <= most_cells:
-        larger.append(grid)
-    candidates = dict.fromkeys([*subsets_of(tables), *larger])
-    return Wanted(tuple(sizes), tuple(tables), tuple(weights), tuple(candidates))
+    above = above or {}
+    steps = tuple(size / sizes[above[axis]] if axis in above else size for axis, size in enumerate(sizes))
+    closed = tuple(_closed(table, above) for table in tables)
+    covers = [tuple(cover(steps, closed, cells)) for cells in _VIEW_CELLS if cells <= most_cells]
+    larger = [view for views in covers for view in views]
+    if round(math.prod(steps)) <= most_cells:
+        larger.append(frozenset(range(len(sizes))))
+    candidates = dict.fromkeys([*subsets_of(closed, above), *larger])
+    return Wanted(steps, closed, tuple(weights), tuple(candidates), tuple(covers), above)
 
 
-def cover(sizes: Sequence[int], tables: Sequence[Axes], most_cells: int) -> list[Axes]:
+def cover(sizes: Sequence[float], tables: Sequence[Axes], most_cells: int) -> list[Axes]:
     """Few sets of axes, each of at most so many cells, that hold every table; tables may be larger themselves.
 
     Greedy: begins with the first table that is left, and adds the axis that completes the most tables for its size.
@@ -169,22 +234,23 @@ def cover(sizes: Sequence[int], tables: Sequence[Axes], most_cells: int) -> list
         tables: sets of axes.
         most_cells: of a set that holds more than one table.
     """
-    members = np.zeros((len(tables), len(sizes)), dtype=bool)
+    members = np.zeros((len(tables), len(sizes)), dtype=np.float32)  # small whole numbers, for fast products
     for number, table in enumerate(tables):
-        members[number, list(table)] = True
-    growth = np.log(np.maximum(np.array(sizes), 2))
-    left, found = np.ones(len(tables), dtype=bool), []
+        members[number, list(table)] = 1
+    counts, every = np.array(sizes, dtype=np.float64), members.sum(axis=1)
+    growth, found = np.log(np.maximum(counts, 2)), []
+    left = np.ones(len(tables), dtype=bool)
     while left.any():
-        view = members[np.flatnonzero(left)[0]].copy()
-        while True:
-            missing = members[left] & ~view
-            completed = missing[missing.sum(axis=1) == 1].sum(axis=0) / growth
-            cells = math.prod(size for size, inside in zip(sizes, view, strict=True) if inside)
-            completed[[bool(inside) or cells * size > most_cells for size, inside in zip(sizes, view, strict=True)]] = 0
+        view = members[int(left.argmax())].copy()
+        missing = every - members @ view
+        while (open_to := (view == 0) & (np.rint(math.prod(counts[view > 0]) * counts) <= most_cells)).any():
+            completed = np.where(open_to, (left & (missing == 1)).astype(np.float32) @ members, 0) / growth
             if not completed.any():
                 break
-            view[int(completed.argmax())] = True
-        left &= (members & ~view).any(axis=1)
+            added = int(completed.argmax())
+            view[added] = 1
+            missing -= members[:, added]
+        left &= missing > 0
         found.append(frozenset(np.flatnonzero(view).tolist()))
     return found
 
@@ -198,27 +264,53 @@ def choose_shares(wanted: Wanted) -> Shares:
         wanted: the problem.
     """
     squares, bound = _convex(wanted)
-    starts = [np.sqrt(squares), *_starts(wanted)]
+    made = []
+    for marginals, parts in finalists(wanted, squares):
+        chosen = dict(zip(marginals, parts, strict=True))
+        shares = [float(chosen.get(_opened(candidate, wanted.above), 0)) for candidate in wanted.candidates]
+        made.append(Shares(marginals, parts, wanted.variance(np.square(shares)), bound))
+    return min(made, key=lambda shares: shares.mean_variance)
+
+
+Strategy = tuple[tuple[Axes, ...], tuple[Fraction, ...]]
+
+
+def finalists(wanted: Wanted, squares: Reals | None = None) -> list[Strategy]:
+    """What the search finds from its best starts, and every candidate alone that tells all tables.
+
+    Args:
+        wanted: the problem.
+        squares: the best ones of the convex problem, if they are known.
+
+    Returns:
+        Strategies: what is measured, and the parts of epsilon.
+    """
+    starts = [np.sqrt(_convex(wanted)[0] if squares is None else squares), *_starts(wanted)]
     found = [_improved(wanted, start / start.sum(), _STEPS // 10) for start in starts]
     found.sort(key=lambda shares: wanted.variance(shares**2))
     found = [_without_small(wanted, _improved(wanted, shares, _STEPS)) for shares in found[:_FINALISTS]]
-    best = min(found, key=lambda shares: wanted.variance(shares**2))
-    parts = _rational(best)
-    measured = [number for number, part in enumerate(parts) if part]
-    return Shares(
-        tuple(wanted.candidates[number] for number in measured),
-        tuple(parts[number] for number in measured),
-        wanted.variance(np.array([float(part) ** 2 for part in parts])),
-        bound,
-    )
+    # The full grid is one of them.
+    every = frozenset().union(*wanted.tables)
+    found += [
+        np.eye(1, len(wanted.candidates), number)[0]
+        for number, candidate in enumerate(wanted.candidates)
+        if every <= candidate
+    ]
+    made = []
+    for shares in found:
+        parts = _rational(shares)
+        measured = [number for number, part in enumerate(parts) if part]
+        marginals = tuple(_opened(wanted.candidates[number], wanted.above) for number in measured)
+        made.append((marginals, tuple(parts[number] for number in measured)))
+    return made
 
 
 def _starts(wanted: Wanted) -> list[Reals]:
     """Shares to begin with: equal ones, mostly the tables, mostly the grid, mostly each size, and irregular ones."""
     sizes = np.array([len(candidate) for candidate in wanted.candidates])
     least = np.full(len(wanted.candidates), 1e-3 / len(wanted.candidates))
-    families = [wanted.tables, *(cover(wanted.sizes, wanted.tables, cells) for cells in _VIEW_CELLS)]
-    numbers = [[wanted.numbers[axes] for axes in family if axes in wanted.numbers] for family in families]
+    families = [wanted.tables, *wanted.covers]
+    numbers = [[wanted.numbers[axes] for axes in family] for family in families]
     groups = [
         *(np.isin(np.arange(sizes.size), family) for family in numbers),
         *(sizes == size for size in np.unique(sizes)),
@@ -234,18 +326,22 @@ def _improved(wanted: Wanted, shares: Reals, steps: int = _STEPS) -> Reals:
 
     A part that one candidate tells alone has its best share after one step with the exponent 1/3.
     """
-    best, least = shares, wanted.variance(shares**2)
-    for _ in range(steps):
-        with np.errstate(invalid="ignore"):
-            grown = shares * (shares * wanted.gains(shares**2)) ** (1 / 3)
-        if not np.isfinite(grown).all():
-            break
-        shares = grown / grown.sum()
-        found = wanted.variance(shares**2)
+    best, least, before = shares, math.inf, math.inf
+    for step in range(steps + 1):
+        found, gains = wanted.gains(shares**2)
         if found < least * (1 - 1e-9):
             best, least = shares, found
         elif found > least * 1.5:
             break
+        if step % _LOOKS == 0:
+            if least > before * (1 - _ENOUGH):
+                break
+            before = least
+        with np.errstate(invalid="ignore"):
+            grown = shares * (shares * gains) ** (1 / 3)
+        if not np.isfinite(grown).all():
+            break
+        shares = grown / grown.sum()
     return best
 
 
@@ -258,7 +354,7 @@ def _convex(wanted: Wanted) -> tuple[Reals, float]:
     squares = np.full(len(wanted.candidates), 1 / len(wanted.candidates))
     bound, best, least = 0.0, squares, math.inf
     for _ in range(_STEPS):
-        gains, found = wanted.gains(squares), wanted.variance(squares)
+        found, gains = wanted.gains(squares)
         bound = max(bound, found**2 / float(gains.max()))
         if found < least:
             best, least = squares, found
@@ -271,7 +367,10 @@ def _without_small(wanted: Wanted, shares: Reals) -> Reals:
     """The same strategy without the candidates that do not pay: each costs noise in all others."""
     for limit in (1e-4, 1e-3, _SMALL):
         kept = np.where(shares < limit * shares.max(), 0.0, shares)
-        tried = _improved(wanted, kept / kept.sum()) if np.isfinite(wanted.variance(kept**2)) else shares
+        if not np.isfinite(wanted.variance(kept**2)):
+            continue
+        tried = np.zeros(kept.size)
+        tried[kept > 0] = _improved(wanted.only(kept > 0), kept[kept > 0] / kept.sum())
         if wanted.variance(tried**2) <= wanted.variance(shares**2) * (1 + 1e-6):
             shares = tried
     return shares

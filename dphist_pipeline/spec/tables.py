@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import prod
 from typing import Annotated, Any
 
@@ -77,8 +77,9 @@ def family_of(tables: TablesSpec, axes: tuple[Axis, ...], most_cells: int) -> Fa
     # Named as written, with axes in declared order.
     wanted = {tuple(sorted(set(table), key=chosen.index)): "_".join(table) for table in tables.list}
     if not found and tables.all:
-        every = combinations(chosen, min(tables.all, len(chosen)))
-        wanted = {table: "_".join(table) for table in every} | wanted
+        every = combinations(chosen, min(tables.all, len({known[name][0] for name in chosen})))
+        apart = [table for table in every if len({known[name][0] for name in table}) == len(table)]
+        wanted = {table: "_".join(table) for table in apart} | wanted
     names = list(wanted.values())
     domain = Domain(tuple(known[name][1] for name in chosen))
     family = Family(
@@ -99,15 +100,13 @@ def _with_levels(axis: Axis) -> dict[str, Axis]:
     if isinstance(axis, BinnedAxis) or not axis.levels:
         return {axis.name: axis}
     found: dict[str, Axis] = {axis.name: axis}
-    coarser = dict(axis.levels)
     for name, groups in axis.levels.items():
-        del coarser[name]
         values = tuple(dict.fromkeys(groups))
-        above = {
-            level: tuple(of[groups.index(value)] for value in values)
-            for level, of in coarser.items()
-            if len(set(zip(groups, of, strict=True))) == len(values)
-        }
+        above: dict[str, tuple[str, ...]] = {}
+        for level, of in axis.levels.items():
+            pairs = dict(zip(groups, of, strict=True))
+            if level != name and len(set(zip(groups, of, strict=True))) == len(values):
+                above[level] = tuple(pairs[value] for value in values)
         found[name] = CategoricalAxis(name, axis.column, values, axis.other, above)
     return found
 
@@ -115,16 +114,27 @@ def _with_levels(axis: Axis) -> dict[str, Axis]:
 def _levels_clash(
     tables: TablesSpec, known: Mapping[str, tuple[int, Any]], used: set[str]
 ) -> list[tuple[Location, str]]:
-    """Whether tables use an axis at two of its levels."""
+    """Whether a table names two levels of one axis, levels do not nest, or two axes are used at several levels."""
     found: list[tuple[Location, str]] = []
-    by_axis: dict[int, str] = {}
+    for number, table in enumerate(tables.list):
+        by_axis: dict[int, str] = {}
+        for name in dict.fromkeys(table):
+            other = by_axis.setdefault(known[name][0], name)
+            if other != name:
+                what = f"names {shown(other)} and {shown(name)}, which are levels of one axis; keep the finer one"
+                found.append((("list", number), what))
+    levels: dict[int, list[str]] = {}
     for name in (name for name in known if name in used):
-        other = by_axis.setdefault(known[name][0], name)
-        if other != name:
-            what = (
-                f"uses {shown(other)} and {shown(name)}, which are levels of one axis; keep one of them in all tables"
-            )
-            found.append((("all",) if tables.all else ("list",), what))
+        levels.setdefault(known[name][0], []).append(name)
+    several = [sorted(names, key=lambda name: -known[name][1].size) for names in levels.values() if len(names) > 1]
+    for names in several:
+        for fine, coarse in pairwise(names):
+            if coarse not in known[fine][1].levels:
+                what = f"uses {shown(fine)} and {shown(coarse)}, which cut across each other; keep one of them"
+                found.append((("list",), f"{what} in all tables"))
+    if len(several) > 1:
+        both = " and ".join(" with ".join(shown(name) for name in names) for names in several[:2])
+        found.append((("list",), f"uses two axes at several levels each, {both}; do so with one axis only"))
     return found
 
 

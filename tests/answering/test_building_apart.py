@@ -1,4 +1,4 @@
-"""The catalogue is built by a process that has read no record."""
+"""The catalogue is built by a process that has read no record; `dphist release` starts it before it is needed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from system.small_release import NAME, WEEK, Project
 
+from dphist_pipeline import early_processes
 from dphist_pipeline.answering import building
 from dphist_pipeline.answering.building import CatalogueNotBuilt
+from dphist_pipeline.publishing import vega
 
 REAL = building.build_apart
 
@@ -26,17 +29,17 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 def test_a_release_has_its_catalogue_built_by_another_process(project: Project, monkeypatch) -> None:
     ran = []
-    run = subprocess.run
 
-    def noting(command: list[str], **options: Any) -> Any:
-        ran.append((command, options["env"]))
-        return run(command, **options)
+    class Noted(subprocess.Popen[str]):
+        def __init__(self, command: list[str], **options: Any) -> None:
+            ran.append((command, options["env"]))
+            super().__init__(command, **options)
 
     monkeypatch.setenv("DATABASE_PASSWORD", "hunter2")
-    monkeypatch.setattr(subprocess, "run", noting)
+    monkeypatch.setattr(early_processes.subprocess, "Popen", Noted)
     project.release()
     ((command, environment),) = ran
-    assert command[1:3] == ["-m", "dphist_pipeline.answering.building"]
+    assert command[1:] == ["-P", "-m", "dphist_pipeline.answering.building"]
     assert set(environment) == {"PATH", "PYTHONPATH"}
     assert "hunter2" not in str(environment)
     assert (project.root / "public" / "catalog.duckdb").stat().st_size > 0
@@ -55,6 +58,39 @@ def test_what_the_other_process_refuses_is_said_and_the_release_stands(project: 
 
 
 def test_a_process_that_dies_is_said(project: Project, monkeypatch) -> None:
-    monkeypatch.setattr(building.sys, "executable", shutil.which("false"))
+    monkeypatch.setattr(early_processes.sys, "executable", shutil.which("false"))
     with pytest.raises(CatalogueNotBuilt, match="ended with 1"):
         project.release()
+
+
+def test_processes_that_were_started_early_are_used_and_ended(project: Project, monkeypatch) -> None:
+    started, start = {}, early_processes.start
+
+    def noting(module: str) -> early_processes.Process:
+        assert module not in started, "the one that waits is used"
+        started[module] = start(module)
+        return started[module]
+
+    monkeypatch.setattr(early_processes, "start", noting)
+    with early_processes.started_early():
+        project.release()
+        project.release("2024-01-08")
+        svg = vega.draw_chart(vega.FIRST)
+    assert svg == vega._converted(vega.FIRST) and svg.startswith("<svg")
+    assert set(started) == {early_processes.PICTURES, early_processes.CATALOGUE}
+    assert all(process.returncode is not None for process in started.values())
+    with duckdb.connect(project.root / "public" / "catalog.duckdb", read_only=True) as connection:
+        assert connection.execute("SELECT count(*) FROM dph_releases").fetchall() == [(2,)]
+
+
+def test_a_chart_is_drawn_here_if_the_early_process_died(monkeypatch) -> None:
+    monkeypatch.setattr(early_processes.sys, "executable", shutil.which("false"))
+    with early_processes.started_early():
+        assert vega.draw_chart(vega.FIRST).startswith("<svg")
+
+
+def test_early_processes_end_when_their_starter_does() -> None:
+    """A starter that is killed closes their standard input."""
+    for module in (early_processes.PICTURES, early_processes.CATALOGUE):
+        process = early_processes.start(module)
+        assert process.communicate("", timeout=120) == ("", None) and process.returncode == 0

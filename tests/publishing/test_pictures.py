@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import altair as alt
 import by_hand
 import numpy as np
 import pytest
@@ -127,6 +128,7 @@ def test_any_number_of_axes_gives_pictures_that_are_well_formed(number: int, sca
     pictures = all_pictures(shown)
     assert len(pictures) == (1 if number == 1 else number + 1)
     for picture in pictures:
+        checked(chart(picture, picture.title))
         ElementTree.fromstring(draw(picture, picture.title))
         assert picture.sums.values.sum() == pytest.approx(shown.values.sum())
 
@@ -152,8 +154,15 @@ def test_colours_rise_with_the_counts_and_reach_the_largest() -> None:
 
 def drawn_rows(shown: Grid) -> list[dict[str, Any]]:
     """The rows of data of the main picture's first chart."""
-    spec = chart(main_picture(shown)).to_dict()
-    return next(iter(spec["datasets"].values()))  # type: ignore[no-any-return]
+    data = found(checked(chart(main_picture(shown))), "data")
+    return data[0]["values"]  # type: ignore[no-any-return]
+
+
+def checked(spec: dict[str, Any]) -> dict[str, Any]:
+    """A chart as it is sent to Vega-Lite, after Altair compared it with the schema."""
+    sent: dict[str, Any] = json.loads(json.dumps(spec))
+    alt.Chart.from_dict(sent, validate=True)
+    return sent
 
 
 def test_squares_whose_interval_reaches_zero_have_a_dot() -> None:
@@ -192,9 +201,9 @@ def grid_of_names(values: list[str], names: tuple[str, ...]) -> Grid:
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_hostile_names_are_data_in_a_chart_and_text_in_its_svg(number: int) -> None:
     picture = main_picture(grid_of_names(HOSTILE, (HOSTILE[0], HOSTILE[3], HOSTILE[4])[:number]))
-    spec = json.loads(json.dumps(chart(picture).to_dict()))
+    spec = checked(chart(picture))
     spec.pop("config")
-    fields = {name for rows in spec.pop("datasets").values() for row in rows for name in row}
+    fields = {name for data in found(spec, "data") for row in data["values"] for name in row}
     assert fields == ({"name", "estimate", "low", "high"} if number == 1 else {"across", "down", "class", "dot"})
     assert set(found(spec, "field")) <= fields
     assert set(found(spec, "test")) | set(found(spec, "filter")) <= {"datum.value === 0", "datum.dot"}
@@ -261,7 +270,7 @@ def test_a_long_name_is_cut_off_by_its_width() -> None:
 
 def test_a_title_of_any_length_takes_at_most_four_lines() -> None:
     for title, lines in (("word " * 500, 4), ("", 1), ("x" * 5000, 4)):
-        assert len(chart(main_picture(grid([AGE])), title or " ").to_dict()["title"]["text"]) == lines
+        assert len(chart(main_picture(grid([AGE])), title or " ")["title"]["text"]) == lines
 
 
 def test_long_names_lose_the_words_that_all_of_them_share() -> None:

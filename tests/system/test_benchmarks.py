@@ -64,6 +64,16 @@ def test_the_benchmark_of_dagsters_cost_runs_and_writes_json(tmp_path):
         assert report[part][way]["cpu"] > 0 and report[part]["more"].keys() == {"cpu", "wall"}
 
 
+@pytest.mark.soak
+def test_the_benchmark_of_dagsters_runs_runs_and_writes_json(tmp_path):
+    script, target = PROJECT / "benchmarks" / "dagster_runs.py", tmp_path / "dagster_runs.json"
+    command = [sys.executable, script, "--rounds", "1", "--weeks", "2", "--to", target]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(target.read_text(encoding="utf-8"))
+    assert all(report[name]["cpu"] > 0 for name in ("materialize_by_job", "backfill_by_runs"))
+
+
 def test_the_comparison_of_peers_measures_a_run_and_ends_one_that_takes_too_much(tmp_path):
     script, target = PROJECT / "benchmarks" / "peers" / "compare.py", tmp_path / "peers.json"
     small = [sys.executable, script, "--rows", "5000", "--sides", "10", "--only", "count_cube", "--to", target]

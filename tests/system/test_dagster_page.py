@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import canary
+import numpy as np
 import pytest
 from office import Office
 from system.orchestrated import charges
@@ -32,11 +33,12 @@ from dphist_pipeline.spec.loading import load_spec
 noise.discrete_laplace = lambda scale, size: np.arange(1, size + 1) ** 2 * {noise}
 here = Path(__file__).parent
 defs = dg.Definitions.merge(
-    *(release_definitions(load_spec(here / name)) for name in ("spec.yaml", "late.yaml")),
+    *(release_definitions(load_spec(here / name)) for name in ("spec.yaml", "late.yaml", "weekly.yaml")),
     dg.Definitions(assets=[dg.AssetSpec(["raw", "visits"])]),
 )
 """
 CHANGES = {**canary.CHANGES, "title": "Admissions by age and ward"}
+WEEKLY = {**CHANGES, "release": "weekly", "period": "week", "period_column": "day", "first_period": "2026-01-05"}
 # Runs start at once; a queue would need a daemon.
 NO_QUEUE = "\nrun_coordinator: {module: dagster._core.run_coordinator, class: DefaultRunCoordinator}\n"
 pytestmark = pytest.mark.outside  # `make outside` runs it
@@ -58,15 +60,17 @@ def free_port() -> int:
 
 @pytest.fixture
 def served(office: Office, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of a Dagster page with a release, and one that waits for an upstream asset."""
+    """The address of a Dagster page with a release, one that waits for an upstream asset, and a weekly one."""
     home = office.folder / "dagster_home"
     home.mkdir()
     settings = (Path(__file__).parents[2] / "dagster_project" / "dagster.yaml").read_text()
     (home / "dagster.yaml").write_text(settings + NO_QUEUE)
     office.opened().write_spec(**CHANGES, release="late", deps=["raw/visits"])
     (office.folder / "spec.yaml").rename(office.folder / "late.yaml")
+    office.write_spec(**WEEKLY)
+    (office.folder / "spec.yaml").rename(office.folder / "weekly.yaml")
     office.write_spec(**CHANGES)
-    office.write_records(canary.records())
+    office.write_records({**canary.records(), "day": np.full(canary.TOTAL, np.datetime64("2026-01-06"))})
     (office.folder / "project.py").write_text(PROJECT.format(noise=canary.FROZEN_NOISE))
     address = f"http://127.0.0.1:{(port := free_port())}"
     words = ["-m", "dagster_webserver", "-h", "127.0.0.1", "-p", str(port), "-f", "project.py"]
@@ -123,6 +127,10 @@ def materialize(page: Any, release: str, until: Callable[[], bool]) -> None:
     page.get_by_role("button", name="Materialize").first.click()
     page.get_by_text("Additional assets will be materialized").wait_for()
     page.get_by_role("button", name="Confirm").click()
+    wait_for_run(page, until)
+
+
+def wait_for_run(page: Any, until: Callable[[], bool]) -> None:
     for _ in range(600):
         page.wait_for_timeout(500)
         if until():
@@ -173,3 +181,28 @@ def test_a_person_releases_by_a_click_sees_why_one_is_refused_and_nothing_leaks(
     assert len(said) > 100_000 and "account_left" in said
     (office.folder / "project.py").unlink()
     assert canary.leaks(office, said=said) == []
+
+
+def test_a_person_releases_one_week_from_the_page_of_partitions_and_plots_checks(office: Office, page: Any) -> None:
+    page.goto("/assets/weekly/published?view=partitions")
+    page.get_by_text("Missing (").first.wait_for()
+    page.get_by_role("button", name="Materialize").first.click()
+    page.get_by_role("button", name="Confirm").click()
+    page.get_by_text("Show all partitions").click()
+    week = page.get_by_placeholder("ex: 2026").last
+    week.fill("2026-01-05")
+    week.press("Enter")
+    page.get_by_role("button", name="Launch 1 run").click()
+    wait_for_run(page, ended(office, "SUCCESS"))
+    assert charges(office) == 1 and office.published("weekly", "2026-01-05").is_dir()
+
+    page.goto("/assets/weekly/published?view=partitions&partition=2026-01-05")
+    for seen in ("Materialized (1)", "Failed (0)", "period 2026-01-05, revision 1", "account_left"):
+        page.get_by_text(seen).first.wait_for()
+
+    page.goto("/assets/weekly/published?view=checks")
+    page.get_by_text("releases_left").first.wait_for()
+    page.get_by_text("Plots", exact=True).last.click()
+    page.get_by_text("cells_tell_something").first.click()
+    page.locator("canvas").nth(1).wait_for()  # cells, cells_above_zero
+    assert canary.leaks(office, said="\n".join(page.said)) == []

@@ -41,6 +41,8 @@ AGE = {"column": "age", "start": 0, "stop": 100, "width": 25}
 SEX = {"column": "sex", "values": ["f", "m"]}
 WARD = {"column": "ward", "values": ["a", "b"], "other": True}
 COUNTY = {"column": "county", "values": COUNTIES, "levels": {"state": STATES}}
+TOWN = {"column": "ward", "name": "town", "values": ["a", "b"], "levels": {"land": ["x", "x"]}}
+CROSSING = {"tables": {"list": [["state"], ["half"]]}}
 FAMILY: dict[str, Any] = {
     "release": "family",
     "mechanism": "tables",
@@ -283,7 +285,9 @@ def test_the_ledger_and_all_files_of_a_family_verify(family: Office) -> None:
     [
         ({"tables": {}}, "asks for no table"),
         ({"tables": {"list": [["agee"]]}}, "Did you mean 'age'"),
-        ({"tables": {"list": [["county"], ["state"]]}}, "levels of one axis"),
+        ({"tables": {"list": [["county", "state"]]}}, "levels of one axis"),
+        ({"axes": [{**COUNTY, "levels": {"state": STATES, "half": [*"aabbbab"]}}, AGE], **CROSSING}, "cut across"),
+        ({"axes": [COUNTY, TOWN], "tables": {"list": [["county"], ["state"], ["town"], ["land"]]}}, "one axis only"),
         ({"tables": {"all": 9}}, "tables.all"),
         ({"tables": {"list": [["age"]], "weights": {"sex": 2}}}, "is no table of this release"),
         ({"tables": {"list": [["age"]], "weights": {"age": -1}}}, "weights"),

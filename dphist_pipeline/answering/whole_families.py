@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.answering.chosen_cells import OTHER
 from dphist_pipeline.answering.whole_tables import whole_table
-from dphist_pipeline.domain import Axis, CategoricalAxis, Domain
+from dphist_pipeline.domain import Axis, CategoricalAxis, Domain, groups_along
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import exact_sum
 
@@ -149,8 +149,12 @@ def finest(domains: Iterable[Domain]) -> Domain:
         domains: of the tables.
     """
     every = {axis.name: axis for domain in domains for axis in domain.axes}
-    coarser = {level for axis in every.values() if isinstance(axis, CategoricalAxis) for level in axis.levels}
-    return Domain(tuple(axis for name, axis in every.items() if name not in coarser))
+    found: dict[str, Axis] = {}
+    # The finest first: a level with the groups of another one is as fine, and one of them is enough.
+    for axis in sorted(every.values(), key=lambda axis: -axis.size):
+        if not any(isinstance(one, CategoricalAxis) and axis.name in one.levels for one in found.values()):
+            found[axis.name] = axis
+    return Domain(tuple(axis for name, axis in every.items() if name in found))
 
 
 def _finer(domain: Domain, axis: Axis) -> tuple[int, Wholes]:
@@ -158,10 +162,8 @@ def _finer(domain: Domain, axis: Axis) -> tuple[int, Wholes]:
     for number, one in enumerate(domain.axes):
         if one.name == axis.name:
             return number, np.arange(axis.size)
-        if isinstance(one, CategoricalAxis) and isinstance(axis, CategoricalAxis) and axis.name in one.levels:
-            group = {value: place for place, value in enumerate(axis.values)}
-            places = [group[value] for value in one.levels[axis.name]]
-            return number, np.array(places + [axis.size - 1] * one.other, dtype=np.int64)
+        if isinstance(one, CategoricalAxis) and axis.name in one.levels:
+            return number, np.array(groups_along(one, axis), dtype=np.int64)
     raise KeyError(axis.name)
 
 

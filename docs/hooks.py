@@ -20,6 +20,7 @@ import dphist_pipeline as dph
 
 PROJECT = Path(__file__).resolve().parent.parent
 PEERS = PROJECT / "docs/measured/peers.json"
+ACCURACY = PROJECT / "docs/measured/accuracy.json"
 MARKER = re.compile(r"<!-- generated: (\S+) -->")
 COMMENT = re.compile(r"^ *(?:(?P<field>\w+):\s*(?P<example>.*?))?\s*# (?P<words>.*)$")
 
@@ -86,8 +87,13 @@ def mechanism_cards() -> str:
 
 def measured() -> str:
     """A table for every list of results in the JSON files that benchmarks wrote."""
-    files = sorted(path for path in PROJECT.glob("docs/measured/*.json") if path != PEERS)
+    files = sorted(path for path in PROJECT.glob("docs/measured/*.json") if path not in (PEERS, ACCURACY))
     return "\n\n".join(_results(path) for path in files) or "No results are kept in this checkout."
+
+
+def accuracy() -> str:
+    """Errors of the empirical Bayes mechanisms beside the best published one, case by case, and what they come to."""
+    return _results(ACCURACY)
 
 
 def peers_runs() -> str:
@@ -121,6 +127,7 @@ GENERATED: dict[str, Callable[[], str]] = {
         python_api,
         mechanism_cards,
         measured,
+        accuracy,
         peers_runs,
         peers_promises,
     )

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -99,31 +98,6 @@ def test_folders_that_are_declared_to_name_columns_give_them_as_text(kind: str):
     assert counted(files, **{**found, "axes": [years]}) == [3, 3, 3]
     seen = {"period": "year", "period_column": "year", "period_format": "%Y", "at": "2026-01-01"}
     assert counted(files, **{**found, "axes": [AGE]}, **seen) == [1, 2, 0, 0, 0]
-
-
-def without_pages(table: pa.Table) -> bytes:
-    """A Parquet file whose columns can be read from its end, and no row of it."""
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
-    content = sink.getvalue().to_pybytes()
-    end = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
-    return b"PAR1" + b"\xff" * (end - 4) + content[end:]
-
-
-@pytest.mark.parametrize(
-    ("column", "here", "elsewhere"),
-    [
-        ("day", "2026-03-02", "2026-03-09"),
-        ("at", "2026-03-02 07%3A30", "2026-03-01T23%3A59"),
-        ("day", "2026-03-08", "x"),
-    ],
-)
-def test_files_of_folders_outside_the_period_are_not_read(column: str, here: str, elsewhere: str):
-    rows = people(age=[5, 15, 15])
-    files = {f"{column}={here}/a.parquet": rows, f"{column}={elsewhere}/a.parquet": without_pages(rows)}
-    found = {"source": "*/*.parquet", "hive": True, "period": "week", "period_column": column}
-    assert counted(files, at="2026-03-02", **found) == [1, 2, 0, 0, 0]
-    refused(files, SourceRefused, source="*/*.parquet", hive=True)  # without periods, all are read
 
 
 @pytest.mark.parametrize("content", [b"person,age,Region\nA,5,x\n", people(Region=["x"])], ids=["csv", "parquet"])

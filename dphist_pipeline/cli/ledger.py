@@ -151,6 +151,14 @@ def allow(
     code_lists: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="A folder of public code lists, for all accounts.")
     ] = None,
+    spark: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="A server of Spark that may read and count for `engine: spark`: sc://HOST:PORT, '{{ env.NAME }}' for "
+            "an address with a token, or `session` for that of the program that runs the release.",
+        ),
+    ] = None,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it stays in the ledger.")] = "",
     store: StoreOption = None,
     as_json: JsonOption = False,
@@ -158,26 +166,29 @@ def allow(
     """Decides what releases may read: a source, a query, or public code lists.
 
     A source is allowed with the way it is read: another delimiter, quote or
-    form of names makes other rows and other people of the same file.
+    form of names makes other rows and other people of the same file. A server
+    of Spark, alone or with a source, serves all sources of the account.
     """
-    if sum(given is not None for given in (read.source, query, code_lists)) != 1:
-        raise typer.BadParameter("give one of --source, --query and --code-lists")
+    given = [name for name in (read.source, query, code_lists) if name is not None]
+    if len(given) > 1 or (spark is None and not given) or (spark is not None and given not in ([], [read.source])):
+        raise typer.BadParameter("give one of --source, --query and --code-lists; or --spark, alone or with --source")
     if (account is None) != (code_lists is not None):
-        raise typer.BadParameter("--source and --query are for an ACCOUNT, --code-lists are for all of them")
+        raise typer.BadParameter("--source, --query and --spark are for an ACCOUNT, --code-lists are for all of them")
     opened = Store.open(store_folder(store))
     if code_lists is not None:
         _print_allowed(allow_code_lists(opened, code_lists), as_json)
         return
-    from dphist_pipeline.releasing import allowing
+    from dphist_pipeline.releasing import allowing, engines
 
     ledger, name = opened.ledger(), str(account)
     reading = read.reading(ledger, name, ledger.account(name).privacy_unit)
-    what = allowing.query_of_file(query) if query is not None else {}
-    if reading is not None:
-        what = {"source": reading.facts()}
-    with deciding(opened, ledger) as operator:
-        made = ledger.allow(name, what, operator, reason, read.also_of or [])
-    _print_allowed(made, as_json)
+    asked = [{"source": reading.facts()}] if reading is not None else []
+    asked += [allowing.query_of_file(query)] if query is not None else []
+    asked += [engines.engine_of_option(spark)] if spark is not None else []
+    for what in asked:
+        with deciding(opened, ledger) as operator:
+            made = ledger.allow(name, what, operator, reason, (read.also_of or []) if "source" in what else [])
+        _print_allowed(made, as_json)
 
 
 @ledger_app.command()
@@ -320,7 +331,9 @@ def _print_allowed(decision: Decision | None, as_json: bool) -> None:
         print_json(decision_facts(decision))
     else:
         whom = "for all accounts" if decision.account == EVERYWHERE else f"for account {decision.account}"
-        kind = {"source": "source", "query": "query", "code_lists": "code lists in"}[decision.kind]
+        kind = {"source": "source", "query": "query", "engine": "engine spark at", "code_lists": "code lists in"}[
+            decision.kind
+        ]
         out.print(f"[green]✓[/] Allowed {whom}: {kind} {escape(decision.name)} (entry {decision.number})")
 
 

@@ -177,7 +177,7 @@ def print_statement(statement: Statement, as_json: bool) -> None:
 def _read_by(statement: Statement) -> dict[str, str]:
     """The sources that an account may read, and the accounts that share its people."""
     facts = {}
-    for kind, called in (("source", "reads"), ("query", "by query")):
+    for kind, called in (("source", "reads"), ("query", "by query"), ("engine", "by Spark at")):
         found = [f"{made.name} (entry {made.number})" for made in statement.decisions if made.kind == kind]
         if found or kind == "source":
             facts[called] = ", ".join(found) or "nothing yet: dphist ledger allow"
@@ -200,6 +200,7 @@ def decision_facts(decision: Decision) -> dict[str, Any]:
     facts: dict[str, Any] = {"entry": decision.number, "account": decision.account, "kind": decision.kind}
     facts |= {"name": decision.name, "at": decision.made_at, "by": list(decision.by), "reason": decision.reason}
     facts |= {"source": decision.reading.facts()} if decision.reading is not None else {}
+    facts |= {"server": decision.server} if decision.server is not None else {}
     return facts | ({"also_of": list(decision.also_of)} if decision.also_of else {})
 
 

@@ -6,7 +6,7 @@ proportional to the unit's rows in it. No table order, engine order or other uni
 most R kept rows.
 
 DuckDB finds the few units with more rows than R, and counts the rows of all others. Theirs come sorted, and are ordered
-by plain arithmetic on 64-bit words with a keyed BLAKE2b of the unit's name, the same on every engine. A collision
+by plain arithmetic on 64-bit words with a keyed SHA-256 of the unit's name, the same on every engine. A collision
 merges no units: rows are told apart by the unit itself, and ties fall to the lower cell and copy.
 """
 
@@ -28,6 +28,10 @@ from dphist_pipeline.sql_files import literal
 
 CHUNK_ROWS = 1 << 21
 KEY_BYTES = 32
+# The finalizer of SplitMix64 (Steele, Lea, Flood 2014), a permutation of 64-bit words that spreads every bit: pairs of
+# a shift and a factor, then one more shift. A code and a copy's number are first multiplied by odd numbers.
+MIX, LAST_SHIFT = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)), 31
+CODE_STEP, COPY_STEP = 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03
 
 Words = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
@@ -98,8 +102,11 @@ def count_rows(staged: Path, cells: int) -> Numbers:
 
 
 def unit_word(unit: str, key: bytes) -> int:
-    """A keyed 64-bit word of a unit's name."""
-    return int.from_bytes(hashlib.blake2b(unit.encode(), digest_size=8, key=key).digest(), "little")
+    """A keyed word of a unit's name: 60 bits, which no engine takes for a negative number.
+
+    Key and name are hashed one after the other: the key has a fixed length, and no hash is shown to anybody.
+    """
+    return int(hashlib.sha256(key + unit.encode()).hexdigest()[:15], 16)
 
 
 def row_order(unit_words: Words, codes: Numbers, copies: Numbers) -> Words:
@@ -109,15 +116,14 @@ def row_order(unit_words: Words, codes: Numbers, copies: Numbers) -> Words:
     """
     place = unit_words
     for word in codes:
-        place = _mix(place + word.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
-    return _mix(place + copies.astype(np.uint64) * np.uint64(0xD1B54A32D192ED03))
+        place = _mix(place + word.astype(np.uint64) * np.uint64(CODE_STEP))
+    return _mix(place + copies.astype(np.uint64) * np.uint64(COPY_STEP))
 
 
 def _mix(words: Words) -> Words:
-    """The finalizer of SplitMix64 (Steele, Lea, Flood 2014): a permutation of 64-bit words that spreads every bit."""
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
+    for shift, factor in MIX:
+        words = (words ^ (words >> np.uint64(shift))) * np.uint64(factor)
+    return words ^ (words >> np.uint64(LAST_SHIFT))
 
 
 def _first_rows(batches: Iterable[Any], words: Sequence[str], max_rows: int, key: bytes) -> Iterator[Numbers]:

@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.confidential.journal import Answers
 from dphist_pipeline.confidential.plain_values import DoorMisuse as DoorMisuse
-from dphist_pipeline.confidential.questions import LARGEST_COUNT, Cells, Choice, Contrasts, Linear, Question, Sums
+from dphist_pipeline.confidential.questions import (
+    LARGEST_COUNT,
+    Buckets,
+    Cells,
+    Choice,
+    Contrasts,
+    Linear,
+    Question,
+    Sums,
+)
 from dphist_pipeline.confidential.row_questions import Limits, ObservedRows, RowQuestion
 from dphist_pipeline.confidential.scores import Score
 from dphist_pipeline.domain import Domain
@@ -121,6 +130,19 @@ class PrivateCounts:
         """
         return self.__ask(Choice(groups, score, self.domain.cells), budget)[0]
 
+    def choose_buckets(self, line: NDArray[np.int64], savings: tuple[int, ...], budget: Budget) -> NDArray[np.int64]:
+        """Privately splits a line of cells into buckets of like counts; spends the budget.
+
+        Args:
+            line: cell numbers (in C order of the domain), every cell once.
+            savings: what the price of a bucket is below those of its two parts, for each level from pairs upwards.
+            budget: the share to spend.
+
+        Returns:
+            The places on the line where the buckets start, int64, rising from 0, shape (buckets,).
+        """
+        return self.__ask(Buckets(line, savings, self.domain.cells), budget)[0]
+
     def _scale(self, question: Question, budget: Budget) -> Fraction:
         """The scale of the noise that covers a question; refused above 10^7."""
         return _scale_of(question.sensitivity(self.sensitivity), budget)
@@ -218,6 +240,8 @@ def _drawn(question: Question, exact: NDArray[np.int64], scale: Fraction) -> NDA
     """What a door says: the question's exact numbers with noise."""
     if isinstance(question, Choice):
         return _noisy_winners(question.scores(exact), scale)
+    if isinstance(question, Buckets):
+        return _noisy_buckets(question.costs(exact), scale)
     assert isinstance(question, Linear)
     return _noisy(question.answers(exact), scale)
 
@@ -246,3 +270,17 @@ def _noisy_winners(scores: Sequence[NDArray[np.int64]], scale: Fraction) -> NDAr
     cut = [part.clip(-LARGEST_SCORE, LARGEST_SCORE) for part in scores]
     winners = [np.argmax(part + more) for part, more in zip(cut, drawn, strict=True)]
     return np.array(winners, dtype=np.int64)
+
+
+def _noisy_buckets(costs: Sequence[NDArray[np.int64]], scale: Fraction) -> NDArray[np.int64]:
+    """Where the buckets start that together cost least, each minus its own one-sided geometric noise.
+
+    Nothing is cut off but noise at 2^62, as in `_noisy_winners`: sums beyond int64 are made of Python's whole numbers.
+    """
+    from dphist_pipeline.solvers.dyadic_buckets import cheapest_buckets
+
+    drawn = noise.geometric(scale, sum(part.size for part in costs))
+    ends = np.cumsum([part.size for part in costs])[:-1]
+    noisy = [part - less for part, less in zip(costs, np.split(drawn, ends), strict=True)]
+    fits = all(int(np.abs(part).max()) * costs[0].size < 1 << 62 for part in noisy)
+    return cheapest_buckets(noisy if fits else [part.astype(object) for part in noisy])

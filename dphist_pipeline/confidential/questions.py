@@ -5,8 +5,8 @@ rows of a unit, and what it keeps depends on that unit alone). Exact counts, and
 which brings two sets of counts no further apart. A question computes whole numbers from them, and `sensitivity(delta)`
 is how far these move, all together, for counts at L1 distance `delta`. The doors add discrete Laplace noise of scale
 s = sensitivity(Δ)/ε to each number: the probability of an output then changes by at most the factor exp(1/s) for each
-step by which a number moves, in all by at most exp(sensitivity(delta)/s) = exp(ε·delta/Δ) <= e^ε. `Choice` has other
-noise and its own proof.
+step by which a number moves, in all by at most exp(sensitivity(delta)/s) = exp(ε·delta/Δ) <= e^ε. `Choice` and
+`Buckets` have other noise and proofs of their own.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.confidential.plain_values import DoorMisuse, whole_numbers
+from dphist_pipeline.confidential.plain_values import DoorMisuse, whole_number, whole_numbers
 from dphist_pipeline.confidential.scores import Score, own_copy
 
 Numbers = NDArray[np.int64]
 
 LARGEST_COUNT = 1 << 52
 HALF_BITS = 26
+MOST_IN_A_LINE = 1 << 24
+LARGEST_SAVING = 1 << 36
 
 
 class Question(ABC):
@@ -228,4 +230,67 @@ class Choice(Question):
         return scores
 
 
-QUESTIONS: tuple[type[Question], ...] = (Cells, Sums, Contrasts, Choice)
+@dataclass(frozen=True, slots=True, eq=False)
+class Buckets(Question):
+    """Which buckets of a line together cost least: their deviations from medians, minus noise, plus declared prices.
+
+    Buckets are those of `solvers.dyadic_buckets`: n of one cell, n - 1 larger ones. Each has noise of its own, single
+    cells too: geometric, M = 0, 1, 2, … with P(M >= k) = exp(-k/s), of scale s = 2·Δ/ε. Where the buckets start is the
+    answer; no cost is shown, none is cut off after its noise, and no draw is repeated or left out.
+
+    Why e^ε covers it. Let C_b be the cost of bucket b without noise, and d_b = ||x_b - x'_b||_1 for the cells of b. A
+    step of one in one count moves the deviations of every bucket that holds it by at most 1
+    (`dyadic_buckets.bucket_deviations`), and prices are the same whatever the counts: |C_b - C'_b| <= d_b.
+    Let a draw M give x the split P. Then the draw M', with 2·d_b more for every bucket b of P and the same for all
+    others, gives x' the same split. Compare P with a rival R. Buckets that are in both cancel. The others of P and the
+    others of R cover the same cells, so the d_b of either sum to the same D. From x to x', the costs of the others of R
+    fall by at most D, and those of the others of P rise by at most D; the noise of the latter takes off 2·D. So P keeps
+    its lead on R, or remains equal to it, where the same declared order decides.
+    M -> M' is one to one, and P(M) = P(M')·exp(Σ 2·d_b/s) over the buckets of P, which hold every cell once. So summed
+    over all M that give P, P(x gives P) <= exp(2·||x - x'||_1/s)·P(x' gives P) <= e^ε·P(x' gives P).
+    (Buckets of one cell cost the same for x and x'. They need noise all the same: a split of single cells has no other
+    noise that could rise where its rivals become cheaper.)
+
+    Attributes:
+        line: cell numbers of the domain in C order, every cell once.
+        savings: for each level of the line, from pairs upwards, how much less a bucket's price is than those of its two
+            parts; whole numbers, 0 or more.
+        cells: of the domain.
+    """
+
+    line: Numbers
+    savings: tuple[int, ...]
+    cells: int
+    door: ClassVar[str] = "choose_buckets"
+
+    def __post_init__(self) -> None:
+        line = whole_numbers(self.line, "a line of cells")
+        if line.shape != (self.cells,) or line.min() < 0 or line.max() >= self.cells or np.bincount(line).max() > 1:
+            raise DoorMisuse("buckets need a line that holds every cell of the domain once")
+        if not 2 <= self.cells <= MOST_IN_A_LINE:
+            raise DoorMisuse(f"buckets are chosen on a line of 2 to {MOST_IN_A_LINE:,} cells")
+        if type(self.savings) is not tuple or len(self.savings) != (self.cells - 1).bit_length():
+            raise DoorMisuse("buckets need a tuple of savings, one for each level of the line")
+        for saving in self.savings:
+            whole_number(saving, "what a level of buckets saves", 0, LARGEST_SAVING)
+        object.__setattr__(self, "line", line)
+
+    def sensitivity(self, delta: int) -> int:
+        """2·delta: proved above."""
+        return 2 * delta
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the savings, then of the line."""
+        asked = np.concatenate([np.array(self.savings, dtype=np.int64), self.line])
+        return hashlib.sha256(asked.astype("<i8").tobytes()).hexdigest()
+
+    def costs(self, exact: Numbers) -> list[Numbers]:
+        """Deviations and prices, level by level, each within ±2^61."""
+        from dphist_pipeline.solvers.dyadic_buckets import bucket_deviations, bucket_prices
+
+        found = bucket_deviations(exact[self.line])
+        return [cost + price for cost, price in zip(found, bucket_prices(self.cells, self.savings), strict=True)]
+
+
+QUESTIONS: tuple[type[Question], ...] = (Cells, Sums, Contrasts, Choice, Buckets)

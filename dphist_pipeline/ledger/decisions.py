@@ -1,4 +1,4 @@
-"""What operators allow: a source with the way it is read, a query by its digest, folders of public code lists."""
+"""What operators allow: a source with the way it is read, a query by its digest, an engine, folders of code lists."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from shlex import quote
 from typing import Any, Literal
 
-DecisionKind = Literal["source", "query", "code_lists"]
+DecisionKind = Literal["source", "query", "engine", "code_lists"]
 # A sign of a glob, or a placeholder; doubled braces belong to `{{ env.X }}`.
 _OPEN = re.compile(r"[*?[]|(?<!\{)\{[a-z]+\}(?!\})")
 # Decisions about the whole ledger stand under this name; no account can have it.
@@ -89,10 +89,11 @@ class Decision:
     """Something that an operator allowed, and that holds until it is disallowed."""
 
     account: str  # whose releases it is about; `EVERYWHERE` for folders of code lists
-    kind: DecisionKind  # source, query or code_lists
+    kind: DecisionKind
     name: str  # what people call it: the address, the query's file, the folder as written
     reading: SourceReading | None = None
     query: str | None = None  # SHA-256 of a query's file, in hex
+    server: str | None = None  # of Spark, which `name` stood for: host and port, and no settings, which may be secret
     folder: str | None = None  # of code lists, links followed
     also_of: tuple[str, ...] = ()  # other accounts that the source belongs to
     reason: str = ""  # required for a query

@@ -71,6 +71,7 @@ class ChargeRequest(OfARelease):
     query: str | None = None
     query_name: str = ""  # that file as written
     query_because: str = ""  # why the query needs a decision
+    engine: str = "duckdb"  # that would count; any other one needs a decision
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, DecisionKind,
 from dphist_pipeline.ledger.entries import ChargeRequest, Entry
 from dphist_pipeline.ledger.signing import is_public_key, signer_of
 
-DECISIONS = frozenset({"opened", "raised", "allowed", "disallowed", "keyed", "adopted", "countersigned"})
+DECISIONS = frozenset({"opened", "raised", "allowed", "disallowed", "keyed", "adopted", "countersigned", "moved"})
 # Decisions that wait for a second signature, where their account asks for two.
 _WAITING = frozenset({"raised", "allowed", "disallowed"})
 # What earlier versions, which knew no operators, entered without a signature; a first operator signs for himself.
@@ -111,7 +111,8 @@ class Permissions:
         """The same decision, where it stands already; refuses a source that belongs to another account."""
         draft = decision_of(account, facts)
         for there in self.allowed.values():
-            if there.account == account and _what(there) == _what(draft):
+            same = draft.server is None or there.name == draft.name
+            if there.account == account and _what(there) == _what(draft) and same:
                 return there
         if draft.reading is not None:
             others = self.owners(draft.reading) - {account, *draft.also_of}
@@ -143,14 +144,16 @@ class Permissions:
         """The decisions that let a release read what it asks for.
 
         Raises:
-            NotAllowed: the source, its reading or the query was not decided on.
+            NotAllowed: the source, its reading, the query or the engine was not decided on.
         """
         if request.source is None:
             if self.keyed:
                 raise ValueError("a charge that names no source")
             return ()
-        source = self._source(request.account, request.source)
-        return (source,) if request.query is None else (source, self._query(request))
+        found = [self._source(request.account, request.source)]
+        found += [] if request.query is None else [self._query(request)]
+        found += [] if request.engine == "duckdb" else [self._engine(request.account, request.engine)]
+        return tuple(found)
 
     def _source(self, account: str, asked: SourceReading) -> Decision:
         decisions = [of for of in self.of(account) if of.reading is not None]
@@ -167,8 +170,20 @@ class Permissions:
                 return decision
         raise errors.NotAllowed.query(request.account, request.query_name, request.query_because)
 
+    def _engine(self, account: str, engine: str) -> Decision:
+        decisions = [decision for decision in self.of(account) if decision.server is not None]
+        if not decisions:
+            problem, command = (
+                f"has no server that is allowed for account '{account}'",
+                "dphist ledger allow {} --{} ADDRESS",
+            )
+            raise errors.NotAllowed(
+                what=f"`engine: {engine}`", problem=problem, command=command.format(account, engine)
+            )
+        return decisions[-1]
 
-_what = attrgetter("kind", "reading", "query", "folder", "also_of")
+
+_what = attrgetter("kind", "reading", "query", "server", "folder", "also_of")
 
 
 def decision_of(account: str, facts: Mapping[str, Any]) -> Decision:
@@ -184,6 +199,7 @@ def decision_of(account: str, facts: Mapping[str, Any]) -> Decision:
         name=reading.address if reading else stated["name"],
         reading=reading,
         query=stated["sha256"] if kind == "query" else None,
+        server=stated["server"] if kind == "engine" else None,
         folder=stated["folder"] if kind == "code_lists" else None,
         also_of=tuple(facts.get("also_of", ())),
         reason=facts["reason"],

@@ -17,9 +17,15 @@ _WORDS = {
     "disallowed": "took a decision back",
     "keyed": "added an operator",
     "adopted": "adopted the store",
+    "moved": "moved the ledger",
     "countersigned": "signed a decision",
 }
-_ALLOWED = {"source": "allowed a source", "query": "allowed a query", "code_lists": "declared code lists public"}
+_ALLOWED = {
+    "source": "allowed a source",
+    "query": "allowed a query",
+    "engine": "allowed an engine",
+    "code_lists": "declared code lists public",
+}
 
 
 def report(ledger: Ledger, year: int | None = None) -> dict[str, Any]:
@@ -67,11 +73,14 @@ def _is_about(entry: Entry, account: str) -> bool:
 def _decided(entry: Entry, operators: dict[str, str]) -> dict[str, Any]:
     facts, key = entry.facts, signer_of(entry)
     kind = next((kind for kind in _ALLOWED if kind in facts), "")
-    what = facts.get("source", {}).get("address") or facts.get("query", facts.get("code_lists", {})).get("name", "")
+    stated = facts.get(kind, {})
+    what = stated.get("address") or stated.get("name", "")
     if entry.kind in ("opened", "raised"):
         what = f"total {facts['total'].removesuffix('/1')}"
     elif entry.kind == "keyed":
         what = facts["operator"]["name"]
+    elif entry.kind == "moved":
+        what = f"to {facts['to']}"
     elif entry.kind in ("disallowed", "countersigned"):
         what = f"entry {facts['decision']}"
     return {

@@ -168,16 +168,16 @@ def compare_columns(spec: ReleaseSpec, store: Path | None, now: datetime) -> str
     Raises:
         ColumnRefused: a column is missing, or of a type that cannot serve.
     """
-    from dphist_pipeline.confidential.reading.ingest import check_columns
     from dphist_pipeline.confidential.reading.source import SourceRefused
+    from dphist_pipeline.releasing import engines
     from dphist_pipeline.releasing.frames import FrameMissing, as_file
 
     try:
         opened, period = Store.open(store_folder(store)), spec.latest_period(now)
-        allowed, *_ = opened.ledger().allowed(request_of(spec, opened.id, period.key))
-        plan = plan_of(spec, period, allowed.reading)
+        decisions = opened.ledger().allowed(request_of(spec, opened.id, period.key))
+        plan = plan_of(spec, period, decisions[0].reading)
         with tempfile.TemporaryDirectory(prefix="dphist_") as scratch, as_file(plan, None, Path(scratch)):
-            check_columns(plan, Path(scratch))
+            engines.check(plan, decisions, Path(scratch))
     except (StoreMissing, LedgerError, PeriodError, FilesMissing, FrameMissing, SourceRefused) as error:
         return str(error)
     return ""

@@ -7,6 +7,7 @@ from typing import Any
 from dphist_pipeline import mechanisms
 from dphist_pipeline.domain import Axis, CategoricalAxis, Family
 from dphist_pipeline.ledger.ledger import Charge, Ledger
+from dphist_pipeline.releasing.engines import engine_of
 from dphist_pipeline.releasing.store import Key
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
@@ -68,8 +69,9 @@ def _foreign(mechanism: str) -> dict[str, Any]:
 
 def _facts_of_reading(spec: ReleaseSpec, ledger: Ledger, charge: Charge) -> dict[str, Any]:
     """Whose rows were read, by what query, and which decisions of an operator let that happen."""
-    query = spec.source_sql.query if spec.source_sql is not None else None
+    query, engine = spec.source_sql.query if spec.source_sql is not None else None, engine_of(ledger, charge)
     return {
+        **({"engine": engine} if engine != "duckdb" else {}),
         "unit_columns": list(spec.privacy_unit.columns),
         "unit_normalise": list(spec.unit_normalise),
         **({"query": {"sha256": query.sha256, "by_row": not query.needs_decision}} if query is not None else {}),

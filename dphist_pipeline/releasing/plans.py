@@ -73,7 +73,9 @@ def rows_seen(spec: ReleaseSpec) -> int | None:
     return 1 if spec.privacy_unit == EVERY_ROW else spec.quality.rows
 
 
-def request_of(spec: ReleaseSpec, store_id: str, period: str, *, revision: int = 1, reason: str = "") -> ChargeRequest:
+def request_of(
+    spec: ReleaseSpec, store_id: str, period: str, *, revision: int = 1, reason: str = "", engine: str | None = None
+) -> ChargeRequest:
     """What one release of one period asks of the ledger.
 
     Args:
@@ -82,6 +84,7 @@ def request_of(spec: ReleaseSpec, store_id: str, period: str, *, revision: int =
         period: its key.
         revision: from 1.
         reason: of a revision; else empty.
+        engine: that was charged for; that of the spec when left out.
     """
     return ChargeRequest(
         account=spec.account,
@@ -96,6 +99,7 @@ def request_of(spec: ReleaseSpec, store_id: str, period: str, *, revision: int =
         store_id=store_id,
         held=spec.publish == "manual",
         source=reading_of(spec),
+        engine=engine or spec.engine,
         **_query_of(spec),
     )
 

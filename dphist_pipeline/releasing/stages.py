@@ -33,7 +33,7 @@ from dphist_pipeline.ledger.witness import Witness, place_of
 from dphist_pipeline.mechanisms import Mechanism
 from dphist_pipeline.mechanisms.tables import Tables, shares_for
 from dphist_pipeline.publishing.release_files import values_digest
-from dphist_pipeline.releasing import publisher
+from dphist_pipeline.releasing import engines, publisher
 from dphist_pipeline.releasing.approvals import (
     approval,
     finish_rejections,
@@ -159,16 +159,10 @@ def refuse_unchecked(attempt: Attempt) -> None:
 
 def write_cube(attempt: Attempt, folder: Path, frame: Frame | None = None) -> Path:
     """Reads, bounds and counts the records of the period into a private file."""
-    from dphist_pipeline.confidential import cube
-    from dphist_pipeline.confidential.reading import ingest
-
     # Before any file is looked for: what is not allowed, or no longer, is not read, whatever was charged for it.
-    source, *_ = attempt.ledger.allowed(attempt.request)
-    attempt.progress("reading records")
-    with as_file(plan_of(attempt.spec, attempt.period, source.reading), frame, folder) as plan:
-        staged = ingest.stage_rows(plan, folder)
-        attempt.progress("bounding and counting")
-        return cube.write_cube(plan, staged, folder)
+    decisions = attempt.ledger.allowed(attempt.request)
+    with as_file(plan_of(attempt.spec, attempt.period, decisions[0].reading), frame, folder) as plan:
+        return engines.count(plan, decisions, folder, attempt.progress)
 
 
 def read_cube(cube: Path) -> Counts:
@@ -357,6 +351,7 @@ def _charge_or_request(
         period.key,
         revision=charge.revision if charge else len(made) + 1,
         reason=charge.reason if charge else reason,
+        engine=engines.engine_of(ledger, charge) if charge else spec.engine,
     )
     # An early refusal: a changed spec, an account that disagrees, too little left. Charges nothing.
     try:

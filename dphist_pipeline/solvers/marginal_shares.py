@@ -8,8 +8,7 @@ precision s² / (2 · cells of A for each cell of S), and a cell of table T has 
 where n is the number of positions along an axis (Xiao, He, Zhang, Kifer, NeurIPS 2023, for Gaussian noise).
 
 Levels of one axis count as axes of their own. A set that has a level is closed: it has all coarser levels, too. A level
-counts for as many positions as each position of the level above has in the mean; where all have as many, the same
-formula holds. Else it only guides the search, and what is found is compared by its exact variance.
+counts for as many positions as each position of the level above has; where not all have as many, see `level_shares`.
 
 With Gaussian noise the squares of the shares add up and the problem is convex. Under pure epsilon the shares add up,
 and it is not: `choose_shares` searches from several starts. It also solves the convex problem for a lower bound, which
@@ -19,8 +18,8 @@ no strategy over the same candidates can beat, because squares of shares that su
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
@@ -33,6 +32,8 @@ Reals = NDArray[np.float64]
 
 DENOMINATOR = 1 << 14  # of the shares
 _STEPS, _IRREGULAR_STARTS, _FINALISTS = 400, 4, 3
+# So many steps must bring this part of the variance.
+_LOOKS, _ENOUGH = 25, 1e-6
 # Below this part of the largest share, a marginal is tried without.
 _SMALL = 0.02
 _VIEW_CELLS = [int(10 ** (half / 2)) for half in range(2, 15)]
@@ -117,6 +118,25 @@ class Wanted:
         from_candidates, to_parts, precisions = zip(*found, strict=True)
         return np.array(from_candidates), np.array(to_parts), np.array(precisions)
 
+    @cached_property
+    def _by_part(self) -> tuple[NDArray[np.int64], Reals, NDArray[np.int64], NDArray[np.int64]]:
+        """The candidates and precisions of the edges ordered by part; where each part begins there, and its number."""
+        candidate, part, precision = self.edges
+        order = np.argsort(part, kind="stable")
+        starts = np.flatnonzero(np.diff(part[order], prepend=-1))
+        return candidate[order], precision[order], starts, part[order][starts]
+
+    def only(self, kept: NDArray[np.bool_]) -> Wanted:
+        """The same problem with some of the candidates, which tell all parts."""
+        candidate, part, precision = self.edges
+        chosen = kept[candidate]
+        numbers = np.cumsum(kept) - 1
+        found = replace(self, candidates=tuple(np.array(self.candidates, dtype=object)[kept]))
+        # Nothing else depends on the candidates.
+        edges = numbers[candidate[chosen]], part[chosen], precision[chosen]
+        found.__dict__.update(parts=self.parts, costs=self.costs, edges=edges)
+        return found
+
     def variance(self, squares: Reals) -> float:
         """The mean variance for squares of shares, shape (candidates,)."""
         return float(self._spread_over(self.precision(squares)).sum())
@@ -128,14 +148,17 @@ class Wanted:
 
     def precision(self, squares: Reals) -> Reals:
         """The precision of every part, shape (parts,)."""
-        candidate, part, precision = self.edges
-        return np.bincount(part, precision * squares[candidate], len(self.parts)).astype(np.float64)
+        candidate, precision, starts, parts = self._by_part
+        told = np.zeros(len(self.parts))
+        told[parts] = np.add.reduceat(precision * squares[candidate], starts)
+        return told
 
-    def gains(self, squares: Reals) -> Reals:
-        """How fast the mean variance falls with each square, shape (candidates,)."""
+    def gains(self, squares: Reals) -> tuple[float, Reals]:
+        """The mean variance, and how fast it falls with each square, shape (candidates,)."""
         candidate, part, precision = self.edges
-        falls = self._spread_over(self.precision(squares) ** 2)
-        return np.bincount(candidate, precision * falls[part], len(self.candidates)).astype(np.float64)
+        known, starts = self.precision(squares), np.flatnonzero(np.diff(candidate, prepend=-1))
+        falls: Reals = np.add.reduceat(precision * self._spread_over(known**2)[part], starts)
+        return float(self._spread_over(known).sum()), falls
 
 
 def subsets_of(tables: Iterable[Axes], above: Mapping[int, int] | None = None) -> list[Axes]:
@@ -211,64 +234,75 @@ def cover(sizes: Sequence[float], tables: Sequence[Axes], most_cells: int) -> li
         tables: sets of axes.
         most_cells: of a set that holds more than one table.
     """
-    members = np.zeros((len(tables), len(sizes)), dtype=bool)
+    members = np.zeros((len(tables), len(sizes)), dtype=np.float32)  # small whole numbers, for fast products
     for number, table in enumerate(tables):
-        members[number, list(table)] = True
-    growth = np.log(np.maximum(np.array(sizes), 2))
-    left, found = np.ones(len(tables), dtype=bool), []
+        members[number, list(table)] = 1
+    counts, every = np.array(sizes, dtype=np.float64), members.sum(axis=1)
+    growth, found = np.log(np.maximum(counts, 2)), []
+    left = np.ones(len(tables), dtype=bool)
     while left.any():
-        view = members[np.flatnonzero(left)[0]].copy()
-        while True:
-            missing = members[left] & ~view
-            completed = missing[missing.sum(axis=1) == 1].sum(axis=0) / growth
-            cells = math.prod(size for size, inside in zip(sizes, view, strict=True) if inside)
-            completed[
-                [bool(inside) or round(cells * size) > most_cells for size, inside in zip(sizes, view, strict=True)]
-            ] = 0
+        view = members[int(left.argmax())].copy()
+        missing = every - members @ view
+        while (open_to := (view == 0) & (np.rint(math.prod(counts[view > 0]) * counts) <= most_cells)).any():
+            completed = np.where(open_to, (left & (missing == 1)).astype(np.float32) @ members, 0) / growth
             if not completed.any():
                 break
-            view[int(completed.argmax())] = True
-        left &= (members & ~view).any(axis=1)
+            added = int(completed.argmax())
+            view[added] = 1
+            missing -= members[:, added]
+        left &= missing > 0
         found.append(frozenset(np.flatnonzero(view).tolist()))
     return found
 
 
-def choose_shares(wanted: Wanted, exact: Exact | None = None) -> Shares:
+def choose_shares(wanted: Wanted) -> Shares:
     """The best strategy that a local search finds from several starts; a function of its input alone.
 
     Cost: some thousand passes over the pairs of candidates and their parts; a second for all pairs of 50 axes.
 
     Args:
         wanted: the problem.
-        exact: the mean variance of measured marginals with their parts of epsilon, where the formula is not exact.
     """
     squares, bound = _convex(wanted)
-    starts = [np.sqrt(squares), *_starts(wanted)]
+    made = []
+    for marginals, parts in finalists(wanted, squares):
+        chosen = dict(zip(marginals, parts, strict=True))
+        shares = [float(chosen.get(_opened(candidate, wanted.above), 0)) for candidate in wanted.candidates]
+        made.append(Shares(marginals, parts, wanted.variance(np.square(shares)), bound))
+    return min(made, key=lambda shares: shares.mean_variance)
+
+
+Strategy = tuple[tuple[Axes, ...], tuple[Fraction, ...]]
+
+
+def finalists(wanted: Wanted, squares: Reals | None = None) -> list[Strategy]:
+    """What the search finds from its best starts, and every candidate alone that tells all tables.
+
+    Args:
+        wanted: the problem.
+        squares: the best ones of the convex problem, if they are known.
+
+    Returns:
+        Strategies: what is measured, and the parts of epsilon.
+    """
+    starts = [np.sqrt(_convex(wanted)[0] if squares is None else squares), *_starts(wanted)]
     found = [_improved(wanted, start / start.sum(), _STEPS // 10) for start in starts]
     found.sort(key=lambda shares: wanted.variance(shares**2))
     found = [_without_small(wanted, _improved(wanted, shares, _STEPS)) for shares in found[:_FINALISTS]]
-    # Each candidate alone, if it tells all tables: the full grid is one of them.
+    # The full grid is one of them.
     every = frozenset().union(*wanted.tables)
     found += [
         np.eye(1, len(wanted.candidates), number)[0]
         for number, candidate in enumerate(wanted.candidates)
         if every <= candidate
     ]
-    made = [_shares_of(wanted, shares, bound, exact) for shares in found]
-    return min(made, key=lambda shares: shares.mean_variance)
-
-
-Exact = Callable[[Sequence[Axes], Sequence[Fraction]], float]
-
-
-def _shares_of(wanted: Wanted, shares: Reals, bound: float, exact: Exact | None) -> Shares:
-    parts = _rational(shares)
-    measured = [number for number, part in enumerate(parts) if part]
-    marginals = tuple(_opened(wanted.candidates[number], wanted.above) for number in measured)
-    spent = tuple(parts[number] for number in measured)
-    if exact is not None:
-        return Shares(marginals, spent, exact(marginals, spent), None)
-    return Shares(marginals, spent, wanted.variance(np.array([float(part) ** 2 for part in parts])), bound)
+    made = []
+    for shares in found:
+        parts = _rational(shares)
+        measured = [number for number, part in enumerate(parts) if part]
+        marginals = tuple(_opened(wanted.candidates[number], wanted.above) for number in measured)
+        made.append((marginals, tuple(parts[number] for number in measured)))
+    return made
 
 
 def _starts(wanted: Wanted) -> list[Reals]:
@@ -292,18 +326,22 @@ def _improved(wanted: Wanted, shares: Reals, steps: int = _STEPS) -> Reals:
 
     A part that one candidate tells alone has its best share after one step with the exponent 1/3.
     """
-    best, least = shares, wanted.variance(shares**2)
-    for _ in range(steps):
-        with np.errstate(invalid="ignore"):
-            grown = shares * (shares * wanted.gains(shares**2)) ** (1 / 3)
-        if not np.isfinite(grown).all():
-            break
-        shares = grown / grown.sum()
-        found = wanted.variance(shares**2)
+    best, least, before = shares, math.inf, math.inf
+    for step in range(steps + 1):
+        found, gains = wanted.gains(shares**2)
         if found < least * (1 - 1e-9):
             best, least = shares, found
         elif found > least * 1.5:
             break
+        if step % _LOOKS == 0:
+            if least > before * (1 - _ENOUGH):
+                break
+            before = least
+        with np.errstate(invalid="ignore"):
+            grown = shares * (shares * gains) ** (1 / 3)
+        if not np.isfinite(grown).all():
+            break
+        shares = grown / grown.sum()
     return best
 
 
@@ -316,7 +354,7 @@ def _convex(wanted: Wanted) -> tuple[Reals, float]:
     squares = np.full(len(wanted.candidates), 1 / len(wanted.candidates))
     bound, best, least = 0.0, squares, math.inf
     for _ in range(_STEPS):
-        gains, found = wanted.gains(squares), wanted.variance(squares)
+        found, gains = wanted.gains(squares)
         bound = max(bound, found**2 / float(gains.max()))
         if found < least:
             best, least = squares, found
@@ -329,7 +367,10 @@ def _without_small(wanted: Wanted, shares: Reals) -> Reals:
     """The same strategy without the candidates that do not pay: each costs noise in all others."""
     for limit in (1e-4, 1e-3, _SMALL):
         kept = np.where(shares < limit * shares.max(), 0.0, shares)
-        tried = _improved(wanted, kept / kept.sum()) if np.isfinite(wanted.variance(kept**2)) else shares
+        if not np.isfinite(wanted.variance(kept**2)):
+            continue
+        tried = np.zeros(kept.size)
+        tried[kept > 0] = _improved(wanted.only(kept > 0), kept[kept > 0] / kept.sum())
         if wanted.variance(tried**2) <= wanted.variance(shares**2) * (1 + 1e-6):
             shares = tried
     return shares

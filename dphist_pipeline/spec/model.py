@@ -32,6 +32,7 @@ from dphist_pipeline.spec.axes import EXAMPLE, KINDS, MOST_CELLS, Axes
 from dphist_pipeline.spec.calendar_axes import day_of
 from dphist_pipeline.spec.code_list_files import Decided
 from dphist_pipeline.spec.digest import declared, digest_of, digested
+from dphist_pipeline.spec.engines import EngineField
 from dphist_pipeline.spec.fields import Flag
 from dphist_pipeline.spec.mistakes import located
 from dphist_pipeline.spec.numbers import Epsilon
@@ -42,13 +43,12 @@ from dphist_pipeline.spec.sources import EVERY_ROW, IN_DIGEST, LATER, DateFormat
 from dphist_pipeline.spec.tables import MECHANISM as TABLES
 from dphist_pipeline.spec.tables import Tables, TablesSpec, family_of
 from dphist_pipeline.spec.translation import TranslationField
-from dphist_pipeline.spec.upstream import UpstreamFields, check_automation, refuse_timeless
+from dphist_pipeline.spec.upstream import check_automation, refuse_timeless
 from dphist_pipeline.spec.words import Name, Owners, ReleaseName, Text, Title
 
 LONGEST_DELAY = 36_500
 LARGEST_BOUND = int(LARGEST_SCALE * LARGEST_EPSILON)
 NOT_IN_DIGEST = declared(digest=False)
-
 _SPELLINGS = {"add_or_remove_one": "add_remove", "replace_one": "substitute"}
 _MACHINE_ZONES = ("localtime", "Factory", "posixrules", "posix/", "right/")
 
@@ -95,7 +95,7 @@ def _known_zone(zone: str) -> str:
 Schedule = Annotated[Text, Field(pattern=r"^\s*([0-9A-Za-z*/,#?-]+\s+){4}[0-9A-Za-z*/,#?-]+\s*$")]
 
 
-class ReleaseSpec(UpstreamFields):
+class ReleaseSpec(EngineField):
     """One release as declared: fields in the order in which their checks build on each other."""
 
     release: Annotated[ReleaseName, declared(True, description="the release's name, such as weekly_admissions")]

@@ -338,12 +338,14 @@ def with_epsilon(epsilon: Any) -> Budget:
     return changed
 
 
+LEVELS = (1,) * (CELLS - 1).bit_length()
 DOORS = {
     "noisy_cells": lambda counts, budget: counts.noisy_cells(budget),
     "noisy_sums": lambda counts, budget: counts.noisy_sums(np.arange(CELLS), budget),
     "noisy_tree": lambda counts, budget: counts.noisy_tree([np.arange(CELLS)], budget),
     "noisy_contrasts": lambda counts, budget: counts.noisy_contrasts(budget),
     "choose": lambda counts, budget: counts.choose(LINE, CutByBalance(), budget),
+    "choose_buckets": lambda counts, budget: counts.choose_buckets(np.arange(CELLS), LEVELS, budget),
 }
 
 

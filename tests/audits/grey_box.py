@@ -4,6 +4,7 @@ Then all that a mechanism does must be the same, and what a door computed from e
 than the noise that it really drew pays for. So the loss of a door is not what it declares, but
     sum over what it computed of |computed - computed'| / scale          for Laplace noise, for every draw of it
     sum over groups of 2 · max |score - score'| / scale                  for a choice
+    2 · max over splits of the sum of |cost - cost'| / scale             for buckets, if every cost has a draw
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Asked:
         draws: kind, scale and numbers of all noise that was drawn for it.
         computed: the numbers that noise was added to; else the answer without the noise that was drawn last.
         scores: of each group of a choice.
+        costs: of all buckets, level by level.
         groups, constant: what was asked of a choice.
     """
 
@@ -49,6 +51,7 @@ class Asked:
     draws: list[tuple[str, Fraction, Counts]] = field(default_factory=list)
     computed: Counts | None = None
     scores: list[Counts] = field(default_factory=list)
+    costs: list[Counts] = field(default_factory=list)
     groups: Sequence[Counts] = ()
     constant: int = 0
 
@@ -63,7 +66,8 @@ class Asked:
     def shape(self) -> Any:
         """All but the numbers: must be the same on neighbours."""
         drawn = [(kind, scale, numbers.size) for kind, scale, numbers in self.draws]
-        return self.step, self.question, drawn, [part.shape for part in self.scores], self.constant
+        sizes = [part.shape for part in (*self.scores, *self.costs)]
+        return self.step, self.question, drawn, sizes, self.constant
 
     def loss(self, other: Asked) -> Fraction:
         """How far the probability of any answer can change, as a logarithm; `other` has the same shape."""
@@ -71,6 +75,11 @@ class Asked:
             moved = sum(int(np.abs(a - b).max()) for a, b in zip(self.scores, other.scores, strict=True))
             scales = [scale for kind, scale, _ in self.draws if kind == "geometric"]
             return 2 * _paid(moved, scales)
+        if self.costs:
+            drawn = sum(numbers.size for _, _, numbers in self.draws)
+            enough = drawn == sum(part.size for part in self.costs)
+            scales = [scale for kind, scale, _ in self.draws if kind == "geometric" and enough]
+            return 2 * _paid(_moved_split(self.costs, other.costs), scales)
         scales = [scale for kind, scale, _ in self.draws if kind == "discrete_laplace"]
         return _paid(_l1(self.computed, other.computed), scales)
 
@@ -79,6 +88,16 @@ def _paid(moved: int, scales: list[Fraction]) -> Fraction:
     if moved == 0:
         return Fraction(0)
     return sum((moved / scale for scale in scales), Fraction(0)) if scales else INFINITE
+
+
+def _moved_split(here: Sequence[Counts], there: Sequence[Counts]) -> int:
+    """The most that the buckets of one split moved together; what noise must cover for P and for its rivals."""
+    best = np.abs(here[0] - there[0])
+    for one, other in zip(here[1:], there[1:], strict=True):
+        pairs = 2 * one.size
+        both = best[:pairs:2] + best[1:pairs:2]
+        best = np.concatenate([np.maximum(np.abs(one - other), both), best[pairs:]])
+    return int(best[0])
 
 
 def _cut(numbers: Counts) -> Counts:
@@ -124,6 +143,8 @@ class Log:
         asked = Asked(step, dict(question))
         if asked.door == "choose":
             asked.groups, asked.constant = self.choice
+        elif asked.door == "choose_buckets":
+            asked.constant = 1
         self.asked.append(asked)
         if not self.silent:
             self._drawing = asked
@@ -134,7 +155,7 @@ class Log:
             # Answers are cut off at ±2^52: what noise was added to is noted, and believed where it gives the answer.
             if not fits or asked.computed is None or not np.array_equal(_cut(asked.computed + laplace[-1]), drawn):
                 asked.computed = drawn - laplace[-1] if fits else drawn
-            if not asked.scores and not fits:
+            if not asked.scores and not asked.costs and not fits:
                 asked.draws.clear()  # no noise that covers the answer
             self.answers.setdefault(step, drawn)
         return self.answers[step].copy()
@@ -148,13 +169,20 @@ class Log:
                 discrete_laplace=self._noted("discrete_laplace", noise.discrete_laplace),
                 geometric=self._noted("geometric", noise.geometric),
             ),
-            patch.multiple(doors, _noisy=self._before(doors._noisy), _noisy_winners=self._before(doors._noisy_winners)),
+            patch.multiple(
+                doors,
+                _noisy=self._before(doors._noisy),
+                _noisy_winners=self._before(doors._noisy_winners),
+                _noisy_buckets=self._before(doors._noisy_buckets),
+            ),
         ):
             yield
 
     def _before(self, add_noise: Callable[[Any, Fraction], Counts]) -> Callable[[Any, Fraction], Counts]:
         def noted(exact: Any, scale: Fraction) -> Counts:
-            if self._drawing is not None and isinstance(exact, list):
+            if self._drawing is not None and self._drawing.door == "choose_buckets":
+                self._drawing.costs = [part.copy() for part in exact]
+            elif self._drawing is not None and isinstance(exact, list):
                 self._drawing.scores = [part.copy() for part in exact]
             elif self._drawing is not None:
                 self._drawing.computed = exact.copy()
@@ -277,6 +305,9 @@ def _beyond(here: Asked, there: Asked, moved: Counts, distance: int) -> list[str
             (int(np.abs(a - b).max()), here.constant * int(np.abs(moved.ravel()[group]).sum())) for group, a, b in parts
         ]
         return [f"moved a score by {most}, and may by {allowed}" for most, allowed in reach if most > allowed]
+    if here.costs:
+        most = _moved_split(here.costs, there.costs)
+        return [f"moved a split by {most}, and may by {distance}"] if most > distance else []
     contrasts = math.prod(1 + (size - 1).bit_length() for size in moved.shape)
     constants = {"noisy_cells": 1, "noisy_sums": 1, "noisy_contrasts": contrasts}
     shift, allowed = _l1(here.computed, there.computed), constants.get(here.door, 0) * distance

@@ -16,7 +16,7 @@ import numpy as np
 from grey_box import Audited, Counts, Doors, Log
 from neighbours import Pair
 
-from dphist_pipeline.confidential import noise, scores
+from dphist_pipeline.confidential import doors, noise, scores
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.confidential.questions import Contrasts, Question, Sums
 from dphist_pipeline.confidential.scores import Score
@@ -56,6 +56,22 @@ class NoiseOfOneAxis(Doors):
         if not isinstance(question, Contrasts):
             return super()._scale(question, budget)
         return super()._scale(Contrasts((max(question.shape),)), budget)
+
+
+@contextmanager
+def cells_without_noise() -> Iterator[None]:
+    """Buckets of one cell whose costs have no noise, as DAWA is commonly coded: they cost 0 whatever the counts."""
+    whole = doors._noisy_buckets
+
+    def bare(costs: Any, scale: Fraction) -> Counts:
+        def short(scale: Fraction, size: int, draw: Any = noise.geometric) -> Counts:
+            return np.append(np.zeros(costs[0].size, dtype=np.int64), draw(scale, size - costs[0].size))
+
+        with patch.object(noise, "geometric", short):
+            return whole(costs, scale)
+
+    with patch.object(doors, "_noisy_buckets", bare):
+        yield
 
 
 class RedrawnCells(Doors):
@@ -255,6 +271,7 @@ def _pair(here: list[int], there: list[int]) -> Pair:
     return Pair(np.array(here, dtype=np.int64), np.array(there, dtype=np.int64))
 
 
+SPLIT = _pair([3, 3, 0, 0], [3, 3, 1, 0])
 APART, TOGETHER = _pair([0, 0], [1, 1]), _pair([0, 0], [1, 0])
 FAULTS = [
     Fault("half the noise scale at the doors", Geometric(), TOGETHER, HalfTheScale),
@@ -287,6 +304,8 @@ FAULTS = [
         trials=0,
         shape=(2, 4),
     ),
+    Fault("half the noise scale of buckets", build("dawa", {}), SPLIT, HalfTheScale, trials=0),
+    Fault("buckets of one cell without noise", build("dawa", {}), SPLIT, trials=0, within=cells_without_noise),
     Fault("a redraw until no cell is negative", Geometric(), _pair([0], [1]), RedrawnCells, Fraction(1, 2), 70_000),
     Fault("a score that keeps what it saw", Nosy(), TOGETHER, within=planted(NosyScore)),
 ]

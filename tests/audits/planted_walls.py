@@ -6,7 +6,9 @@ of the suite that fails under it.
 
 from __future__ import annotations
 
+import os
 import shutil
+import socket
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
@@ -22,6 +24,7 @@ from office import OPEN_HEALTH, Office, left_by_older_version
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.confidential import questions
 from dphist_pipeline.confidential.doors import DoorMisuse, PrivateCounts
+from dphist_pipeline.confidential.engines import spark
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading.source_files import find_files
 from dphist_pipeline.domain import Domain
@@ -31,7 +34,7 @@ from dphist_pipeline.ledger.entries import Entry, exact_text, seal
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.permissions import Permissions
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.releasing import stages
+from dphist_pipeline.releasing import engines, stages
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec import code_list_files, loading, row_queries
 
@@ -86,6 +89,23 @@ def reads_through_a_link(office: Office) -> bool:
     (office.folder / "data" / "admissions.parquet").rename(office.folder / "private" / "staff.parquet")
     (office.folder / "data" / "admissions.parquet").symlink_to("../private/staff.parquet")
     return released(office)
+
+
+def asks_another_server(office: Office) -> bool:
+    """Whether a server is called that the environment named after another one was allowed."""
+    office.write_records({"patient": [1], "age": [3.0]})
+    with socket.socket() as listening, patch.dict(os.environ, {"SPARK_REMOTE": "sc://127.0.0.1:1"}):
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        listening.setblocking(False)
+        assert succeeded(office, "ledger", "allow", "health", "--spark", "{{ env.SPARK_REMOTE }}")
+        os.environ["SPARK_REMOTE"] = f"sc://127.0.0.1:{listening.getsockname()[1]}"
+        with patch.object(spark, "_traits", killed), suppress(KeyboardInterrupt):
+            released(office, engine="spark", axes=[{"column": "age", "start": 0, "stop": 100, "width": 25}])
+        with suppress(BlockingIOError):
+            listening.accept()[0].close()
+            return True
+    return False
 
 
 def reads_what_was_disallowed(office: Office) -> bool:
@@ -260,9 +280,15 @@ WALLS = [
     ),
     Wall(
         "files may lead out of the folder that was allowed",
-        lambda: patch.object(ingest, "_files", lambda source: find_files(source.pattern)),
+        lambda: patch.object(ingest, "files_of", lambda source: find_files(source.pattern)),
         reads_through_a_link,
         f"{SOURCES}::test_a_file_that_became_a_link_out_of_its_folder_is_not_followed",
+    ),
+    Wall(
+        "an engine's server is not compared with the decision",
+        lambda: patch.object(engines, "server_of", lambda address: "sc://127.0.0.1:1"),
+        asks_another_server,
+        "attacks/test_engines_that_were_not_allowed.py::test_a_server_by_another_address_than_was_allowed_is_not_asked",
     ),
     Wall(
         "what was taken back is still allowed",

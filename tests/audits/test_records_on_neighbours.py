@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from audited_records import KINDS, Bureau, JournalLog, Released, tables
 from grey_box import Log
-from office import AGE, Office
+from office import AGE, WARD, Office
 
 from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential import bounding, cube, row_questions, row_tables
@@ -55,6 +55,21 @@ def test_with_the_same_answers_neighbours_publish_the_same_bytes(office: Office,
     bureau = Bureau(office, mechanism=name, axes=[YEARS])
     for seed in seeds:
         assert bureau.findings(tables(seed, KINDS[seed % 2])) == []
+
+
+FAMILY = {
+    "mechanism": "tables",
+    "tables": {"list": [["house"], ["ward"], ["ward", "age"]]},
+    "axes": [AGE, {**WARD, "levels": {"house": ["east", "west"]}}],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 20), marks=LONG)], ids=["one", "many"])
+def test_one_unit_moves_all_tables_of_a_family_by_the_same_rows(office: Office, kind: str, seeds: range) -> None:
+    bureau = Bureau(office, notion(kind), **FAMILY)
+    for seed in seeds:
+        assert bureau.findings(tables(seed, kind)) == []
 
 
 QUALITY = {"share": "1/3", "rows": 4, "by": ["ward", "age"]}

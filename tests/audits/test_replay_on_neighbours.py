@@ -87,7 +87,7 @@ def replayed(way: Way, examples: int) -> Verdict:
 def replayed_enough(way: Way, examples: int, choosing: int) -> Verdict:
     """As `replayed`, and more where doors choose: few neighbours move a score as far as it may."""
     verdict = replayed(way, examples)
-    more = replayed(way, choosing) if "choose" in verdict.tightness else Verdict([])
+    more = replayed(way, choosing) if {"choose", "choose_buckets"} & verdict.tightness.keys() else Verdict([])
     return Verdict(verdict.findings + more.findings, verdict.tightness)
 
 

@@ -109,7 +109,11 @@ def test_every_noise_grows_with_what_one_unit_can_change(way):
     for sensitivity in (1, 6):
         journal = Recorded()
         released(way, np.zeros(40), (40,), sensitivity=sensitivity, journal=journal)
-        scales.append({step: Fraction(question["scale"]) for step, question in journal.questions})
+        # Scale times epsilon: a tree over chosen buckets has levels, and so shares, that differ from run to run.
+        paid = {
+            step: Fraction(question["scale"]) * Fraction(question["epsilon"]) for step, question in journal.questions
+        }
+        scales.append(paid)
         for step, question in journal.questions:
             assert Fraction(question["scale"]) >= sensitivity / Fraction(question["epsilon"]), step
     # A step that nothing was left for is not asked.

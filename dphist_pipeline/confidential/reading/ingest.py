@@ -154,7 +154,7 @@ def opened_source(
         time_zone: of the session, whose settings are final.
     """
     objects = object_stores.find_objects(source.written, source.needed) if in_store(source.written) else ()
-    files = () if objects or source.format == "postgres" else _files(source)
+    files = () if objects or source.format == "postgres" else files_of(source)
     settings = engine_settings(folder)
     if source.query is not None:  # DuckDB would move what two expressions share out of the TRY around each
         settings["disabled_optimizers"] += ",common_subexpressions"
@@ -171,7 +171,8 @@ def opened_source(
         yield connection, _columns(source, files, objects, connection)
 
 
-def _files(source: SourcePlan) -> tuple[Path, ...]:
+def files_of(source: SourcePlan) -> tuple[Path, ...]:
+    """The files of a source that is in files here, sorted; refuses what leads out of the folder that was allowed."""
     written = str(source.written) if str(source.written) != resolved(source.written) else None
     files = tuple(sorted({file for each in source.needed or [source.pattern] for file in find_files(each, written)}))
     if source.folder is not None and not all(path.resolve().is_relative_to(source.folder) for path in files):

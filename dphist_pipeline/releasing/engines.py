@@ -1,0 +1,86 @@
+"""Which engine counts a release, and where: as an operator decided, never as a spec says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from dphist_pipeline.confidential.plan import CountingPlan
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.ledger.decisions import Decision
+from dphist_pipeline.ledger.ledger import Charge, Ledger
+from dphist_pipeline.spec.engines import server_of
+from dphist_pipeline.spec.templates import resolve_templates
+
+
+class EngineRefused(DphistError):
+    """An engine whose address cannot be used as it was decided."""
+
+    def __init__(self, written: str, problem: str) -> None:
+        self.written, self.problem = written, problem
+        super().__init__(f"engine spark at {written}: {problem}. Nothing was read or spent.")
+
+
+def engine_of_option(written: str) -> dict[str, Any]:
+    """What allows a server of Spark: its address as written, and the server that this is now."""
+    return {"engine": {"name": written, "server": server_of(_resolved(written))}}
+
+
+def engine_of(ledger: Ledger, charge: Charge) -> str:
+    """The engine that counts, or counted, for a charge: the one that was charged for."""
+    return "spark" if any(made.server is not None for made in ledger.decisions_of(charge)) else "duckdb"
+
+
+def count(plan: CountingPlan, decisions: Sequence[Decision], folder: Path, progress: Callable[[str], None]) -> Path:
+    """Reads, bounds and counts the records of a plan into a private file.
+
+    Args:
+        plan: of a release.
+        decisions: that it rests on; one about a server means that Spark counts there.
+        folder: private.
+        progress: told each step as it begins.
+    """
+    server = next((made for made in decisions if made.server is not None), None)
+    if server is not None:
+        from dphist_pipeline.confidential.engines import spark
+
+        address = _resolved(server.name)
+        if server_of(address) != server.server:
+            raise EngineRefused(server.name, "is another server now than when it was allowed; allow it anew")
+        progress("reading, bounding and counting by Spark")
+        return spark.write_cube(plan, address, folder)
+    from dphist_pipeline.confidential import cube
+    from dphist_pipeline.confidential.reading import ingest
+
+    progress("reading records")
+    staged = ingest.stage_rows(plan, folder)
+    progress("bounding and counting")
+    return cube.write_cube(plan, staged, folder)
+
+
+def check(plan: CountingPlan, decisions: Sequence[Decision], folder: Path) -> None:
+    """Refuses columns as `count` would, from names and types of columns alone; no record is read."""
+    if any(made.server is not None for made in decisions):
+        from dphist_pipeline.confidential.engines import spark
+
+        spark.opened(plan, folder)
+    else:
+        from dphist_pipeline.confidential.reading import ingest
+
+        ingest.check_columns(plan, folder)
+
+
+def _resolved(written: str) -> str:
+    """A checked address with what the environment gives; a text of it remembers where it came from."""
+    resolved, problems = resolve_templates({"spark": written}, ("spark",))
+    address, problem = resolved["spark"], problems[0][1] if problems else ""
+    assert isinstance(address, str)
+    if not problem:
+        try:
+            server_of(address)
+        except ValueError as error:
+            problem = str(error)
+    if problem:
+        raise EngineRefused(written, problem)
+    return address

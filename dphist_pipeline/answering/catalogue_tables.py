@@ -156,7 +156,7 @@ def _insert_cells(
     path = folder / "histogram.parquet"
     named = [field.name for field in pq.read_schema(path) if field.type == pa.string()]
     file = pq.ParquetFile(path, read_dictionary=named)
-    whole = whole_of(audit, file.read(["estimate", "unbiased_estimate"]))
+    whole = whole_of(folder, audit, file.read(["estimate", "unbiased_estimate"]))
     _insert(connection, f"{within}dph_distances", distance_rows(audit, whole))
     batches = _with_whole_counts(file, whole.counts.ravel())
     insert = f"INSERT INTO {table} BY NAME SELECT *, $period AS period, $revision AS revision FROM {ROWS}"

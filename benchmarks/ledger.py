@@ -99,7 +99,7 @@ def _one_row(ledger: Ledger) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--server", help="address of databases on a PostgreSQL server, with {size}")
-    parser.add_argument("--output", type=Path, default=Path("docs/measured/ledger.json"))
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/ledger.json"))
     options = parser.parse_args()
     found: dict[str, Any] = {"machine": f"{platform.machine()}, Python {platform.python_version()}", "repeats": REPEATS}
     with tempfile.TemporaryDirectory() as folder:
@@ -107,6 +107,7 @@ def main() -> None:
         found["sqlite"] = [measured(url, size) for url, size in zip(files, SIZES, strict=True)]
     if options.server:
         found["postgresql"] = [measured(options.server.format(size=size), size) for size in SIZES]
+    options.output.parent.mkdir(exist_ok=True)
     options.output.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 
 

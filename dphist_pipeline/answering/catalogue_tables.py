@@ -153,7 +153,7 @@ def _insert_cells(
     """Adds the cells of a publication, in declared order, with whole counts; `cell_number` counts from 0."""
     # ParquetFile, because `read_table` would read the names of the folders as columns.
     rows = pq.ParquetFile(folder / "histogram.parquet").read()
-    whole = whole_of(audit, rows)
+    whole = whole_of(folder, audit, rows)
     _insert(connection, f"{within}dph_distances", distance_rows(audit, whole))
     rows = rows.append_column("whole_count", pa.array(whole.counts.ravel()))
     rows = rows.append_column("cell_number", pa.array(np.arange(rows.num_rows)))

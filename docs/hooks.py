@@ -19,7 +19,8 @@ from typing import Any, get_type_hints
 import dphist_pipeline as dph
 
 PROJECT = Path(__file__).resolve().parent.parent
-PEERS = PROJECT / "docs/measured/peers.json"
+MEASURED = PROJECT / "docs/measured"
+PEERS, SCALE, START_UP = (MEASURED / f"{name}.json" for name in ("peers", "scale", "startup"))
 MARKER = re.compile(r"<!-- generated: (\S+) -->")
 COMMENT = re.compile(r"^ *(?:(?P<field>\w+):\s*(?P<example>.*?))?\s*# (?P<words>.*)$")
 
@@ -86,7 +87,7 @@ def mechanism_cards() -> str:
 
 def measured() -> str:
     """A table for every list of results in the JSON files that benchmarks wrote."""
-    files = sorted(path for path in PROJECT.glob("docs/measured/*.json") if path != PEERS)
+    files = sorted(path for path in MEASURED.glob("*.json") if path not in (PEERS, SCALE, START_UP))
     return "\n\n".join(_results(path) for path in files) or "No results are kept in this checkout."
 
 
@@ -109,6 +110,56 @@ def peers_promises() -> str:
     return _table(["contender", *head], ([f"`{name}`", *(said[key] for key in head)] for name, said in held.items()))
 
 
+def scale_steps() -> str:
+    """Processor seconds of every step of a release, by rows and cells."""
+    runs = sorted(json.loads(SCALE.read_text(encoding="utf-8"))["runs"], key=lambda run: (run["bound"], run["rows"]))
+    steps = {
+        "imports and checks": ["imports and checks"],
+        "reading and counting": ["reading records", "bounding and counting"],
+        "charge and noise": ["charging the account", "releasing by geometric"],
+        "files": ["publishing", "updating the catalogue"],
+        "pictures and catalogue": ["pictures and catalogue"],
+    }
+    lines = [
+        [
+            *(_shown(run["rows"]), _shown(run["bound"] or "none"), _shown(run["cells"])),
+            *(f"{sum(run['steps'][name] for name in names):.1f}" for names in steps.values()),
+            *(f"{run['processors']:.1f}", f"{run['gigabytes']:.1f}"),
+        ]
+        for run in runs
+    ]
+    return _table(["rows", "bound", "cells", *steps, "all", "GB"], lines)
+
+
+def scale_publishing() -> str:
+    """A release of few rows beside DuckDB's COPY of what it published."""
+    runs = json.loads(SCALE.read_text(encoding="utf-8"))["runs"]
+    few = sorted((run for run in runs if run["rows"] == 10**6 and not run["bound"]), key=lambda run: run["cells"])
+    least = few[0]
+    lines = [
+        [
+            *(_shown(run["cells"]), f"{run['copy']:.1f}", f"{run['processors']:.1f}"),
+            f"{(run['processors'] - least['processors']) / (run['copy'] - least['copy']):.1f}",
+        ]
+        for run in few
+        if run["cells"] > 5 * 10**5
+    ]
+    return _table(["cells", "COPY", "release", "ratio above start-up"], lines)
+
+
+def start_up() -> str:
+    """Seconds of small commands, by the clock and of the processors."""
+    held = json.loads(START_UP.read_text(encoding="utf-8"))
+    commands = {
+        **{"floor": "`python -c pass`", "help": "`dphist --help`", "check": "`dphist check`", "init": "`dphist init`"},
+        "first_release": "`dphist release`, 200 cells from 10⁴ rows, the first of a store",
+        "revision": "`dphist release`, a revision of it",
+    }
+    figures = [(of, what) for what in ("seconds", "processors") for of in ("median", "fewest")]
+    lines = ([told, *(f"{held[of][name][what]:.2f}" for of, what in figures)] for name, told in commands.items())
+    return _table(["command", "clock, median", "clock, fewest", "processors, median", "processors, fewest"], lines)
+
+
 GENERATED: dict[str, Callable[[], str]] = {
     made.__name__: made
     for made in (
@@ -123,6 +174,9 @@ GENERATED: dict[str, Callable[[], str]] = {
         measured,
         peers_runs,
         peers_promises,
+        scale_steps,
+        scale_publishing,
+        start_up,
     )
 }
 

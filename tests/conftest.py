@@ -9,10 +9,12 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
+from database_server import Server, running_server
 from office import Office
 from quick_catalogue import build_catalogue, empty_catalogue
 
@@ -32,6 +34,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "server" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.outside)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Runs tests of ledgers on both databases, but for those that open the ledger's file, or make one, themselves."""
+    alone = {"path", "tmp_path", "project"} & signature(metafunc.function).parameters.keys()
+    if "url" in metafunc.fixturenames and not alone:
+        both = ["sqlite", pytest.param("postgresql", marks=pytest.mark.outside)]
+        metafunc.parametrize("url", both, indirect=True)
+
+
+@pytest.fixture(scope="session")
+def database_server() -> Iterator[Server]:
+    """A PostgreSQL server for all tests of this process."""
+    with running_server() as server:
+        yield server
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -56,7 +56,9 @@ HOMES = {
     "forecast": Home("forecast", "forecast", "Forecasts errors, and how long the account lasts, from the spec alone."),
     "compare": Home("compare", "compare", "Compares mechanisms on public counts, by many releases of each."),
     "ledger": Home(
-        "store", "ledger_app", "The operator's side: accounts of epsilon, what releases may read, what was spent."
+        "ledger_server",
+        "ledger_app",
+        "The operator's side: accounts of epsilon, what releases may read, what was spent.",
     ),
     "store": Home("store", "store_app", "A store that was copied, moved or put back from a backup."),
     "local": Home(

@@ -6,8 +6,15 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dphist_pipeline.estimates.certified import Law
+
+Reals = NDArray[np.float64]
 
 
 def variance(scale: Fraction) -> float:
@@ -93,15 +100,47 @@ def bound_of_draws(draws: Sequence[tuple[Fraction, float, int]], aim: float = 1e
         draws: scale, absolute weight, and number of draws that have both.
         aim: the probability for which the rate is chosen.
     """
-    most = max(float(scale) * weight for scale, weight, _ in draws)
-    return _chernoff(
-        most,
-        lambda rate: math.fsum(count * _log_moment(_q(scale), rate * weight) for scale, weight, count in draws),
-        aim,
-    )
+    scales, weights, counts = zip(*draws, strict=True)
+    law, places = Scales.of(scales), np.arange(len(scales))
+    return bound_of_weights(law, places, np.array(weights), np.array(counts, dtype=np.float64), aim)
 
 
-def bound_of_variance(total: float, draws: Sequence[tuple[Fraction, float]], aim: float = 1e-6) -> Tail:
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """Scales of noise in floating point, shape (scales,) each.
+
+    Attributes:
+        scale: in records.
+        q: exp(-1 / scale).
+        variance: of a draw.
+    """
+
+    scale: Reals
+    q: Reals
+    variance: Reals
+
+    @classmethod
+    def of(cls, scales: Sequence[Fraction]) -> Scales:
+        """The law of some scales."""
+        q = [math.exp(-1 / scale) for scale in scales]
+        return cls(*(np.array(one) for one in (list(map(float, scales)), q, list(map(variance, scales)))))
+
+
+def bound_of_weights(law: Scales, places: NDArray[np.int64], weights: Reals, counts: Reals, aim: float = 1e-6) -> Tail:
+    """As `bound_of_draws`, for many draws.
+
+    Args:
+        law: of all scales.
+        places: which scale draws have, shape (kinds of draws,).
+        weights: absolute weight, likewise.
+        counts: number of draws that have both, likewise.
+        aim: see `bound_of_draws`.
+    """
+    q, most = law.q[places], float((law.scale[places] * weights).max())
+    return _chernoff(most, lambda rate: float(counts @ _log_moment(q, rate * weights)), aim)
+
+
+def bound_of_variance(total: float, law: Scales, weights: Reals, aim: float = 1e-6) -> Tail:
     """A bound on a weighted sum of draws of which only the variance is known, and the largest weight at each scale.
 
     The logarithm f of the moment generating function of a draw of variance v is convex in the square of its argument
@@ -110,28 +149,33 @@ def bound_of_variance(total: float, draws: Sequence[tuple[Fraction, float]], aim
 
     Args:
         total: variance of the sum, in records squared.
-        draws: scale, and the largest absolute weight at this scale, above 0.
+        law: of all scales.
+        weights: the largest absolute weight of a draw of each scale, above 0.
         aim: see `bound_of_draws`.
     """
-    most = max(float(scale) * weight for scale, weight in draws)
-    known = [(_q(scale), weight, variance(scale) * weight**2) for scale, weight in draws]
-    return _chernoff(most, lambda rate: total * max(_log_moment(q, rate * w) / square for q, w, square in known), aim)
-
-
-def _q(scale: Fraction) -> float:
-    return math.exp(-1 / scale)
+    squares, most = law.variance * weights**2, float((law.scale * weights).max())
+    return _chernoff(most, lambda rate: total * float((_log_moment(law.q, rate * weights) / squares).max()), aim)
 
 
 def _chernoff(most: float, log_moment: Callable[[float], float], aim: float) -> Tail:
-    """Of 99 rates below 1/most, the one that gives the smallest c at the probability `aim`."""
-    tails = []
-    for step in range(1, 100):
+    """Of 99 rates below 1/most, the one that gives the smallest c at the probability `aim`.
+
+    That c is (log moment + a constant) / rate, and log moments are convex: it falls, then rises.
+    """
+
+    @lru_cache
+    def tried(step: int) -> tuple[float, Tail]:
         rate = step / 100 / most
         log = log_moment(rate)
-        tails.append(((log + math.log(2 / aim)) / rate, Tail(rate, 2 * math.exp(log) * (1 + 1e-9))))
-    return min(tails, key=lambda found: found[0])[1]
+        return (log + math.log(2 / aim)) / rate, Tail(rate, 2 * math.exp(log) * (1 + 1e-9))
+
+    low, high = 1, 99
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if tried(middle)[0] <= tried(middle + 1)[0] else (middle + 1, high)
+    return tried(low)[1]
 
 
-def _log_moment(q: float, t: float) -> float:
+def _log_moment(q: Any, t: Any) -> Any:
     """log E[exp(t · draw)] = log((1-q)² / ((1 - q·e^t) · (1 - q·e^-t))), written so that small values keep digits."""
-    return -math.log1p(-4 * q * math.sinh(t / 2) ** 2 / (1 - q) ** 2)
+    return -np.log1p(-4 * q * np.sinh(t / 2) ** 2 / (1 - q) ** 2)

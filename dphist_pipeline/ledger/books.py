@@ -53,6 +53,7 @@ class Books:
     generation: int = 1
     adopted_at: int = 0
     started_by: str = ""
+    moved: tuple[str, str] | None = None  # to which database and address, if the ledger began in another one
     carried: set[str] = field(default_factory=set)
     paid: list[Charge] = field(default_factory=list)
     _spent: dict[tuple[str, int | None], Fraction] = field(default_factory=dict)
@@ -76,6 +77,11 @@ class Books:
         tomorrow = date.fromisoformat(now[:10]) + timedelta(days=1)
         if self.year > tomorrow.year:
             raise errors.ClockBehind(where=self.where, year=self.year, now=now)
+
+    def refuse_moved(self, engine: str) -> None:
+        """Refuses a ledger that was moved to a database of another kind than this one."""
+        if self.moved is not None and self.moved[0] != engine:
+            raise errors.LedgerMoved(where=self.where, to=self.moved[1])
 
     def account(self, name: str) -> Account:
         """An open account, by name."""
@@ -234,8 +240,8 @@ class Books:
                 self.published[facts["charge"]] = facts["digest"]
             case "approved" | "rejected" | "withdrawn":
                 self.notes.setdefault(facts["charge"], {})[entry.kind] = note_of(entry)
-            case "adopted":
-                self._post_adopted(entry, facts)
+            case "adopted" | "moved":
+                self._post_elsewhere(entry, facts)
             case "countersigned":
                 self._post_countersigned(entry, facts)
 
@@ -245,7 +251,10 @@ class Books:
             self._post(first, first.facts)
             self.permissions.countersigned(entry, first)
 
-    def _post_adopted(self, entry: Entry, facts: Mapping[str, Any]) -> None:
+    def _post_elsewhere(self, entry: Entry, facts: Mapping[str, Any]) -> None:
+        if entry.kind == "moved":
+            self.moved = facts["database"], facts["to"]
+            return
         self.generation, self.adopted_at, self.started_by = facts["generation"], entry.number, entry.hash
         for written in facts["carried"]:
             charge = lost_charge(written)

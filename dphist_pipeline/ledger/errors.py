@@ -26,8 +26,6 @@ class LedgerError(DphistError):
 
 
 # The file of a ledger or of a witness: `noun` says which of the two.
-
-
 class AddressRefused(LedgerError):
     message = "The {noun} cannot be kept there: {problem}. {mend}"
 
@@ -61,6 +59,13 @@ class LedgerForeign(LedgerError):
     message = (
         "The ledger at {where} is another one: its id is {found}, this store was made with {expected}. Put this "
         "store's own ledger back, or point DPHIST_LEDGER at it."
+    )
+
+
+class LedgerMoved(LedgerError):
+    message = (
+        "The ledger at {where} was moved to {to}, and takes no entry any more. Set DPHIST_LEDGER to {to}, with your "
+        "user's name before the host. Was the command that moved it cut short? Then run it again first."
     )
 
 

@@ -35,9 +35,9 @@ from dphist_pipeline.ledger.entries import (
 from dphist_pipeline.ledger.errors import LedgerForeign, NotRecordable, UnknownAccount
 from dphist_pipeline.ledger.limits import refuse_bad_account, refuse_bad_request, refuse_no_reason, text_of
 from dphist_pipeline.ledger.opened import OpenedLedger, Writing, all_entries, verified
+from dphist_pipeline.ledger.postgresql import ledger_database
 from dphist_pipeline.ledger.replay import replay
 from dphist_pipeline.ledger.signing import Operator, is_public_key
-from dphist_pipeline.ledger.tables import SqliteFile
 from dphist_pipeline.ledger.witness import WitnessedCharge
 
 __all__ = ["Account", "Charge", "ChargeRequest", "Ledger", "Note", "Statement", "UnknownAccount", "as_text"]
@@ -55,7 +55,7 @@ class Ledger(OpenedLedger):
             operator: whose signature decisions need from then on; without one, as in earlier versions, the first
                 decision names the operator.
         """
-        file = SqliteFile.at(url)
+        file = ledger_database(url)
         with file.creation() as draft, draft.transaction("write") as connection:
             draft.create_tables(connection)
             facts: dict[str, Any] = {"ledger": secrets.token_hex(16), "schema_version": SCHEMA_VERSION}
@@ -67,8 +67,9 @@ class Ledger(OpenedLedger):
     @classmethod
     def open(cls, url: str | sa.URL, expected_id: str) -> Ledger:
         """Opens a ledger, verifying all of it; refuses a missing, altered or foreign one, and makes none."""
-        file = SqliteFile.at(url)
+        file = ledger_database(url)
         books = verified(file)
+        books.refuse_moved(file.engine)
         if books.ledger_id != expected_id:
             raise LedgerForeign(where=file.where, found=books.ledger_id, expected=expected_id)
         return cls(file, books)
@@ -196,6 +197,7 @@ class Ledger(OpenedLedger):
                 "carried": [{**vars(charge), "epsilon": exact_text(charge.epsilon)} for charge in carried],
                 "elsewhere": {account: exact_text(epsilon) for account, epsilon in sorted(elsewhere.items())},
             }
+            books.refuse_moved(self._file.engine)
             books.judge_adopted(facts)
             Writing(connection, books, opened.utc_now()).decide("adopted", EVERYWHERE, facts, operator)
             return books.generation

@@ -31,7 +31,7 @@ from dphist_pipeline.ledger.limits import text_of
 from dphist_pipeline.ledger.permissions import DECISIONS
 from dphist_pipeline.ledger.replay import gather, replay
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.ledger.tables import ENTRIES, Intent, SqliteFile
+from dphist_pipeline.ledger.tables import ENTRIES, Database, Intent
 from dphist_pipeline.ledger.witness import Standing, WitnessedCharge
 
 _columns = ENTRIES.c
@@ -43,7 +43,7 @@ class OpenedLedger:
     `id` is what a store remembers, to know its ledger again.
     """
 
-    def __init__(self, file: SqliteFile, books: Books) -> None:
+    def __init__(self, file: Database, books: Books) -> None:
         if books.last is None:
             raise ValueError("a ledger begins with an entry")
         self.id = books.ledger_id
@@ -51,9 +51,18 @@ class OpenedLedger:
         self._seen = books.last
 
     @property
-    def path(self) -> Path:
-        """The file."""
-        return self._file.path
+    def place(self) -> Path | str:
+        """The path of its file, or the address of its server's database."""
+        return self._file.place
+
+    @property
+    def url(self) -> sa.URL:
+        """Its address, without a password."""
+        return self._file.url
+
+    def discard(self) -> None:
+        """Takes a ledger away that was made a moment ago."""
+        self._file.discard()
 
     def decisions(self, account: str) -> list[Decision]:
         """What is allowed for an account now, oldest first; for `EVERYWHERE`, the folders of code lists."""
@@ -208,7 +217,9 @@ class OpenedLedger:
             _of_period(of.release, of.period) if of else sa.false(),
             _columns.kind.in_(DECISIONS if decisions else ()),
         )
-        return gather(self._file.where, _some(connection, which))
+        books = gather(self._file.where, _some(connection, which))
+        books.refuse_moved(self._file.engine)
+        return books
 
     def _refuse_unknown_charge(self, books: Books, charge: Charge) -> None:
         there = books.charges.get((charge.release, charge.period), {}).get(charge.revision)
@@ -224,9 +235,9 @@ def utc_now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def verified(file: SqliteFile) -> Books:
+def verified(file: Database) -> Books:
     """The books of a whole ledger, whose tables, hashes, signatures and rules were all checked."""
-    file.require_file()
+    file.require_there()
     with file.transaction("read") as connection:
         file.verify_tables(connection)
         return replay(file.where, all_entries(connection))

@@ -16,7 +16,7 @@ from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, DecisionKind,
 from dphist_pipeline.ledger.entries import ChargeRequest, Entry
 from dphist_pipeline.ledger.signing import is_public_key, signer_of
 
-DECISIONS = frozenset({"opened", "raised", "allowed", "disallowed", "keyed", "adopted", "countersigned"})
+DECISIONS = frozenset({"opened", "raised", "allowed", "disallowed", "keyed", "adopted", "countersigned", "moved"})
 # Decisions that wait for a second signature, where their account asks for two.
 _WAITING = frozenset({"raised", "allowed", "disallowed"})
 # What earlier versions, which knew no operators, entered without a signature; a first operator signs for himself.

@@ -28,6 +28,7 @@ _FACTS: dict[str, tuple[set[str], set[str]]] = {
     "disallowed": ({"decision", "reason"}, {"signed"}),
     "countersigned": ({"decision"}, {"signed"}),
     "adopted": ({"generation", "reason", "carried", "elsewhere"}, {"signed"}),
+    "moved": ({"to", "database"}, {"signed"}),
     "charged": ({"epsilon", "digest", "reason"}, {"held", "upstream_checked", "allowed", "nonce"}),
     "published": ({"charge", "digest"}, set()),
     "approved": _NOTE,
@@ -140,6 +141,9 @@ def _judge_decision(books: Books, entry: Entry, facts: Mapping[str, Any]) -> Non
             permissions.judge_countersignature(facts["decision"], signer_of(entry))
         case "adopted":
             books.judge_adopted(facts)
+        case "moved":
+            text_of("address", facts["to"])
+            text_of("database", facts["database"])
 
 
 def _judge_allowed(books: Books, account: str, facts: Mapping[str, Any]) -> None:

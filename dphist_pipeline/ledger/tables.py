@@ -1,9 +1,4 @@
-"""The ledger's table, and the one place that knows the database it lies in: a SQLite file.
-
-PostgreSQL can become a second class beside `SqliteFile`, with the same methods and, in `transaction`,
-`SELECT ... FOR UPDATE` on a row that all writers share (entries are numbered over all accounts) where SQLite
-has `BEGIN IMMEDIATE`. Until it is tested, other databases are refused.
-"""
+"""The ledger's table, what every database that holds it must do, and the SQLite file; `postgresql` is the other one."""
 
 from __future__ import annotations
 
@@ -11,8 +6,9 @@ import os
 import secrets
 import sqlite3
 import stat
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
@@ -81,21 +77,79 @@ _TRIGGERS = {
 _TRIGGER_SQL = {name: f"CREATE TRIGGER {name} {rule}" for name, rule in _TRIGGERS.items()}
 
 
-class SqliteFile:
-    """A SQLite file by its path, here a ledger's: transactions on it, and its errors turned into ours.
+class Database(ABC):
+    """A database that holds a ledger: transactions on it, and its errors turned into ours.
 
-    No connection outlives a transaction, so a process may fork between any two calls. While one is open,
-    nothing else in this process may open and close the file: that would drop SQLite's locks.
+    No connection outlives a transaction, so a process may fork between any two calls.
     """
 
     noun: ClassVar[str] = "ledger"
     tables: ClassVar[sa.MetaData] = ENTRIES.metadata
+    mend_address: ClassVar[str] = (
+        "Write its address as sqlite:////absolute/path/ledger.sqlite or postgresql://user@host/database."
+    )
+    engine: ClassVar[str]  # what it is, as entries name it
+    where: str  # for people; never holds a password
+    url: sa.URL  # its address, without a password
+    place: Path | str  # what tells two of them apart: a file's path, a server's address
+
+    @classmethod
+    def refused(cls, problem: str) -> errors.AddressRefused:
+        """The error for an address where it cannot be kept."""
+        return errors.AddressRefused(noun=cls.noun, problem=problem, mend=cls.mend_address)
+
+    def missing(self) -> errors.LedgerError:
+        """The error where there is none."""
+        return errors.LedgerMissing(where=self.where)
+
+    def altered(self, problem: str) -> errors.LedgerError:
+        """The error for a database that does not hold what it should."""
+        return errors.LedgerAltered(where=self.where, problem=problem)
+
+    def unusable(self, problem: str | None) -> errors.LedgerError:
+        """The error for what the file system, the server or the database engine does not let us use."""
+        return errors.FileUnusable(noun=self.noun, where=self.where, problem=problem or "the file system refused")
+
+    @abstractmethod
+    def creation(self) -> AbstractContextManager[Database]:
+        """Where to make the tables; they get their name once they are complete, and replace nothing."""
+
+    @abstractmethod
+    def transaction(self, intent: Intent) -> AbstractContextManager[sa.Connection]:
+        """One transaction; unless it only reads, it holds the write lock from its first statement.
+
+        'rehearse' writes, or finds out whether that would work, and rolls everything back.
+        """
+
+    @abstractmethod
+    def create_tables(self, connection: sa.Connection) -> None:
+        """Makes the tables, their indexes and the triggers that keep them append-only."""
+
+    @abstractmethod
+    def verify_tables(self, connection: sa.Connection) -> None:
+        """Refuses a database without our tables, or with other triggers or fewer indexes on them."""
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Takes away what was made a moment ago, where the store that it was made for cannot be."""
+
+    @abstractmethod
+    def require_there(self) -> None:
+        """Refuses where there is none, before a transaction would make it."""
+
+
+class SqliteFile(Database):
+    """A SQLite file by its path. While a transaction is open, nothing else in this process may open and close the
+    file: that would drop SQLite's locks.
+    """
+
+    engine = "sqlite"
     triggers: ClassVar[Mapping[str, str]] = _TRIGGER_SQL
-    mend_address: ClassVar[str] = "Write its address as sqlite:////absolute/path/ledger.sqlite."
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
-        self.where = str(self.path)
+        self.where, self.place = str(self.path), self.path
+        self.url = sa.URL.create("sqlite", database=self.where)
         self._engine = sa.create_engine("sqlite://", creator=self._connect, poolclass=NullPool)
         sa.event.listen(self._engine, "begin", _begin)
 
@@ -109,7 +163,7 @@ class SqliteFile:
         if read is None:
             problem = "the address is no SQLAlchemy URL"
         elif read.drivername not in ("sqlite", "sqlite+pysqlite"):
-            problem = f"'{read.drivername}' is not supported yet, only SQLite is (PostgreSQL comes later)"
+            problem = f"'{read.drivername}' is not supported, only SQLite and PostgreSQL are"
         elif not read.database or read.database.startswith((":memory:", "file:")) or "\0" in read.database:
             problem = "the address names no file"
         elif read.query:
@@ -118,24 +172,7 @@ class SqliteFile:
             return cls(Path(read.database))
         raise cls.refused(problem)
 
-    @classmethod
-    def refused(cls, problem: str) -> errors.AddressRefused:
-        """The error for an address where the file cannot be kept."""
-        return errors.AddressRefused(noun=cls.noun, problem=problem, mend=cls.mend_address)
-
-    def missing(self) -> errors.LedgerError:
-        """The error for a file that is not there."""
-        return errors.LedgerMissing(where=self.where)
-
-    def altered(self, problem: str) -> errors.LedgerError:
-        """The error for a file that does not hold what it should."""
-        return errors.LedgerAltered(where=self.where, problem=problem)
-
-    def unusable(self, problem: str | None) -> errors.LedgerError:
-        """The error for a file that the file system, or the database engine, does not let us use."""
-        return errors.FileUnusable(noun=self.noun, where=self.where, problem=problem or "the file system refused")
-
-    def require_file(self) -> None:
+    def require_there(self) -> None:
         """Refuses when there is no file: SQLite would make one."""
         try:
             problem = None if self.path.is_file() else self.missing()
@@ -208,6 +245,10 @@ class SqliteFile:
         if named["trigger"] != self.triggers or not named["index"].keys() >= indexes:
             raise self.altered("the rules that guard its table were removed or changed")
 
+    def discard(self) -> None:
+        """Deletes the file."""
+        self.path.unlink()
+
     def close(self) -> None:
         """Closes the engine; a later call connects again."""
         self._engine.dispose()
@@ -228,7 +269,7 @@ class SqliteFile:
 
     def _refuse_read_only(self) -> None:
         """Refuses a file or folder without write permission for its owner, also for root."""
-        self.require_file()
+        self.require_there()
         if not all(place.stat().st_mode & stat.S_IWUSR for place in (self.path, self.path.parent)):
             raise self.unusable(_READ_ONLY)
 

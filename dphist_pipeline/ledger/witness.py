@@ -1,7 +1,8 @@
 """The witness: what a store has charged and drawn, kept outside of it, so that a copy cannot draw again.
 
 A ledger and a journal that are copied together agree with each other, so that neither can tell that the other
-copy drew already. The witness is one small SQLite file per user (or office) for all stores. It holds every charge
+copy drew already. The witness is one small SQLite file per user, or a PostgreSQL database per office, for all stores.
+It holds every charge
 before its first draw, and a digest of every answer before that is used.
 
 Guards against: a store that is copied, cloned or put back from a backup.
@@ -24,7 +25,16 @@ import sqlalchemy as sa
 
 from dphist_pipeline.ledger import errors
 from dphist_pipeline.ledger.entries import OfARelease, exact_text, read_exact
-from dphist_pipeline.ledger.witness_file import ANSWERS, CHARGES, GENERATIONS, HEADS, PLACES, WitnessFile
+from dphist_pipeline.ledger.witness_file import (
+    ANSWERS,
+    CHARGES,
+    GENERATIONS,
+    HEADS,
+    PLACES,
+    WitnessFile,
+    WitnessServer,
+    witness_database,
+)
 
 
 @dataclass(frozen=True)
@@ -70,23 +80,30 @@ def place_of(folder: Path) -> str:
 class Witness:
     """The witness at one address. Holds no connection between calls; makes its file when a store is enrolled."""
 
-    def __init__(self, file: WitnessFile) -> None:
+    def __init__(self, file: WitnessFile | WitnessServer) -> None:
         self._file = file
         self.where = file.where
 
     @classmethod
     def at(cls, address: str | Path | None = None) -> Witness:
-        """The witness at a path or SQLite URL, else at $DPHIST_WITNESS, else in the user's state folder."""
-        return cls(WitnessFile.named(address))
+        """The witness at a path or URL, else at $DPHIST_WITNESS, else in the user's state folder."""
+        return cls(witness_database(address))
 
-    def refuse_ledger(self, ledger_path: Path) -> None:
-        """Refuses a witness that is the ledger's own file: both would be copied together."""
-        if _same(self._file.path, ledger_path):
+    def refuse_ledger(self, ledger: Path | str) -> None:
+        """Refuses a witness in the ledger's own file or database: both would be copied together.
+
+        A database under another name is known by the ledger's table in it, whenever the witness is used.
+        """
+        own = self._file.place
+        if own == ledger or (isinstance(own, Path) and isinstance(ledger, Path) and _same(own, ledger)):
             raise self._file.refused(f"{self.where} is the ledger")
 
     def refuse_inside(self, store_root: Path) -> None:
         """Refuses a witness in a store's folder, which would be copied together with the store."""
-        if any(_same(folder, store_root) for folder in Path(os.path.realpath(self._file.path)).parents):
+        own = self._file.place
+        if isinstance(own, str):
+            return
+        if any(_same(folder, store_root) for folder in Path(os.path.realpath(own)).parents):
             raise self._file.refused(f"{self.where} lies inside the store at {store_root}, and is copied with it")
 
     def enrol(self, store_id: str, started_by: str) -> None:
@@ -175,10 +192,9 @@ class Witness:
 
     def head(self, store_id: str, generation: int) -> tuple[int, str] | None:
         """Number and hash of the latest entry that was ever noted of this generation: its ledger must hold it."""
-        if not self._file.path.exists():
-            return None
-        with self._file.session("read") as connection:
+        with suppress(errors.WitnessMissing), self._file.session("read") as connection:
             return _head(connection, store_id, generation)
+        return None
 
     def note_place(self, store_id: str, place: str) -> str | None:
         """Remembers where a store is; gives the place where it was before, if that was another one."""

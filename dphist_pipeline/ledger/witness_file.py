@@ -1,8 +1,9 @@
-"""The witness's tables, and the SQLite file that they lie in."""
+"""The witness's tables, and the databases that they lie in: a SQLite file, or a PostgreSQL database."""
 
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,7 +13,8 @@ import sqlalchemy as sa
 
 from dphist_pipeline.files import make_folder
 from dphist_pipeline.ledger.errors import FileExists, LedgerError, WitnessAltered, WitnessMissing
-from dphist_pipeline.ledger.tables import Intent, SqliteFile
+from dphist_pipeline.ledger.postgresql import PostgresDatabase, names_server
+from dphist_pipeline.ledger.tables import ENTRIES, Database, Intent, SqliteFile
 
 SCHEMA_VERSION = 1
 _TABLES = sa.MetaData()
@@ -102,15 +104,14 @@ def _triggers(table: sa.Table) -> dict[str, str]:
     }
 
 
-class WitnessFile(SqliteFile):
-    """A SQLite file that holds a witness."""
+class _OfWitness(Database):
+    """What holds a witness, whatever the database is."""
 
     noun = "witness"
     tables = _TABLES
-    triggers: ClassVar = {name: sql for table in _TABLES.sorted_tables for name, sql in _triggers(table).items()}
     mend_address = (
         "Set DPHIST_WITNESS to the absolute path of a file outside the store that is no ledger, in a folder that you "
-        "may write to."
+        "may write to, or to postgresql://user@host/database, in which no ledger is."
     )
 
     def missing(self) -> LedgerError:
@@ -118,17 +119,45 @@ class WitnessFile(SqliteFile):
         return WitnessMissing(self.where)
 
     def altered(self, problem: str) -> LedgerError:
-        """The error for a file that holds no witness, or a damaged one."""
+        """The error for a database that holds no witness, or a damaged one."""
         return WitnessAltered(where=self.where, problem=problem)
 
     def unusable(self, problem: str | None) -> LedgerError:
         """The error for a place where the witness cannot be read and written; another one may be named instead."""
         return super().unusable(f"{problem or 'the file system refused'}; or set DPHIST_WITNESS to another file")
 
+    @abstractmethod
+    def make(self) -> None:
+        """Makes it if it is not there; of several that make it at once, one does."""
+
+    @contextmanager
+    def session(self, intent: Intent) -> Iterator[sa.Connection]:
+        """A transaction on a database that was found to hold a witness which this version can use."""
+        with self.transaction(intent) as connection:
+            self.verify_tables(connection)
+            yield connection
+
+    def write_version(self, connection: sa.Connection) -> None:
+        """Writes down which version made it."""
+        connection.execute(sa.insert(_VERSION).values(schema_version=SCHEMA_VERSION))
+
+    def verify_version(self, connection: sa.Connection) -> None:
+        """Refuses a witness of another version."""
+        if sa.inspect(connection).has_table(_VERSION.name):
+            found = connection.execute(sa.select(sa.func.max(_VERSION.c.schema_version))).scalar()
+            if found != SCHEMA_VERSION:
+                problem = f"its schema version is {found}, this dphist-pipeline reads {SCHEMA_VERSION}"
+                raise self.altered(problem)
+
+
+class WitnessFile(_OfWitness, SqliteFile):
+    """A SQLite file that holds a witness."""
+
+    triggers: ClassVar = {name: sql for table in _TABLES.sorted_tables for name, sql in _triggers(table).items()}
+
     @classmethod
-    def named(cls, address: str | Path | None) -> Self:
-        """The file at an absolute path or SQLite URL, else at $DPHIST_WITNESS, else in the user's state folder."""
-        text = str(address or os.environ.get(WITNESS) or _in_state_folder())
+    def named(cls, text: str) -> Self:
+        """The file at an absolute path or SQLite URL."""
         if "://" in text and not text.startswith("/"):
             cls.at(text)
             text = str(sa.make_url(text).database)
@@ -151,26 +180,49 @@ class WitnessFile(SqliteFile):
             return
         raise problem
 
-    @contextmanager
-    def session(self, intent: Intent) -> Iterator[sa.Connection]:
-        """A transaction on a file that was found to hold a witness which this version can use."""
-        with self.transaction(intent) as connection:
-            self.verify_tables(connection)
-            yield connection
-
     def create_tables(self, connection: sa.Connection) -> None:
         """Makes the tables with their triggers, and writes down by which version."""
         super().create_tables(connection)
-        connection.execute(sa.insert(_VERSION).values(schema_version=SCHEMA_VERSION))
+        self.write_version(connection)
 
     def verify_tables(self, connection: sa.Connection) -> None:
         """Refuses a file of another version, or without our tables and the triggers on them."""
-        if sa.inspect(connection).has_table(_VERSION.name):
-            found = connection.execute(sa.select(sa.func.max(_VERSION.c.schema_version))).scalar()
-            if found != SCHEMA_VERSION:
-                problem = f"its schema version is {found}, this dphist-pipeline reads {SCHEMA_VERSION}"
-                raise self.altered(problem)
+        self.verify_version(connection)
         super().verify_tables(connection)
+
+
+class WitnessServer(_OfWitness, PostgresDatabase):
+    """A PostgreSQL database that holds a witness, and no ledger: both would be put back from one backup."""
+
+    def make(self) -> None:
+        """Makes the tables if they are not there; of several that make them at once, one does."""
+        with self.transaction("read") as connection:
+            there = sa.inspect(connection).has_table(_VERSION.name)
+        if not there:
+            with suppress(FileExists), self.transaction("write") as connection:
+                self.create_tables(connection)
+
+    def create_tables(self, connection: sa.Connection) -> None:
+        """Makes the tables with their triggers, and writes down by which version."""
+        self._refuse_beside_ledger(connection)
+        super().create_tables(connection)
+        self.write_version(connection)
+
+    def verify_tables(self, connection: sa.Connection) -> None:
+        """Refuses a database with a ledger, of another version, or without our tables and the triggers on them."""
+        self._refuse_beside_ledger(connection)
+        self.verify_version(connection)
+        super().verify_tables(connection)
+
+    def _refuse_beside_ledger(self, connection: sa.Connection) -> None:
+        if sa.inspect(connection).has_table(ENTRIES.name):
+            raise self.refused(f"the database at {self.where} holds a ledger")
+
+
+def witness_database(address: str | Path | None) -> WitnessFile | WitnessServer:
+    """Where a witness is: at an absolute path or URL, else at $DPHIST_WITNESS, else in the user's state folder."""
+    text = str(address or os.environ.get(WITNESS) or _in_state_folder())
+    return WitnessServer.at(text) if names_server(text) else WitnessFile.named(text)
 
 
 def _in_state_folder() -> Path:

@@ -58,7 +58,7 @@ class AdaptiveGrid(Mechanism):
 
         total, first, second = self._shares(budget, counts.sensitivity)
         shape, sides = counts.domain.shape, (*counts.domain.shape, 1)[:2]
-        rate = float((first.epsilon + second.epsilon) / counts.sensitivity)
+        rate = float(budget.epsilon / counts.sensitivity)
         records = float(counts.noisy_sums(np.zeros(shape, dtype=np.int64), total).values[0])
         coarse = _first_grid(sides, math.ceil(math.sqrt(max(records, 0.0) * rate / FIRST_RECORDS) / 4))
         upper = counts.noisy_sums(coarse.boxes.reshape(shape), first)

@@ -30,7 +30,7 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain, Family, Levels
 from dphist_pipeline.estimates.budget import LARGEST_SCALE, SMALLEST_EPSILON, Budget
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
-from dphist_pipeline.estimates.noise_law import Tail, bound_of_draws, bound_of_variance, variance
+from dphist_pipeline.estimates.noise_law import Scales, bound_of_variance, bound_of_weights, variance
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, NoisySums, SharedNoise
 from dphist_pipeline.mechanisms import DomainRefused, Mechanism, name_of
 from dphist_pipeline.solvers.level_estimates import LevelLaw, estimate_tables_at_levels
@@ -152,16 +152,14 @@ def _estimates(
         fitted = estimate_tables_at_levels(law, noisy, tables)
     else:
         fitted = estimate_tables(law, noisy, tables)
-    found = {}
+    found, drawn = {}, Scales.of(list(scales.values()))
     for name, table, values in zip(family.names, tables, fitted, strict=True):
-        unbiased = _with_law(law, scales, table, values)
+        unbiased = _with_law(law, drawn, table, values)
         found[name] = Estimate(family.grid(table), values, charges, unbiased=unbiased)
     return FamilyEstimate(found, charges)
 
 
-def _with_law(
-    law: MarginalLaw | LevelLaw, scales: Mapping[Axes, Fraction], table: Axes, values: NDArray[np.float64]
-) -> NestedCells:
+def _with_law(law: MarginalLaw | LevelLaw, drawn: Scales, table: Axes, values: NDArray[np.float64]) -> NestedCells:
     """Estimates of a table with the covariance of two cells, and a bound on the noise of a cell.
 
     Draws have different scales. A draw of scale b that has at most the weight w in any box is taken for one of scale
@@ -172,18 +170,10 @@ def _with_law(
         SharedNoise(coefficient, tuple(1 if axis in agreed else law.sizes[axis] for axis in order))
         for agreed, coefficient in law.covariance(table).items()
     )
-    largest = {axes: law.largest_weight(table, axes) for axes in scales}
-    scale = max(Fraction(weight * float(scales[axes])).limit_denominator(1 << 20) for axes, weight in largest.items())
-    return NestedCells(values, scale, shared, _tail(law, scales, table, largest))
-
-
-def _tail(
-    law: MarginalLaw | LevelLaw, scales: Mapping[Axes, Fraction], table: Axes, most: Mapping[Axes, float]
-) -> Tail:
-    """A bound on the noise of every cell of a table."""
+    largest = law.largest_weights(table)
+    scale = Fraction(float((drawn.scale * largest).max())).limit_denominator(1 << 20)
     if isinstance(law, LevelLaw):
-        heard = [(scale, most[axes]) for axes, scale in scales.items() if most[axes]]
-        return bound_of_variance(float(law.variances_of_cells(table).max()), heard)
-    return bound_of_draws(
-        [(scales[axes], weight, many) for axes in scales for weight, many in law.weights_in_cell(table, axes)]
-    )
+        tail = bound_of_variance(float(law.variances_of_cells(table).max()), drawn, largest)
+    else:
+        tail = bound_of_weights(drawn, *law.draws_in_cell(table))
+    return NestedCells(values, scale, shared, tail)

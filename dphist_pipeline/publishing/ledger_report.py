@@ -17,6 +17,7 @@ _WORDS = {
     "disallowed": "took a decision back",
     "keyed": "added an operator",
     "adopted": "adopted the store",
+    "moved": "moved the ledger",
     "countersigned": "signed a decision",
 }
 _ALLOWED = {
@@ -78,6 +79,8 @@ def _decided(entry: Entry, operators: dict[str, str]) -> dict[str, Any]:
         what = f"total {facts['total'].removesuffix('/1')}"
     elif entry.kind == "keyed":
         what = facts["operator"]["name"]
+    elif entry.kind == "moved":
+        what = f"to {facts['to']}"
     elif entry.kind in ("disallowed", "countersigned"):
         what = f"entry {facts['decision']}"
     return {

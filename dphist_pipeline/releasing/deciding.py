@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.ledger.errors import LedgerMoved
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.limits import refuse_bad_spending
+from dphist_pipeline.ledger.moving import move
+from dphist_pipeline.ledger.postgresql import ledger_database
 from dphist_pipeline.ledger.signing import Operator
+from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.releasing.store import Key, Store, ledger_url
 
 
@@ -48,6 +52,22 @@ def deciding(store: Store, ledger: Ledger) -> Iterator[Operator]:
     # A decision counts at once: a ledger that is put back from before it is refused.
     if witness.standing(store.id) is not None:
         witness.note_head(store.id, *ledger.head())
+
+
+def move_ledger(store: Store, address: str) -> Ledger:
+    """Moves a store's ledger to another database, and closes the old one; after a crash, the same call finishes it.
+
+    Args:
+        store: whose ledger it is.
+        address: of a database without a ledger that is not the witness's either.
+    """
+    witness, operator = Witness.at(store.witness_file), Operator.load()
+    witness.refuse_ledger(ledger_database(address).place)
+    with suppress(LedgerMoved):  # by this call, which was cut short, or elsewhere: moving tells the two apart
+        store.refuse_cut(store.ledger(), witness)
+    ledger = move(store.ledger_address or ledger_url(store.root), store.ledger_id, address, operator)
+    witness.note_head(store.id, *ledger.head())
+    return ledger
 
 
 def adopt(store: Store, reason: str, elsewhere: Mapping[str, Fraction]) -> tuple[int, list[str]]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import time
 import uuid
@@ -82,7 +83,7 @@ class Store:
     id: str
     ledger_id: str
     ledger_address: str | None = None  # of a ledger that neither lies in the store nor is named by the environment
-    witness_file: Path | None = None  # where the environment does not say it
+    witness_file: str | Path | None = None  # where the environment does not say it
 
     @classmethod
     def create(cls, root: Path) -> Store:
@@ -94,6 +95,7 @@ class Store:
             StoreUnusable: something is there already, or the folder cannot be made.
             LedgerError: ledger, key or witness cannot be where they are to be.
         """
+        _refuse_address(root)
         root, witness = root.absolute(), Witness.at()
         witness.refuse_inside(root)
         if {"?", "#"} & set(str(root)):
@@ -116,13 +118,13 @@ class Store:
         store_id, made = uuid.uuid4().hex, None
         try:
             made = ledger = Ledger.create(ledger_url(root), Operator.load_or_make())
-            witness.refuse_ledger(ledger.path)
+            witness.refuse_ledger(ledger.place)
             witness.enrol(store_id, ledger.standing().started_by)
         except DphistError:
             for part in ("public", "confidential"):
                 shutil.rmtree(root / part)
             if made is not None:
-                made.path.unlink()
+                made.discard()
             with suppress(OSError):
                 root.rmdir()
             raise
@@ -133,17 +135,18 @@ class Store:
         return store
 
     @classmethod
-    def open(cls, root: Path | str, ledger: str | None = None, witness: Path | None = None) -> Store:
+    def open(cls, root: Path | str, ledger: str | None = None, witness: str | Path | None = None) -> Store:
         """Opens the store in a folder.
 
         Args:
             root: the folder.
             ledger: address of its ledger; by default as the environment says, or else in the folder.
-            witness: its witness's file; by default as the environment says.
+            witness: its witness's file or address; by default as the environment says.
 
         Raises:
             StoreMissing, StoreUnusable: what is wrong, and the mend.
         """
+        _refuse_address(Path(root))
         root = Path(root).absolute()
         described = root / "store.json"
         if not described.is_file():
@@ -169,7 +172,7 @@ class Store:
     def witness(self, ledger: Ledger) -> Witness:
         """What holds every charge outside of the store; refused where it would be copied with the ledger."""
         witness = Witness.at(self.witness_file)
-        witness.refuse_ledger(ledger.path)
+        witness.refuse_ledger(ledger.place)
         witness.refuse_inside(self.root)
         return witness
 
@@ -313,6 +316,15 @@ class Store:
                     self.root, f"has a damaged {rejection.relative_to(self.root)}: restore it"
                 ) from None
             yield witness
+
+
+def _refuse_address(root: Path) -> None:
+    """Refuses an address such as s3://bucket/store, which would name a local folder called `s3:`."""
+    first = root.parts[0] if root.parts else ""
+    if re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]+:", first):
+        raise StoreUnusable(
+            root, f"cannot be made or opened: `{first}//` begins an address, and a store is a folder of this machine."
+        )
 
 
 def store_folder(named: Path | None) -> Path:

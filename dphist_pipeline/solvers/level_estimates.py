@@ -52,6 +52,7 @@ class PartLaw:
 
     Attributes:
         own: precision of the measurements of a node of each level, from the top; 0 where there are none.
+        most: the largest variance of a node, per level down to the finest that is measured.
         up: variance from a node's own measurements and from below, per level down to the finest that is measured.
         down: variance of the estimates of the nodes, likewise.
         below: the sum of `up` over the children of each node, for all levels but the finest.
@@ -59,6 +60,7 @@ class PartLaw:
     """
 
     own: tuple[float, ...]
+    most: tuple[float, ...]
     up: tuple[Reals, ...]
     down: tuple[Reals, ...]
     below: tuple[Reals, ...]
@@ -150,9 +152,22 @@ class LevelLaw:
         common = self.plain(table & measured)
         depth, at = self.depth(table), self.depth(measured)
         return math.fsum(
-            self.precision(measured, part) * float(self._at(part, depth).down[at].max())
-            for part in subsets_of([common])
+            self.precision(measured, part) * self._at(part, depth).most[at] for part in subsets_of([common])
         )
+
+    def largest_weights(self, table: Axes) -> Reals:
+        """The largest weight of a draw of each measured marginal, in the order of `variances`; see `largest_weight`."""
+        found, others = self._weights_apart.copy(), self.plain(table)
+        for place, measured in enumerate(self.variances):
+            if not others.isdisjoint(measured):
+                found[place] = self.largest_weight(table, measured)
+        return found
+
+    @cached_property
+    def _weights_apart(self) -> Reals:
+        """The largest weights in tables that share no axis but levels: only the part without axes is common."""
+        most = self.law_of(frozenset()).most
+        return np.array([self.precision(one, frozenset()) * most[self.depth(one)] for one in self.variances])
 
     def _at(self, part: Axes, depth: int) -> PartLaw:
         """What is known of a part that is measured at a level or below it."""
@@ -218,7 +233,8 @@ def _law_of_part(tree: Tree, own: Sequence[float]) -> PartLaw:
         part = up[level + 1] / below[level][parent]
         down.append(up[level + 1] - part**2 * (below[level] - down[level])[parent])
         reach.append(part * reach[level][parent])
-    return PartLaw(tuple(own), tuple(up), tuple(down), tuple(below), tuple(reach))
+    most = tuple(float(one.max()) for one in down)
+    return PartLaw(tuple(own), most, tuple(up), tuple(down), tuple(below), tuple(reach))
 
 
 def estimate_tables_at_levels(law: LevelLaw, measured: Mapping[Axes, Reals], tables: Sequence[Axes]) -> list[Reals]:

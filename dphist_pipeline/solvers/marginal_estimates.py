@@ -98,6 +98,51 @@ class MarginalLaw:
         most = max(abs(_weight(known, dict(zip(common, chosen, strict=True)))) for chosen in found)
         return most * self.cells(table - measured)
 
+    def draws_in_cell(self, table: Axes) -> tuple[NDArray[np.int64], Reals, Reals]:
+        """The draws of all measured marginals in one cell of a table.
+
+        Returns:
+            Which measured marginal, by its place in `variances`; the weight; how many draws have it; shape (kinds,).
+        """
+        apart = self._apart(table)
+        places = [np.flatnonzero(apart)]
+        weights, counts = [self._weights_apart(table)[apart]], [self._every[0][apart]]
+        for place in np.flatnonzero(~apart).tolist():
+            kinds = self.weights_in_cell(table, self._order[place])
+            places.append(np.full(len(kinds), place))
+            weights.append(np.array([weight for weight, _ in kinds]))
+            counts.append(np.array([many for _, many in kinds], dtype=np.float64))
+        return np.concatenate(places), np.concatenate(weights), np.concatenate(counts)
+
+    def largest_weights(self, table: Axes) -> Reals:
+        """The largest weight of a draw of each measured marginal, in the order of `variances`; see `largest_weight`."""
+        found, apart = self._weights_apart(table) * self.cells(table), self._apart(table)
+        for place in np.flatnonzero(~apart).tolist():
+            found[place] = self.largest_weight(table, self._order[place])
+        return found
+
+    @cached_property
+    def _order(self) -> list[Axes]:
+        return list(self.variances)
+
+    @cached_property
+    def _every(self) -> tuple[Reals, Reals, NDArray[np.bool_]]:
+        """Cells and variance of each measured marginal, and which axes it has."""
+        members = np.zeros((len(self._order), len(self.sizes)), dtype=bool)
+        for place, axes in enumerate(self._order):
+            members[place, list(axes)] = True
+        cells = np.array([float(self.cells(axes)) for axes in self._order])
+        return cells, np.array(list(self.variances.values())), members
+
+    def _apart(self, table: Axes) -> NDArray[np.bool_]:
+        """Which measured marginals share no axis with a table: they tell its total alone."""
+        return np.asarray(~self._every[2][:, sorted(table)].any(axis=1))
+
+    def _weights_apart(self, table: Axes) -> Reals:
+        cells, noise, _ = self._every
+        found: Reals = self.variance_of_part(frozenset()) / (noise * cells * self.cells(table))
+        return found
+
     def _along(self, axis: int, equal: bool) -> tuple[float, float]:
         """For one cell: the factor of an axis that a part lacks, and of one that it has."""
         lacks = 1 / self.sizes[axis]

@@ -119,6 +119,11 @@ class Wanted:
         return np.array(from_candidates), np.array(to_parts), np.array(precisions)
 
     @cached_property
+    def _starts(self) -> NDArray[np.int64]:
+        """Where the edges of each candidate begin."""
+        return np.flatnonzero(np.diff(self.edges[0], prepend=-1))
+
+    @cached_property
     def _by_part(self) -> tuple[NDArray[np.int64], Reals, NDArray[np.int64], NDArray[np.int64]]:
         """The candidates and precisions of the edges ordered by part; where each part begins there, and its number."""
         candidate, part, precision = self.edges
@@ -155,9 +160,9 @@ class Wanted:
 
     def gains(self, squares: Reals) -> tuple[float, Reals]:
         """The mean variance, and how fast it falls with each square, shape (candidates,)."""
-        candidate, part, precision = self.edges
-        known, starts = self.precision(squares), np.flatnonzero(np.diff(candidate, prepend=-1))
-        falls: Reals = np.add.reduceat(precision * self._spread_over(known**2)[part], starts)
+        _, part, precision = self.edges
+        known = self.precision(squares)
+        falls: Reals = np.add.reduceat(precision * self._spread_over(known**2)[part], self._starts)
         return float(self._spread_over(known).sum()), falls
 
 

@@ -251,9 +251,7 @@ LEDGER = (
             Mutation(" or started_by not in (None, current[1]):", ":", "two copies adopted at once both go on"),
             Mutation("current[0] >= ledger.generation:", "current[0] > ledger.generation:", "two adoptions"),
             Mutation("number > known[0]:", "number >= known[0]:", "a head is noted twice"),
-            Mutation(
-                "if _same(self._file.path, ledger_path):", "if self._file.path == ledger_path:", "the ledger by a link"
-            ),
+            Mutation("and _same(own, ledger)):", "and own == ledger):", "the ledger by a link"),
             Mutation("known.year if year is None else year]", "known.year]", "a year before the witness's is charged"),
             Mutation("if generation > current[0]:", "if generation > current[0] + 1:", "a witness that is put back"),
             Mutation(" inode {folder.stat().st_ino}", "", "a copy in the same place is not told"),

@@ -23,13 +23,13 @@ def released(counts: np.ndarray, **settings: object) -> dph.Estimate:
 
 
 def test_the_grids_have_as_many_parts_as_the_paper_says() -> None:
-    # 20 boxes along an axis would need √(N·r/10)/4 = 20: N is 12,384, and r = 4.9 that of both grids.
+    # 20 boxes along an axis would need √(N·r/10)/4 = 20: N is 12,384, and r = 5.
     counts = np.zeros((120, 120), dtype=np.int64)
     counts[:6, :6] = 344
     made = released(counts)
     assert isinstance(made.sums, NestedSums) and made.groups is not None
     tops = np.flatnonzero(made.sums.parents < 0)
-    many = math.ceil(math.sqrt(counts.sum() * 4.9 / 10) / 4)
+    many = math.ceil(math.sqrt(counts.sum() * 5 / 10) / 4)
     assert tops.size == many**2 == 400
     # The box of 6 × 6 cells that holds all records is cut to cells: √(12,384·2.45/5) is about 80. Most others are not.
     assert np.unique(made.groups[:6, :6]).size == 36

@@ -34,7 +34,7 @@ def test_buckets_end_where_counts_change_and_a_lone_cell_is_alone() -> None:
 
 def test_equal_cells_are_found_in_fewer_buckets_the_more_joining_is_worth() -> None:
     many = [released(np.full(1024, 7), joining=worth).groups.max() + 1 for worth in (0, 2, 8)]
-    assert many[0] > 400 > 200 > many[1] > 15 > many[2]
+    assert many[0] > 400 > 300 > many[1] > 30 > many[2]
 
 
 def test_ranges_over_empty_cells_and_peaks_have_less_error_than_a_tree_of_cells() -> None:
@@ -47,7 +47,7 @@ def test_ranges_over_empty_cells_and_peaks_have_less_error_than_a_tree_of_cells(
         made = [dph.sanitize(counts, mechanism=mechanism, epsilon="1/10", sensitivity=1, **settings) for _ in range(12)]
         return float(np.mean([(boxes.sums(one.values) - exact) ** 2 for one in made]))
 
-    assert error("dawa", joining=2) < 0.6 * error("boost")
+    assert error("dawa", joining=2) < 0.8 * error("boost")
 
 
 def test_the_sum_of_all_buckets_of_a_node_has_the_interval_of_its_one_draw() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dphist_pipeline.domain import Domain, Family, Levels
-from dphist_pipeline.estimates.noise_law import bound_of_draws, bound_of_variance, variance
+from dphist_pipeline.estimates.noise_law import Scales, bound_of_draws, bound_of_variance, variance
 from dphist_pipeline.mechanisms.tables import shares_for
 from dphist_pipeline.solvers.level_estimates import LevelLaw, estimate_tables_at_levels
 from dphist_pipeline.solvers.marginal_shares import Axes, choose_shares, wanted_tables
@@ -128,6 +128,7 @@ def test_no_box_gives_a_draw_a_larger_weight_than_is_told(problem: Problem, seed
         weights = np.split(np.abs(boxes @ summing(sizes, levels, table) @ fit), ends)
         for axes, found in zip(noisy, weights, strict=True):
             assert found.max() <= law.largest_weight(table, axes) + 1e-8
+        assert law.largest_weights(table) == pytest.approx([law.largest_weight(table, axes) for axes in variances])
 
 
 @settings(deadline=None, max_examples=40)
@@ -212,7 +213,7 @@ def test_what_is_chosen_for_levels_is_never_worse_than_the_full_grid(seed: int) 
 def test_a_bound_by_variance_is_never_below_that_of_the_same_draws() -> None:
     draws = [(Fraction(3), 0.5, 7), (Fraction(5), 0.3, 2), (Fraction(3), 0.1, 40)]
     total = math.fsum(variance(scale) * weight**2 * many for scale, weight, many in draws)
-    told = bound_of_variance(total, [(Fraction(3), 0.5), (Fraction(5), 0.3)])
+    told = bound_of_variance(total, Scales.of([Fraction(3), Fraction(5)]), np.array([0.5, 0.3]))
     exact = bound_of_draws(draws)
     for c in (10, 20, 40):
         # Both are Chernoff's bounds; one that knows less of the draws is above, at its own rate or the other's.

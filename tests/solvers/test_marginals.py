@@ -65,6 +65,20 @@ def test_estimates_and_covariances_are_those_of_least_squares(problem: tuple, se
 
 
 @settings(deadline=None, max_examples=60)
+@given(problems())
+def test_weights_of_all_measured_marginals_are_those_of_each(problem: tuple) -> None:
+    sizes, variances, tables = problem
+    law = MarginalLaw(sizes, variances)
+    for table in tables:
+        places, weights, counts = law.draws_in_cell(table)
+        assert law.largest_weights(table) == pytest.approx([law.largest_weight(table, axes) for axes in variances])
+        for place, axes in enumerate(variances):
+            found = sorted(zip(weights[places == place], counts[places == place], strict=True))
+            expected = sorted(law.weights_in_cell(table, axes))
+            assert np.allclose(np.array(found), np.array(expected))
+
+
+@settings(deadline=None, max_examples=60)
 @given(problems(), st.integers(0, 2**32))
 def test_no_box_gives_a_draw_a_larger_weight_than_is_told(problem: tuple, seed: int) -> None:
     sizes, variances, tables = problem

@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import quick_catalogue
 import sqlalchemy as sa
+from database_server import Server
 from office import DERIVED
 
 from dphist_pipeline.answering import building
@@ -85,14 +86,20 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Project:
-    """A folder with a spec, a source and a store."""
+    """A folder with a spec, a source and a store, whose ledger and witness lie beside it or on a server."""
 
     folder: Path
+    server: Server | None = None
 
     @classmethod
-    def make(cls, folder: Path, total: Fraction = Fraction(10), **changes: Any) -> Project:
+    def make(
+        cls, folder: Path, total: Fraction = Fraction(10), server: Server | None = None, **changes: Any
+    ) -> Project:
         """Writes the spec and the source, makes the store and opens the account."""
-        made = cls(folder)
+        made = cls(folder, server)
+        if server is not None:
+            for what in ("ledger", "witness"):
+                server.psql("postgres", f"CREATE DATABASE {made.database(what)}")
         folder.mkdir(parents=True)
         made.write_spec(**changes)
         days = [date.fromisoformat(week) + timedelta(days=day) for week in WEEKS for day in range(5)]
@@ -108,26 +115,44 @@ class Project:
             quick_catalogue.place(store.public)
         terms = (str(SPEC["privacy_unit"]), str(SPEC["neighbours"]), total, None, store.id)
         reading = reading_of(load_spec(made.spec))
-        store.ledger().open_account(Account(ACCOUNT, *terms), Operator.load(), reading)
+        made.store().ledger().open_account(Account(ACCOUNT, *terms), Operator.load(), reading)
         return made
 
     @contextmanager
     def witnessed(self) -> Iterator[None]:
         """Has this project its own witness, so that it can be copied, witness and all."""
-        with mock.patch.dict(os.environ, {"DPHIST_WITNESS": str(self.folder / "witness.sqlite")}):
+        with mock.patch.dict(os.environ, self.environment()):
             yield
+
+    def environment(self) -> dict[str, str]:
+        """Where this project's witness is, and its ledger where that is not in its store."""
+        if self.server is None:
+            return {"DPHIST_WITNESS": str(self.folder / "witness.sqlite")}
+        names = {f"DPHIST_{what.upper()}": self.database(what) for what in ("ledger", "witness")}
+        return {name: self.server.address(database) for name, database in names.items()}
+
+    def database(self, what: str) -> str:
+        """The name of this project's database on the server."""
+        return f"{what}_{hashlib.sha256(str(self.folder).encode()).hexdigest()[:16]}"
+
+    def store(self) -> Store:
+        """The store, whatever this process's environment says."""
+        places = self.environment()
+        return Store.open(self.root, places.get("DPHIST_LEDGER"), places["DPHIST_WITNESS"])
 
     def copy(self, folder: Path) -> Project:
         """The same project, store, witness and all, somewhere else."""
         shutil.copytree(self.folder, folder)
-        copy = Project(folder)
+        copy = Project(folder, self.server)
+        for what in ("ledger", "witness") if self.server else ():
+            self.server.psql("postgres", f"CREATE DATABASE {copy.database(what)} TEMPLATE {self.database(what)}")
         copy.allow()
         return copy
 
     def allow(self) -> None:
         """Decides that the spec may read its source where it lies now."""
         reading = reading_of(load_spec(self.spec))
-        Store.open(self.root).ledger().allow(ACCOUNT, {"source": reading.facts()}, Operator.load())
+        self.store().ledger().allow(ACCOUNT, {"source": reading.facts()}, Operator.load())
 
     def write_spec(self, **changes: Any) -> None:
         """Writes the spec with some attributes changed."""
@@ -158,7 +183,7 @@ class Project:
 
     def ledger(self) -> Ledger:
         """The ledger, whole and in agreement with every audit."""
-        ledger = Store.open(self.root).ledger()
+        ledger = self.store().ledger()
         ledger.verify()
         return ledger
 
@@ -231,7 +256,7 @@ def prepared(project: Project, kill_at: int) -> list[str]:
     """Makes this process a child of a test; notes its boundaries, and kills it right before `kill_at`, from 1."""
     building.build_apart = build_catalogue  # spares a new process, and has its boundaries here
     pages.draw, pages.svg_in_page = lambda picture: "<g/>", lambda drawn: ("0 0 1 1", drawn)  # see conftest.py
-    os.environ |= {"DPHIST_WITNESS": str(project.folder / "witness.sqlite"), "DPHIST_STORE": str(project.root)}
+    os.environ |= {**project.environment(), "DPHIST_STORE": str(project.root)}
     return _watch(project.root, kill_at)
 
 

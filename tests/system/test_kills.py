@@ -17,7 +17,6 @@ import pytest
 from system.small_release import EPSILON, FILES, NAME, WEEK, Project, assert_whole, charges, start
 
 from dphist_pipeline.releasing import approvals
-from dphist_pipeline.releasing.store import Store
 
 REASON = "the source was corrected"
 MUST_BE_CROSSED = {
@@ -33,9 +32,11 @@ MUST_BE_CROSSED = {
 }
 
 
-@pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    return Project.make(tmp_path_factory.mktemp("kills") / "fresh")
+@pytest.fixture(scope="module", params=["file", pytest.param("on_server", marks=pytest.mark.outside)])
+def fresh(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project whose ledger and witness are files, or lie on a server."""
+    server = request.getfixturevalue("database_server") if request.param == "on_server" else None
+    return Project.make(tmp_path_factory.mktemp("kills") / "fresh", server=server)
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +131,7 @@ def test_a_rejection_killed_at_a_boundary_leaves_what_waits_or_what_is_rejected(
         state = start(project).refusal
         left = drawn(project)
         assert left == (waiting.files("confidential") if state == "AwaitsApproval" else {}), f"boundary {number}"
-        assert approvals.reject(Store.open(project.root), NAME, WEEK, REASON).revision == 1
+        assert approvals.reject(project.store(), NAME, WEEK, REASON).revision == 1
         assert start(project).refusal == "Rejected" and not drawn(project)
         assert charges(project) == [1] and not project.files("public")
         return state

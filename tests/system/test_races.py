@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,6 +15,14 @@ from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
 
 TWENTY = 20
+Make = Callable[..., Project]
+
+
+@pytest.fixture(params=["file", pytest.param("on_server", marks=pytest.mark.outside)])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
+    """Makes a project whose ledger and witness are files, or lie on a server."""
+    server = request.getfixturevalue("database_server") if request.param == "on_server" else None
+    return lambda name="project", **more: Project.make(tmp_path / name, server=server, **more)
 
 
 def assert_nothing_left(project: Project, releases: int) -> None:
@@ -27,9 +35,8 @@ def assert_nothing_left(project: Project, releases: int) -> None:
     assert not [path for path in project.root.iterdir() if path.name.startswith("ledger.sqlite-")]
 
 
-def killed_after_its_charge(folder: Path) -> Project:
-    project = Project.make(folder / "project")
-    boundaries = start(project.copy(folder / "whole")).boundaries
+def killed_after_its_charge(project: Project) -> Project:
+    boundaries = start(project.copy(project.folder.with_name("whole"))).boundaries
     assert start(project, kill_at=boundaries.index("commit") + 2).killed
     assert charges(project) == [1] and not project.files("confidential/journal")
     return project
@@ -79,23 +86,23 @@ def race_of_two_revisions(project: Project) -> None:
     assert_nothing_left(project, 3)
 
 
-def test_twenty_processes_on_one_key_make_one_charge_and_one_draw(tmp_path: Path) -> None:
-    race_for_one_key(Project.make(tmp_path / "project"))
+def test_twenty_processes_on_one_key_make_one_charge_and_one_draw(make: Make) -> None:
+    race_for_one_key(make())
 
 
 @pytest.mark.soak
-def test_twenty_processes_finish_one_that_was_killed_after_its_charge(tmp_path: Path) -> None:
-    race_for_one_key(killed_after_its_charge(tmp_path))
+def test_twenty_processes_finish_one_that_was_killed_after_its_charge(make: Make) -> None:
+    race_for_one_key(killed_after_its_charge(make()))
 
 
 @pytest.mark.soak
-def test_twenty_keys_on_an_account_with_room_for_ten_make_exactly_ten_releases(tmp_path: Path) -> None:
-    race_for_a_small_account(Project.make(tmp_path / "project", total=10 * EPSILON))
+def test_twenty_keys_on_an_account_with_room_for_ten_make_exactly_ten_releases(make: Make) -> None:
+    race_for_a_small_account(make(total=10 * EPSILON))
 
 
 @pytest.mark.soak
-def test_two_revisions_at_once_are_both_made_or_one_is_told_to_ask_again(tmp_path: Path) -> None:
-    race_of_two_revisions(Project.make(tmp_path / "project"))
+def test_two_revisions_at_once_are_both_made_or_one_is_told_to_ask_again(make: Make) -> None:
+    race_of_two_revisions(make())
 
 
 STEPS = ("reading records", "bounding and counting", "charging the account", "releasing by geometric", "publishing")
@@ -124,8 +131,8 @@ def test_a_call_overtaken_at_any_step_gives_what_the_faster_one_gave(tmp_path: P
     assert_nothing_left(project, faster.audit["revision"])
 
 
-def test_a_finish_overtaken_while_it_reads_gives_what_the_faster_one_gave(tmp_path: Path) -> None:
-    project = killed_after_its_charge(tmp_path)
+def test_a_finish_overtaken_while_it_reads_gives_what_the_faster_one_gave(make: Make) -> None:
+    project = killed_after_its_charge(make())
     slower, faster = overtaken(project, "reading records", "", by="")
     assert slower == faster
     assert_nothing_left(project, 1)
@@ -146,8 +153,8 @@ def test_what_is_published_while_the_ledger_is_opened_does_not_make_it_look_old(
     assert_nothing_left(project, 2)
 
 
-def test_a_revision_overtaken_by_another_spends_nothing_until_asked_again(tmp_path: Path) -> None:
-    project = Project.make(tmp_path / "project")
+def test_a_revision_overtaken_by_another_spends_nothing_until_asked_again(make: Make) -> None:
+    project = make()
     project.release()
     with pytest.raises(RevisedMeanwhile, match=r"revision 2 .* 'wrong codes'.* run the same command again"):
         overtaken(project, "charging the account", "late records", by="wrong codes")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from dphist_pipeline.ledger import opened as ledger_module
 from dphist_pipeline.ledger.ledger import Account, ChargeRequest, Ledger
@@ -33,8 +34,17 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def ledger(path: Path) -> Ledger:
-    made = Ledger.create(url_of(path))
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where the test's ledger is to be; `conftest.py` runs tests that open no file themselves on both databases."""
+    if getattr(request, "param", "sqlite") == "sqlite":
+        return url_of(tmp_path / "ledger.sqlite")
+    made: str = request.getfixturevalue("database_server").new_database()
+    return made
+
+
+@pytest.fixture
+def ledger(url: str) -> Ledger:
+    made = Ledger.create(url)
     made.open_account(HEALTH)
     return made
 
@@ -47,9 +57,18 @@ def set_clock(monkeypatch: pytest.MonkeyPatch, year: int) -> None:
     monkeypatch.setattr(ledger_module, "utc_now", lambda: f"{year}-06-30T12:00:00Z")
 
 
-def raw(path: Path, *statements: str) -> None:
+def raw(place: Path | sa.URL, *statements: str) -> None:
     """An edit by hand that knows what it is doing: the triggers are away meanwhile, and come back."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    if isinstance(place, sa.URL) and place.drivername == "postgresql":
+        away, back = (f"ALTER TABLE ledger_entry {what} TRIGGER USER" for what in ("DISABLE", "ENABLE"))
+        engine = sa.create_engine(place.set(drivername="postgresql+psycopg"))
+        with engine.begin() as connection:
+            for statement in (away, *statements, back):
+                connection.exec_driver_sql(statement.replace("%", "%%"))
+        engine.dispose()
+        return
+    file = place.database if isinstance(place, sa.URL) else place
+    with closing(sqlite3.connect(str(file), isolation_level=None)) as connection:
         triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
         for name, _ in triggers:
             connection.execute(f"DROP TRIGGER {name}")

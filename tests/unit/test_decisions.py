@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from ledger_scenario import HEALTH, WEEKLY, path, raw, set_clock, url_of, week
+from ledger_scenario import HEALTH, WEEKLY, path, raw, set_clock, url, url_of, week
 
 from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
 from dphist_pipeline.ledger.errors import (
@@ -31,7 +31,7 @@ from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import WitnessedCharge
 from dphist_pipeline.publishing.ledger_report import report
 
-__all__ = ["path"]
+__all__ = ["path", "url"]
 
 ANN, BEN, EVE = (Operator(name, Ed25519PrivateKey.generate()) for name in ("ann", "ben", "eve"))
 ADMISSIONS = SourceReading("data/*.csv", "/office/data", "csv", unit=("patient_id",))
@@ -40,15 +40,15 @@ QUERY = {"query": {"sha256": "ab" * 32, "name": "joined.sql"}}
 
 
 @pytest.fixture
-def ledger(path: Path) -> Ledger:
-    made = Ledger.create(url_of(path), ANN)
+def ledger(url: str) -> Ledger:
+    made = Ledger.create(url, ANN)
     made.open_account(HEALTH, ANN, ADMISSIONS)
     return made
 
 
 def reopened(made: Ledger) -> Ledger:
     """The same ledger, with every signature and rule checked again."""
-    return Ledger.open(url_of(made.path), made.id)
+    return Ledger.open(made.url, made.id)
 
 
 def test_a_charge_names_the_decision_that_allows_it(ledger: Ledger) -> None:
@@ -264,10 +264,12 @@ def test_folders_of_code_lists_are_for_all_accounts(ledger: Ledger) -> None:
     assert made not in ledger.decisions("health")
 
 
-def test_two_copies_of_a_ledger_never_make_the_same_charge(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_copies_of_a_ledger_never_make_the_same_charge(
+    ledger: Ledger, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     set_clock(monkeypatch, 2026)
-    copy = ledger.path.with_name("copy.sqlite")
-    copy.write_bytes(ledger.path.read_bytes())
+    copy = path.with_name("copy.sqlite")
+    copy.write_bytes(path.read_bytes())
     assert ledger.charge(ASKED).hash != Ledger.open(url_of(copy), ledger.id).charge(ASKED).hash
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from ledger_scenario import HEALTH, WEEKLY, ledger, path
+from ledger_scenario import HEALTH, WEEKLY, ledger, path, url
 
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.ledger import opened
@@ -17,7 +17,7 @@ from dphist_pipeline.ledger.errors import Overspend
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator, signer_of
 
-__all__ = ["ledger", "path"]
+__all__ = ["ledger", "path", "url"]
 
 ANN = Operator("ann", Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
 ENTRY = Entry(3, "charged", "health", "weekly", "2026-03-02", 1, '{"year":2026}', "ab" * 32, "2026-03-02T06:00:00Z", "")
@@ -58,4 +58,4 @@ def test_a_charge_made_by_a_clock_a_day_behind_counts_in_the_ledgers_year(
         monkeypatch.setattr(opened, "utc_now", lambda now=now: now)
         with pytest.raises(Overspend, match="0 left of 1 in 2031"):
             ledger.charge(replace(WEEKLY, account="yearly", period="third"))
-    assert [made.year for made in Ledger.open(f"sqlite:///{ledger.path}", ledger.id).standing().charges] == [2031, 2031]
+    assert [made.year for made in Ledger.open(ledger.url, ledger.id).standing().charges] == [2031, 2031]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from ledger_scenario import HEALTH, WEEKLY, path, raw, url_of, week
+from ledger_scenario import HEALTH, WEEKLY, path, raw, url, url_of, week
 
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
@@ -18,7 +18,7 @@ from dphist_pipeline.ledger.errors import LedgerAltered
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 
-__all__ = ["path"]
+__all__ = ["path", "url"]
 
 ANN, BEN, EVE = (Operator(name, Ed25519PrivateKey.generate()) for name in ("ann", "ben", "eve"))
 ADMISSIONS = SourceReading("data/*.csv", "/office/data", "csv", unit=("patient_id",))
@@ -27,9 +27,9 @@ PAID = {"epsilon": "1/2", "digest": "digest-1", "reason": "", "nonce": "00" * 16
 
 
 @pytest.fixture
-def ledger(path: Path) -> Ledger:
+def ledger(url: str) -> Ledger:
     """Two operators, two accounts; decision 3 is in force, 4 was taken back by 5, 8 is of the account of both."""
-    made = Ledger.create(url_of(path), ANN)
+    made = Ledger.create(url, ANN)
     made.open_account(HEALTH, ANN, ADMISSIONS)
     made.allow("health", QUERY, ANN, "joins wards")
     made.disallow(4, "no longer", ANN)
@@ -52,7 +52,7 @@ def forge(made: Ledger, kind: str, account: str, facts: dict[str, Any], by: Oper
     entry = entry if by is None else by.signed(entry)
     values = vars(replace(entry, hash=seal(entry)))
     written = ", ".join("NULL" if value is None else repr(value) for value in values.values())
-    raw(made.path, f"INSERT INTO ledger_entry ({', '.join(values)}) VALUES ({written})")
+    raw(made.url, f"INSERT INTO ledger_entry ({', '.join(values)}) VALUES ({written})")
 
 
 def charged(made: Ledger, **facts: Any) -> None:
@@ -98,12 +98,12 @@ def test_an_entry_that_breaks_a_rule_of_decisions_is_found(ledger: Ledger, forge
     write, says = FORGERIES[forgery]
     write(ledger)
     with pytest.raises(LedgerAltered, match=f"entry 12.*{says}"):
-        Ledger.open(url_of(ledger.path), ledger.id)
+        Ledger.open(ledger.url, ledger.id)
 
 
 def test_a_charge_by_a_decision_in_force_would_be_taken(ledger: Ledger) -> None:
     charged(ledger, allowed=[3])
-    assert Ledger.open(url_of(ledger.path), ledger.id).verify() == 12
+    assert Ledger.open(ledger.url, ledger.id).verify() == 12
 
 
 @pytest.mark.parametrize("signer", [None, EVE], ids=["unsigned", "by another key"])

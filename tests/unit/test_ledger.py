@@ -13,7 +13,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
-from ledger_scenario import HEALTH, WEEKLY, ledger, path, set_clock, url_of, week
+from ledger_scenario import HEALTH, WEEKLY, ledger, path, set_clock, url, url_of, week
 
 from dphist_pipeline.ledger import tables as ledger_tables
 from dphist_pipeline.ledger.entries import exact_text, read_exact
@@ -71,10 +71,10 @@ def test_a_ledger_that_could_not_be_filled_leaves_nothing(path: Path, monkeypatc
     assert list(path.parent.iterdir()) == []
 
 
-def test_an_account_keeps_its_terms(ledger: Ledger, path: Path) -> None:
+def test_an_account_keeps_its_terms(ledger: Ledger) -> None:
     other = Account("labour", "serialno", "substitute", Fraction(1, 3), "yearly", "store-2")
     ledger.open_account(other)
-    again = Ledger.open(url_of(path), ledger.id)
+    again = Ledger.open(ledger.url, ledger.id)
     assert again.accounts() == [HEALTH, other]
     assert again.account("labour") == other
 
@@ -145,11 +145,11 @@ def test_an_unknown_account_comes_with_a_suggestion_and_the_command(ledger: Ledg
 # Charges
 
 
-def test_a_charge_is_found_again_as_it_was_made(ledger: Ledger, path: Path) -> None:
+def test_a_charge_is_found_again_as_it_was_made(ledger: Ledger) -> None:
     charge = ledger.charge(WEEKLY)
     assert (charge.number, charge.epsilon, charge.revision) == (3, Fraction(1, 2), 1)
     assert charge.hash == ledger.entries()[-1].hash
-    assert Ledger.open(url_of(path), ledger.id).charges("weekly", "2026-03-02") == [charge]
+    assert Ledger.open(ledger.url, ledger.id).charges("weekly", "2026-03-02") == [charge]
     assert ledger.charges("weekly", "2026-03-09") == []
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy
-from ledger_scenario import HEALTH, WEEKLY, ledger, path, raw, url_of, week
+from ledger_scenario import HEALTH, WEEKLY, ledger, path, raw, url, url_of, week
 
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.ledger import tables as ledger_tables
@@ -127,9 +127,16 @@ def test_a_ledger_held_by_another_program_is_busy_and_charges_nothing(
 
 
 @pytest.mark.parametrize(
-    "url",
+    "address",
     [
         "postgresql://user:secret@host/db",
+        "postgresql://user@/db",
+        "postgresql://user@host",
+        "postgresql://user@one,two/db",
+        "postgresql://user@host/db?sslmode=require",
+        "postgresql://user@host/db?options=-csearch_path=secret",
+        "postgresql+psycopg2://user:secret@host/db",
+        "mysql://user:secret@host/db",
         "sqlite://",
         "sqlite:///:memory:",
         "sqlite:///file:x?mode=rw",
@@ -139,8 +146,8 @@ def test_a_ledger_held_by_another_program_is_busy_and_charges_nothing(
         "sqlite:///a\0b",
     ],
 )
-def test_an_address_that_names_no_sqlite_file_is_refused_without_its_secrets(url: str) -> None:
-    for ask in (lambda: Ledger.create(url), lambda: Ledger.open(url, "id")):
+def test_an_address_that_names_no_database_is_refused_without_its_secrets(address: str) -> None:
+    for ask in (lambda: Ledger.create(address), lambda: Ledger.open(address, "id")):
         with pytest.raises(AddressRefused) as refusal:
             ask()
         assert "secret" not in str(refusal.value)
@@ -154,9 +161,7 @@ def test_a_path_may_hold_any_character(tmp_path: Path) -> None:
     assert Ledger.open(url.render_as_string(), made.id).verify() == 1
 
 
-def test_the_file_is_written_with_a_rollback_journal_and_extra_sync(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_file_is_written_with_a_rollback_journal_and_extra_sync(ledger: Ledger, path: Path) -> None:
     with ledger._file.transaction("read") as connection:
         settings = [
             connection.exec_driver_sql(f"PRAGMA {name}").scalar()

@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ledger_scenario import WEEKLY, ledger, path, url_of
+from ledger_scenario import WEEKLY, ledger, path, url, url_of
 
 from dphist_pipeline.ledger.books import Books
 from dphist_pipeline.ledger.errors import LedgerAltered, NotedOtherwise, PublishedAlready, ReasonMissing, Rejected
 from dphist_pipeline.ledger.ledger import Charge, Ledger
 
-__all__ = ["ledger", "path"]
+__all__ = ["ledger", "path", "url"]
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_what_is_published_is_not_rejected(ledger: Ledger, charge: Charge) -> No
 
 @pytest.mark.parametrize("order", [("published", "rejected"), ("rejected", "published")])
 def test_a_ledger_that_says_both_is_found_altered(
-    ledger: Ledger, path: Path, charge: Charge, order: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+    ledger: Ledger, charge: Charge, order: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as careless:
         careless.setattr(Books, "judge_note", lambda *_: False)
@@ -80,7 +80,7 @@ def test_a_ledger_that_says_both_is_found_altered(
             else:
                 ledger.note(charge, "rejected", "wrong codes")
     with pytest.raises(LedgerAltered) as found:
-        Ledger.open(url_of(path), ledger.id)
+        Ledger.open(ledger.url, ledger.id)
     assert found.value.number == 5
 
 

@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from ledger_scenario import HEALTH, PROCESSES, WEEKLY, ledger, path, url_of, week
+from ledger_scenario import HEALTH, PROCESSES, WEEKLY, ledger, path, url, url_of, week
 
 from dphist_pipeline.ledger import ledger as ledger_module
 from dphist_pipeline.ledger import tables
@@ -25,9 +25,9 @@ from dphist_pipeline.ledger.tables import SqliteFile
 # Races
 
 
-def at_once(barrier: Any, path: Path, ledger_id: str) -> None:
+def at_once(barrier: Any, url: str, ledger_id: str) -> None:
     global _barrier, _ledger
-    _barrier, _ledger = barrier, Ledger.open(url_of(path), ledger_id)
+    _barrier, _ledger = barrier, Ledger.open(url, ledger_id)
 
 
 def charge_at_once(request: ChargeRequest) -> Any:
@@ -40,9 +40,9 @@ def charge_at_once(request: ChargeRequest) -> Any:
     return charge
 
 
-def race(path: Path, ledger_id: str, requests: list[ChargeRequest]) -> list[Any]:
+def race(url: str, ledger_id: str, requests: list[ChargeRequest]) -> list[Any]:
     barrier = PROCESSES.Barrier(len(requests))
-    pool = PROCESSES.Pool(len(requests), at_once, (barrier, path, ledger_id))
+    pool = PROCESSES.Pool(len(requests), at_once, (barrier, url, ledger_id))
     try:
         return pool.map_async(charge_at_once, requests, chunksize=1).get(timeout=300)
     finally:
@@ -50,16 +50,16 @@ def race(path: Path, ledger_id: str, requests: list[ChargeRequest]) -> list[Any]
         pool.join()
 
 
-def test_twenty_processes_on_one_key_make_one_charge(ledger: Ledger, path: Path) -> None:
-    charges = race(path, ledger.id, [WEEKLY] * 20)
+def test_twenty_processes_on_one_key_make_one_charge(ledger: Ledger, url: str) -> None:
+    charges = race(url, ledger.id, [WEEKLY] * 20)
     assert len(set(charges)) == 1 and charges[0] is not None
     assert ledger.verify() == 4
     assert ledger.statement("health").spent == Fraction(1, 2)
 
 
-def test_twenty_keys_with_room_for_ten_make_exactly_ten_charges(ledger: Ledger, path: Path) -> None:
+def test_twenty_keys_with_room_for_ten_make_exactly_ten_charges(ledger: Ledger, url: str) -> None:
     ledger.open_account(replace(HEALTH, name="ten", total=Fraction(5)))
-    charges = race(path, ledger.id, [week(day, account="ten") for day in range(1, 21)])
+    charges = race(url, ledger.id, [week(day, account="ten") for day in range(1, 21)])
     assert len({charge for charge in charges if charge}) == 10
     assert charges.count(None) == 10
     assert ledger.statement("ten").left == 0
@@ -117,7 +117,7 @@ def test_a_ledger_object_may_cross_a_fork(ledger: Ledger) -> None:
     assert ledger.verify() == 5
 
 
-def test_killed_before_the_commit_nothing_is_charged(ledger: Ledger, path: Path) -> None:
+def test_killed_before_the_commit_nothing_is_charged(ledger: Ledger) -> None:
     child = os.fork()
     if child == 0:
         ledger_module.charge_of = lambda *_: os.kill(os.getpid(), 9)

@@ -63,7 +63,7 @@ def test_an_address_that_names_no_file_is_refused(address: str) -> None:
 
 def test_other_databases_are_refused_without_their_password(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DPHIST_WITNESS", "postgresql://user:secret@host/db")
-    with pytest.raises(AddressRefused, match="PostgreSQL comes later") as refusal:
+    with pytest.raises(AddressRefused, match="holds a password") as refusal:
         Witness.at()
     assert "secret" not in str(refusal.value)
 

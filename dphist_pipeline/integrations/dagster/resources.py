@@ -24,12 +24,12 @@ class DphistStore(dg.ConfigurableResource[Any]):
 
     folder: str = Field(default="", description="folder of the store; by default as DPHIST_STORE says")
     ledger: str = Field(default="", description="address of the ledger; by default as DPHIST_LEDGER says")
-    witness: str = Field(default="", description="file of the witness; by default as DPHIST_WITNESS says")
+    witness: str = Field(default="", description="file or address of the witness; by default as DPHIST_WITNESS says")
 
     def store(self) -> Store:
         """The store, opened."""
         root = Path(self.folder) if self.folder else store_folder(None)
-        return Store.open(root, self.ledger or None, Path(self.witness) if self.witness else None)
+        return Store.open(root, self.ledger or None, self.witness or None)
 
 
 class PublishedTable(dg.ConfigurableResource[Any]):

@@ -1,0 +1,88 @@
+"""The commands `dphist ledger move` and `dphist ledger roles`: a ledger on a PostgreSQL server."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from dphist_pipeline.cli import store as _store  # noqa: F401  its `report` is of the same group
+from dphist_pipeline.cli.ledger import ledger_app
+from dphist_pipeline.cli.options import JsonOption, StoreOption
+from dphist_pipeline.cli.terminal import out, print_json
+from dphist_pipeline.ledger.permissions import DECISIONS
+from dphist_pipeline.releasing.deciding import move_ledger
+from dphist_pipeline.releasing.store import Store, store_folder
+
+NOTES = ("approved", "rejected", "withdrawn")
+_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+_LEDGER = """\
+-- In the ledger's database, as the user who ran `dphist init`: the owner of its tables.
+BEGIN;
+GRANT USAGE ON SCHEMA public TO {charges}, {decides};
+GRANT SELECT, INSERT ON ledger_entry TO {charges}, {decides};
+ALTER TABLE ledger_entry ENABLE ROW LEVEL SECURITY;
+CREATE POLICY read_by_all ON ledger_entry FOR SELECT USING (true);
+CREATE POLICY entered_by_who_charges ON ledger_entry FOR INSERT TO {charges}
+    WITH CHECK (kind IN ({charging}));
+CREATE POLICY entered_by_who_decides ON ledger_entry FOR INSERT TO {decides}
+    WITH CHECK (kind IN ({deciding}));
+COMMIT;"""
+_WITNESS = """\
+-- In the witness's database, as the user who ran `dphist init`: the owner of its tables.
+BEGIN;
+GRANT USAGE ON SCHEMA public TO {charges}, {decides};
+GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO {charges}, {decides};
+COMMIT;"""
+
+
+@ledger_app.command()
+def move(
+    address: Annotated[
+        str, typer.Argument(metavar="ADDRESS", help="Of an empty database: postgresql://user@host/database.")
+    ],
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Moves the ledger to a PostgreSQL database, entry by entry.
+
+    The old ledger takes no entry any more and says where the new one is.
+    Where the command was cut short, the same one finishes it.
+    """
+    ledger = move_ledger(Store.open(store_folder(store)), address)
+    _, entries, _ = ledger.head()
+    if as_json:
+        print_json({"ledger": ledger.id, "address": str(ledger.place), "entries": entries})
+        return
+    out.print(f"[green]✓[/] Moved: {entries} entries, every hash as it was. From now on, for all who use this store:")
+    out.print(f"  export DPHIST_LEDGER={escape(address)}", soft_wrap=True)
+
+
+@ledger_app.command()
+def roles(
+    charges: Annotated[str, typer.Option(metavar="USER", help="Who runs releases.")] = "dphist_charges",
+    decides: Annotated[str, typer.Option(metavar="USER", help="Who opens, allows, raises, adopts.")] = "dphist_decides",
+    witness: Annotated[bool, typer.Option("--witness", help="For the witness's database instead.")] = False,
+) -> None:
+    """Prints SQL that lets one database user charge, and another one decide.
+
+    Both users must exist. Neither can change or delete an entry. Pipe it to
+    psql as the owner of the tables.
+    """
+    for name, option in ((charges, "--charges"), (decides, "--decides")):
+        if not _NAME.fullmatch(name):
+            raise typer.BadParameter("must be small letters, digits and _", param_hint=option)
+    print(role_statements(charges, decides, witness))
+
+
+def role_statements(charges: str, decides: str, witness: bool = False) -> str:
+    """The statements that give two users of a server their rights, as text for psql."""
+    charging, deciding = ("charged", "published", *NOTES), (*sorted(DECISIONS), *NOTES)
+    kinds = {"charging": _quoted(charging), "deciding": _quoted(deciding)}
+    return (_WITNESS if witness else _LEDGER).format(charges=charges, decides=decides, **kinds)
+
+
+def _quoted(words: tuple[str, ...]) -> str:
+    return ", ".join(f"'{word}'" for word in words)

@@ -1,0 +1,68 @@
+"""Moves a ledger from a file to a server: every entry as it is, so that the chain and the witness go on.
+
+The last entry of the file says that it was moved, and where to; the same entry is the next one at the server. A
+ledger takes entries only in the kind of database that this entry names, so that no more than one of the two ever does.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from dphist_pipeline.ledger import opened
+from dphist_pipeline.ledger.decisions import EVERYWHERE
+from dphist_pipeline.ledger.errors import LedgerAltered, LedgerForeign
+from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.ledger.opened import Writing, all_entries
+from dphist_pipeline.ledger.postgresql import ledger_database
+from dphist_pipeline.ledger.replay import replay
+from dphist_pipeline.ledger.signing import Operator
+from dphist_pipeline.ledger.tables import ENTRIES
+
+_BATCH = 1000
+
+
+def move(source: str | sa.URL, expected_id: str, target: str | sa.URL, operator: Operator) -> Ledger:
+    """Moves a ledger, and gives it where it is then. After a crash, the same call finishes what it began.
+
+    Args:
+        source: address of the ledger.
+        expected_id: of the ledger.
+        target: address of a database of another kind, without a ledger.
+        operator: who decides.
+    """
+    old, new = ledger_database(source), ledger_database(target)
+    if old.engine == new.engine:
+        raise old.refused(f"it is moved from SQLite to PostgreSQL or back, not within {old.engine}")
+    # The new tables are complete but not committed while the old ledger is closed: a crash before leaves the old one
+    # open and nothing at the new place; a crash right after leaves the old one closed, and this call makes the new one.
+    with new.creation() as draft, draft.transaction("write") as there:
+        draft.create_tables(there)
+        with old.transaction("write") as here:
+            old.verify_tables(here)
+            books = replay(old.where, all_entries(here))
+            if books.ledger_id != expected_id:
+                raise LedgerForeign(where=old.where, found=books.ledger_id, expected=expected_id)
+            if books.moved is None or books.moved[0] == old.engine:
+                facts = {"to": new.where, "database": new.engine}
+                Writing(here, books, opened.utc_now()).decide("moved", EVERYWHERE, facts, operator)
+            elif books.moved != (new.engine, new.where):
+                books.refuse_moved(old.engine)
+            last = _copied(here, there)
+            copied = replay(new.where, all_entries(there)).last
+            if copied is None or (copied.number, copied.hash) != last:
+                raise LedgerAltered(where=new.where, problem="the database did not keep the entries as they are")
+    return Ledger.open(target, expected_id)
+
+
+def _copied(here: sa.Connection, there: sa.Connection) -> tuple[int, str]:
+    """Writes every entry to the new place, and gives number and hash of the last."""
+    last, rows = (0, ""), []
+    for entry in all_entries(here):
+        rows.append(vars(entry))
+        last = entry.number, entry.hash
+        if len(rows) == _BATCH:
+            there.execute(sa.insert(ENTRIES), rows)
+            rows = []
+    if rows:
+        there.execute(sa.insert(ENTRIES), rows)
+    return last

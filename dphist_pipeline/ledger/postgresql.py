@@ -1,0 +1,261 @@
+"""A ledger, or a witness, in a PostgreSQL database.
+
+Who writes first takes a lock that lasts as long as the transaction, so that writers on any machine append one after
+another; constraints and triggers in the database refuse a writer who does not. A connection that is lost raises
+before anything is drawn, and the same command finds its charge if it was committed.
+
+Passwords come from the environment (PGPASSWORD), ~/.pgpass or a certificate, never from an address.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Self
+
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from dphist_pipeline.ledger import errors, tables
+from dphist_pipeline.ledger.tables import ENTRIES, Database, Intent, SqliteFile
+
+PORT = 5432
+_SCHEMES = ("postgresql", "postgresql+psycopg")
+_OPTIONS = {"host", "sslmode", "sslrootcert", "sslcert", "sslkey"}
+# Of this database; each database has its own locks.
+_LOCK = sa.text("SELECT pg_advisory_xact_lock(7309453190258)")
+_ROOT_CERTIFICATE = "~/.postgresql/root.crt"
+# Said explicitly, so that neither the environment nor the server's settings decide: where names are looked up, that
+# a commit is on the server's disk before it is reported, and that a machine that stops does not hold the lock.
+_SETTINGS = {
+    "search_path": "public,pg_temp",
+    "synchronous_commit": "on",
+    "idle_in_transaction_session_timeout": "300s",
+    "lock_timeout": "{lock}ms",
+}
+_GROWS = "BEGIN RAISE EXCEPTION 'the table only grows, row by row'; END"
+_NEXT = """BEGIN
+    IF NEW.number IS DISTINCT FROM (SELECT coalesce(max(number), 0) + 1 FROM ledger_entry)
+        OR NEW.previous_hash IS DISTINCT FROM (SELECT hash FROM ledger_entry ORDER BY number DESC LIMIT 1)
+    THEN RAISE EXCEPTION 'the ledger only grows, entry by entry'; END IF;
+    RETURN NEW;
+END"""
+_RULES = {
+    # name: (when, as pg_trigger holds it: 1 per row, 2 before, 4 insert, 8 delete, 16 update, 32 truncate, the body)
+    "never_changed": ("BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW", 1 + 2 + 8 + 16, _GROWS),
+    "never_emptied": ("BEFORE TRUNCATE ON {table} FOR EACH STATEMENT", 2 + 32, _GROWS),
+    "always_next": ("BEFORE INSERT ON {table} FOR EACH ROW", 1 + 2 + 4, _NEXT),
+}
+_FOUND = """
+    SELECT c.relname, t.tgname, t.tgtype, p.prosrc, t.tgenabled = 'O' AND t.tgqual IS NULL AND NOT c.relhasrules
+    FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid
+    WHERE c.relnamespace = 'public'::regnamespace AND NOT t.tgisinternal AND c.relname = ANY(:names)
+"""
+_INDEXES = "SELECT indexname FROM pg_indexes WHERE schemaname = 'public' AND tablename = ANY(:names)"
+
+
+def names_server(url: str | sa.URL) -> bool:
+    """Whether an address is one of PostgreSQL."""
+    return str(url).partition(":")[0] in _SCHEMES
+
+
+def ledger_database(url: str | sa.URL) -> Database:
+    """Where a ledger is, by its SQLAlchemy URL; it need not be there."""
+    return PostgresDatabase.at(url) if names_server(url) else SqliteFile.at(url)
+
+
+class PostgresDatabase(Database):
+    """A database on a PostgreSQL server. Its tables lie in the schema `public`."""
+
+    engine = "postgresql"
+
+    def __init__(self, url: sa.URL, host: str, tls: dict[str, str]) -> None:
+        self.url, port = url, url.port or PORT
+        there = f":{port}" if port != PORT else ""
+        socket = f"postgresql://{there}/{url.database}?host={host}"
+        self.place = self.where = socket if host.startswith("/") else f"postgresql://{host}{there}/{url.database}"
+        # An empty address of the host: none from the environment, which could lead elsewhere than the host's name.
+        self._given = {"dbname": str(url.database), "host": host, "port": port, "hostaddr": "", **tls}
+        if url.username is not None:
+            self._given["user"] = url.username
+        try:
+            self._engine = sa.create_engine("postgresql+psycopg://", creator=self._connect, poolclass=NullPool)
+        except ModuleNotFoundError:
+            missing = True
+        else:
+            missing = False
+        if missing:
+            raise self.refused("the driver is not installed: pip install 'dphist-pipeline[postgresql]'")
+
+    @classmethod
+    def at(cls, url: str | sa.URL) -> Self:
+        """The database that a URL names; it need not be there."""
+        try:
+            read = sa.make_url(url)
+        except (ArgumentError, ValueError):
+            read = None
+        if read is None:
+            raise cls.refused("the address is no SQLAlchemy URL")
+        options = {name: value for name, value in read.query.items() if isinstance(value, str)}
+        host = options.pop("host", "") or read.host or ""
+        problem = _problem(read, host, options)
+        if problem:
+            raise cls.refused(problem)
+        return cls(read, host, _tls(host, options))
+
+    @contextmanager
+    def creation(self) -> Iterator[Self]:
+        """The database itself: tables are made in a transaction, and replace none."""
+        yield self
+
+    @contextmanager
+    def transaction(self, intent: Intent) -> Iterator[sa.Connection]:
+        """One transaction; unless it only reads, it holds the lock of all writers from its first statement.
+
+        Writers see what was committed when they got the lock; readers see one state of the database.
+        """
+        level = "REPEATABLE READ" if intent == "read" else "READ COMMITTED"
+        problem: errors.LedgerError | None = None
+        try:
+            opened = self._engine.connect()
+            with opened.execution_options(isolation_level=level, postgresql_readonly=intent == "read") as connection:
+                if intent != "read":
+                    connection.execute(_LOCK)
+                yield connection
+                if intent == "write":
+                    connection.commit()
+                elif intent == "rehearse":
+                    self._refuse_without_right(connection)
+        except (SQLAlchemyError, OSError) as error:
+            problem = self._translated(error)
+        if problem is not None:
+            raise problem from None
+
+    def create_tables(self, connection: sa.Connection) -> None:
+        """Makes the tables, their indexes and the triggers that keep them append-only; replaces none."""
+        if any(map(sa.inspect(connection).has_table, self.tables.tables)):
+            raise errors.FileExists(noun=self.noun, where=self.where)
+        if connection.exec_driver_sql("SHOW server_encoding").scalar() != "UTF8":
+            raise self.refused("the database is not encoded in UTF-8")
+        self.tables.create_all(connection, checkfirst=False)
+        for table, name, _, body in self._rules():
+            function = f"{table}_{name}"
+            connection.exec_driver_sql(
+                f"CREATE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp "
+                f"AS $rule${body}$rule$"
+            )
+            when = _RULES[name][0].format(table=table)
+            connection.exec_driver_sql(f"CREATE TRIGGER {name} {when} EXECUTE FUNCTION {function}()")
+
+    def verify_tables(self, connection: sa.Connection) -> None:
+        """Refuses a database without our tables, or with other triggers or fewer indexes on them."""
+        names = {"names": list(self.tables.tables)}
+        if not all(map(sa.inspect(connection).has_table, self.tables.tables)):
+            raise self.missing()
+        found = {tuple(row) for row in connection.execute(sa.text(_FOUND), names)}
+        indexes = set(connection.execute(sa.text(_INDEXES), names).scalars())
+        expected = {str(index.name) for table in self.tables.tables.values() for index in table.indexes}
+        if found != {(*rule, True) for rule in self._rules()} or not indexes >= expected:
+            raise self.altered("the rules that guard its table were removed or changed")
+        if connection.exec_driver_sql("SHOW fsync").scalar() != "on":
+            raise self.unusable("the server runs with fsync off, and could forget a charge when the power fails")
+
+    def require_there(self) -> None:
+        """Does nothing: no transaction makes a database."""
+
+    def discard(self) -> None:
+        """Drops the tables."""
+        with self.transaction("write") as connection:
+            self.tables.drop_all(connection)
+            for table, name, *_ in self._rules():
+                connection.exec_driver_sql(f"DROP FUNCTION {table}_{name}()")
+
+    def _rules(self) -> Iterator[tuple[str, str, int, str]]:
+        """Table, name, kind and body of every trigger that must be there."""
+        for table in self.tables.tables:
+            for name, (_, kind, body) in _RULES.items():
+                if name != "always_next" or table == ENTRIES.name:
+                    yield table, name, kind, body
+
+    def _refuse_without_right(self, connection: sa.Connection) -> None:
+        for table in self.tables.tables:
+            right = sa.text("SELECT has_table_privilege(:name, 'INSERT')")
+            if not connection.execute(right, {"name": table}).scalar():
+                raise self.unusable(_NO_RIGHT)
+
+    def _connect(self) -> Any:
+        """A connection that says by itself whatever the environment must not decide."""
+        import psycopg
+
+        lock = int(tables.BUSY_SECONDS * 1000)
+        options = " ".join(f"-c {name}={value.format(lock=lock)}" for name, value in _SETTINGS.items())
+        given: dict[str, Any] = {**self._given, "options": options, "application_name": "dphist"}
+        # Never a server that only follows another one; and a network that is cut is noticed within a minute.
+        given |= {"target_session_attrs": "read-write", "connect_timeout": 10, "tcp_user_timeout": 60_000}
+        return psycopg.connect(**given, prepare_threshold=None)
+
+    def _translated(self, error: Exception) -> errors.LedgerError:
+        """Our error for the server's, the driver's or the network's."""
+        state = str(getattr(getattr(error, "orig", error), "sqlstate", None) or "")
+        if state in ("55P03", "40P01", "40001"):
+            return errors.FileBusy(noun=self.noun, where=self.where, seconds=tables.BUSY_SECONDS)
+        if state == "42P01":
+            return self.missing()
+        if state == "42P07":
+            return errors.FileExists(noun=self.noun, where=self.where)
+        if state == "42501":
+            return self.unusable(_NO_RIGHT)
+        if state == "25006":
+            return self.unusable("the server is read-only")
+        if state == "" or state[:2] in ("08", "57"):
+            return self.unusable(f"the connection was refused or lost ({_said(error)})")
+        if state[:2] in ("53", "58", "XX"):
+            return self.unusable(f"the server reports {state}")
+        return self.altered(f"the database refuses it ({state})")
+
+
+_NO_RIGHT = (
+    "this database user may not do that. `dphist ledger roles` shows the statements that let one user charge, and "
+    "another one decide"
+)
+
+
+def _problem(read: sa.URL, host: str, options: dict[str, str]) -> str:
+    """What is wrong with an address, without its secrets; nothing if it will do."""
+    if read.password is not None:
+        return "the address holds a password. Take it out, and keep it in ~/.pgpass or PGPASSWORD"
+    if set(read.query) - _OPTIONS:
+        return f"the address has other options than {', '.join(sorted(_OPTIONS))}"
+    if not read.database or not host or "," in host:
+        return "the address must name one host and a database: postgresql://user@host/database"
+    if not is_local(host) and options.get("sslmode", "verify-full") != "verify-full":
+        return "another machine is reached by TLS with its certificate verified: leave sslmode out"
+    return ""
+
+
+def is_local(host: str) -> bool:
+    """Whether a host is this machine: the folder of a socket, or the loopback address."""
+    try:
+        return host.startswith("/") or host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _tls(host: str, options: dict[str, str]) -> dict[str, str]:
+    """How the connection is encrypted; between machines always, and the server must prove its name."""
+    if is_local(host):
+        return {"sslmode": "prefer", **options}
+    given = {"sslmode": "verify-full", "gssencmode": "disable", **options}
+    named = os.environ.get("PGSSLROOTCERT") or Path(_ROOT_CERTIFICATE).expanduser().exists()
+    return given if named or "sslrootcert" in given else {**given, "sslrootcert": "system"}
+
+
+def _said(error: Exception) -> str:
+    """The first line of what the driver says, which names server and user but holds no password."""
+    lines = str(getattr(error, "orig", error)).strip().splitlines() or ["no reason given"]
+    secret = os.environ.get("PGPASSWORD")
+    return lines[0][:200] if not secret or secret not in lines[0] else "its reason is not shown"

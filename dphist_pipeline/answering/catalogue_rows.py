@@ -6,17 +6,19 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO, half_width_grid, linear_reach_grid
-from dphist_pipeline.answering.whole_tables import WholeTable, whole_table
+from dphist_pipeline.answering.whole_tables import WholeTable, whole_table, with_distances
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.publishing.current_files import grid_of
-from dphist_pipeline.publishing.release_files import REPORT_LAW, published_unbiased
+from dphist_pipeline.publishing.release_files import REPORT_LAW, WHOLE, published_unbiased
 from dphist_pipeline.spec.axes import domain_of
 
 Audit = Mapping[str, Any]
@@ -109,16 +111,21 @@ def quality_table(audit: Audit, rows: Sequence[Mapping[str, Any]]) -> Any:
     return pa.Table.from_pylist([{**key, "number": number, **row} for number, row in enumerate(rows, 1)], QUALITY)
 
 
-def whole_of(audit: Audit, rows: Any) -> WholeTable:
-    """The whole table of a publication; see `whole_tables`.
+def whole_of(folder: Path, audit: Audit, rows: Any) -> WholeTable:
+    """The whole table of a publication: fitted now, or as it was published with the other tables of its family.
 
     Args:
+        folder: of the publication.
         audit: of the publication.
         rows: its published cells, in declared order.
     """
     domain: Domain = domain_of(audit["axes"])
     values, unbiased = (rows[name].to_numpy().reshape(domain.shape) for name in ("estimate", "unbiased_estimate"))
-    return whole_table(domain, values, published_unbiased(audit, unbiased))
+    cells = published_unbiased(audit, unbiased)
+    if WHOLE not in audit["files"]:
+        return whole_table(domain, values, cells)
+    counts = pq.ParquetFile(folder / WHOLE).read()["whole_count"].to_numpy().reshape(domain.shape)
+    return with_distances(domain, counts, values, cells)
 
 
 def distance_rows(audit: Audit, whole: WholeTable) -> Any:

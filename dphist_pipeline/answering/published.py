@@ -96,6 +96,15 @@ def latest_revision(public: Path, release: str, period: str | None, family: bool
     return _latest(public / release, chosen)
 
 
+def is_family(folder: Path) -> bool:
+    """Whether a publication is a family of tables.
+
+    Args:
+        folder: of the publication.
+    """
+    return (folder / TABLES_OF_FAMILY).is_dir()
+
+
 def _latest(release: Path, period: str) -> Path:
     folder = release / f"period={period}"
     return folder / f"revision={max(_revisions(folder))}"

@@ -90,6 +90,19 @@ def whole_table(domain: Domain, values: Reals, unbiased: Unbiased | None, sums: 
     return WholeTable(counts, tuple(_distances(domain, counts, basis, widths)) if unbiased is not None else ())
 
 
+def with_distances(domain: Domain, counts: NDArray[np.int64], values: Reals, unbiased: Unbiased | None) -> WholeTable:
+    """Whole counts that were published, with their distances from the estimates.
+
+    Args:
+        domain: the declared grid.
+        counts: shape of the domain.
+        values: see `whole_table`.
+        unbiased: see `whole_table`.
+    """
+    basis = values if unbiased is None else unbiased.values
+    return WholeTable(counts, tuple(_distances(domain, counts, basis, _Widths(unbiased, domain.shape))))
+
+
 def groupings(axis: Axis) -> list[Labels]:
     """Nested groupings of the positions along an axis, the coarsest first, without the positions themselves.
 

@@ -22,8 +22,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dphist_pipeline.applications.values_in_bins import CategoryColumns, NumberColumn, Spread, columns_of
+from dphist_pipeline.applications.whole_family import WholeFamily
 from dphist_pipeline.applications.whole_release import ApplicationRefused, WholeRelease
 
+Whole = WholeRelease | WholeFamily
 MOST_ROWS = 10**10
 MOST_SEED = 2**63
 BATCH_ROWS = 1 << 20
@@ -44,20 +46,20 @@ class SyntheticRecords:
     """Rows that are yet to be drawn.
 
     Attributes:
-        whole: the counts to draw from.
+        whole: the counts to draw from: of a release, of a table, or of a whole family.
         rows: how many.
         seed: of this drawing; the same seed, rows and options give the same records.
         spread: how values lie within bins.
     """
 
-    whole: WholeRelease
+    whole: Whole
     rows: int
     seed: int
     spread: Spread
 
     @classmethod
     def of(
-        cls, whole: WholeRelease, rows: int | None = None, seed: int | None = None, spread: Spread = EVENLY
+        cls, whole: Whole, rows: int | None = None, seed: int | None = None, spread: Spread = EVENLY
     ) -> SyntheticRecords:
         """Checks everything before any row is drawn.
 
@@ -119,10 +121,10 @@ class SyntheticRecords:
 
     def draw(self) -> Iterator[pa.RecordBatch]:
         """Draws the rows, batch by batch; O(batch · log cells) each, in memory of a batch and of the occupied cells."""
-        schema, shape = self.schema, self.whole.domain.shape
+        schema, positions = self.schema, self._occupied[0]
         for number in range(self.batches):
             random = np.random.default_rng([self.seed, number + 1])
-            places = np.unravel_index(random.permutation(self._cells_of(number)), shape)
+            places = positions[:, random.permutation(self._records_of(number))]
             arrays = [
                 array
                 for column, along in zip(self._columns, places, strict=True)
@@ -153,28 +155,24 @@ class SyntheticRecords:
         write_synthetic(self, Path(file), overwrite)
         return Path(file)
 
-    def _cells_of(self, number: int) -> NDArray[np.int64]:
-        """The cells of the rows of a batch."""
-        cells, ends = self._occupied
+    def _records_of(self, number: int) -> NDArray[np.int64]:
+        """The occupied cells of the rows of a batch, numbered."""
+        ends = self._occupied[1]
         rows = np.arange(number, self.rows, self.batches, dtype=np.float64)
         start = int(np.random.default_rng([self.seed, 0]).integers(1024)) / 1024  # exact sums for up to 2^43 rows
         points = np.minimum((rows + start) * (self.whole.total / self.rows), self.whole.total - 0.5)
-        found: NDArray[np.int64] = cells[np.searchsorted(ends, points, side="right")]
-        return found
+        return np.asarray(np.searchsorted(ends, points, side="right"), dtype=np.int64)
 
     @cached_property
     def _occupied(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Cells that have records, and the running totals of their counts."""
-        counts = self.whole.counts.ravel()
-        cells = np.flatnonzero(counts)
-        return cells, np.cumsum(counts[cells])
+        """Positions of the cells that have records, and the running totals of their counts."""
+        positions, counts = self.whole.occupied()
+        return positions, np.cumsum(counts)
 
     @cached_property
     def _columns(self) -> list[NumberColumn | CategoryColumns]:
-        whole = self.whole
-        every = range(whole.counts.ndim)
-        along = [whole.counts.sum(axis=tuple(one for one in every if one != axis)) for axis in every]
-        return [columns_of(axis, self.spread, sums) for axis, sums in zip(whole.domain.axes, along, strict=True)]
+        axes = self.whole.domain.axes
+        return [columns_of(axis, self.spread, self.whole.along(number)) for number, axis in enumerate(axes)]
 
 
 def facts_of(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any] | None:

@@ -54,7 +54,7 @@ class WholeRelease:
         """
         audit = audit_in_force(folder)
         rows = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
-        whole, domain = whole_of(audit, rows), domain_of(audit["axes"])
+        whole, domain = whole_of(folder, audit, rows), domain_of(audit["axes"])
         basis = rows["unbiased_estimate"] if rows["unbiased_estimate"].null_count == 0 else rows["estimate"]
         return cls(audit, domain, whole.counts, basis.to_numpy().reshape(domain.shape), whole.distances)
 
@@ -65,6 +65,17 @@ class WholeRelease:
     def total(self) -> int:
         """The sum of all whole counts."""
         return int(self.counts.sum())
+
+    def along(self, axis: int) -> NDArray[np.int64]:
+        """Whole sums at each position of an axis, shape (size,)."""
+        over = tuple(one for one in range(self.counts.ndim) if one != axis)
+        found: NDArray[np.int64] = self.counts.sum(axis=over)
+        return found
+
+    def occupied(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The cells that have records as positions, shape (axes, cells), and their counts, shape (cells,)."""
+        cells = np.flatnonzero(self.counts)
+        return np.stack(np.unravel_index(cells, self.counts.shape)), self.counts.ravel()[cells]
 
     @property
     def missed(self) -> tuple[Distance, ...]:

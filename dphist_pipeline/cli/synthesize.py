@@ -16,7 +16,9 @@ END = "AXIS=VALUE"
 
 
 def synthesize(
-    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The name of a published release.")],
+    release: Annotated[
+        str, typer.Argument(metavar="RELEASE", help="The name of a published release, table or family of tables.")
+    ],
     output: Annotated[Path, typer.Option(metavar="FILE", help="Ends in .parquet.")],
     rows: Annotated[
         int | None, typer.Option(metavar="N", help="How many. Default: as many as the release counts.")
@@ -56,27 +58,35 @@ def synthesize(
     """Draws synthetic records from what was published. Spends nothing.
 
     The records have the axes as columns and follow the whole counts of the
-    release (`dph_whole`): no row is a person. The file says in its metadata
-    that it is synthetic, and names the release, its epsilon and its audit.
+    release (`dph_whole`): no row is a person. Of a family of tables, they
+    have the axes of all tables. The file says in its metadata that it is
+    synthetic, and names the release, its epsilon and its audit.
     """
-    from dphist_pipeline.answering.published import latest_revision
+    from dphist_pipeline.answering.published import is_family, latest_revision
     from dphist_pipeline.applications.synthetic_files import check_output, write_synthetic
     from dphist_pipeline.applications.synthetic_records import SyntheticRecords
     from dphist_pipeline.applications.synthetic_report import PublicTest, report_on
     from dphist_pipeline.applications.values_in_bins import Spread
-    from dphist_pipeline.applications.whole_release import WholeRelease
+    from dphist_pipeline.applications.whole_family import WholeFamily
+    from dphist_pipeline.applications.whole_release import ApplicationRefused, WholeRelease
 
     if (test_on is None) != (not target):
         raise typer.BadParameter("--test-on FILE and --target AXIS go together")
     check_output(output, overwrite)
-    whole = WholeRelease.read(latest_revision(Store.open(store_folder(store)).public, release, period))
+    folder = latest_revision(Store.open(store_folder(store)).public, release, period, family=True)
+    whole = WholeFamily.read(folder) if is_family(folder) else WholeRelease.read(folder)
     names = [name.strip() for name in whole_numbers.split(",") if name.strip()]
     spread = Spread(_ends("--low", low), _ends("--high", high), names, interpolate)
     records = SyntheticRecords.of(whole, rows, seed, spread)
-    test = PublicTest.of(whole, test_on, target) if test_on else None
+    if isinstance(whole, WholeFamily):
+        if report or test_on:
+            raise ApplicationRefused("--report and --test-on compare with one table; name a table of the family")
+        test = None
+    else:
+        test = PublicTest.of(whole, test_on, target) if test_on else None
     with progress_bar(records.batches, as_json) as step:
         write_synthetic(records, output, overwrite, step)
-    found = report_on(whole, output, test) if report or test else None
+    found = report_on(whole, output, test) if isinstance(whole, WholeRelease) and (report or test) else None
     if as_json:
         print_json({"file": str(output), **records.facts(), **(found.facts() if found else {})})
         return
@@ -103,7 +113,9 @@ def _print(whole: Any, records: Any, output: Path) -> None:
     """Prints what was written, and which bands were not reached."""
     out.print(f"[green]✓[/] Written: {escape(str(output))}, {records.rows:,} synthetic records")
     out.print(f"  Drawn from {escape(whole.called)}, whose whole counts sum to {whole.total:,}; seed {records.seed}")
-    if not whole.distances:
+    if "tables" in whole.audit:
+        out.print("  They are the records that the whole counts of all tables of the family count.")
+    elif not whole.distances:
         out.print("  The release has no unbiased estimates, so no bands tell how near its sums are.")
     elif not whole.missed:
         out.print("  All sums that were fitted lie within their 95 % bands.")

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.answering.intervals import LEVEL, half_width_of_cell
 from dphist_pipeline.answering.report_intervals import half_widths_of_cells, normal_factor
 from dphist_pipeline.answering.row_quality import rows_of
+from dphist_pipeline.answering.whole_families import Population
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedSums, NoisySums, ReportedCells, Unbiased
@@ -128,6 +129,32 @@ def write_quality(estimate: Estimate, path: Path) -> None:
     names = [("statistic", text), ("axis", text), ("position", whole), ("category", text)]
     schema = pa.schema(names + [(name, real) for name in ("estimate", "ci_lower", "ci_upper", "noise_scale")])
     _write(path, schema, [batch_of(list(rows_of(estimate.quality)), schema)])
+
+
+def write_whole(counts: NDArray[np.int64], path: Path) -> None:
+    """Writes `whole.parquet`: the whole count of every cell of a table of a family, in declared order."""
+    rows = pa.table({"whole_count": pa.array(counts.ravel(), pa.int64())})
+    _write(path, rows.schema, rows.to_batches(max_chunksize=GROUP_ROWS))
+
+
+def write_population(population: Population, path: Path) -> None:
+    """Writes `population.parquet`: a row for each distinct record behind whole tables, and how many `rows` it has."""
+    axes = population.domain.axes
+    schema = pa.schema([*_axis_fields(population.domain), pa.field("rows", pa.int64())])
+    many = range(0, len(population.rows), GROUP_ROWS)
+    parts = [
+        (population.places[start : start + GROUP_ROWS], population.rows[start : start + GROUP_ROWS]) for start in many
+    ]
+    batches = [
+        [
+            column
+            for number, axis in enumerate(axes)
+            for column in _axis_columns(axis, places[:, number].astype(np.intp))
+        ]
+        + [pa.array(rows)]
+        for places, rows in parts
+    ]
+    _write(path, schema, [pa.RecordBatch.from_arrays(columns, schema=schema) for columns in batches])
 
 
 def write_charges(facts: dict[str, Any], charges: list[Charged], path: Path) -> None:

@@ -15,6 +15,7 @@ from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,17 +32,22 @@ from dphist_pipeline.publishing.parquet_tables import (
     write_charges,
     write_groups,
     write_histogram,
+    write_population,
     write_quality,
     write_sums,
+    write_whole,
 )
 
 TABLES = ("histogram.parquet", "groups.parquet", "audit.parquet")
 QUALITY = "quality.parquet"  # only where the spec asks for it
 SUMS = "sums.parquet"  # only where the mechanism draws noise for sums of groups
+WHOLE = "whole.parquet"  # only of a table of a family
+POPULATION = "population.parquet"  # only of a family: the records behind the whole counts of its tables
 TABLES_OF_FAMILY = "tables"  # the folder with a folder for each table of a family
 PAGES = ("card.html", "deployment.yaml")  # publications of older versions have none
 REPORT_LAW = ("alpha", "beta", "gamma", "delta", "step")
-FILES = (*TABLES, QUALITY, SUMS, *PAGES, "audit.json")
+FILES = (*TABLES, QUALITY, SUMS, WHOLE, POPULATION, *PAGES, "audit.json")
+_digests = WeakKeyDictionary[AnyEstimate, str]()
 _ENDING = 200  # bytes at the end of an audit that hold its digest
 NOISE = "discrete Laplace, P(k) proportional to exp(-|k| / noise_scale); for choices the one-sided half of it"
 NOISE_OF_REPORTS = "made by every contributor: reports are random, by coins whose chances the settings give"
@@ -89,9 +95,11 @@ def write_family(family: FamilyEstimate, scales: Mapping[str, Fraction], facts: 
         facts: see `write_release`; `tables` gives the axes of each table as a spec writes them.
         staging: an empty folder on the file system of the public store.
     """
+    from dphist_pipeline.answering.whole_families import fit_population
     from dphist_pipeline.publishing.deployment import deployment_yaml
     from dphist_pipeline.publishing.family_card import family_card
 
+    population = fit_population(family.tables)
     common = {name: fact for name, fact in facts.items() if name != "tables"}
     tables, axes = {}, facts["tables"]
     (staging / TABLES_OF_FAMILY).mkdir(mode=0o755)
@@ -100,8 +108,10 @@ def write_family(family: FamilyEstimate, scales: Mapping[str, Fraction], facts: 
         folder.mkdir(mode=0o755)
         of_table = {"release": f"{facts['release']}_{name}", "family": facts["release"], "table": name}
         known = _write_tables(estimate, scales, {**common, **of_table, **axes[name]}, folder)
+        write_whole(population.table(estimate.domain), folder / WHOLE)
         _seal(known, folder)
         tables[name] = {**axes[name], "values_digest": known["values_digest"]}
+    write_population(population, staging / POPULATION)
     charges = _charged(family.charges, scales)
     write_charges(facts, charges, staging / "audit.parquet")
     audit = {
@@ -231,7 +241,16 @@ def move_into_place(staging: Path, published: Path) -> bool:
 
 
 def values_digest(estimate: AnyEstimate) -> str:
-    """SHA-256 of the released values; it does not depend on the versions of libraries that wrote the files."""
+    """SHA-256 of the released values; it does not depend on the versions of libraries that wrote the files.
+
+    Computed once for each estimate, because several steps of a release compare it.
+    """
+    if estimate not in _digests:
+        _digests[estimate] = _values_digest(estimate)
+    return _digests[estimate]
+
+
+def _values_digest(estimate: AnyEstimate) -> str:
     digest = hashlib.sha256()
     if isinstance(estimate, FamilyEstimate):
         digests = {name: values_digest(table) for name, table in estimate.tables.items()}
@@ -239,8 +258,9 @@ def values_digest(estimate: AnyEstimate) -> str:
     unbiased = None if estimate.unbiased is None else estimate.unbiased.values
     bought = [(table.values, "<f8") for table in estimate.quality]
     for values, kind in ((estimate.values, "<f8"), (unbiased, "<f8"), (estimate.groups, "<i8"), *bought):
-        content = b"" if values is None else np.ascontiguousarray(values, dtype=kind).tobytes()
-        digest.update(len(content).to_bytes(8, "little") + content)
+        content: Any = np.empty(0) if values is None else np.ascontiguousarray(values, dtype=kind).ravel()
+        digest.update(content.nbytes.to_bytes(8, "little"))
+        digest.update(content)
     return digest.hexdigest()
 
 

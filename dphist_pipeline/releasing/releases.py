@@ -234,8 +234,10 @@ class Release:
         """
         from dphist_pipeline.applications.synthetic_records import SyntheticRecords
         from dphist_pipeline.applications.values_in_bins import Spread
+        from dphist_pipeline.applications.whole_family import WholeFamily
 
-        return SyntheticRecords.of(self._whole_release(), rows, seed, Spread(low, high, whole_numbers, interpolate))
+        whole = WholeFamily.read(self.path) if "tables" in self.audit else self._whole_release()
+        return SyntheticRecords.of(whole, rows, seed, Spread(low, high, whole_numbers, interpolate))
 
     def train(self, target: str, features: Sequence[str] | None = None, estimator: Any = None) -> Classifier:
         """A classifier trained from the cells, weighted by their whole counts; nothing is spent.

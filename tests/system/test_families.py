@@ -210,6 +210,36 @@ def test_a_family_is_one_charge_and_its_tables_agree_and_answer(family: Office) 
     assert rows == 6 and asked == pytest.approx(totals[0])
 
 
+def test_whole_counts_of_all_tables_of_a_family_come_from_the_same_records(family: Office) -> None:
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{family.store}/public/catalog.duckdb' AS r (READ_ONLY)")
+        sums = "SELECT {0}, sum(whole_count)::BIGINT FROM {1} GROUP BY ALL ORDER BY ALL"
+        by_state = [
+            connection.execute(sums.format("state", f"r.{name}")).fetchall()
+            for name in ("family_state", "family_state_ward")
+        ]
+        by_macro = connection.execute(sums.format("state", "r.dph_whole('r.family_state_ward')")).fetchall()
+        by_sex = [connection.execute(sums.format("sex", f"r.family_{name}")).fetchall() for name in ("sex", "age_sex")]
+    assert by_state[0] == by_state[1] == by_macro and by_sex[0] == by_sex[1]
+    assert sum(count for _, count in by_state[0]) == sum(count for _, count in by_sex[0]) > 0
+
+
+def test_synthetic_records_of_a_family_have_all_axes_and_its_whole_counts(family: Office) -> None:
+    told = family.run("synthesize", "family", "--output", "all.parquet", "--json").json
+    drawn = pl.read_parquet("all.parquet")
+    assert told["release"] == "family" and drawn.height == told["rows"]
+    # A level is a column of its own where the axis below it is in no table.
+    assert set(drawn.columns) == {"age", "sex", "ward", "state"}
+    whole = Release.published(Store.open(family.store), "family_state_ward").whole()
+    found = drawn.group_by("state", "ward").len().sort("state", "ward")
+    expected = whole.filter(pl.col("whole_count") > 0).sort("state", "ward")
+    assert found["len"].to_list() == expected["whole_count"].to_list()
+    again = Release.published(Store.open(family.store), "family").synthesize(seed=told["seed"])
+    assert pl.DataFrame(again).equals(drawn)
+    refused = family.run("synthesize", "family", "--output", "more.parquet", "--report")
+    assert refused.code == 1 and "table of the family" in refused.err
+
+
 def test_a_family_named_instead_of_a_table_is_refused_with_its_tables(family: Office) -> None:
     refused = family.run("answer", "family")
     assert refused.code == 1 and "family_age_sex" in refused.err

@@ -66,6 +66,12 @@ def test_tables_at_two_levels_add_up_and_are_one_charge(office: Office) -> None:
     assert 0.5 * exact < told["state"]["estimate"].sum() < exact + 100
 
 
+def test_whole_counts_agree_up_and_down_the_levels(office: Office) -> None:
+    whole = {name: Release.published(Store.open(office.store), f"levels_{name}").whole() for name in NAMES}
+    by_state = [one.group_by("state").agg(pl.col("whole_count").sum()).sort("state") for one in whole.values()]
+    assert all(one.equals(by_state[0]) for one in by_state[1:]) and by_state[0]["whole_count"].sum() > 0
+
+
 def test_check_tells_the_measured_marginals_with_their_shares(office: Office) -> None:
     with chdir(office.folder):
         found = office.run("check", "spec.yaml", "--json").json

@@ -1,0 +1,112 @@
+"""A family of tables as whole records: the population that was published beside its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from dphist_pipeline.answering.published import audit_in_force
+from dphist_pipeline.answering.whole_families import finest
+from dphist_pipeline.answering.whole_tables import Distance
+from dphist_pipeline.applications.whole_release import ApplicationRefused
+from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
+from dphist_pipeline.publishing.release_files import POPULATION
+from dphist_pipeline.spec.axes import domain_of
+
+Wholes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WholeFamily:
+    """The records behind the whole counts of a family; every table counts them.
+
+    Attributes:
+        audit: the facts in `audit.json`.
+        domain: the finest axes of the tables.
+        positions: of the distinct records along each axis, shape (axes, records).
+        rows: of each, positive, shape (records,).
+    """
+
+    audit: Mapping[str, Any]
+    domain: Domain
+    positions: Wholes
+    rows: Wholes
+
+    @classmethod
+    def read(cls, folder: Path) -> WholeFamily:
+        """Reads the records of a published family.
+
+        Args:
+            folder: of the family.
+
+        Raises:
+            ApplicationRefused: an older version published it, without records.
+            PublishedFilesDamaged: a published file is missing or altered.
+            PublicationWithdrawn: the publication was withdrawn.
+        """
+        audit = audit_in_force(folder)
+        if POPULATION not in audit["files"]:
+            raise ApplicationRefused(
+                f"family '{audit['release']}' was published by an older version, without records; name one of its "
+                "tables"
+            )
+        domain = finest([domain_of(table["axes"]) for table in audit["tables"].values()])
+        found = pq.ParquetFile(folder / POPULATION).read().combine_chunks()
+        positions = np.stack([_positions(axis, found) for axis in domain.axes])
+        return cls(audit, domain, positions, found["rows"].to_numpy())
+
+    def __repr__(self) -> str:
+        return f"<WholeFamily of {self.called}: {self.rows.size:,} distinct records, total {self.total:,}>"
+
+    @property
+    def total(self) -> int:
+        """The rows of all records."""
+        return int(self.rows.sum())
+
+    @property
+    def distances(self) -> tuple[Distance, ...]:
+        """None: each table has its own."""
+        return ()
+
+    missed = distances
+
+    @property
+    def called(self) -> str:
+        """The name of the release and its period, for messages."""
+        return f"release '{self.audit['release']}', period {self.audit['period']}"
+
+    def along(self, axis: int) -> Wholes:
+        """Rows at each position of an axis, shape (size,)."""
+        found = np.zeros(self.domain.axes[axis].size, dtype=np.int64)
+        np.add.at(found, self.positions[axis], self.rows)
+        return found
+
+    def occupied(self) -> tuple[Wholes, Wholes]:
+        """The distinct records as positions, shape (axes, records), and the rows of each, shape (records,)."""
+        return self.positions, self.rows
+
+
+def _positions(axis: Axis, records: Any) -> Wholes:
+    """Where records lie along an axis, from its published columns."""
+    if not isinstance(axis, BinnedAxis):
+        found = pc.index_in(records[axis.name], pa.array(axis.values, pa.string()))
+        return np.asarray(pc.fill_null(found, axis.size - 1).to_numpy(), dtype=np.int64)
+    lower, upper = (_numbers(axis, records[f"{axis.name}_{end}"]) for end in ("lower", "upper"))
+    place = np.searchsorted(np.array(axis.edges), lower, side="left") + axis.below
+    return np.where(np.isfinite(lower), place, np.where(np.isfinite(upper), 0, axis.size - 1)).astype(np.int64)
+
+
+def _numbers(axis: BinnedAxis, ends: Any) -> NDArray[np.float64]:
+    """Ends of bins as doubles, nan for null."""
+    if isinstance(axis, CalendarAxis):
+        ends = ends.cast(pa.date32()).cast(pa.int32())
+    found: NDArray[np.float64] = pc.fill_null(ends.cast(pa.float64()), np.nan).to_numpy()
+    return found

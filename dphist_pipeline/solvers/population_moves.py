@@ -1,0 +1,271 @@
+"""Moves of whole records, one value at a time, that bring the tables of a population nearer to given ones.
+
+A population is a list of records with whole weights. Taking weight d from a record and giving it another value on one
+axis changes two cells of each table that has the axis; the weighted sum of squared misfits is a parabola in d, so the
+best whole d is known. Records are visited in turn, each axis with all its values (of long axes some), and the best move
+is made at once. The sum never grows, and the number of steps is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.solvers.compiled import compiled
+
+Reals = NDArray[np.float64]
+Wholes = NDArray[np.int64]
+Places = NDArray[np.int32]
+
+MOST_TRIED = 48  # values of an axis that one visit looks at
+_ENOUGH = 0.002
+_MOST_VISITS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where the cells of all tables lie, one table after another.
+
+    Attributes:
+        sizes: positions along each axis of a record, shape (axes,).
+        tables: for each table its axes and, for each axis, what a position adds to the number of the cell.
+        starts: the number of the first cell of each table, and of all cells, shape (tables + 1,).
+    """
+
+    sizes: tuple[int, ...]
+    tables: tuple[tuple[tuple[int, Wholes], ...], ...]
+    starts: Wholes
+
+    @classmethod
+    def of(cls, sizes: Sequence[int], tables: Sequence[tuple[tuple[int, Wholes], ...]], cells: Sequence[int]) -> Layout:
+        """The tables one after another.
+
+        Args:
+            sizes: see above.
+            tables: see above.
+            cells: of each table.
+        """
+        return cls(tuple(sizes), tuple(tables), np.cumsum([0, *cells]))
+
+    def cells(self, table: int, records: Places) -> Wholes:
+        """The cell of each record in a table, counted from the first cell of all.
+
+        Args:
+            table: its number.
+            records: positions, shape (records, axes).
+        """
+        found = np.full(len(records), self.starts[table], dtype=np.int64)
+        for axis, steps in self.tables[table]:
+            found += steps[records[:, axis]]
+        return found
+
+    def sums(self, records: Places, weights: Wholes) -> Wholes:
+        """All tables of a population, shape (cells,)."""
+        found = np.zeros(int(self.starts[-1]), dtype=np.int64)
+        for table in range(len(self.tables)):
+            np.add.at(found, self.cells(table, records), weights)
+        return found
+
+
+def improve(
+    layout: Layout,
+    records: Places,
+    weights: Wholes,
+    targets: Reals,
+    importance: Reals,
+    labels: Sequence[Wholes],
+    most_records: int,
+    most_steps: float,
+) -> tuple[Places, Wholes, float]:
+    """Moves records until no single move helps much, or the steps are used up.
+
+    Args:
+        layout: of the tables.
+        records: positions along the axes, shape (records, axes).
+        weights: of the records, positive, shape (records,).
+        targets: wanted cells of all tables, shape (cells,).
+        importance: of a squared misfit in a cell of each table, shape (tables,).
+        labels: for each axis a label of every position; a record keeps its labels.
+        most_records: that the population may grow to when weights are split.
+        most_steps: how many cells may be looked at; 10^8 take some seconds.
+
+    Returns:
+        Records and weights, whose total is as before, and the weighted sum of squared misfits.
+    """
+    room, used = max(most_records, len(records)), len(records)
+    places, held = np.zeros((room, len(layout.sizes)), dtype=np.int32), np.zeros(room, dtype=np.int64)
+    places[:used], held[:used] = records, weights
+    misfit = layout.sums(records, weights) - targets
+    packed, now = _packed(layout, importance, labels), np.inf
+    for number in range(_MOST_VISITS):
+        most_steps -= used * _steps_of(layout)
+        if most_steps < 0 and number > 1:
+            break
+        used, before = _visit(places, held, used, misfit, number, packed), now
+        now = float(np.add.reduceat(misfit * misfit, layout.starts[:-1]) @ importance)
+        if now > before * (1 - _ENOUGH):
+            break
+    return places[:used], held[:used], now
+
+
+def _steps_of(layout: Layout) -> float:
+    """Cells that a visit of one record looks at."""
+    return float(sum(min(layout.sizes[axis], MOST_TRIED) + len(table) for table in layout.tables for axis, _ in table))
+
+
+class _Packed(NamedTuple):
+    """The layout as flat arrays.
+
+    Attributes:
+        sizes: of the axes.
+        tables: the tables that have the first axis, then those that have the second one, …
+        tables_at: where those of an axis start.
+        axes: the axes of the first table, then those of the second one, …
+        axes_at: where those of a table start.
+        steps: what positions add to the number of a cell, for each of `axes` in turn.
+        steps_at: where those of each of `axes` start.
+        cells_at: the first cell of each table.
+        labels: of the positions of the first axis, then of the second one, …
+        labels_at: where those of an axis start.
+        importance: of each table.
+    """
+
+    sizes: Wholes
+    tables: Wholes
+    tables_at: Wholes
+    axes: Wholes
+    axes_at: Wholes
+    steps: Wholes
+    steps_at: Wholes
+    cells_at: Wholes
+    labels: Wholes
+    labels_at: Wholes
+    importance: Reals
+
+
+def _packed(layout: Layout, importance: Reals, labels: Sequence[Wholes]) -> _Packed:
+    every = range(len(layout.sizes))
+    by_axis = [[number for number, table in enumerate(layout.tables) if axis in dict(table)] for axis in every]
+    parts = [part for table in layout.tables for part in table]
+    return _Packed(
+        np.array(layout.sizes, dtype=np.int64),
+        np.array([number for found in by_axis for number in found], dtype=np.int64),
+        _starts(by_axis),
+        np.array([axis for axis, _ in parts], dtype=np.int64),
+        _starts(layout.tables),
+        np.concatenate([steps for _, steps in parts]),
+        _starts([steps for _, steps in parts]),
+        layout.starts,
+        np.concatenate(labels),
+        _starts(labels),
+        importance,
+    )
+
+
+def _starts(parts: Sequence[Sequence[object] | Wholes]) -> Wholes:
+    return np.cumsum([0, *map(len, parts)])
+
+
+@compiled
+def _visit(places: Places, held: Wholes, used: int, misfit: Reals, number: int, of: _Packed) -> int:
+    """Visits every record once; how many records there are afterwards."""
+    most = np.diff(of.tables_at).max()
+    rest, along = np.empty(most, np.int64), np.empty(most, np.int64)
+    tried, gains, curves = np.empty(MOST_TRIED, np.int64), np.empty(MOST_TRIED), np.empty(MOST_TRIED)
+    for record in range(used):
+        for axis in range(of.sizes.size):
+            many = _look_around(places[record], axis, rest, along, of)
+            count = _choose_values(places[record, axis], axis, record, number, tried, of)
+            _weigh(places[record, axis], axis, many, rest, along, tried[:count], gains, curves, misfit, of)
+            spare = used < held.size
+            chosen, moved = _best(held[record], spare, tried[:count], gains, curves)
+            if moved == 0:
+                continue
+            for place in range(many):
+                misfit[rest[place] + of.steps[along[place] + places[record, axis]]] -= moved
+                misfit[rest[place] + of.steps[along[place] + chosen]] += moved
+            if moved == held[record]:
+                places[record, axis] = chosen
+                continue
+            held[record] -= moved
+            held[used] = moved
+            places[used] = places[record]
+            places[used, axis] = chosen
+            used += 1
+    return used
+
+
+@compiled
+def _look_around(record: Places, axis: int, rest: Wholes, along: Wholes, of: _Packed) -> int:
+    """For each table with the axis: the cell but for that axis, and where the axis's steps start; how many tables."""
+    first = of.tables_at[axis]
+    many = of.tables_at[axis + 1] - first
+    for place in range(many):
+        table = of.tables[first + place]
+        rest[place] = of.cells_at[table]
+        for part in range(of.axes_at[table], of.axes_at[table + 1]):
+            if of.axes[part] == axis:
+                along[place] = of.steps_at[part]
+            else:
+                rest[place] += of.steps[of.steps_at[part] + record[of.axes[part]]]
+    return int(many)
+
+
+@compiled
+def _choose_values(old: int, axis: int, record: int, number: int, tried: Wholes, of: _Packed) -> int:
+    """The values that are tried instead of the old one; how many. On a long axis some, by a fixed mixing of numbers."""
+    size, start, count = of.sizes[axis], of.labels_at[axis], 0
+    state = np.uint64(record) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(number * 1009 + axis)
+    for one in range(min(size, MOST_TRIED)):
+        value = np.int64(one)
+        if size > MOST_TRIED:
+            state = (state ^ (state >> np.uint64(31))) * np.uint64(0xBF58476D1CE4E5B9) + np.uint64(1)
+            value = np.int64((state >> np.uint64(20)) % np.uint64(size))
+        if value != old and of.labels[start + value] == of.labels[start + old]:
+            tried[count] = value
+            count += 1
+    return count
+
+
+@compiled
+def _weigh(
+    old: int,
+    axis: int,
+    many: int,
+    rest: Wholes,
+    along: Wholes,
+    tried: Wholes,
+    gains: Reals,
+    curves: Reals,
+    misfit: Reals,
+    of: _Packed,
+) -> None:
+    """For each value: moving weight d there changes the misfit by -2·d·gain + 2·d²·curve."""
+    gains[:], curves[:] = 0.0, 0.0
+    for place in range(many):
+        weight = of.importance[of.tables[of.tables_at[axis] + place]]
+        here = rest[place] + of.steps[along[place] + old]
+        for one in range(tried.size):
+            there = rest[place] + of.steps[along[place] + tried[one]]
+            if there != here:
+                gains[one] += weight * (misfit[here] - misfit[there])
+                curves[one] += weight
+
+
+@compiled
+def _best(held: int, spare: bool, tried: Wholes, gains: Reals, curves: Reals) -> tuple[int, int]:
+    """The best value, and how much of the record's weight to move there; 0 where no whole number helps."""
+    best, chosen, most = 0.0, 0, 0
+    for one in range(tried.size):
+        if gains[one] > curves[one]:
+            moved = min(held, int(np.floor(gains[one] / (2 * curves[one]) + 0.5)))
+            if not spare or moved < 1:  # all of the record, or the least part
+                moved = held if not spare else 1
+            gain = moved * (gains[one] - moved * curves[one])
+            if gain > best:
+                best, chosen, most = gain, int(tried[one]), moved
+    return chosen, most

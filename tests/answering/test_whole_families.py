@@ -1,0 +1,130 @@
+"""Whole tables of a family come from one population: they agree, and are as near to the records as the estimates."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+from math import prod
+
+import numpy as np
+import pytest
+
+from dphist_pipeline.answering import whole_families
+from dphist_pipeline.answering.whole_families import Figures, Population, finest, fit_population
+from dphist_pipeline.domain import CategoricalAxis, Domain
+from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.noisy import NoisyCells
+
+SHAPE = (6, 5, 4, 3)
+PAIRS = list(combinations(range(4), 2))
+DOMAIN = Domain.from_shape(SHAPE)
+
+
+def truth(rows: int, seed: int = 1) -> np.ndarray:
+    """A grid most of whose cells are empty."""
+    draws = np.random.Generator(np.random.PCG64(seed))
+    shares = draws.dirichlet(np.full(prod(SHAPE), 0.05)).reshape(SHAPE)
+    return draws.multinomial(rows, shares.ravel()).reshape(SHAPE)
+
+
+def summed(grid: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    return grid.sum(axis=tuple(axis for axis in range(grid.ndim) if axis not in axes))
+
+
+def tables_of(grid: np.ndarray, scale: Fraction, seed: int = 2) -> dict[str, Estimate]:
+    """All pairs of axes of a grid of noisy cells, so that they agree."""
+    draws = np.random.Generator(np.random.PCG64(seed))
+    noisy = grid + draws.laplace(0, float(scale), grid.shape)
+    found = {}
+    for pair in PAIRS:
+        values = summed(noisy, pair)
+        domain = Domain(tuple(DOMAIN.axes[axis] for axis in pair))
+        found[f"{pair}"] = Estimate(domain, values, (), unbiased=NoisyCells(values, scale))
+    return found
+
+
+def wholes(population: Population, tables: dict[str, Estimate]) -> dict[str, np.ndarray]:
+    return {name: population.table(made.domain) for name, made in tables.items()}
+
+
+@pytest.mark.parametrize("rows", [400, 3_000, 10**7])
+def test_whole_tables_of_a_family_agree_and_are_never_negative(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(whole_families, "MOST_RECORDS", 2_000)
+    tables = tables_of(truth(rows), Fraction(5))
+    population = fit_population(tables)
+    found = wholes(population, tables)
+    for (one, first), (two, second) in combinations(zip(PAIRS, found.values(), strict=True), 2):
+        for axis in set(one) & set(two):
+            sums = [part.sum(axis=1 - pair.index(axis)) for pair, part in ((one, first), (two, second))]
+            assert np.array_equal(*sums)
+    assert population.rows.min() > 0 and min(part.min() for part in found.values()) >= 0
+    assert population.rows.sum() == round(next(iter(tables.values())).values.sum())
+    assert len(np.unique(population.places, axis=0)) == len(population.rows)
+
+
+@pytest.mark.parametrize("rows", [3_000, 10**7])
+def test_whole_tables_are_nearer_to_the_records_than_noisy_ones(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(whole_families, "MOST_RECORDS", 2_000)
+    exact, errors = truth(rows), []
+    for seed in range(5):
+        tables = tables_of(exact, Fraction(20), seed)
+        found = wholes(fit_population(tables), tables)
+        pairs = zip(tables.values(), found.values(), PAIRS, strict=True)
+        errors += [
+            [((part - summed(exact, pair)) ** 2).mean() for part in (made.values, whole)] for made, whole, pair in pairs
+        ]
+    noisy, whole = np.mean(errors, axis=0)
+    assert whole < noisy
+
+
+def test_without_noise_a_family_is_met_to_less_than_a_row() -> None:
+    exact = truth(3_000)
+    tables = tables_of(exact, Fraction(1, 50))
+    misfit = [wholes(fit_population(tables), tables)[name] - made.values for name, made in tables.items()]
+    assert np.sqrt(np.mean(np.concatenate([part.ravel() for part in misfit]) ** 2)) < 1
+
+
+def test_a_fit_is_the_same_every_time_and_takes_numbers_of_any_sign() -> None:
+    tables = tables_of(truth(500), Fraction(9))
+    one, two = fit_population(tables), fit_population(tables)
+    assert np.array_equal(one.places, two.places) and np.array_equal(one.rows, two.rows)
+    below = {name: Estimate(made.domain, made.values - 1e4, ()) for name, made in tables.items()}
+    assert fit_population(below).rows.size == 0
+    assert wholes(fit_population(below), below)["(0, 1)"].sum() == 0
+
+
+COUNTIES = ("a", "b", "c", "d", "e")
+STATES = ("north", "north", "south", "south", "south")
+COUNTY = CategoricalAxis("county", "county", COUNTIES, True, {"state": STATES})
+STATE = CategoricalAxis("state", "county", ("north", "south"), True)
+SEX = CategoricalAxis("sex", "sex", ("f", "m"))
+
+
+def levels(rows: int = 400) -> dict[str, Estimate]:
+    """County × sex and state × sex, with noise of their own."""
+    draws = np.random.Generator(np.random.PCG64(3))
+    cells = draws.multinomial(rows, draws.dirichlet(np.ones(12))).reshape(6, 2) + draws.normal(0, 3, (6, 2))
+    groups = np.array([0, 0, 1, 1, 1, 2])
+    states = np.stack([cells[groups == group].sum(axis=0) for group in range(3)])
+    made = {"county_sex": (COUNTY, cells), "state_sex": (STATE, states)}
+    return {name: Estimate(Domain((axis, SEX)), values, ()) for name, (axis, values) in made.items()}
+
+
+def test_whole_tables_agree_across_levels_of_an_axis() -> None:
+    tables = levels()
+    assert [axis.name for axis in finest(made.domain for made in tables.values()).axes] == ["county", "sex"]
+    found = wholes(fit_population(tables), tables)
+    assert np.array_equal(found["state_sex"][0], found["county_sex"][:2].sum(axis=0))
+    assert np.array_equal(found["state_sex"][1], found["county_sex"][2:5].sum(axis=0))
+    assert np.array_equal(found["state_sex"][2], found["county_sex"][5])
+
+
+@pytest.mark.parametrize("figures", [{"north": 7, "south": 5_000, "other": 0}, {"north": 0, "south": 0, "other": 0}])
+def test_public_figures_hold_exactly_whatever_the_tables_say(
+    figures: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(whole_families, "MOST_RECORDS", 100)
+    tables = levels()
+    found = wholes(fit_population(tables, Figures("state", figures)), tables)
+    assert found["state_sex"].sum(axis=1).tolist() == list(figures.values())
+    assert found["county_sex"].sum(axis=1)[:2].sum() == figures["north"]

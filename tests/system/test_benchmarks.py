@@ -54,6 +54,22 @@ def test_the_benchmark_of_the_catalogue_runs_and_writes_json(tmp_path):
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize(
+    ("name", "words"), [("startup", []), ("scale", ["--rows", "1000", "--cells", "10404", "--bound", "3"])]
+)
+def test_the_benchmarks_of_size_run_and_write_json(tmp_path, name: str, words: list[str]):
+    script, target = PROJECT / "benchmarks" / f"{name}.py", tmp_path / f"{name}.json"
+    command = [sys.executable, script, "--repeats", "1", *words, "--to", target]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(target.read_text(encoding="utf-8"))
+    if name == "startup":
+        assert 0 < report["fewest"]["floor"]["processors"] < report["fewest"]["help"]["processors"]
+    else:
+        assert [run["cells"] for run in report["runs"]] == [10_404] and min(report["runs"][0]["steps"].values()) >= 0
+
+
+@pytest.mark.soak
 def test_the_benchmark_of_dagsters_cost_runs_and_writes_json(tmp_path):
     script, target = PROJECT / "benchmarks" / "dagster_overhead.py", tmp_path / "dagster_overhead.json"
     command = [sys.executable, script, "--rounds", "1", "--persons", "3000", "--to", target]

@@ -211,14 +211,14 @@ class Ledger(OpenedLedger):
     def check(self, request: ChargeRequest) -> None:
         """Refuses early whatever `charge` would refuse, including a ledger that cannot be written to."""
         refuse_bad_request(request)
-        with self._writing(request.account, request, intent="rehearse") as writing:
+        with self._entering("rehearse") as writing:
             writing.books.judge_charge(request, writing.books.year_at(writing.now))
             writing.books.refuse_clock_behind(writing.now)
 
     def charge(self, request: ChargeRequest) -> Charge:
         """Charges a release's epsilon once and for good; gives the charge that paid for the same thing already."""
         refuse_bad_request(request)
-        with self._writing(request.account, request) as writing:
+        with self._entering() as writing:
             books = writing.books
             joined = books.judge_charge(request, books.year_at(writing.now))
             if joined is not None:
@@ -250,7 +250,7 @@ class Ledger(OpenedLedger):
         self._enter_about(charge, kind, {"text": text})
 
     def _enter_about(self, charge: Charge, kind: str, facts: dict[str, str]) -> None:
-        with self._writing(charge.account, charge) as writing:
+        with self._entering() as writing:
             self._refuse_unknown_charge(writing.books, charge)
             if not writing.books.judge_publication(charge, kind, facts):
                 writing.append(kind, {"charge": charge.number, **facts}, charge.account, charge)

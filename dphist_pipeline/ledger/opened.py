@@ -29,7 +29,7 @@ from dphist_pipeline.ledger.entries import (
 from dphist_pipeline.ledger.errors import KeyForeign, LedgerForeign, LedgerOutdated
 from dphist_pipeline.ledger.limits import text_of
 from dphist_pipeline.ledger.permissions import DECISIONS
-from dphist_pipeline.ledger.replay import gather, replay
+from dphist_pipeline.ledger.replay import follow, gather, replay
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.tables import ENTRIES, Database, Intent
 from dphist_pipeline.ledger.witness import Standing, WitnessedCharge
@@ -38,7 +38,10 @@ _columns = ENTRIES.c
 
 
 class OpenedLedger:
-    """A ledger that was found intact. Holds no connection between calls.
+    """A ledger that was found intact. Holds no connection between calls, and keeps what it adds up to.
+
+    A new entry is judged by that and by the entries made since, each checked as in a whole ledger. So an edit of an
+    earlier entry, while a program runs, misleads nobody; it is found when the ledger is opened or verified next.
 
     `id` is what a store remembers, to know its ledger again.
     """
@@ -49,6 +52,7 @@ class OpenedLedger:
         self.id = books.ledger_id
         self._file = file
         self._seen = books.last
+        self._known: Books | None = books
 
     @property
     def place(self) -> Path | str:
@@ -198,25 +202,44 @@ class OpenedLedger:
         return books
 
     @contextmanager
-    def _writing(
-        self, account: str, of: OfARelease | None = None, decisions: bool = False, intent: Intent = "write"
-    ) -> Iterator[Writing]:
-        """A transaction that may enter something about an account, or about one of its charges."""
-        with self._file.transaction(intent) as connection:
-            yield Writing(connection, self._books(connection, account, of, decisions=decisions), utc_now())
+    def _writing(self, account: str, decisions: bool = False) -> Iterator[Writing]:
+        """A transaction for a decision about an account."""
+        with self._file.transaction("write") as connection:
+            yield Writing(connection, self._books(connection, account, decisions=decisions), utc_now())
 
-    def _books(
-        self, connection: sa.Connection, account: str, of: OfARelease | None = None, decisions: bool = False
-    ) -> Books:
-        """What a new entry for an account (and a charge) is judged by; `decisions`: those of all accounts, too."""
-        seen = sa.select(_columns.hash).where(_columns.number == self._seen.number)
-        if connection.execute(seen).scalar() != self._seen.hash:
-            raise self._outdated("this program, which opened it a moment ago,", self._seen.number)
-        which = sa.or_(
-            _columns.account == account,
-            _of_period(of.release, of.period) if of else sa.false(),
-            _columns.kind.in_(DECISIONS if decisions else ()),
-        )
+    @contextmanager
+    def _entering(self, intent: Intent = "write") -> Iterator[Writing]:
+        """A transaction for a charge, or for something about one; its books are kept, so nothing is posted to them."""
+        with self._file.transaction(intent) as connection:
+            yield Writing(connection, self._followed(connection), utc_now())
+
+    def _followed(self, connection: sa.Connection) -> Books:
+        """The books of the whole ledger: those that are known, and the entries made since.
+
+        The write lock is held, so that no other thread is here.
+        """
+        known = self._known
+        last = (known.last if known else None) or self._seen
+        self._refuse_other(connection, last)
+        self._known = None  # until the entries since are found to be intact
+        if known is None:
+            known = replay(self._file.where, all_entries(connection))
+        else:
+            known = follow(known, all_entries(connection, last.number))
+        self._known = books = known
+        books.refuse_moved(self._file.engine)
+        return books
+
+    def _refuse_other(self, connection: sa.Connection, seen: Entry) -> None:
+        """Refuses a ledger without an entry that was seen in it."""
+        there = connection.execute(sa.select(_columns.hash).where(_columns.number == seen.number)).scalar()
+        if there != seen.hash:
+            raise self._outdated("this program, which opened it a moment ago,", seen.number)
+
+    def _books(self, connection: sa.Connection, account: str, decisions: bool = False) -> Books:
+        """What a decision about an account is judged by; `decisions`: those of all accounts, too."""
+        self._refuse_other(connection, self._seen)
+        which = sa.or_(_columns.account == account, _columns.kind.in_(DECISIONS if decisions else ()))
         books = gather(self._file.where, _some(connection, which))
         books.refuse_moved(self._file.engine)
         return books
@@ -243,9 +266,11 @@ def verified(file: Database) -> Books:
         return replay(file.where, all_entries(connection))
 
 
-def all_entries(connection: sa.Connection) -> Iterator[Entry]:
-    """Every entry, in order."""
-    for row in connection.execute(sa.select(*_columns).order_by(_columns.number)):
+def all_entries(connection: sa.Connection, after: int = 0) -> Iterator[Entry]:
+    """Every entry, in order, or those after one."""
+    # Not `number > 0` for all of them: a false entry may have any number.
+    rows = sa.select(*_columns).where(_columns.number > after) if after else sa.select(*_columns)
+    for row in connection.execute(rows.order_by(_columns.number)):
         yield Entry(*row)
 
 

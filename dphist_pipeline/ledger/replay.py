@@ -45,14 +45,24 @@ def replay(where: str, entries: Iterable[Entry]) -> Books:
     return books
 
 
+def follow(books: Books, entries: Iterable[Entry]) -> Books:
+    """The books of a whole ledger, by those of its beginning, which were checked already, and the entries after it."""
+    return _posted(books.where, entries, _refuse_broken_rule, books)
+
+
 def gather(where: str, entries: Iterable[Entry]) -> Books:
     """The books of a part of a ledger: checks each entry's own hash and signature, but not the rules."""
     return _posted(where, entries, lambda books, entry, facts: None)
 
 
-def _posted(where: str, entries: Iterable[Entry], judge: Callable[[Books, Entry, Mapping[str, Any]], None]) -> Books:
+def _posted(
+    where: str,
+    entries: Iterable[Entry],
+    judge: Callable[[Books, Entry, Mapping[str, Any]], None],
+    before: Books | None = None,
+) -> Books:
     """Posts entries that are what their hashes say; whatever is wrong with one becomes a LedgerAltered."""
-    books = Books(where)
+    books = before or Books(where)
     for entry in entries:
         try:
             if seal(entry) != entry.hash:

@@ -1,4 +1,4 @@
-"""Entries of the ledger: what their hash and an operator's signature cover, and in which year a charge counts."""
+"""Entries of the ledger: what hash and signature cover, in which year a charge counts; addresses of ledgers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ledger_scenario import HEALTH, WEEKLY, ledger, path, url
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.ledger import opened
 from dphist_pipeline.ledger.entries import Entry, seal
-from dphist_pipeline.ledger.errors import Overspend
+from dphist_pipeline.ledger.errors import AddressRefused, Overspend
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator, signer_of
 
@@ -59,3 +59,33 @@ def test_a_charge_made_by_a_clock_a_day_behind_counts_in_the_ledgers_year(
         with pytest.raises(Overspend, match="0 left of 1 in 2031"):
             ledger.charge(replace(WEEKLY, account="yearly", period="third"))
     assert [made.year for made in Ledger.open(ledger.url, ledger.id).standing().charges] == [2031, 2031]
+
+
+# Addresses
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://user:secret@host/db",
+        "postgresql://user@/db",
+        "postgresql://user@host",
+        "postgresql://user@one,two/db",
+        "postgresql://user@host/db?sslmode=require",
+        "postgresql://user@host/db?options=-csearch_path=secret",
+        "postgresql+psycopg2://user:secret@host/db",
+        "mysql://user:secret@host/db",
+        "sqlite://",
+        "sqlite:///:memory:",
+        "sqlite:///file:x?mode=rw",
+        "sqlite:///x?mode=rw",
+        "sqlite+aiosqlite:///x",
+        "no url",
+        "sqlite:///a\0b",
+    ],
+)
+def test_an_address_that_names_no_database_is_refused_without_its_secrets(address: str) -> None:
+    for ask in (lambda: Ledger.create(address), lambda: Ledger.open(address, "id")):
+        with pytest.raises(AddressRefused) as refusal:
+            ask()
+        assert "secret" not in str(refusal.value)

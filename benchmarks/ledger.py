@@ -1,0 +1,115 @@
+"""What a check and a charge cost in a ledger of 10^2, 10^4 and 10^5 entries, and what opening and verifying cost.
+
+    python benchmarks/ledger.py [--server ADDRESS] [--output FILE]
+
+Every size is a ledger of its own with one account: charges, each followed by its publication. Reported are medians of
+`REPEATS` checks and as many charges, in milliseconds of wall time, and seconds of one opening and one `verify`. Most of
+a charge's time waits for the disk, so beside them stands the same transaction without a ledger: one row, committed.
+`--server` measures in databases that it names by {size}, `postgresql://me@/ledger_{size}?host=/run/postgresql`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from dphist_pipeline.ledger.entries import Account, ChargeRequest, charge_of, exact_text
+from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.ledger.opened import Writing, utc_now
+from dphist_pipeline.ledger.tables import SqliteFile
+
+SIZES = (100, 10_000, 100_000)
+REPEATS = 21
+ACCOUNT = Account("health", "patient_id", "add_remove", Fraction(1_000_000), None, "store-1")
+
+
+def request(number: int) -> ChargeRequest:
+    """The charge of one more period."""
+    terms = (ACCOUNT.privacy_unit, ACCOUNT.neighbours, ACCOUNT.store_id)
+    return ChargeRequest(ACCOUNT.name, "weekly", f"period-{number}", 1, Fraction(1, 2), "digest", "", *terms)
+
+
+def filled(url: str | sa.URL, size: int) -> Ledger:
+    """A ledger with so many entries, made in one transaction."""
+    made = Ledger.create(url)
+    made.open_account(ACCOUNT)
+    with made._file.transaction("write") as connection:
+        writing = Writing(connection, made._followed(connection), utc_now())
+        number = 0
+        while writing.books.last is not None and writing.books.last.number < size:
+            number += 1
+            facts: dict[str, Any] = {"epsilon": exact_text(Fraction(1, 2)), "digest": "digest", "reason": ""}
+            asked = request(number)
+            entry = writing._post(writing.append("charged", facts, ACCOUNT.name, asked))
+            if entry.number < size:
+                published = {"charge": entry.number, "digest": f"values-{number}"}
+                writing._post(writing.append("published", published, ACCOUNT.name, charge_of(entry, entry.facts)))
+    return made
+
+
+def seconds(act: Callable[[], object]) -> float:
+    """Wall time of one call."""
+    begun = time.perf_counter()
+    act()
+    return time.perf_counter() - begun
+
+
+def measured(url: str | sa.URL, size: int) -> dict[str, Any]:
+    """The costs in one ledger."""
+    made = filled(url, size)
+    opening: list[Ledger] = []
+    opened = seconds(lambda: opening.append(Ledger.open(url, made.id)))
+    ledger = opening[0]
+    checks, charges, commits = [], [], []
+    for number in range(REPEATS):
+        asked = request(1_000_000 + number)
+        checks.append(seconds(lambda asked=asked: ledger.check(asked)))
+        charges.append(seconds(lambda asked=asked: ledger.charge(asked)))
+        commits.append(seconds(lambda: _one_row(ledger)))
+    found = {
+        "entries": size,
+        "check_ms": round(1000 * statistics.median(checks), 2),
+        "charge_ms": round(1000 * statistics.median(charges), 2),
+        "check_ms_worst": round(1000 * max(checks), 2),
+        "charge_ms_worst": round(1000 * max(charges), 2),
+        "one_committed_row_ms": round(1000 * statistics.median(commits), 2),
+        "open_s": round(opened, 3),
+        "verify_s": round(seconds(ledger.verify), 3),
+    }
+    print(found, flush=True)
+    return found
+
+
+def _one_row(ledger: Ledger) -> None:
+    with ledger._file.transaction("write") as connection:
+        connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS beside (a INTEGER)")
+        connection.exec_driver_sql("INSERT INTO beside VALUES (1)")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--server", help="address of databases on a PostgreSQL server, with {size}")
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/ledger.json"))
+    options = parser.parse_args()
+    found: dict[str, Any] = {"machine": f"{platform.machine()}, Python {platform.python_version()}", "repeats": REPEATS}
+    with tempfile.TemporaryDirectory() as folder:
+        files = [SqliteFile(Path(folder) / f"{size}.sqlite").url for size in SIZES]
+        found["sqlite"] = [measured(url, size) for url, size in zip(files, SIZES, strict=True)]
+    if options.server:
+        found["postgresql"] = [measured(options.server.format(size=size), size) for size in SIZES]
+    options.output.parent.mkdir(exist_ok=True)
+    options.output.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -64,7 +64,7 @@ def mixed(
         values.reshape(noisy.values.shape),
         budget.charges,
         unbiased=noisy,
-        findings=tuple(sorted([*found, cells], key=lambda one: -one.weight)),
+        findings=tuple(sorted([*found, cells], key=lambda one: (-one.weight, one.error))),
     )
 
 

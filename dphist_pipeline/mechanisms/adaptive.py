@@ -6,7 +6,7 @@ Paper:    ours. Each model (an expert) is an empirical Bayes rule; see `bayes`. 
 Privacy:  epsilon, all of it on `noisy_cells`. All that follows reads only noisy counts, so it is free; its random
           halves come from a stream that the noisy counts determine.
 Domain:   any number of axes. Neighbours count along ordered axes; along axes of categories, all cells of a line do.
-Cost:     about a second for 10^4 cells, half a minute for 10^6; memory about a kilobyte a cell, at most 2 GB at 10^6.
+Cost:     about a second for 10^4 cells, some ten seconds for 10^6 with 1 GB of memory.
 Bars:     the exact law of the noise, on `unbiased_estimate`. The estimates have no interval: each is drawn towards what
           its neighbours or all cells suggest, by more than its interval where the noise can explain the difference.
           Sums over long ranges: add up `unbiased_estimate`, or take `boost`; errors of estimates do not cancel.

@@ -171,7 +171,7 @@ def total_facts(total: Answer) -> dict[str, str | None]:
 def _findings(estimate: Estimate) -> list[tuple[str, str, str, str]]:
     """What the mechanism found, the largest parts first: name, words, part of the estimate, and size of its error."""
     return [
-        (one.name, one.about, percent(one.weight), shown_number(math.sqrt(max(0.0, one.error))))
+        (one.name, one.about, f"{100 * one.weight:.0f} %", shown_number(math.sqrt(max(0.0, one.error))))
         for one in estimate.findings[:MOST_NAMED]
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from quick_catalogue import build_catalogue
 
 from dphist_pipeline import mechanisms
 from dphist_pipeline.answering.intervals import half_width_of_sum
+from dphist_pipeline.estimates.estimate import Finding
 from dphist_pipeline.publishing import pages
 from dphist_pipeline.publishing.card import mechanism_card
 from dphist_pipeline.publishing.formatting import epsilon_text, likelihood_ratio, posterior_odds
@@ -125,6 +127,13 @@ def test_smoothing_is_warned_of_exactly_where_estimates_are_not_the_noisy_counts
     plain, smooth = (Read(card([AGE], made([AGE], off=off))).text for off in (0, 0.25))
     assert "so this is the whole error that publishing adds" in plain and "Not that neighbours are alike" not in plain
     assert "biased where unlike cells" in smooth and "Not that neighbours are alike" in smooth
+
+
+def test_it_tells_what_the_mechanism_found_where_it_found_something() -> None:
+    found = Finding("smooth", "counts differ from the mean of neighbours", 0.75, 6.25)
+    told = Read(card([AGE], replace(made([AGE]), findings=(found,)))).text
+    assert re.search(r"smooth\s*counts differ from the mean of neighbours\s*75 %\s*2\.5", told)
+    assert "Ways to estimate a cell" not in card([AGE])
 
 
 def test_the_errors_are_those_of_the_law_of_the_noise() -> None:

@@ -14,14 +14,16 @@ import sys
 from collections.abc import Callable, Iterable
 from itertools import takewhile
 from pathlib import Path
+from statistics import median
 from typing import Any, get_type_hints
 
 import dphist_pipeline as dph
 
 PROJECT = Path(__file__).resolve().parent.parent
 MEASURED = PROJECT / "docs/measured"
-PEERS, SCALE, START_UP = (MEASURED / f"{name}.json" for name in ("peers", "scale", "startup"))
+PEERS, SCALE, START_UP, RANGES = (MEASURED / f"{name}.json" for name in ("peers", "scale", "startup", "ranges"))
 MARKER = re.compile(r"<!-- generated: (\S+) -->")
+OWN = ("geometric", "boost", "dawa", "adaptive_grid")
 COMMENT = re.compile(r"^ *(?:(?P<field>\w+):\s*(?P<example>.*?))?\s*# (?P<words>.*)$")
 
 CALLED = {
@@ -87,7 +89,7 @@ def mechanism_cards() -> str:
 
 def measured() -> str:
     """A table for every list of results in the JSON files that benchmarks wrote."""
-    files = sorted(path for path in MEASURED.glob("*.json") if path not in (PEERS, SCALE, START_UP))
+    files = sorted(path for path in MEASURED.glob("*.json") if path not in (PEERS, SCALE, START_UP, RANGES))
     return "\n\n".join(_results(path) for path in files) or "No results are kept in this checkout."
 
 
@@ -108,6 +110,46 @@ def peers_promises() -> str:
     held = json.loads(PEERS.read_text(encoding="utf-8"))["promises"]
     head = list(next(iter(held.values())))
     return _table(["contender", *head], ([f"`{name}`", *(said[key] for key in head)] for name, said in held.items()))
+
+
+def ranges_ratios() -> str:
+    """By axes and mechanism: its errors by those of the best published algorithm, case by case."""
+    cases, lines = _ranges(), []
+    for axes, what in ((1, "one axis"), (2, "two axes")):
+        for name in (*OWN, "best of these"):
+            held = [(case["used_for_defaults"], _ratio(case, name)) for case in cases if case["axes"] == axes]
+            ratios = sorted(ratio for _, ratio in held if ratio is not None)
+            fresh = sorted(ratio for used, ratio in held if ratio is not None and not used)
+            if ratios:
+                near = f"{sum(ratio <= 1.1 for ratio in ratios)} of {len(ratios)}"
+                shown = f"`{name}`" if name in OWN else name
+                numbers = (median(ratios), ratios[-1], median(fresh), fresh[-1])
+                lines.append([what, shown, near, *(f"{number:.2f}" for number in numbers)])
+    head = ("", "mechanism", "at most 1.1 times", "median", "worst", "median, other sets", "worst, other sets")
+    return _table(head, lines)
+
+
+def ranges_cases() -> str:
+    """Every case: the best published algorithm, and the errors of ours by its error."""
+    lines = []
+    for case in _ranges():
+        best = min((name for name in case["mse"] if name not in OWN), key=case["mse"].get)
+        ratios = [_ratio(case, name) for name in OWN]
+        named = [case["set"] + (" *" if case["used_for_defaults"] else ""), f"{case['epsilon']:g}", case["workload"]]
+        lines.append([*named, best, *("" if ratio is None else f"{ratio:.2f}" for ratio in ratios)])
+    return _table(("set", "ε", "questions", "best published", *(f"`{name}`" for name in OWN)), lines)
+
+
+def _ranges() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(RANGES.read_text(encoding="utf-8"))
+    return found
+
+
+def _ratio(case: dict[str, Any], name: str) -> float | None:
+    """The error of one of our mechanisms, or of the best of them, by that of the best published algorithm."""
+    errors: dict[str, float] = case["mse"]
+    ours = [errors[own] for own in OWN if own in errors and name in (own, "best of these")]
+    return min(ours) / min(error for own, error in errors.items() if own not in OWN) if ours else None
 
 
 def scale_steps() -> str:
@@ -174,6 +216,8 @@ GENERATED: dict[str, Callable[[], str]] = {
         measured,
         peers_runs,
         peers_promises,
+        ranges_ratios,
+        ranges_cases,
         scale_steps,
         scale_publishing,
         start_up,

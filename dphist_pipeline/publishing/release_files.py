@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.domain import Figures
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate, FamilyEstimate
 from dphist_pipeline.estimates.noise_law import Tail
@@ -99,7 +100,8 @@ def write_family(family: FamilyEstimate, scales: Mapping[str, Fraction], facts: 
     from dphist_pipeline.publishing.deployment import deployment_yaml
     from dphist_pipeline.publishing.family_card import family_card
 
-    population = fit_population(family.tables)
+    met = facts.get("invariants")
+    population = fit_population(family.tables, Figures(met["level"], met["figures"]) if met else None)
     common = {name: fact for name, fact in facts.items() if name != "tables"}
     tables, axes = {}, facts["tables"]
     (staging / TABLES_OF_FAMILY).mkdir(mode=0o755)

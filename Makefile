@@ -38,7 +38,12 @@ picture: demo  ## the picture of a release in README.md and on the site's first 
 	$(BIN)/dphist plot weekly_admissions --store demo/store --period 2026-01-05 --where "ward = surgery" \
 	  --output docs/pictures/release.svg --overwrite
 
-soak: $(READY)  ## the long tests
+# Spark itself, for the long tests: its own PySpark stays out of .venv, where a small client of the same name is.
+.spark/.ready: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target .spark pyspark==4.0.1
+	@touch $@
+
+soak: $(READY) .spark/.ready  ## the long tests; those of Spark need Java 17, too
 	DPHIST_SOAK=1 $(BIN)/python -m pytest -m 'soak or many_examples'
 
 audit: $(READY)  ## the long privacy audits: replays on neighbours, lower bounds on epsilon, planted faults; JSON and tables
@@ -59,4 +64,4 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis site
+	rm -rf .venv .spark .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis site

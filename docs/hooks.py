@@ -14,13 +14,16 @@ import sys
 from collections.abc import Callable, Iterable
 from itertools import takewhile
 from pathlib import Path
+from statistics import median
 from typing import Any, get_type_hints
 
 import dphist_pipeline as dph
 
 PROJECT = Path(__file__).resolve().parent.parent
-PEERS = PROJECT / "docs/measured/peers.json"
+MEASURED = PROJECT / "docs/measured"
+PEERS, SCALE, START_UP, RANGES = (MEASURED / f"{name}.json" for name in ("peers", "scale", "startup", "ranges"))
 MARKER = re.compile(r"<!-- generated: (\S+) -->")
+OWN = ("geometric", "boost", "dawa", "adaptive_grid")
 COMMENT = re.compile(r"^ *(?:(?P<field>\w+):\s*(?P<example>.*?))?\s*# (?P<words>.*)$")
 
 CALLED = {
@@ -86,7 +89,7 @@ def mechanism_cards() -> str:
 
 def measured() -> str:
     """A table for every list of results in the JSON files that benchmarks wrote."""
-    files = sorted(path for path in PROJECT.glob("docs/measured/*.json") if path != PEERS)
+    files = sorted(path for path in MEASURED.glob("*.json") if path not in (PEERS, SCALE, START_UP, RANGES))
     return "\n\n".join(_results(path) for path in files) or "No results are kept in this checkout."
 
 
@@ -109,6 +112,96 @@ def peers_promises() -> str:
     return _table(["contender", *head], ([f"`{name}`", *(said[key] for key in head)] for name, said in held.items()))
 
 
+def ranges_ratios() -> str:
+    """By axes and mechanism: its errors by those of the best published algorithm, case by case."""
+    cases, lines = _ranges(), []
+    for axes, what in ((1, "one axis"), (2, "two axes")):
+        for name in (*OWN, "best of these"):
+            held = [(case["used_for_defaults"], _ratio(case, name)) for case in cases if case["axes"] == axes]
+            ratios = sorted(ratio for _, ratio in held if ratio is not None)
+            fresh = sorted(ratio for used, ratio in held if ratio is not None and not used)
+            if ratios:
+                near = f"{sum(ratio <= 1.1 for ratio in ratios)} of {len(ratios)}"
+                shown = f"`{name}`" if name in OWN else name
+                numbers = (median(ratios), ratios[-1], median(fresh), fresh[-1])
+                lines.append([what, shown, near, *(f"{number:.2f}" for number in numbers)])
+    head = ("", "mechanism", "at most 1.1 times", "median", "worst", "median, other sets", "worst, other sets")
+    return _table(head, lines)
+
+
+def ranges_cases() -> str:
+    """Every case: the best published algorithm, and the errors of ours by its error."""
+    lines = []
+    for case in _ranges():
+        best = min((name for name in case["mse"] if name not in OWN), key=case["mse"].get)
+        ratios = [_ratio(case, name) for name in OWN]
+        named = [case["set"] + (" *" if case["used_for_defaults"] else ""), f"{case['epsilon']:g}", case["workload"]]
+        lines.append([*named, best, *("" if ratio is None else f"{ratio:.2f}" for ratio in ratios)])
+    return _table(("set", "ε", "questions", "best published", *(f"`{name}`" for name in OWN)), lines)
+
+
+def _ranges() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(RANGES.read_text(encoding="utf-8"))
+    return found
+
+
+def _ratio(case: dict[str, Any], name: str) -> float | None:
+    """The error of one of our mechanisms, or of the best of them, by that of the best published algorithm."""
+    errors: dict[str, float] = case["mse"]
+    ours = [errors[own] for own in OWN if own in errors and name in (own, "best of these")]
+    return min(ours) / min(error for own, error in errors.items() if own not in OWN) if ours else None
+
+
+def scale_steps() -> str:
+    """Processor seconds of every step of a release, by rows and cells."""
+    runs = sorted(json.loads(SCALE.read_text(encoding="utf-8"))["runs"], key=lambda run: (run["bound"], run["rows"]))
+    steps = {
+        "imports and checks": ["imports and checks"],
+        "reading and counting": ["reading records", "bounding and counting"],
+        "charge and noise": ["charging the account", "releasing by geometric"],
+        "files": ["publishing", "updating the catalogue"],
+        "pictures and catalogue": ["pictures and catalogue"],
+    }
+    lines = [
+        [
+            *(_shown(run["rows"]), _shown(run["bound"] or "none"), _shown(run["cells"])),
+            *(f"{sum(run['steps'][name] for name in names):.1f}" for names in steps.values()),
+            *(f"{run['processors']:.1f}", f"{run['gigabytes']:.1f}"),
+        ]
+        for run in runs
+    ]
+    return _table(["rows", "bound", "cells", *steps, "all", "GB"], lines)
+
+
+def scale_publishing() -> str:
+    """A release of few rows beside DuckDB's COPY of what it published."""
+    runs = json.loads(SCALE.read_text(encoding="utf-8"))["runs"]
+    few = sorted((run for run in runs if run["rows"] == 10**6 and not run["bound"]), key=lambda run: run["cells"])
+    least = few[0]
+    lines = [
+        [
+            *(_shown(run["cells"]), f"{run['copy']:.1f}", f"{run['processors']:.1f}"),
+            f"{(run['processors'] - least['processors']) / (run['copy'] - least['copy']):.1f}",
+        ]
+        for run in few
+        if run["cells"] > 5 * 10**5
+    ]
+    return _table(["cells", "COPY", "release", "ratio above start-up"], lines)
+
+
+def start_up() -> str:
+    """Seconds of small commands, by the clock and of the processors."""
+    held = json.loads(START_UP.read_text(encoding="utf-8"))
+    commands = {
+        **{"floor": "`python -c pass`", "help": "`dphist --help`", "check": "`dphist check`", "init": "`dphist init`"},
+        "first_release": "`dphist release`, 200 cells from 10⁴ rows, the first of a store",
+        "revision": "`dphist release`, a revision of it",
+    }
+    figures = [(of, what) for what in ("seconds", "processors") for of in ("median", "fewest")]
+    lines = ([told, *(f"{held[of][name][what]:.2f}" for of, what in figures)] for name, told in commands.items())
+    return _table(["command", "clock, median", "clock, fewest", "processors, median", "processors, fewest"], lines)
+
+
 GENERATED: dict[str, Callable[[], str]] = {
     made.__name__: made
     for made in (
@@ -123,6 +216,11 @@ GENERATED: dict[str, Callable[[], str]] = {
         measured,
         peers_runs,
         peers_promises,
+        ranges_ratios,
+        ranges_cases,
+        scale_steps,
+        scale_publishing,
+        start_up,
     )
 }
 

@@ -7,7 +7,7 @@ above, other.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import cached_property
@@ -267,3 +267,43 @@ def groups_along(axis: Axis, level: Axis) -> tuple[int, ...]:
     places = {group: place for place, group in enumerate(level.values)}
     found = tuple(places[group] for group in axis.levels[level.name])
     return (*found, level.size - 1) if axis.other else found
+
+
+def finest(domains: Iterable[Domain]) -> Domain:
+    """All axes of some tables but those that are levels of others.
+
+    Args:
+        domains: of the tables.
+    """
+    every = {axis.name: axis for domain in domains for axis in domain.axes}
+    found: dict[str, Axis] = {}
+    # The finest first: a level with the groups of another one is as fine, and one of them is enough.
+    for axis in sorted(every.values(), key=lambda axis: -axis.size):
+        if not any(isinstance(one, CategoricalAxis) and axis.name in one.levels for one in found.values()):
+            found[axis.name] = axis
+    return Domain(tuple(axis for name, axis in every.items() if name in found))
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """Public figures that whole tables meet exactly.
+
+    Attributes:
+        level: the axis, or level of one, that they are given by.
+        rows: the figure of every value, `other` among them.
+    """
+
+    level: str
+    rows: Mapping[str, int]
+
+
+def texts_at(axis: Axis, level: str) -> list[str]:
+    """What the positions of an axis are called at a level.
+
+    Args:
+        axis: any.
+        level: the name of the axis, or of one of its levels; nothing is returned if it has no such level.
+    """
+    if not isinstance(axis, CategoricalAxis) or level not in (axis.name, *axis.levels):
+        return []
+    return list(axis.values if axis.name == level else axis.levels[level]) + ["other"] * axis.other

@@ -42,6 +42,7 @@ def local_cluster(folder: Path, workers: int = 2, megabytes: int = 1024, **conf:
     settings = {
         **{"spark.connect.grpc.binding.port": str(port), "spark.connect.grpc.binding.address": "127.0.0.1"},
         **{"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file://{folder}/events"},
+        "spark.eventLog.compress": "false",  # so that it can be searched
         **{"spark.executor.memory": f"{megabytes}m", "spark.ui.enabled": "false", "spark.driver.memory": "2g", **conf},
     }
     words = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", f"local-cluster[{workers},1,{megabytes}]"]

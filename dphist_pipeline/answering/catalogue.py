@@ -64,7 +64,7 @@ def build_catalogue(public: Path, scratch: Path) -> Path:
     if not _is_added_to_copy(public, draft, sealed):
         for leftover in (draft, draft.with_name(f"{NAME}.wal")):
             leftover.unlink(missing_ok=True)
-        with duckdb.connect() as connection:
+        with _one_thread() as connection:
             connection.execute(f"ATTACH {literal(str(draft))} AS catalogue (STORAGE_VERSION '{OLDEST_DUCKDB}')")
             connection.execute("USE catalogue")
             connection.execute("BEGIN TRANSACTION")  # one, since each is written to disk
@@ -77,6 +77,11 @@ def build_catalogue(public: Path, scratch: Path) -> Path:
     # catalogue beside it.
     catalogue.with_name(f"{NAME}.wal").unlink(missing_ok=True)
     return draft.replace(catalogue)
+
+
+def _one_thread() -> duckdb.DuckDBPyConnection:
+    """A connection that writes rows once, in order; several threads write them again at the end, in twice the time."""
+    return duckdb.connect(config={"threads": 1})
 
 
 def is_up_to_date(public: Path, folder: Path) -> bool:
@@ -152,7 +157,7 @@ def _is_added_to_copy(public: Path, draft: Path, sealed: int) -> bool:
         with (public / NAME).open("rb") as old, draft.open("wb") as new:
             written = os.fstat(old.fileno()).st_mtime_ns
             shutil.copyfileobj(old, new, 1 << 20)
-        with duckdb.connect() as connection:
+        with _one_thread() as connection:
             connection.execute(f"ATTACH {literal(str(draft))} AS catalogue")
             connection.execute("USE catalogue")
             made = connection.execute("SELECT version, sealed FROM dph_version").fetchall()

@@ -13,6 +13,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from dphist_pipeline.answering.catalogue_rows import (
     TABLES,
@@ -39,7 +40,7 @@ from dphist_pipeline.answering.views import (
     view_statements,
 )
 from dphist_pipeline.publishing.current_files import grid_of
-from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS
+from dphist_pipeline.publishing.parquet_tables import GROUP_ROWS, OUR_COLUMNS
 from dphist_pipeline.publishing.release_files import SUMS
 from dphist_pipeline.spec.words import EVERY_REVISION
 from dphist_pipeline.sql_files import identifier
@@ -151,15 +152,32 @@ def _insert_cells(
     connection: duckdb.DuckDBPyConnection, within: str, table: str, folder: Path, audit: Mapping[str, Any]
 ) -> None:
     """Adds the cells of a publication, in declared order, with whole counts; `cell_number` counts from 0."""
-    # ParquetFile, because `read_table` would read the names of the folders as columns.
-    rows = pq.ParquetFile(folder / "histogram.parquet").read()
-    whole = whole_of(folder, audit, rows)
+    # ParquetFile, because `read_table` would read the names of the folders as columns. Texts stay dictionaries.
+    path = folder / "histogram.parquet"
+    named = [field.name for field in pq.read_schema(path) if field.type == pa.string()]
+    file = pq.ParquetFile(path, read_dictionary=named)
+    whole = whole_of(folder, audit, file.read(["estimate", "unbiased_estimate"]))
     _insert(connection, f"{within}dph_distances", distance_rows(audit, whole))
-    rows = rows.append_column("whole_count", pa.array(whole.counts.ravel()))
-    rows = rows.append_column("cell_number", pa.array(np.arange(rows.num_rows)))
+    batches = _with_whole_counts(file, whole.counts.ravel())
     insert = f"INSERT INTO {table} BY NAME SELECT *, $period AS period, $revision AS revision FROM {ROWS}"
-    with _registered(connection, rows):
+    with _registered(connection, batches):
         connection.execute(insert, {"period": audit["period"], "revision": audit["revision"]})
+
+
+def _with_whole_counts(file: pq.ParquetFile, counts: NDArray[np.int64]) -> pa.RecordBatchReader:
+    """The published cells, read a part at a time, with two more columns."""
+    schema, more = file.schema_arrow, {"whole_count": counts, "cell_number": np.arange(counts.size)}
+    for name in more:
+        schema = schema.append(pa.field(name, pa.int64()))
+
+    def batches() -> Iterator[Any]:
+        start = 0
+        for batch in file.iter_batches(GROUP_ROWS):
+            added = [pa.array(column[start : start + batch.num_rows]) for column in more.values()]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *added], schema=schema)
+            start += batch.num_rows
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
 
 
 def _describe(connection: duckdb.DuckDBPyConnection, within: str, publications: Sequence[Publication]) -> None:
@@ -223,7 +241,7 @@ def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -
 
 
 @contextmanager
-def _registered(connection: duckdb.DuckDBPyConnection, rows: pa.Table) -> Iterator[None]:
+def _registered(connection: duckdb.DuckDBPyConnection, rows: pa.Table | pa.RecordBatchReader) -> Iterator[None]:
     """Arrow rows as `ROWS`, a name that no release can have."""
     connection.register(ROWS, rows)
     try:

@@ -13,7 +13,7 @@ This is post-processing of what is published, without randomness. Whole counts h
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.chosen_cells import OTHER
 from dphist_pipeline.answering.whole_tables import whole_table
-from dphist_pipeline.domain import Axis, CategoricalAxis, Domain, groups_along
+from dphist_pipeline.domain import Axis, CategoricalAxis, Domain, Figures, finest, groups_along, texts_at
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import exact_sum
 
@@ -44,19 +43,6 @@ _MOST_PLACES = 1 << 25
 _MOST_SUMS = 4_000  # of more, only tables and single axes are wanted
 _DEEPEST = 6
 _MOST_TURNS, _NEARER = 5, 0.7
-
-
-@dataclass(frozen=True, eq=False)
-class Figures:
-    """Public figures that whole tables meet exactly.
-
-    Attributes:
-        level: the axis, or level of one, that they are given by.
-        rows: the figure of every value.
-    """
-
-    level: str
-    rows: Mapping[str, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,21 +126,6 @@ def _fitted(
             break
         before = misfit
     return places, rows
-
-
-def finest(domains: Iterable[Domain]) -> Domain:
-    """All axes of some tables but those that are levels of others.
-
-    Args:
-        domains: of the tables.
-    """
-    every = {axis.name: axis for domain in domains for axis in domain.axes}
-    found: dict[str, Axis] = {}
-    # The finest first: a level with the groups of another one is as fine, and one of them is enough.
-    for axis in sorted(every.values(), key=lambda axis: -axis.size):
-        if not any(isinstance(one, CategoricalAxis) and axis.name in one.levels for one in found.values()):
-            found[axis.name] = axis
-    return Domain(tuple(axis for name, axis in every.items() if name in found))
 
 
 def _finer(domain: Domain, axis: Axis) -> tuple[int, Wholes]:
@@ -278,18 +249,6 @@ class _Fixed:
             shares = np.cumsum(shares if shares.sum() > 0 else np.ones(part.size))
             places[mine] = part[np.searchsorted(shares / shares[-1], (np.arange(mine.size) + 0.5) / mine.size)]
         return places
-
-
-def texts_at(axis: Axis, level: str) -> list[str]:
-    """What the positions of an axis are called at a level.
-
-    Args:
-        axis: any.
-        level: the name of the axis, or of one of its levels; nothing is returned if it has no such level.
-    """
-    if not isinstance(axis, CategoricalAxis) or level not in (axis.name, *axis.levels):
-        return []
-    return list(axis.values if axis.name == level else axis.levels[level]) + [OTHER] * axis.other
 
 
 def _drawn(layout: Layout, sums: Sequence[_Sums], fixed: _Fixed) -> tuple[Places, Wholes]:

@@ -27,17 +27,17 @@ def count_marginals(plan: CountingPlan, staged: Path, key: bytes) -> Numbers:
     """
     words = words_of(plan.domain)
     counts = [np.zeros(marginal.cells, dtype=np.int64) for marginal in plan.marginals]
+    levels = [[None if one is None else np.array(one) for one in marginal.groups] for marginal in plan.marginals]
     for found, rows in _kept(plan, staged, names_of(words), key):
         places = {
             axis: found[number] // stride % plan.domain.shape[axis]
             for number, word in enumerate(words)
             for axis, stride in word
         }
-        for marginal, table in zip(plan.marginals, counts, strict=True):
+        for marginal, level, table in zip(plan.marginals, levels, counts, strict=True):
             cells = np.zeros(rows.size, dtype=np.int64)
-            for axis, groups, size in zip(marginal.axes, marginal.groups, marginal.shape, strict=True):
-                along = places[axis] if groups is None else np.array(groups)[places[axis]]
-                cells = cells * size + along
+            for axis, groups, size in zip(marginal.axes, level, marginal.shape, strict=True):
+                cells = cells * size + (places[axis] if groups is None else groups[places[axis]])
             np.add.at(table, cells, rows)
     return np.concatenate(counts)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.estimates import noise_law
 
 Reals = NDArray[np.float64]
+EXACT = 2.0**53  # whole numbers below it are doubles
 
 
 def exact_sum(values: Reals) -> float:
@@ -21,7 +22,10 @@ def exact_sum(values: Reals) -> float:
     Args:
         values: any shape.
     """
-    return math.fsum(values.ravel().tolist())
+    flat = values.ravel()
+    if flat.size and max(flat.max(), -flat.min()) * flat.size < EXACT and np.array_equal(flat, np.rint(flat)):
+        return float(flat.sum()) + 0.0  # whole numbers: every partial sum is exact; no negative zero
+    return math.fsum(flat.tolist())
 
 
 @dataclass(frozen=True, eq=False)

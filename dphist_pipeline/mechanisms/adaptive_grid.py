@@ -3,7 +3,8 @@
 Paper:    Qardaji, Yang, Li. Differentially private grids for geospatial data. ICDE 2013. With N records, sensitivity Δ
           and r = epsilon/Δ, the first grid has max(10, √(N·r/10)/4) parts along each axis; a box of it with n' noisy
           records is cut into √(n'·r₂/5) parts along each axis, r₂ that of the second grid; both rounded up, and at most
-          one part a cell. The paper takes N as known; here total_share pays for it.
+          one part a cell. The paper takes N as known; here total_share pays for it. Below N·r = 16,000 the first grid
+          has ten parts whatever N is, and above that a 200th of epsilon tells N to about a hundredth.
 Privacy:  total_share of epsilon on `noisy_sums` of all cells as one group, the rest in halves on `noisy_sums` of the
           boxes of the first grid and of the second. Both grids, and the least squares fit that makes them agree, read
           noisy sums alone.
@@ -43,7 +44,7 @@ Numbers = NDArray[np.int64]
 class AdaptiveGrid(Mechanism):
     """Settings: total_share, the part of epsilon that buys the number of records, from which the first grid follows."""
 
-    total_share: Annotated[Fraction, Field(gt=0, lt=1)] = Fraction(1, 50)
+    total_share: Annotated[Fraction, Field(gt=0, lt=1)] = Fraction(1, 200)
 
     def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
         """Refuses more than two axes, and shares outside the sampler's range."""

@@ -82,7 +82,7 @@ def forecast_family(
     Args:
         spec: of a family, checked.
         epsilons: of releases; if empty half, once and twice the spec's.
-        targets: wanted standard errors of a cell by table, in rows.
+        targets: wanted standard errors of a cell by table, in rows, beside and before those of the spec.
         every: wanted for all other tables; None if they do not matter.
 
     Raises:
@@ -90,6 +90,7 @@ def forecast_family(
     """
     family = spec.family
     assert family is not None
+    targets = {**(spec.tables.targets if spec.tables is not None else {}), **targets}
     for name in targets:
         if name not in family.names:
             raise UnknownTable(f"the family has no table {name[:60]!r}. {did_you_mean(name, family.names)}")

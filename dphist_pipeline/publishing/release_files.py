@@ -15,10 +15,12 @@ from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.domain import Figures
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate, FamilyEstimate
 from dphist_pipeline.estimates.noise_law import Tail
@@ -46,6 +48,7 @@ TABLES_OF_FAMILY = "tables"  # the folder with a folder for each table of a fami
 PAGES = ("card.html", "deployment.yaml")  # publications of older versions have none
 REPORT_LAW = ("alpha", "beta", "gamma", "delta", "step")
 FILES = (*TABLES, QUALITY, SUMS, WHOLE, POPULATION, *PAGES, "audit.json")
+_digests = WeakKeyDictionary[AnyEstimate, str]()
 _ENDING = 200  # bytes at the end of an audit that hold its digest
 NOISE = "discrete Laplace, P(k) proportional to exp(-|k| / noise_scale); for choices the one-sided half of it"
 NOISE_OF_REPORTS = "made by every contributor: reports are random, by coins whose chances the settings give"
@@ -97,7 +100,8 @@ def write_family(family: FamilyEstimate, scales: Mapping[str, Fraction], facts: 
     from dphist_pipeline.publishing.deployment import deployment_yaml
     from dphist_pipeline.publishing.family_card import family_card
 
-    population = fit_population(family.tables)
+    met = facts.get("invariants")
+    population = fit_population(family.tables, Figures(met["level"], met["figures"]) if met else None)
     common = {name: fact for name, fact in facts.items() if name != "tables"}
     tables, axes = {}, facts["tables"]
     (staging / TABLES_OF_FAMILY).mkdir(mode=0o755)
@@ -239,7 +243,16 @@ def move_into_place(staging: Path, published: Path) -> bool:
 
 
 def values_digest(estimate: AnyEstimate) -> str:
-    """SHA-256 of the released values; it does not depend on the versions of libraries that wrote the files."""
+    """SHA-256 of the released values; it does not depend on the versions of libraries that wrote the files.
+
+    Computed once for each estimate, because several steps of a release compare it.
+    """
+    if estimate not in _digests:
+        _digests[estimate] = _values_digest(estimate)
+    return _digests[estimate]
+
+
+def _values_digest(estimate: AnyEstimate) -> str:
     digest = hashlib.sha256()
     if isinstance(estimate, FamilyEstimate):
         digests = {name: values_digest(table) for name, table in estimate.tables.items()}
@@ -247,8 +260,9 @@ def values_digest(estimate: AnyEstimate) -> str:
     unbiased = None if estimate.unbiased is None else estimate.unbiased.values
     bought = [(table.values, "<f8") for table in estimate.quality]
     for values, kind in ((estimate.values, "<f8"), (unbiased, "<f8"), (estimate.groups, "<i8"), *bought):
-        content = b"" if values is None else np.ascontiguousarray(values, dtype=kind).tobytes()
-        digest.update(len(content).to_bytes(8, "little") + content)
+        content: Any = np.empty(0) if values is None else np.ascontiguousarray(values, dtype=kind).ravel()
+        digest.update(content.nbytes.to_bytes(8, "little"))
+        digest.update(content)
     return digest.hexdigest()
 
 

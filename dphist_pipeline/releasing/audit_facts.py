@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from dphist_pipeline import mechanisms
-from dphist_pipeline.domain import Axis, CategoricalAxis, Family
+from dphist_pipeline.domain import Axis, CategoricalAxis, Family, finest
 from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.releasing.engines import engine_of
 from dphist_pipeline.releasing.store import Key
+from dphist_pipeline.spec.figures import finest_level
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
 
@@ -37,7 +38,7 @@ def audit_facts(spec: ReleaseSpec, ledger: Ledger, period: Period, key: Key, cha
         "settings": mechanisms.settings_of(spec.build_mechanism()),
         "cells": spec.cells,
         "axes": spec.normalised()["axes"],
-        **({} if spec.family is None else {"tables": _tables(spec.family, spec)}),
+        **({} if spec.family is None else {"tables": _tables(spec.family, spec), **_invariants(spec.family, spec)}),
         "spec_digest": spec.digest,
         "ledger": {"number": charge.number, "hash": charge.hash, "charged_at": charge.charged_at},
     }
@@ -51,6 +52,15 @@ def _tables(family: Family, spec: ReleaseSpec) -> dict[str, Any]:
         name: {"cells": family.grid(table).cells, "axes": [axes[number] for number in table]}
         for name, table in zip(family.names, family.tables, strict=True)
     }
+
+
+def _invariants(family: Family, spec: ReleaseSpec) -> dict[str, Any]:
+    """The public figures that whole counts meet, at their finest level."""
+    asked = spec.tables and spec.tables.invariants
+    if not asked:
+        return {}
+    level = finest_level(asked, finest([family.domain]).axes)
+    return {"invariants": {"level": level, "counts": asked.counts, "figures": asked.of(level)}}
 
 
 def _level(axis: Axis) -> dict[str, Any]:

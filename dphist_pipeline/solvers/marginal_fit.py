@@ -80,15 +80,17 @@ def fit_to_sums(values: Reals, wanted: Sequence[GroupSums | MarginalSums]) -> Re
     """
     shifted = values.astype(np.float64)
     shifts = [np.zeros_like(one.targets) for one in wanted]
+    fitted, free = np.empty_like(shifted), np.empty_like(shifted)  # used again, since new memory costs as much as a sum
     for _ in range(MOST_PASSES):
         farthest = 0.0
         for number, one in enumerate(wanted):
-            gap = one.sums(np.maximum(shifted, 0.0)) - one.targets - one.slack * shifts[number]
+            np.maximum(shifted, 0.0, out=fitted)
+            gap = one.sums(fitted) - one.targets - one.slack * shifts[number]
             farthest = max(farthest, float(np.abs(gap).max()))
-            free = one.sums((shifted > 0).astype(np.float64))
-            step = gap / (np.maximum(free, 1.0) + one.slack)
+            np.greater(shifted, 0.0, out=free, casting="unsafe")
+            step = gap / (np.maximum(one.sums(free), 1.0) + one.slack)
             shifts[number] += step
             shifted -= one.spread(step)
         if farthest <= NEAR_ENOUGH:
             break
-    return np.maximum(shifted, 0.0)
+    return np.maximum(shifted, 0.0, out=fitted)

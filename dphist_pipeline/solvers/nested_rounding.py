@@ -34,7 +34,9 @@ def round_nested(table: Reals, levels: Sequence[Sequence[NDArray[np.int64]]]) ->
         int64, shape of the table; each node's sum differs by less than 1 from the table's.
     """
     unit = 2.0 ** max(FINEST, math.frexp(float(table.sum()))[1] + 1 - DIGITS)
-    exact: Reals = np.round(table / unit) * unit
+    exact: Reals = table / unit
+    np.round(exact, out=exact)
+    exact *= unit
     rounded: Wholes = np.full((1, 1), round(float(exact.sum())), dtype=np.int64)
     for axis, (size, groupings) in enumerate(zip(table.shape, levels, strict=True)):
         sums = exact.sum(axis=tuple(range(axis + 1, table.ndim))).reshape(-1, size)

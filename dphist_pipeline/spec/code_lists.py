@@ -96,7 +96,7 @@ def read_code_list(asked: CodeListFields, base: Path, decided: Decided | None) -
     columns = [asked.values_column, asked.label_column, asked.parent_column]
     columns += [] if asked.parent_column else list(asked.levels)
     name = shortened(str(Path(asked.values_from)), 300)
-    rows = _rows(base / asked.values_from, name, decided, [column for column in columns if column])
+    rows = read_rows(base / asked.values_from, name, decided, [column for column in columns if column])
     _check_codes(rows, asked.values_column)
     if asked.parent_column:
         leaves, levels = _from_parents(rows, asked.values_column, asked.parent_column, asked.levels)
@@ -107,8 +107,18 @@ def read_code_list(asked: CodeListFields, base: Path, decided: Decided | None) -
     return CodeList(values, levels, labels)
 
 
-def _rows(file: Path, name: str, decided: Decided | None, columns: list[str]) -> list[Row]:
-    """Line numbers and the wanted columns of every row, as text without blanks around it."""
+def read_rows(file: Path, name: str, decided: Decided | None, columns: list[str]) -> list[Row]:
+    """Line numbers and the wanted columns of every row of a public file, as text without blanks around it.
+
+    Args:
+        file: CSV or Parquet.
+        name: that messages give it.
+        decided: see `read_code_list`.
+        columns: wanted ones.
+
+    Raises:
+        MistakesError: it may not be read, is no such table, or lacks a column.
+    """
     reader = {".csv": _csv_rows, ".parquet": _parquet_rows}.get(file.suffix.lower())
     if reader is None:
         raise _refused(f"{name} must be a .csv or .parquet file")

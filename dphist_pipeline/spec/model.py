@@ -124,7 +124,7 @@ class ReleaseSpec(EngineField):
         declared(True, description="the name of a mechanism, such as geometric; there is no default"),
     ]
     settings: Annotated[dict[str, Any], IN_DIGEST] = Field(default={})
-    max_cells: Annotated[int, Field(strict=True, ge=1, le=MOST_CELLS), IN_DIGEST] = MOST_CELLS
+    max_cells: Annotated[int, Field(strict=True, ge=1, le=10 * MOST_CELLS), IN_DIGEST] = MOST_CELLS
     tables: Annotated[Tables, LATER] = None
     axes: Annotated[Axes, declared(True, description=f"a list of axes, such as {EXAMPLE}", examples=[f"[{EXAMPLE}]"])]
     quality: Annotated[Quality, LATER] = None

@@ -7,11 +7,12 @@ from itertools import combinations, pairwise
 from math import prod
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 
-from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis, Domain, Family
+from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis, Domain, Family, finest
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec.fields import listed
+from dphist_pipeline.spec.figures import FiguresSpec, finest_level, read_figures
 from dphist_pipeline.spec.mistakes import mapping_of
 from dphist_pipeline.spec.refusals import Location, MistakesError, shown
 from dphist_pipeline.spec.words import LONGEST_NAME, PublishedName
@@ -24,6 +25,7 @@ EXAMPLE = "{list: [[age, sex], [state]], all: 2}"
 OUR_ASSETS = ("records", "cube", "sanitized", "published")
 
 Weight = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
+Target = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
 
 
 class TablesSpec(BaseModel):
@@ -33,6 +35,8 @@ class TablesSpec(BaseModel):
         list: tables, each a list of axes or of their levels.
         all: every table of so many axes, too.
         weights: how much the accuracy of a table counts, by its name (its axes, joined by _); 1 where none is given.
+        targets: wanted standard error of a cell by table, in rows, for `dphist forecast`; no release depends on it.
+        invariants: public figures that whole counts meet; a spec names their file.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -40,13 +44,28 @@ class TablesSpec(BaseModel):
     list: Annotated[tuple[Annotated[tuple[PublishedName, ...], listed(1)], ...], listed(0, MOST_TABLES)] = ()
     all: int | None = Field(default=None, strict=True, ge=1, le=MOST_TOGETHER)
     weights: dict[str, Weight] = {}
+    targets: dict[str, Target] = {}
+    invariants: FiguresSpec | None = None
 
     def normalised(self) -> dict[str, object]:
-        """All fields as JSON values."""
-        return {"list": [list(table) for table in self.list], "all": self.all, "weights": dict(self.weights)}
+        """All fields that a release depends on, as JSON values."""
+        found: dict[str, object] = {"list": [list(table) for table in self.list], "all": self.all}
+        found["weights"] = dict(self.weights)
+        return found if self.invariants is None else {**found, "invariants": self.invariants.normalised()}
 
 
-Tables = Annotated[TablesSpec | None, mapping_of(TablesSpec, EXAMPLE)]
+def _with_figures(value: object, info: ValidationInfo) -> object:
+    """The mapping with the content of the file of figures that it names."""
+    if not isinstance(value, dict) or value.get("invariants") is None:
+        return value
+    try:
+        return {**value, "invariants": read_figures(value["invariants"], info)}
+    except MistakesError as mistakes:
+        found = [(("invariants", *at), what) for at, what in mistakes.found]
+    raise MistakesError(found)
+
+
+Tables = Annotated[TablesSpec | None, mapping_of(TablesSpec, EXAMPLE), BeforeValidator(_with_figures)]
 
 
 def family_of(tables: TablesSpec, axes: tuple[Axis, ...], most_cells: int) -> Family:
@@ -58,7 +77,7 @@ def family_of(tables: TablesSpec, axes: tuple[Axis, ...], most_cells: int) -> Fa
         most_cells: that a table may have.
 
     Raises:
-        MistakesError: by field of `tables`.
+        MistakesError: by field, each within `tables`.
     """
     known = {name: (number, axis) for number, one in enumerate(axes) for name, axis in _with_levels(one).items()}
     found: list[tuple[Location, str]] = [
@@ -68,7 +87,7 @@ def family_of(tables: TablesSpec, axes: tuple[Axis, ...], most_cells: int) -> Fa
         if name not in known
     ]
     if found:
-        raise MistakesError(found)
+        raise _of_tables(found)
     used = {name for table in tables.list for name in table}
     by_level = {known[name][0] for name in used}
     used |= {axis.name for number, axis in enumerate(axes) if tables.all and number not in by_level}
@@ -91,8 +110,12 @@ def family_of(tables: TablesSpec, axes: tuple[Axis, ...], most_cells: int) -> Fa
         most_cells,
     )
     if found := found or _unfit(tables, family):
-        raise MistakesError(found)
+        raise _of_tables(found)
     return family
+
+
+def _of_tables(found: list[tuple[Location, str]]) -> MistakesError:
+    return MistakesError([(("tables", *at), what) for at, what in found])
 
 
 def _with_levels(axis: Axis) -> dict[str, Axis]:
@@ -159,8 +182,14 @@ def _unfit(tables: TablesSpec, family: Family) -> list[tuple[Location, str]]:
                 ((), f"table {shown(name)} needs a name of at most {LONGEST_NAME} letters; shorten axes' names")
             )
     found += [
-        (("weights", name), f"is no table of this release. {did_you_mean(name, family.names)}")
-        for name in tables.weights
+        ((field, name), f"is no table of this release. {did_you_mean(name, family.names)}")
+        for field, named in (("weights", tables.weights), ("targets", tables.targets))
+        for name in named
         if name not in family.names
     ]
+    if tables.invariants is not None and not found:
+        try:
+            finest_level(tables.invariants, finest([family.domain]).axes)
+        except MistakesError as mistakes:
+            found += [(("invariants", *at), what) for at, what in mistakes.found]
     return found[:20]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from dphist_pipeline.answering import whole_families
-from dphist_pipeline.answering.whole_families import Figures, Population, finest, fit_population
-from dphist_pipeline.domain import CategoricalAxis, Domain
+from dphist_pipeline.answering.whole_families import Population, fit_population
+from dphist_pipeline.domain import CategoricalAxis, Domain, Figures, finest
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NoisyCells
 

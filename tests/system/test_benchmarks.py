@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from pyarrow import csv, parquet
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -51,6 +53,22 @@ def test_the_benchmark_of_the_catalogue_runs_and_writes_json(tmp_path):
     assert [row["cells"] for row in report["boxes"]] == [10_000] and report["boxes"][0]["ratio"] > 0
     assert [row["period"] for row in report["publishing"]] == [1, 2]
     assert all(0 < row["catalogue"] < row["release"] for row in report["publishing"])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("name", "words"), [("startup", []), ("scale", ["--rows", "1000", "--cells", "10404", "--bound", "3"])]
+)
+def test_the_benchmarks_of_size_run_and_write_json(tmp_path, name: str, words: list[str]):
+    script, target = PROJECT / "benchmarks" / f"{name}.py", tmp_path / f"{name}.json"
+    command = [sys.executable, script, "--repeats", "1", *words, "--to", target]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(target.read_text(encoding="utf-8"))
+    if name == "startup":
+        assert 0 < report["fewest"]["floor"]["processors"] < report["fewest"]["help"]["processors"]
+    else:
+        assert [run["cells"] for run in report["runs"]] == [10_404] and min(report["runs"][0]["steps"].values()) >= 0
 
 
 @pytest.mark.soak
@@ -123,3 +141,21 @@ def test_the_list_of_the_papers_has_a_line_for_every_table_figure_and_theorem():
     statuses = {line[15:31].strip() for _, *lines in papers for line in lines}
     assert statuses <= {"reproduced", "held", "held in part", "not held", "not reproduced"}
     assert all(line[31:].strip() for _, *lines in papers for line in lines)  # and says why
+
+
+@pytest.mark.soak
+def test_the_benchmark_of_ranges_runs_and_keeps_what_it_has(tmp_path, monkeypatch):
+    script, target = PROJECT / "benchmarks" / "ranges.py", tmp_path / "ranges.json"
+    for name, rows in {"line": [(0, 9), (63, 4)], "again": [(31, 7)]}.items():
+        cells = "".join(f"{place},{count}\n" for place, count in rows)
+        table = csv.read_csv(io.BytesIO(f"bin,count\n{cells}".encode()))
+        parquet.write_table(table, tmp_path / f"{name}.parquet")
+    monkeypatch.setenv("DPHIST_DATA", str(tmp_path))
+    held = []
+    for sets in (["line"], ["line", "again"]):
+        command = [sys.executable, script, "--releases", "2", "--to", target, "--sets", *sets]
+        done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        held.append(json.loads(target.read_text(encoding="utf-8")))
+    assert len(held[0]) == 6 and held[1][:6] == held[0] and {row["set"] for row in held[1]} == {"line", "again"}
+    assert set(held[0][0]["mse"]) == {"geometric", "boost", "dawa", "Identity", "HB", "DAWA"}

@@ -349,6 +349,14 @@ def test_a_forecast_finds_the_epsilon_that_reaches_targets(family: Office) -> No
         assert (told["age_sex"] <= 20 and told["state"] <= 5) == reached
 
 
+def test_targets_in_the_spec_are_those_of_a_forecast(family: Office) -> None:
+    spec = family.folder / "spec.yaml"
+    asked = family.run("forecast", spec, "--target", "age_sex=20", "--target", "state=5", "--json").json
+    family.write_spec(**{**FAMILY, "tables": {**FAMILY["tables"], "targets": {"age_sex": 20, "state": 9}}})
+    assert family.run("forecast", spec, "--target", "state=5", "--json").json["enough"] == asked["enough"]
+    assert family.run("forecast", spec, "--json").json["targets"] == {"age_sex": 20, "state": 9}
+
+
 @pytest.mark.parametrize("target", ["nothing=3", "age=", "age=-1", "age"])
 def test_a_wrong_target_is_refused(family: Office, target: str) -> None:
     refused = family.run("forecast", family.folder / "spec.yaml", "--target", target)

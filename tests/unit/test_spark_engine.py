@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from source_scenario import AGE, SECRET, Files, spec, written
 from spark_scenario import counted_by_both
@@ -74,6 +76,17 @@ def test_numbers_categories_and_truth_values_are_counted_as_by_duckdb(engine: st
     assert same(engine, {"a.parquet": table()}, axes=regular, privacy_unit="row", max_rows_per_unit=...) > 500
     many = [{"column": "serial", "start": 0, "stop": ROWS, "width": 1}]  # more bins than stand in a list
     assert same(engine, {"a.parquet": table()}, axes=many, privacy_unit="row", max_rows_per_unit=...) == ROWS
+
+
+def test_whole_numbers_of_every_width_are_counted_as_by_duckdb(engine: str, tmp_path: Path) -> None:
+    """In files of DuckDB, too, which notes the width of each."""
+    kinds = ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"]
+    columns = ", ".join(f"CAST(i % 100 AS {kind}) AS c_{kind.lower()}" for kind in kinds)
+    file = tmp_path / "rows.parquet"
+    duckdb.sql(f"COPY (SELECT i // 3 AS person, {columns} FROM range(1000) AS numbers(i)) TO '{file}'")
+    axes = [{"column": f"c_{kind.lower()}", "start": 0, "stop": 50, "width": 25, "other": True} for kind in kinds]
+    for files in ({"a.parquet": file.read_bytes()}, {"a.parquet": pq.read_table(file)}):
+        assert same(engine, files, axes=axes, max_rows_per_unit=2) == 667
 
 
 @pytest.mark.parametrize("bound", [1, 3, 50])

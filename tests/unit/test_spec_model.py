@@ -234,7 +234,7 @@ def test_a_source_pattern_is_absolute_and_escapes_the_folder_it_starts_from(tmp_
         ("max_rows_per_unit", 0),
         ("max_rows_per_unit", 1.0),
         ("max_rows_per_unit", "3"),
-        ("max_cells", 10_000_001),
+        ("max_cells", 100_000_001),
         ("release_delay_days", -1),
         ("release_delay_days", 10**9),
         ("csv_delimiter", ""),

@@ -15,7 +15,7 @@ import re
 import secrets
 import socket
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -83,8 +83,10 @@ def write_cube(plan: CountingPlan, address: str, folder: Path) -> Path:
             _refuse_other(withheld(where, silent, lambda: _traits(session), caught), columns, where)
             counts, rows = withheld(where, failed, lambda: _counted(session, plan, columns, files), caught)
         finally:
-            if address != SESSION:
-                session.stop()
+            with suppress(Exception):  # a server that is gone fails once more here
+                session.catalog.dropTempView("secret")
+                if address != SESSION:
+                    session.stop()
     if rows != sum(footer.num_rows for footer in before) or before != _footers(files, where):
         raise SourceRefused(
             where, "is not the same for Spark as here, or changed while it was read. Nothing was charged"

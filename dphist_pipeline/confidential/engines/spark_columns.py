@@ -20,14 +20,9 @@ from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRef
 from dphist_pipeline.domain import Axis, CalendarAxis, CategoricalAxis
 
 PLAIN = {"INT32": "int", "INT64": "bigint", "FLOAT": "float", "DOUBLE": "double", "BOOLEAN": "boolean"}
-# Spark has no unsigned types; the next wider one holds their values.
-WHOLE = {
-    (8, True): "tinyint",
-    (16, True): "smallint",
-    (8, False): "smallint",
-    (16, False): "int",
-    (32, False): "bigint",
-}
+# By bits, and whether they have a sign: Spark has no type without one, and the next wider one holds the values.
+WHOLE = {(8, True): "tinyint", (16, True): "smallint", (32, True): "int", (64, True): "bigint"}
+WHOLE |= {(8, False): "smallint", (16, False): "int", (32, False): "bigint"}
 WHOLE_NUMBERS, TIMES = ("tinyint", "smallint", "int", "bigint"), ("date", "timestamp", "timestamp_ntz")
 MOST_DIGITS = 15  # of a decimal: each is the nearest one to a double of its own
 

@@ -1,0 +1,139 @@
+"""What does counting cost by engine: DuckDB, Sail, and Spark with workers in JVMs of their own?
+
+Counts the table of `rows.py` (208,080 cells): reading, binning, bounding and counting, and what comes back. A release
+adds start-up and publishing, which are the same for every engine. Seconds by the clock, and seconds of all processes
+that took part, which others on the machine disturb less. A server is started before, and has counted 1,000 rows.
+
+    python benchmarks/engines.py [--rows 1e7] [--repeats 3] [--engines duckdb sail spark] [--workers 2] [--keep FILE]
+
+Spark is read from .spark/pyspark, where `make soak` puts it. Writes JSON to benchmarks/results/engines_<rows>.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rows import write_rows
+
+PROJECT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(PROJECT / "tests"), str(PROJECT / "tests" / "unit")]
+from source_scenario import spec  # noqa: E402
+from spark_servers import local_cluster, sail  # noqa: E402
+
+from dphist_pipeline.confidential.cube import read_and_count  # noqa: E402
+from dphist_pipeline.confidential.engines import spark  # noqa: E402
+from dphist_pipeline.releasing.plans import plan_of  # noqa: E402
+
+AXES: list[dict[str, Any]] = [
+    {"column": "age", "start": 0, "stop": 102, "width": 1},
+    {"column": "sex", "values": ["female", "male"]},
+    {"column": "region", "values": [f"region {number:02d}" for number in range(51)]},
+    {"column": "income", "start": 0, "stop": 95_000, "width": 5000, "above": True},
+]
+
+
+def seconds_of_processors() -> float:
+    """Of this process and its descendants that are there now, in sessions of their own, too."""
+    ticks, parents = {}, {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        number = int(folder.name)
+        parents[number], ticks[number] = int(fields[1]), sum(map(int, fields[11:15]))
+    ours, grown = {os.getpid()}, True
+    while grown:
+        more = {number for number, parent in parents.items() if parent in ours} - ours
+        ours, grown = ours | more, bool(more)
+    return sum(ticks[number] for number in ours if number in ticks) / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def engine(name: str, folder: Path, workers: int) -> Iterator[str | None]:
+    """The address of an engine; None for DuckDB."""
+    if name == "duckdb":
+        yield None
+    elif name == "sail":
+        with sail() as address:
+            yield address
+    else:
+        with local_cluster(folder / "spark", workers, 3072) as address:
+            yield address
+
+
+def counted(address: str | None, file: Path, bound: int | None) -> dict[str, float]:
+    """Counts a file once."""
+    with tempfile.TemporaryDirectory() as folder:
+        unit = {"privacy_unit": "person", "max_rows_per_unit": bound}
+        if bound is None:
+            unit = {"privacy_unit": "row", "max_rows_per_unit": ...}
+        declared = spec(Path(folder), source=str(file), axes=AXES, **unit)
+        plan = plan_of(declared, declared.period_named("all"))
+        clock, processors = time.perf_counter(), seconds_of_processors()
+        if address is None:
+            cube = read_and_count(plan, Path(folder))
+        else:
+            # Sail is asked for text here, all of which is UTF-8; a release refuses that.
+            with mock.patch.object(spark, "SPARK", mock.Mock(fullmatch=lambda version: True)):
+                cube = np.load(spark.write_cube(plan, address, Path(folder)))
+        seconds = time.perf_counter() - clock
+        return {"seconds": seconds, "processors": seconds_of_processors() - processors, "kept": int(cube.sum())}
+
+
+def main() -> None:
+    """Generates rows, measures, and shows the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=float, default=1e7)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--engines", nargs="+", default=["duckdb", "sail", "spark"])
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--keep", type=Path)
+    given = parser.parse_args()
+    found = []
+    with tempfile.TemporaryDirectory(prefix="dphist_") as base:
+        file, few = given.keep or Path(base) / "rows.parquet", Path(base) / "few.parquet"
+        if not file.exists():
+            write_rows(file, int(given.rows), "few")
+        write_rows(few, 1000, "few")
+        for name in given.engines:
+            with engine(name, Path(base), given.workers) as address:
+                for bound in (None, 3):
+                    first = counted(address, few, bound)
+                    turns = [counted(address, file, bound) for _ in range(given.repeats)]
+                    medians = {what: statistics.median(turn[what] for turn in turns) for what in turns[0]}
+                    found.append({"engine": name, "bound": bound, **medians, "of_1000_rows": first, "turns": turns})
+    kept = {bound: {row["kept"] for row in found if row["bound"] == bound} for bound in (None, 3)}
+    assert all(len(numbers) == 1 for numbers in kept.values()), kept
+    told = {"rows": int(given.rows), "workers_of_spark": given.workers, "processors": os.cpu_count(), "engines": found}
+    told |= {"load_before_and_after": os.getloadavg()}
+    results = PROJECT / "benchmarks" / "results"
+    results.mkdir(exist_ok=True)
+    (results / f"engines_{int(given.rows)}.json").write_text(json.dumps(told, indent=2) + "\n")
+    table = Table(title=f"{int(given.rows):,} rows: seconds by the clock, and of all processors")
+    for heading in ("engine", "rows a person", "clock", "processors", "clock, 1,000 rows"):
+        table.add_column(heading, justify="right")
+    for row in found:
+        small = f"{row['of_1000_rows']['seconds']:.1f}"
+        table.add_row(
+            row["engine"], str(row["bound"] or "-"), f"{row['seconds']:.1f}", f"{row['processors']:.1f}", small
+        )
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""Public figures that whole tables meet exactly: a file below a folder that an operator declared public.
+
+A figure is a row of the file: the `level` that it is about (an axis of categories, or a level of one), the `value`
+there, and how many `persons` or `rows` there are; the name of that column says what is counted. Every value of a level
+has a figure. Several levels must be nested, and their figures must add up.
+
+Messages tell a mistake by its rule and line. They hold nothing of the file, which may be another one by mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationInfo
+
+from dphist_pipeline.domain import Axis, texts_at
+from dphist_pipeline.spec.code_lists import Row, read_rows
+from dphist_pipeline.spec.refusals import MistakesError, shortened, shown
+
+LARGEST = 10**12
+COUNTS: tuple[Literal["persons", "rows"], ...] = ("persons", "rows")
+
+
+class FiguresSpec(BaseModel):
+    """The content of a file of figures.
+
+    Attributes:
+        counts: what they count.
+        figures: line, level, value and figure of each row.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    counts: Literal["persons", "rows"]
+    figures: tuple[tuple[int, str, str, int], ...]
+
+    def normalised(self) -> dict[str, object]:
+        """All fields as JSON values, without lines."""
+        return {"counts": self.counts, "figures": [list(one[1:]) for one in self.figures]}
+
+    def of(self, level: str) -> dict[str, int]:
+        """The figures of a level, by value."""
+        return {value: figure for _, named, value, figure in self.figures if named == level}
+
+
+def read_figures(written: object, info: ValidationInfo) -> FiguresSpec:
+    """Reads a file of figures by the rules of code lists.
+
+    Args:
+        written: its path, relative ones from the spec's base.
+        info: of the validation, with the base and what an operator decided.
+
+    Raises:
+        MistakesError: the file may not be read, or a row is no figure.
+    """
+    if not isinstance(written, str) or not written.strip():
+        raise MistakesError([((), f"must be the path of a file such as codes/figures.csv, not {shown(written)}")])
+    context = info.context or {}
+    base, decided = context.get("base") or Path(), context.get("code_lists")
+    name = shortened(str(Path(written)), 300)
+    try:
+        counts, rows = COUNTS[0], read_rows(base / written, name, decided, ["level", "value", COUNTS[0]])
+    except MistakesError as mistakes:
+        if "column 'persons' is not there" not in str(mistakes.found):
+            raise
+        counts, rows = COUNTS[1], read_rows(base / written, name, decided, ["level", "value", COUNTS[1]])
+    return FiguresSpec(counts=counts, figures=tuple(_figure(row, counts) for row in rows))
+
+
+def _figure(row: Row, counts: str) -> tuple[int, str, str, int]:
+    line, fields = row
+    text = fields[counts]
+    if not (text.isascii() and text.isdecimal() and len(text) <= 13 and int(text) <= LARGEST):
+        raise MistakesError([((), f"line {line}: must be a whole number from 0 to 10^12, without signs or commas")])
+    return line, fields["level"], fields["value"], int(text)
+
+
+def finest_level(asked: FiguresSpec, axes: Sequence[Axis]) -> str:
+    """The finest level that has figures.
+
+    Args:
+        asked: the figures.
+        axes: the finest that tables use.
+
+    Raises:
+        MistakesError: levels of several axes or of none, values without figures, figures that contradict each other.
+    """
+    names = list(dict.fromkeys(level for _, level, _, _ in asked.figures))
+    for line, level, _, _ in asked.figures:
+        if not any(texts_at(axis, level) for axis in axes):
+            raise MistakesError(
+                [((), f"line {line}: its level is no axis of categories, or level of one, in `tables`")]
+            )
+    holding = [axis for axis in axes if all(texts_at(axis, level) for level in names)]
+    if not holding:
+        raise MistakesError([((), "holds levels of several axes; give figures for the levels of one axis only")])
+    texts = {level: texts_at(holding[0], level) for level in names}
+    for level in names:
+        _check_values(asked, level, set(texts[level]))
+    finest = max(names, key=lambda level: len(set(texts[level])))
+    for level in names:
+        _check_sums(asked, finest, level, dict(zip(texts[finest], texts[level], strict=True)), texts)
+    return finest
+
+
+def _check_values(asked: FiguresSpec, level: str, values: set[str]) -> None:
+    """Every value has one figure."""
+    seen: set[str] = set()
+    for line, named, value, _ in asked.figures:
+        if named != level:
+            continue
+        if value not in values:
+            raise MistakesError([((), f"line {line}: its value is none of level {shown(level)}")])
+        if value in seen:
+            raise MistakesError([((), f"line {line}: repeats an earlier figure; keep one of them")])
+        seen.add(value)
+    if missing := len(values - seen):
+        what = (
+            f"has no figure for {missing:,} of the {len(values):,} values of level {shown(level)} (`other` is one, too)"
+        )
+        raise MistakesError([((), what)])
+
+
+def _check_sums(asked: FiguresSpec, fine: str, coarse: str, above: dict[str, str], texts: dict[str, list[str]]) -> None:
+    """Figures of a finer level add up to those of a coarser one that it is nested in."""
+    if len(set(zip(texts[fine], texts[coarse], strict=True))) != len(set(texts[fine])):
+        raise MistakesError([((), f"has levels {shown(fine)} and {shown(coarse)}, which are not nested; keep one")])
+    sums = dict.fromkeys(texts[coarse], 0)
+    for value, figure in asked.of(fine).items():
+        sums[above[value]] += figure
+    for line, level, value, figure in asked.figures:
+        if level == coarse and sums[value] != figure:
+            raise MistakesError([((), f"line {line}: is not the sum of the figures of level {shown(fine)} in it")])

@@ -21,7 +21,9 @@ import dphist_pipeline as dph
 
 PROJECT = Path(__file__).resolve().parent.parent
 MEASURED = PROJECT / "docs/measured"
-PEERS, SCALE, START_UP, RANGES = (MEASURED / f"{name}.json" for name in ("peers", "scale", "startup", "ranges"))
+PEERS, SCALE, START_UP, RANGES, ACCURACY = (
+    MEASURED / f"{name}.json" for name in ("peers", "scale", "startup", "ranges", "accuracy")
+)
 MARKER = re.compile(r"<!-- generated: (\S+) -->")
 OWN = ("geometric", "boost", "dawa", "adaptive_grid")
 COMMENT = re.compile(r"^ *(?:(?P<field>\w+):\s*(?P<example>.*?))?\s*# (?P<words>.*)$")
@@ -89,8 +91,13 @@ def mechanism_cards() -> str:
 
 def measured() -> str:
     """A table for every list of results in the JSON files that benchmarks wrote."""
-    files = sorted(path for path in MEASURED.glob("*.json") if path not in (PEERS, SCALE, START_UP, RANGES))
+    files = sorted(path for path in MEASURED.glob("*.json") if path not in (PEERS, SCALE, START_UP, RANGES, ACCURACY))
     return "\n\n".join(_results(path) for path in files) or "No results are kept in this checkout."
+
+
+def accuracy() -> str:
+    """Errors of the empirical Bayes mechanisms beside the best published one, case by case, and what they come to."""
+    return _results(ACCURACY)
 
 
 def peers_runs() -> str:
@@ -214,6 +221,7 @@ GENERATED: dict[str, Callable[[], str]] = {
         python_api,
         mechanism_cards,
         measured,
+        accuracy,
         peers_runs,
         peers_promises,
         ranges_ratios,

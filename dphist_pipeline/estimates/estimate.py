@@ -28,6 +28,23 @@ class BadEstimate(DphistError):
         super().__init__(f"the mechanism returned {problem}; this is a fault of the mechanism, not of the spec")
 
 
+@dataclass(frozen=True)
+class Finding:
+    """What a mechanism found out about one way to estimate, from published numbers alone.
+
+    Attributes:
+        name: short.
+        about: in words.
+        weight: its part of the estimate, from 0 to 1; the parts sum to 1.
+        error: estimated mean squared error by itself, in records squared; noise may make it negative.
+    """
+
+    name: str
+    about: str
+    weight: float
+    error: float
+
+
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """Estimated counts of all cells. Every field is public.
@@ -40,6 +57,7 @@ class Estimate:
         groups: group number of every cell, shape of the domain; None if the mechanism does not group cells.
         sums: noisy sums of the groups, drawn after the groups were found; None if the mechanism paid for none.
         quality: what was bought about the rows behind the counts, beside the mechanism; mostly nothing.
+        findings: what the mechanism found out on the way; mostly nothing.
     """
 
     domain: Domain
@@ -49,6 +67,7 @@ class Estimate:
     groups: NDArray[np.int64] | None = None
     sums: NoisySums | NestedSums | None = None
     quality: tuple[RowTable, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     def __post_init__(self) -> None:
         if self.values.shape != self.domain.shape:

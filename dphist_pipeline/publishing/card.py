@@ -145,6 +145,7 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, An
         **{"mechanism": what, "fields": fields, "reach": None},
         **total_facts(answer_box(estimate, {})),
         "quality": _quality_facts(estimate, audit),
+        "findings": _findings(estimate),
     }
     if unbiased is None:
         return facts
@@ -165,6 +166,14 @@ def total_facts(total: Answer) -> dict[str, str | None]:
         return {"total": shown_number(total.estimate), "total_reach": None}
     reach = max(total.unbiased - total.ci_lower, total.ci_upper - total.unbiased)
     return {"total": shown_number(total.unbiased), "total_reach": shown_number(reach)}
+
+
+def _findings(estimate: Estimate) -> list[tuple[str, str, str, str]]:
+    """What the mechanism found, the largest parts first: name, words, part of the estimate, and size of its error."""
+    return [
+        (one.name, one.about, percent(one.weight), shown_number(math.sqrt(max(0.0, one.error))))
+        for one in estimate.findings[:MOST_NAMED]
+    ]
 
 
 def _quality_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -147,6 +147,7 @@ def _write_tables(
         **facts,
         **_epsilon_facts(estimate.epsilon),
         **_unbiased_facts(estimate),
+        **({"findings": [asdict(one) for one in estimate.findings]} if estimate.findings else {}),
         "noise": NOISE_OF_REPORTS if isinstance(estimate.unbiased, ReportedCells) else NOISE,
         "charges": _charge_facts(charges),
         "values_digest": values_digest(estimate),

@@ -1,0 +1,89 @@
+"""What `bayes` and `adaptive` share: experts on noisy cells, judged on cells that they have not seen, and mixed.
+
+All of it is post-processing of one noisy answer. The halves of the cells are drawn from a stream that the answer itself
+determines, so whoever resumes a release finds the same halves, weights and estimates.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.estimates.budget import Budget
+from dphist_pipeline.estimates.estimate import Estimate, Finding
+from dphist_pipeline.estimates.noisy import NoisyCells
+from dphist_pipeline.solvers.expert_rules import Expert, estimates, fitted_rules
+from dphist_pipeline.solvers.judged_experts import RELEVANT, Judged
+
+Reals = NDArray[np.float64]
+Objective = Literal["absolute", "relative"]
+
+CELLS = "the noisy counts as they are"
+SIMPLE = (
+    Expert("level", "one level for all cells, and rare exceptions", "level"),
+    Expert("empty", "empty cells, and few other counts where the noisy ones insist", "lean"),
+    Expert("values", "a spread of counts, and values that many cells share", "sparse"),
+    Expert("crowds", "a spread of counts, and every value that cells crowd around", "crowded"),
+)
+
+
+def halves(noisy: NoisyCells) -> NDArray[np.uint64]:
+    """A random word for each cell, which the published noisy counts determine; the lowest bit tells its half."""
+    line = np.ascontiguousarray(noisy.values.ravel(), dtype="<f8")
+    seed = hashlib.sha256(line.tobytes()).digest()
+    return np.frombuffer(hashlib.shake_256(seed).digest(8 * line.size), dtype="<u8").astype(np.uint64)
+
+
+def mixed(
+    counts: PrivateCounts, noisy: NoisyCells, experts: Sequence[Expert], budget: Budget, objective: Objective
+) -> Estimate:
+    """The experts' estimates, mixed by what they are worth on cells that they have not seen.
+
+    Args:
+        counts: what the noisy cells were asked of.
+        noisy: the answer.
+        experts: the simplest first.
+        budget: what paid for it.
+        objective: the error to keep small: squared ones, or relative ones.
+    """
+    judged = Judged.of(experts, noisy.values.ravel(), float(noisy.scale), noisy.variance, halves(noisy))
+    by_likelihood, direct = judged.weights(objective == "absolute")
+    values, parts = _refitted(noisy, experts, by_likelihood, direct, objective == "relative")
+    found = [
+        Finding(one.name, one.about, float(part), float(error))
+        for one, part, error in zip(experts, parts[:-1], judged.errors, strict=True)
+    ]
+    cells = Finding("cells", CELLS, float(parts[-1]), noisy.variance)
+    return Estimate(
+        counts.domain,
+        values.reshape(noisy.values.shape),
+        budget.charges,
+        unbiased=noisy,
+        findings=tuple(sorted([*found, cells], key=lambda one: -one.weight)),
+    )
+
+
+def _refitted(
+    noisy: NoisyCells, experts: Sequence[Expert], priors: Reals, direct: Reals, relative: bool
+) -> tuple[Reals, Reals]:
+    """Estimates of experts fitted on all cells, by weights from unseen ones; and the part of each, the cells last."""
+    line, scale = noisy.values.ravel(), float(noisy.scale)
+    direct = np.where(direct < RELEVANT, 0.0, direct)
+    direct /= direct.sum()
+    together, total = np.zeros(line.size), np.zeros(line.size)
+    values = direct[-1] * line
+    for number, expert in enumerate(experts):
+        if max(priors[number], direct[number]) > 0.0:
+            rules = fitted_rules(expert, line, None, scale)
+            said = estimates(expert, rules, line, np.arange(line.size), np.zeros(1), scale, relative)
+            likely, own = said[0][:, 0], said[1][:, 0]
+            together += priors[number] * likely * own
+            total += priors[number] * likely
+            values += direct[number] * own
+    values += direct[-2] * together / total
+    return values, np.append(direct[:-2] + direct[-2] * priors, direct[-1])

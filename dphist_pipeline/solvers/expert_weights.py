@@ -1,0 +1,132 @@
+"""How much each expert counts: by the likelihood of cells it has not seen, and by an unbiased estimate of its error."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.solvers.compiled import compiled
+
+Reals = NDArray[np.float64]
+
+STEPS = 60  # of expectation maximisation
+DESCENTS = 2000  # of projected gradients
+SURE = 2.0  # standard errors that a gain must exceed before it counts
+FAR = 4.0  # times the best estimated error, beyond which an estimate is no candidate
+
+
+def simplest_good(likely: Reals) -> int:
+    """The first expert whose log-likelihood is within its standard error of the best one.
+
+    Args:
+        likely: likelihood of every cell under every expert that has not seen the cell, shape (experts, n), the
+            simplest expert first.
+    """
+    logs = np.log(likely)
+    behind = logs[np.argmax(logs.sum(axis=1))] - logs
+    gaps, errors = behind.sum(axis=1), np.maximum(1.0, behind.std(axis=1) * math.sqrt(likely.shape[1]))
+    return int(np.flatnonzero(gaps <= errors)[0])
+
+
+def surely_positive(gains: Reals) -> bool:
+    """Whether the sum of independent gains is above its standard error."""
+    return bool(gains.sum() > gains.std() * math.sqrt(gains.size))
+
+
+def sure_share(gains: Reals) -> float:
+    """How far to trust a mean gain: 0 up to SURE standard errors, near 1 for gains far above.
+
+    Args:
+        gains: of each cell, shape (n,).
+    """
+    mean, error = float(gains.mean()), float(gains.std()) / math.sqrt(gains.size)
+    return max(0.0, 1.0 - (SURE * error / mean) ** 2) if mean > 0.0 else 0.0
+
+
+def likelihood_weights(likely: Reals, first: Reals, trust: float) -> Reals:
+    """Weights of a mixture of experts under which the cells are likely, drawn towards a first guess.
+
+    Args:
+        likely: see `simplest_good`.
+        first: weights to start from, shape (experts,); they sum to 1.
+        trust: number of cells that the first guess counts for.
+    """
+    weights = first.copy()
+    for _ in range(STEPS):
+        weights = (_responsibilities(likely, weights) + trust * first) / (likely.shape[1] + trust)
+    return weights
+
+
+@compiled
+def _responsibilities(likely: Reals, weights: Reals) -> Reals:
+    """Sum over cells of each expert's share in the cell's likelihood, shape (experts,)."""
+    sums = np.zeros(weights.size)
+    for cell in range(likely.shape[1]):
+        total = 0.0
+        for expert in range(weights.size):
+            total += weights[expert] * likely[expert, cell]
+        for expert in range(weights.size):
+            sums[expert] += weights[expert] * likely[expert, cell] / total
+    return sums
+
+
+def risk_weights(errors: Reals, covariances: Reals, variance: float) -> Reals:
+    """Convex weights of the estimates whose combination has the least estimated squared error.
+
+    Args:
+        errors: estimate minus noisy count, shape (estimates, n).
+        covariances: estimated covariance of estimate and noise, shape (estimates, n).
+        variance: of the noise.
+
+    Returns:
+        Shape (estimates,); they sum to 1, and none is negative.
+    """
+    risks = estimated_errors(errors, covariances, variance).mean(axis=1)
+    near = np.flatnonzero(risks <= FAR * max(0.0, float(risks.min())) + variance / 100)
+    products = _products(errors[near]) / (errors.shape[1] * variance)
+    lines = covariances[near].mean(axis=1) / variance
+    rate = 1.0 / (2.0 * np.trace(products) + 1e-3)
+    weights = np.full(near.size, 1.0 / near.size)
+    ahead, pace = weights, 1.0
+    for _ in range(DESCENTS):
+        slope = 2.0 * ((products * ahead).sum(axis=1) + lines)
+        new = _onto_simplex(ahead - rate * slope)
+        faster = (1.0 + math.sqrt(1.0 + 4.0 * pace**2)) / 2.0
+        ahead, weights, pace = new + (pace - 1.0) / faster * (new - weights), new, faster
+    found = np.zeros(risks.size)
+    found[near] = weights
+    return found
+
+
+def estimated_errors(errors: Reals, covariances: Reals, variance: float) -> Reals:
+    """Unbiased estimate of the squared error of each cell, any shape.
+
+    Args:
+        errors, covariances, variance: see `risk_weights`.
+    """
+    found: Reals = errors**2 + 2.0 * covariances - variance
+    return found
+
+
+@compiled
+def _products(errors: Reals) -> Reals:
+    """Inner products of all pairs of rows, in one order of summation."""
+    found = np.zeros((errors.shape[0], errors.shape[0]))
+    for row in range(errors.shape[0]):
+        for column in range(row + 1):
+            total = 0.0
+            for cell in range(errors.shape[1]):
+                total += errors[row, cell] * errors[column, cell]
+            found[row, column] = found[column, row] = total
+    return found
+
+
+def _onto_simplex(point: Reals) -> Reals:
+    """The nearest point with non-negative entries that sum to 1."""
+    falling = np.sort(point)[::-1]
+    over = (np.cumsum(falling) - 1.0) / np.arange(1, point.size + 1)
+    kept = np.flatnonzero(falling > over)[-1]
+    nearest: Reals = np.maximum(0.0, point - over[kept])
+    return nearest

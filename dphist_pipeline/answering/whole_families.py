@@ -38,11 +38,12 @@ Places = NDArray[np.int32]
 SUMS_COUNT = 5.0
 # Records that a fit starts from; of more rows, records have several each, and are split where that helps.
 MOST_RECORDS = 1 << 17
-MOST_STEPS = 3e10
+MOST_STEPS = 1e10  # a minute of one processor; each turn takes half of what is left
 _MOST_PLACES = 1 << 25
 _MOST_SUMS = 4_000  # of more, only tables and single axes are wanted
 _DEEPEST = 6
 _MOST_TURNS, _NEARER = 5, 0.7
+_FEW = 8  # times as many records as a fit starts from
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +95,7 @@ def fit_population(tables: Mapping[str, Estimate], figures: Figures | None = Non
     layout = Layout.of(domain.shape, [one.steps for one in sums], [one.values.size for one in sums])
     names = {axis.name for axis in domain.axes}
     holding = [made for made in tables.values() if names <= {axis.name for axis in made.domain.axes}]
-    if figures is None and holding and min(made.cells for made in holding) > 8 * MOST_RECORDS:
+    if figures is None and holding and min(made.cells for made in holding) > _FEW * MOST_RECORDS:
         # Too many cells to draw for: the whole cells of the table that has all axes are the records.
         places, rows = _of_table(domain, min(holding, key=lambda made: made.cells))
     else:
@@ -111,7 +112,7 @@ def _fitted(
 
     targets, importance = _aims(sums)
     room, before = 2 * max(MOST_RECORDS, len(rows)), math.inf
-    for turn in range(_MOST_TURNS):
+    for turn in range(_MOST_TURNS if len(rows) <= _FEW * MOST_RECORDS else 1):
         if turn and rows.sum() > MOST_RECORDS:
             labels = fixed.labels[fixed.axis][places[:, fixed.axis]]
             rows = weighted(layout, places, rows, targets, importance, labels)
@@ -119,7 +120,7 @@ def _fitted(
         if not len(rows):
             break
         places, rows, misfit = improve(
-            layout, places, rows, targets, importance, fixed.labels, room, MOST_STEPS / _MOST_TURNS
+            layout, places, rows, targets, importance, fixed.labels, room, MOST_STEPS / 2 ** (turn + 1)
         )
         places, rows = _merged(places, rows)
         if misfit > _NEARER * before or rows.sum() <= MOST_RECORDS:

@@ -133,7 +133,7 @@ def write_quality(estimate: Estimate, path: Path) -> None:
 
 def write_whole(counts: NDArray[np.int64], path: Path) -> None:
     """Writes `whole.parquet`: the whole count of every cell of a table of a family, in declared order."""
-    rows = pa.table({"whole_count": pa.array(counts.ravel(), pa.int64())})
+    rows = pa.table({"whole_count": numbers(counts.ravel().astype(np.int64))})
     _write(path, rows.schema, rows.to_batches(max_chunksize=GROUP_ROWS))
 
 

@@ -139,6 +139,17 @@ def test_rules_that_are_gone_from_the_server_are_noticed(database_server: Server
             made.verify()
 
 
+def test_a_server_that_may_forget_a_commit_is_refused(database_server: Server) -> None:
+    made = Ledger.create(database_server.new_database())
+    try:
+        database_server.psql("postgres", "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf(), pg_sleep(0.3)")
+        with pytest.raises(FileUnusable, match="fsync off"):
+            made.verify()
+    finally:
+        database_server.psql("postgres", "ALTER SYSTEM RESET fsync", "SELECT pg_reload_conf(), pg_sleep(0.3)")
+    assert made.verify() == 1
+
+
 # Connections that are lost
 
 

@@ -154,6 +154,14 @@ def test_categories_that_look_like_sql_or_mathematics_are_data(office: Office) -
     assert all(70 < estimate < 130 for estimate in table["estimate"].to_pylist()[:-1])
 
 
+@pytest.mark.parametrize("address", ["s3://bucket/store", "gs://bucket", "file:///tmp/store"])
+def test_an_address_is_no_folder_for_a_store(office: Office, address: str) -> None:
+    for words in (["init", "--store", address], ["ledger", "show", "--store", address]):
+        refused = office.run(*words)
+        assert refused.code == 1 and "begins an address" in " ".join(refused.err.split())
+    assert not any("bucket" in path.name or ":" in path.name for path in office.folder.rglob("*"))
+
+
 def test_the_installed_command_refuses_and_releases_as_the_one_in_this_process_does(office: Office) -> None:
     command = Path(sys.executable).with_name("dphist")
     office.opened().write_spec(epsilon=0)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class DphistStore(dg.ConfigurableResource[Any]):
     """A store, made by `dphist init`, with the ledger that its releases are charged to.
 
-    Name its key as `store_resource` in a spec. Give the ledger's address by `dg.EnvVar`: it may hold a password.
+    Name its key as `store_resource` in a spec. Give the ledger's address by `dg.EnvVar`, as it differs by machine.
     """
 
     folder: str = Field(default="", description="folder of the store; by default as DPHIST_STORE says")

@@ -112,7 +112,7 @@ def _fitted(
 
     targets, importance = _aims(sums)
     room, before = 2 * max(MOST_RECORDS, len(rows)), math.inf
-    for turn in range(_MOST_TURNS if len(rows) <= _FEW * MOST_RECORDS else 1):
+    for turn in range(_MOST_TURNS if len(rows) <= 4 * MOST_RECORDS else 1):
         if turn and rows.sum() > MOST_RECORDS:
             labels = fixed.labels[fixed.axis][places[:, fixed.axis]]
             rows = weighted(layout, places, rows, targets, importance, labels)

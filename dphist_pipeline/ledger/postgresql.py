@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import sqlalchemy as sa
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from dphist_pipeline.ledger import errors, tables
@@ -94,12 +94,7 @@ class PostgresDatabase(Database):
     @classmethod
     def at(cls, url: str | sa.URL) -> Self:
         """The database that a URL names; it need not be there."""
-        try:
-            read = sa.make_url(url)
-        except (ArgumentError, ValueError):
-            read = None
-        if read is None:
-            raise cls.refused("the address is no SQLAlchemy URL")
+        read = cls.parsed(url)
         options = {name: value for name, value in read.query.items() if isinstance(value, str)}
         host = options.pop("host", "") or read.host or ""
         problem = _problem(read, host, options)

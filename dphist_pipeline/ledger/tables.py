@@ -94,6 +94,13 @@ class Database(ABC):
     place: Path | str  # what tells two of them apart: a file's path, a server's address
 
     @classmethod
+    def parsed(cls, url: str | sa.URL) -> sa.URL:
+        """The parts of an address."""
+        with suppress(ArgumentError, ValueError):
+            return sa.make_url(url)
+        raise cls.refused("the address is no SQLAlchemy URL")
+
+    @classmethod
     def refused(cls, problem: str) -> errors.AddressRefused:
         """The error for an address where it cannot be kept."""
         return errors.AddressRefused(noun=cls.noun, problem=problem, mend=cls.mend_address)
@@ -156,13 +163,8 @@ class SqliteFile(Database):
     @classmethod
     def at(cls, url: str | sa.URL) -> Self:
         """The file that an SQLAlchemy URL names; it need not exist."""
-        try:
-            read = sa.make_url(url)
-        except (ArgumentError, ValueError):
-            read = None
-        if read is None:
-            problem = "the address is no SQLAlchemy URL"
-        elif read.drivername not in ("sqlite", "sqlite+pysqlite"):
+        read = cls.parsed(url)
+        if read.drivername not in ("sqlite", "sqlite+pysqlite"):
             problem = f"'{read.drivername}' is not supported, only SQLite and PostgreSQL are"
         elif not read.database or read.database.startswith((":memory:", "file:")) or "\0" in read.database:
             problem = "the address names no file"

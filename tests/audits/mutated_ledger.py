@@ -73,7 +73,7 @@ LEDGER = (
         ("unit/test_ledger.py", "unit/test_ledger_damage.py", "unit/test_decisions.py", "unit/test_witness.py"),
         (
             Mutation("hashes.get(number) != of and", "number not in hashes and", "a restored ledger is used"),
-            Mutation(".scalar() != self._seen.hash:", ".scalar() is None:", "a ledger that was exchanged is charged"),
+            Mutation("if there != seen.hash:", "if there is None:", "a ledger that was exchanged is charged"),
             Mutation("        if there != charge:\n", "        if there is None:\n", "a charge of another history"),
             Mutation(
                 "if known and (operator is None or operator.public not in known):",

@@ -40,18 +40,24 @@ def halves(noisy: NoisyCells) -> NDArray[np.uint64]:
 
 
 def mixed(
-    counts: PrivateCounts, noisy: NoisyCells, experts: Sequence[Expert], budget: Budget, objective: Objective
+    counts: PrivateCounts,
+    noisy: NoisyCells,
+    words: NDArray[np.uint64],
+    experts: Sequence[Expert],
+    budget: Budget,
+    objective: Objective,
 ) -> Estimate:
     """The experts' estimates, mixed by what they are worth on cells that they have not seen.
 
     Args:
         counts: what the noisy cells were asked of.
         noisy: the answer.
+        words: see `halves`.
         experts: the simplest first.
         budget: what paid for it.
         objective: the error to keep small: squared ones, or relative ones.
     """
-    judged = Judged.of(experts, noisy.values.ravel(), float(noisy.scale), noisy.variance, halves(noisy))
+    judged = Judged.of(experts, noisy.values.ravel(), float(noisy.scale), noisy.variance, words)
     by_likelihood, direct = judged.weights(objective == "absolute")
     values, parts = _refitted(noisy, experts, by_likelihood, direct, objective == "relative")
     found = [

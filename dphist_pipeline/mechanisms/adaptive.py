@@ -47,20 +47,22 @@ class Adaptive(Mechanism):
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy cells, the experts on them, and their mixture."""
-        from dphist_pipeline.mechanisms._experts import SIMPLE, mixed
+        from dphist_pipeline.mechanisms._experts import SIMPLE, halves, mixed
 
         noisy = counts.noisy_cells(budget)
-        experts = [*SIMPLE, *_on_neighbours(noisy, counts.domain.axes)]
-        return mixed(counts, noisy, experts, budget, self.objective)
+        words = halves(noisy)
+        folds = (words & np.uint64(1)).astype(np.bool_)
+        experts = [*SIMPLE, *_on_neighbours(noisy, folds, counts.domain.axes)]
+        return mixed(counts, noisy, words, experts, budget, self.objective)
 
 
-def _on_neighbours(noisy: NoisyCells, axes: tuple[Axis, ...]) -> list[Expert]:
+def _on_neighbours(noisy: NoisyCells, folds: NDArray[np.bool_], axes: tuple[Axis, ...]) -> list[Expert]:
     """Experts that hear, for each cell, a level that its neighbours suggest; the simpler ones first."""
     from dphist_pipeline.solvers.expert_rules import Expert
     from dphist_pipeline.solvers.neighbour_levels import groups_by_rank
 
     local, smooth = [], []
-    for name, about, level in _levels(noisy, axes):
+    for name, about, level in _levels(noisy, folds, axes):
         groups = groups_by_rank(level)
         local.append(Expert(f"local {name}", f"counts are spread alike where {about} is alike", "sparse", None, groups))
         words = f"counts differ from {about} by a spread of steps"
@@ -68,11 +70,8 @@ def _on_neighbours(noisy: NoisyCells, axes: tuple[Axis, ...]) -> list[Expert]:
     return local + smooth
 
 
-def _levels(noisy: NoisyCells, axes: tuple[Axis, ...]) -> Iterator[Level]:
+def _levels(noisy: NoisyCells, folds: NDArray[np.bool_], axes: tuple[Axis, ...]) -> Iterator[Level]:
     """What neighbours suggest for each cell: a name, words, and levels of shape (cells,)."""
-    from dphist_pipeline.mechanisms._experts import halves
-
-    folds = (halves(noisy) & np.uint64(1)).astype(np.bool_)
     ordered = [not isinstance(axis, CategoricalAxis) for axis in axes]
     longest = max((axis.size for axis, along in zip(axes, ordered, strict=True) if along), default=0)
     for radius in RADII_ON_A_LINE if len(axes) == 1 else RADII_ON_A_GRID:

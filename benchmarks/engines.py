@@ -47,7 +47,7 @@ AXES: list[dict[str, Any]] = [
 
 
 def seconds_of_processors() -> float:
-    """Of this process and its descendants that are there now, in sessions of their own, too."""
+    """What this process and its living descendants have used, whatever sessions they are in."""
     ticks, parents = {}, {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:

@@ -182,7 +182,7 @@ def _parts(every: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 def _variance(made: Estimate, kept: tuple[int, ...]) -> float:
-    """Of the noise in a sum over all axes but some, in rows squared."""
+    """How much the noise of a sum over all axes but `kept` varies, in rows squared."""
     if made.unbiased is None:
         return 1.0
     shape = made.domain.shape

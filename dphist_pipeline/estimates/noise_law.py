@@ -158,7 +158,7 @@ def bound_of_variance(total: float, law: Scales, weights: Reals, aim: float = 1e
 
 
 def _chernoff(most: float, log_moment: Callable[[float], float], aim: float) -> Tail:
-    """Of 99 rates below 1/most, the one that gives the smallest c at the probability `aim`.
+    """The bound by that of 99 rates below 1/most which gives the smallest c at the probability `aim`.
 
     That c is (log moment + a constant) / rate, and log moments are convex: it falls, then rises.
     """

@@ -26,7 +26,7 @@ from dphist_pipeline.ledger.tables import ENTRIES, Database, Intent, SqliteFile
 PORT = 5432
 _SCHEMES = ("postgresql", "postgresql+psycopg")
 _OPTIONS = {"host", "sslmode", "sslrootcert", "sslcert", "sslkey"}
-# Of this database; each database has its own locks.
+# All writers of a ledger take this lock; it holds in one database only.
 _LOCK = sa.text("SELECT pg_advisory_xact_lock(7309453190258)")
 _ROOT_CERTIFICATE = "~/.postgresql/root.crt"
 # Said explicitly, so that neither the environment nor the server's settings decide: where names are looked up, that

@@ -2,8 +2,7 @@
 
 A ledger and a journal that are copied together agree with each other, so that neither can tell that the other
 copy drew already. The witness is one small SQLite file per user, or a PostgreSQL database per office, for all stores.
-It holds every charge
-before its first draw, and a digest of every answer before that is used.
+It holds every charge before its first draw, and a digest of every answer before that is used.
 
 Guards against: a store that is copied, cloned or put back from a backup.
 Not against: a witness that is copied or put back together with the store (a snapshot of a whole machine), or a

@@ -56,11 +56,11 @@ class Sight:
 
     @classmethod
     def of(cls, points: Reals, edges: Reals, scale: float) -> Sight:
-        """Of noisy counts, distinct and rising; O(n · bins within reach)."""
+        """What noisy counts, distinct and rising, see of bins; O(n · bins within reach)."""
         return cls(points, edges, scale, *bin_sums(points, edges, scale, REACH))
 
     def part(self, rows: Numbers) -> Sight:
-        """Of some of the points.
+        """What some of the points see.
 
         Args:
             rows: their numbers, rising.

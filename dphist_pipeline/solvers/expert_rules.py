@@ -86,7 +86,7 @@ class Probes:
 
     @classmethod
     def of(cls, scale: float) -> Probes:
-        """Of noise of a scale."""
+        """The steps and weights for noise of one scale."""
         faded, rest = math.exp(-1.0 / scale), -math.expm1(-1.0 / scale)
         if scale <= 3:
             steps = np.arange(1.0, 3 * STRATA)

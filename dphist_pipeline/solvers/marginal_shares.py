@@ -32,7 +32,7 @@ Reals = NDArray[np.float64]
 
 DENOMINATOR = 1 << 14  # of the shares
 _STEPS, _IRREGULAR_STARTS, _FINALISTS = 400, 4, 3
-# So many steps must bring this part of the variance.
+# A search ends where so many steps have lowered the variance by less than this part of it.
 _LOOKS, _ENOUGH = 25, 1e-6
 # Below this part of the largest share, a marginal is tried without.
 _SMALL = 0.02

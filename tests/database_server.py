@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import pytest
+from requiring import missing
 
 _NUMBERS = count()
 
@@ -123,8 +123,7 @@ def running_server() -> Iterator[Server]:
     except ModuleNotFoundError:
         problem = "the driver psycopg is not installed"
     if problem:
-        required = os.environ.get("DPHIST_REQUIRE", "").split(",")
-        (pytest.fail if "postgresql" in required else pytest.skip)(problem)
+        missing("postgresql", problem)
     folder = Path(tempfile.mkdtemp(prefix="dphist_pg_"))
     folder.chmod(0o755)
     server = Server(folder)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -15,6 +14,7 @@ import pytest
 from by_hand import AGE, HEIGHT, WARD
 from carded import card
 from carded_reports import SAMPLED, made
+from requiring import missing
 
 pytestmark = pytest.mark.outside  # `make outside` runs it
 LONG = {"column": "place", "values": ["surgery", "x" * 200, "a very long name of a ward that goes on", "漢字" * 20]}
@@ -64,10 +64,8 @@ root.setAttribute('data-found', JSON.stringify(found));
 def chromium() -> str:
     """Its program; where a run must have it and it is not there, a failure."""
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if program is None and "chromium" in os.environ.get("DPHIST_REQUIRE", ""):
-        pytest.fail("DPHIST_REQUIRE names chromium, which is not installed")
     if program is None:
-        pytest.skip("Chromium is not installed: the card is not looked at in a browser")
+        missing("chromium", "Chromium is not installed: the card is not looked at in a browser")
     return program
 
 

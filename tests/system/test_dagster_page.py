@@ -18,6 +18,7 @@ import canary
 import numpy as np
 import pytest
 from office import Office
+from requiring import missing
 from system.orchestrated import charges
 
 PROJECT = """
@@ -43,13 +44,6 @@ WEEKLY = {**CHANGES, "release": "weekly", "period": "week", "period_column": "da
 NO_QUEUE = "\nrun_coordinator: {module: dagster._core.run_coordinator, class: DefaultRunCoordinator}\n"
 pytestmark = pytest.mark.outside  # `make outside` runs it
 PATIENCE = 60_000  # milliseconds
-
-
-def missing(what: str, named: str) -> None:
-    """Skips with a word, or fails where the environment promised it."""
-    if named in os.environ.get("DPHIST_REQUIRE", "").split(","):
-        pytest.fail(f"DPHIST_REQUIRE names {named}, and {what} is not installed")
-    pytest.skip(f"{what} is not installed")
 
 
 def free_port() -> int:
@@ -98,10 +92,10 @@ def served(office: Office, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def page(served: str) -> Iterator[Any]:
     """A browser's page; `page.said` keeps the answer to every query."""
     if importlib.util.find_spec("playwright") is None:
-        missing("the Python package playwright", "playwright")
+        missing("playwright", "the Python package playwright is not installed")
     program = shutil.which("chromium")
     if program is None:
-        missing("Chromium", "chromium")
+        missing("chromium", "Chromium is not installed")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
+from database_server import Server, programs
+from requiring import missing
 from source_scenario import AGE, SECRET, WARD, counted, refused, spec
 
 from dphist_pipeline.confidential.reading.databases import EXTENSION
@@ -212,32 +211,22 @@ CLINIC = """
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a PostgreSQL server of this test's own."""
-    programs = [*sorted(Path("/usr/lib/postgresql").glob("*/bin")), Path(shutil.which("initdb") or "/nowhere").parent]
-    if not has_extension() or not (programs[0] / "initdb").exists():
+    if not has_extension() or programs() is None:
         problem = f"PostgreSQL, or DuckDB's extension {EXTENSION} for DuckDB {duckdb.__version__}, is not installed"
-        required = os.environ.get("DPHIST_REQUIRE", "").split(",")
-        (pytest.fail if "duckdb-postgres" in required else pytest.skip)(problem)
+        missing("duckdb-postgres", problem)
     folder = tmp_path_factory.mktemp("server")
     for parent in (folder, folder.parent, folder.parent.parent):
         parent.chmod(0o755)
-    owner: dict[str, Any] = {"user": "postgres"} if os.geteuid() == 0 else {}
-    if owner:
-        shutil.chown(folder, "postgres")
-
-    def run(program: str, *words: str) -> None:
-        # A server that inherits a pipe would keep it open.
-        subprocess.run([programs[0] / program, *words], check=True, stdout=subprocess.DEVNULL, cwd="/", **owner)
-
-    data = str(folder / "data")
-    run("initdb", "-D", data, "-E", "UTF8", "--locale=C.UTF-8", "-A", "trust", "-U", "postgres")
-    run("pg_ctl", "-D", data, "-o", f"-k {folder} -c listen_addresses=''", "-l", str(folder / "log"), "-w", "start")
+    made = Server(folder)
+    made.start()
+    there = ("-h", str(folder), "-U", "postgres")
     try:
-        run("psql", "-h", str(folder), "-U", "postgres", "-q", "-c", CLINIC)
-        run("createdb", "-h", str(folder), "-U", "postgres", "-T", "template0", "-E", "SQL_ASCII", "--locale=C", "odd")
-        run("psql", "-h", str(folder), "-U", "postgres", "-d", "odd", "-q", "-c", CLINIC.replace("é", "e"))
+        made.run("psql", *there, "-q", "-c", CLINIC)
+        made.run("createdb", *there, "-T", "template0", "-E", "SQL_ASCII", "--locale=C", "odd")
+        made.run("psql", *there, "-d", "odd", "-q", "-c", CLINIC.replace("é", "e"))
         yield f"host={folder} user=postgres dbname=postgres password={PASSWORD}"
     finally:
-        run("pg_ctl", "-D", data, "-m", "immediate", "stop")
+        made.stop()
 
 
 def test_a_table_of_a_server_is_read_whatever_it_holds(server: str, tmp_path: Path):

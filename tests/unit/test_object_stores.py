@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from office import Office
+from requiring import missing
 from source_scenario import AGE, SECRET, WARD, counted, spec
 
 from dphist_pipeline.confidential.cube import read_and_count
@@ -163,8 +164,7 @@ def server() -> Iterator[str]:
     """The address of an object store of this test's own, with `TABLES` in it."""
     if not has_extension() or importlib.util.find_spec("moto") is None:
         problem = f"moto, or DuckDB's extension {EXTENSION} for DuckDB {duckdb.__version__}, is not installed"
-        required = os.environ.get("DPHIST_REQUIRE", "").split(",")
-        (pytest.fail if "duckdb-httpfs" in required else pytest.skip)(problem)
+        missing("duckdb-httpfs", problem)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from moto.server import ThreadedMotoServer

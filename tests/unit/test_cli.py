@@ -29,7 +29,7 @@ COMMANDS = [
     ["ledger", "raise"],
     ["ledger", "show"],
     ["ledger", "verify"],
-    *(["ledger", name] for name in ("allow", "disallow", "key", "add-key", "sign", "report")),
+    *(["ledger", name] for name in ("allow", "disallow", "key", "add-key", "rotate-key", "sign", "report")),
     ["store"],
     ["store", "adopt"],
 ]

@@ -24,6 +24,7 @@ COMMANDS = [
     ["synthesize"],
     ["block"],
     ["compare"],
+    ["doctor"],
     ["ledger"],
     ["ledger", "open"],
     ["ledger", "raise"],

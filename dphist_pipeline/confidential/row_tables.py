@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from dphist_pipeline.confidential.bounding import count_bounded, kept_rows, staged_rows
@@ -31,15 +31,17 @@ def observe_rows(plan: CountingPlan, seen: int, staged: Path, cube: Numbers, key
     cells = plan.domain.cells
     if plan.privacy_unit == "row":
         units, cut = np.zeros(seen, dtype=np.int64), np.zeros(cells, dtype=np.int64)
+        import polars as pl
+
         marked = (
             pl.scan_parquet(staged, glob=False).group_by("marks").agg(pl.col("rows").sum()).collect(engine="streaming")
         )
-        kept = [(marked["marks"].to_numpy(), marked["rows"].to_numpy())]
+        kept = iter([(marked["marks"].to_numpy(), marked["rows"].to_numpy())])
     else:
         units = _units_by_rows(staged, seen)
         # The first R rows of a unit are among its first T, so this is how many of the latter the bound cuts.
         cut = count_bounded(staged, cells, seen, key) - cube
-        kept = list(kept_rows(staged, "marks", seen, key))
+        kept = kept_rows(staged, "marks", seen, key)
     return ObservedRows(units, cut, *_failures(plan, kept))
 
 
@@ -52,7 +54,7 @@ def _units_by_rows(staged: Path, seen: int) -> Numbers:
     return np.array([units.get(rows, 0) for rows in range(1, seen + 1)])
 
 
-def _failures(plan: CountingPlan, kept: list[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers]:
+def _failures(plan: CountingPlan, kept: Iterator[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers]:
     """Rows by place and failures by axis, from pairs of marks and numbers of rows."""
     axes = plan.domain.axes
     places, failures = np.zeros(3, dtype=np.int64), np.zeros((len(axes), 2), dtype=np.int64)

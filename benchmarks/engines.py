@@ -104,7 +104,9 @@ def counted(address: str | None, file: Path, bound: int | None) -> dict[str, flo
         return {"seconds": seconds, "processors": seconds_of_processors() - processors, "kept": int(cube.sum())}
 
 
-def turns_of(row: dict[str, Any], address: str | None, files: tuple[Path, Path], repeats: int, write: Callable[[], None]) -> None:
+def turns_of(
+    row: dict[str, Any], address: str | None, files: tuple[Path, Path], repeats: int, write: Callable[[], None]
+) -> None:
     """Measures the turns that a case lacks, of which each is written before the next."""
     file, few = files
     row["of_1000_rows"] = counted(address, few, row["bound"])

@@ -49,22 +49,16 @@ def count_bounded(staged: Path, cells: int, max_rows: int, key: bytes) -> Number
         Kept rows, shape (cells,). Memory: DuckDB's limit, and some 100 bytes for each of 2^21 rows.
     """
     counts = np.zeros(cells, dtype=np.int64)
-    for codes, kept in kept_rows(staged, "code", max_rows, key):
+    for (codes,), kept in kept_words(staged, ["code"], max_rows, key):
         np.add.at(counts, codes, kept)
     return counts
 
 
-def kept_rows(staged: Path, column: str, max_rows: int, key: bytes) -> Iterator[tuple[Numbers, Numbers]]:
-    """Pairs of codes and how many kept rows each has, in several parts; a code may come several times.
-
-    Takes what `count_bounded` takes, and the column that holds the codes; rows where it is null do not count.
-    """
-    for (codes,), kept in kept_words(staged, [column], max_rows, key):
-        yield codes, kept
-
-
 def kept_words(staged: Path, words: Sequence[str], max_rows: int, key: bytes) -> Iterator[tuple[Numbers, Numbers]]:
-    """The same for codes of several words, the columns `words`; yields codes of shape (words, codes)."""
+    """Codes of several words, shape (words, codes), and how many kept rows each has, in parts; codes may come again.
+
+    Takes what `count_bounded` takes, and the columns of the words; rows where one is null do not count.
+    """
     names = ", ".join(words)
     with staged_rows(staged, words) as connection:
         above = "CREATE TEMP TABLE above AS SELECT unit FROM staged GROUP BY unit HAVING count(*) > $most"

@@ -138,7 +138,7 @@ class PostgresDatabase(Database):
             raise self.refused("the database is not encoded in UTF-8")
         for kept in self.tables.tables.values():
             for index in kept.indexes:
-                # Not where the index is declared: that would load this dialect for every file of SQLite.
+                # Told here, because telling it with the index loads this dialect for every file of SQLite.
                 index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
         self.tables.create_all(connection, checkfirst=False)
         for table, name, _, body in self._rules():

@@ -177,7 +177,7 @@ def any_number_held(plan: CountingPlan, staged: Path, seen: int) -> np.ndarray:
     ("where", "name", "fault"),
     [
         (row_tables, "kept_words", beyond_words),
-        (bounding, "kept_rows", beyond),
+        (bounding, "kept_words", beyond_words),
         (row_tables, "_units_by_rows", any_number_held),
     ],
 )

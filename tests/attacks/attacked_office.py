@@ -26,7 +26,7 @@ from unittest.mock import patch
 
 import canary
 import numpy as np
-from attacked_noise import at, sensitivity_of, sensitivity_of_rows
+from attacked_noise import at, outcome, sensitivity_of, sensitivity_of_rows
 from attacked_records import NUMBER, WHALE_ROWS, write_records
 from office import Office, Ran
 from spec_grammar import ALLOWED_QUERY, ALLOWED_QUERY_FILE, CLINIC, HEALTH, Attack
@@ -384,19 +384,3 @@ class Tried:
     outcome: str
     texts: Said
     findings: list[str] = field(default_factory=list)
-
-
-def outcome(ran: Mapping[str, Ran]) -> str:
-    """How an attack ended."""
-    release = ran.get("release", ran["check"])
-    if release.code == 0:
-        if "Published: " in release.out:
-            return "released"
-        return "replayed" if "Already published: " in release.out else "held"
-    if release.code == 2:
-        return "wrong usage"
-    if ran["check"].code:
-        return "refused at load"
-    return (
-        "not allowed" if "Whoever keeps the ledger can allow it" in " ".join(release.err.split()) else "refused later"
-    )

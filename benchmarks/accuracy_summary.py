@@ -116,10 +116,7 @@ def _short(value: float) -> float:
 
 def group_of(row: Row) -> str:
     """Which sets a case counts with."""
-    if row["set"] in MADE:
-        kind = "invented, few records"
-    else:
-        kind = "public, one axis" if row["workload"] == "ranges" or row["axes"] == 1 else "public, more axes"
+    kind = "invented" if row["invented"] else "public, one axis" if row["axes"] == 1 else "public, more axes"
     return f"{kind}, {'tuned on' if row['tuned'] else 'others'}"
 
 
@@ -149,7 +146,7 @@ def goals(rows: Iterable[Row]) -> Iterator[Row]:
 
 def picture(rows: list[Row]) -> alt.Chart:
     """Errors of a cell by that of the best published mechanism: a dot for each mechanism, set and epsilon."""
-    shown = [row for row in rows if row["workload"] == "cells" and row["set"] not in MADE]
+    shown = [row for row in rows if row["workload"] == "cells" and not row["invented"]]
     dots = [
         {
             "set": row["set"].replace("_", " ") + (" *" if row["tuned"] else ""),
@@ -186,7 +183,7 @@ def write_summary(file: Path) -> None:
         file: of the releases, a line each.
     """
     axes = {name: counts.load().ndim for name, counts in SETS.items()}
-    rows = [{**row, "axes": axes[row["set"]]} for row in rows_of(all_runs(file))]
+    rows = [{**row, "axes": axes[row["set"]], "invented": row["set"] in MADE} for row in rows_of(all_runs(file))]
     order = {name: place for place, name in enumerate(SETS)}
     rows.sort(key=lambda row: (order[row["set"]], row["order"], -float(Fraction(row["epsilon"])), row["workload"]))
     reached = list(goals(rows))

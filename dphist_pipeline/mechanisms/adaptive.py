@@ -1,6 +1,7 @@
 """Adaptive: add noise to every cell, let simple and complex models of the counts compete, and mix them.
 
-Paper:    ours. Each model (an expert) is an empirical Bayes rule; see `bayes`. Weights by the likelihood of unseen
+Paper:    ours. Each model (an expert) is an empirical Bayes rule; see `bayes`. Plain ones (one level, empty cells, the
+          level of the surroundings) stay unless another is surely likelier. Weights by the likelihood of unseen
           cells: Smyth, Wolpert. Linearly combining density estimators via stacking. 1999. Weights by unbiased risk:
           Stein. Estimation of the mean of a multivariate normal distribution. 1981; here for discrete Laplace noise.
 Privacy:  epsilon, all of it on `noisy_cells`. All that follows reads only noisy counts, so it is free; its random

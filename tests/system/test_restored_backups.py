@@ -20,7 +20,6 @@ class Kept:
         self.office = office
         (office.folder / "books").mkdir()
         patch.setenv("DPHIST_LEDGER", f"sqlite:///{office.folder}/books/ledger.sqlite")
-        # Changes no file of the ledger that `Office.state` looks for in the store.
         self.places = {"store": office.store, "ledger": office.folder / "books", "witness": office.witness}
         office.opened().write_records(
             {"patient": ["a", "b", "c"], "age": [1.0] * 3, "ward": ["surgery"] * 3, "day": WEEKS}
@@ -88,7 +87,6 @@ def test_an_older_ledger_is_refused_until_an_operator_adopts_it(kept: Kept, lost
 def test_an_older_witness_learns_later_charges_from_the_ledger(kept: Kept) -> None:
     kept.restore("witness")
     kept.office.released("--period", WEEKS[2])
-    kept.back_up = lambda: None  # type: ignore[method-assign]
     shutil.copy(kept.office.folder.with_name("monday_ledger") / "ledger.sqlite", kept.places["ledger"])
     shutil.rmtree(kept.office.store / "public" / "wards")
     assert kept.state("witness") == "fault", "it knows again what the older ledger lacks"

@@ -45,7 +45,8 @@ class WeightedLine:
     @cached_property
     def alone(self) -> Reals:
         """Variance of each position if it were measured by itself alone, shape (positions,)."""
-        return 1.0 / self.weights[0].astype(np.float64) ** 2
+        found: Reals = 1.0 / self.weights[0].astype(np.float64) ** 2
+        return found
 
     @cached_property
     def shared(self) -> Reals:
@@ -106,7 +107,7 @@ class WeightedLine:
         return -1 - int.from_bytes(hashlib.sha256(self.weights.astype("<i8").tobytes()).digest()[:7], "little")
 
 
-def _along(weights: NDArray[np.generic], numbers: Reals) -> Reals:
+def _along(weights: NDArray[np.int64] | Reals, numbers: Reals) -> Reals:
     """Weights times numbers along the first axis."""
     found: Reals = weights.reshape(-1, *[1] * (numbers.ndim - 1)) * numbers
     return found

@@ -7,9 +7,9 @@ Paper:    McKenna, Miklau, Hay, Machanavajjhala. Optimizing error of high-dimens
 Privacy:  epsilon on `noisy_weighted_sums`. The weights follow from the declared grid and questions alone. Least squares
           reads only noisy sums, so it is free.
 Domain:   any number of axes, ordered, up to 4,096 cells each. Mean variance of all ranges of 256 / 1,024 / 4,096 cells,
-          in (sensitivity / epsilon) squared: 65.5 / 122 / 207; `boost` has 79 / 156 / 268. Below some 20 cells noisy
+          in (sensitivity / epsilon) squared: 65.5 / 122 / 206; `boost` has 79 / 156 / 260. Below some 20 cells noisy
           cells are as good for ranges. The questions are averaged: narrow ones get more noise than by `geometric`.
-Cost:     The search for weights takes some 4 seconds for an axis of 1,024 cells and up to a minute for 4,096, the rest
+Cost:     The search for weights takes a second for an axis of 1,024 cells and some 6 seconds for 4,096, the rest
           O(cells · sums along an axis).
 Bars:     on the estimates, which are unbiased, and on every box of cells: the variance is exact; the interval is
           95 % by a calibrated factor.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -94,7 +96,7 @@ class Kept:
         self.answers: dict[str, np.ndarray] = {}
         self.questions: list[dict[str, str]] = []
 
-    def answer(self, step, question, draw):
+    def answer(self, step: str, question: Mapping[str, str], draw: Callable[[], np.ndarray]) -> np.ndarray:
         self.questions.append({"step": step, **question})
         if step not in self.answers:
             self.answers[step] = draw()
@@ -128,7 +130,7 @@ def test_whoever_resumes_with_other_weights_goes_on_with_those_that_were_asked()
         ([LINE * -(LARGEST_WEIGHT // 2)], "must lie within"),
     ],
 )
-def test_weights_of_another_kind_are_refused_before_anything_is_spent(lines, problem) -> None:
+def test_weights_of_another_kind_are_refused_before_anything_is_spent(lines: Any, problem: str) -> None:
     budget = Budget(Fraction(1))
     counts = PrivateCounts(Domain.from_shape((3,)), 1, lambda: np.zeros(3, dtype=np.int64))
     with pytest.raises(DoorMisuse, match=problem):

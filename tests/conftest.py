@@ -32,7 +32,7 @@ atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leaves tests that start a server to `make outside`."""
     for item in items:
-        if "server" in getattr(item, "fixturenames", ()):
+        if "database_server" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.outside)
 
 

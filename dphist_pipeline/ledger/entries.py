@@ -37,6 +37,14 @@ class Account:
     signatures: int = 1
 
 
+@dataclass(frozen=True)
+class Folder:
+    """A confidential folder: the random id that is kept in it, and what its machine was called."""
+
+    id: str
+    host: str
+
+
 class OfARelease:
     """What belongs to one revision of a release's period."""
 
@@ -72,6 +80,7 @@ class ChargeRequest(OfARelease):
     query_name: str = ""  # that file as written
     query_because: str = ""  # why the query needs a decision
     engine: str = "duckdb"  # that would count; any other one needs a decision
+    folder: Folder | None = None  # in which it would be drawn
 
 
 @dataclass(frozen=True)
@@ -95,6 +104,7 @@ class Charge(OfARelease):
     # Whether it is known from the witness alone: the ledger that held it is gone, and it is never drawn again.
     lost: bool = False
     year: int = 0  # in which it counts
+    folder: Folder | None = None  # the only one that draws for it; earlier versions named none
 
 
 @dataclass(frozen=True)
@@ -178,6 +188,7 @@ def charge_of(entry: Entry, facts: Mapping[str, Any]) -> Charge:
         upstream_checked=facts.get("upstream_checked", ""),
         allowed=tuple(facts.get("allowed", ())),
         year=facts["year"],
+        folder=Folder(**facts["folder"]) if "folder" in facts else None,
     )
 
 

@@ -51,6 +51,8 @@ def refuse_bad_request(request: ChargeRequest) -> None:
     for what in ("reason", "upstream_checked"):
         if getattr(request, what) != "":
             text_of(what.replace("_", " "), getattr(request, what), longest=2000)
+    for what, name in vars(request.folder).items() if request.folder is not None else ():
+        text_of(f"{what} of a confidential folder", name)
     if type(request.revision) is not int or not 1 <= request.revision <= _LARGEST_REVISION:
         raise NotRecordable("revision", request.revision, f"a whole number from 1 to {_LARGEST_REVISION}")
     _refuse_bad_amount("epsilon", request.epsilon, SMALLEST_EPSILON, LARGEST_EPSILON)

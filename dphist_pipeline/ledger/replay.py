@@ -29,7 +29,7 @@ _FACTS: dict[str, tuple[set[str], set[str]]] = {
     "countersigned": ({"decision"}, {"signed"}),
     "adopted": ({"generation", "reason", "carried", "elsewhere"}, {"signed"}),
     "moved": ({"to", "database"}, {"signed"}),
-    "charged": ({"epsilon", "digest", "reason"}, {"held", "upstream_checked", "allowed", "nonce"}),
+    "charged": ({"epsilon", "digest", "reason"}, {"held", "upstream_checked", "allowed", "nonce", "folder"}),
     "published": ({"charge", "digest"}, set()),
     "approved": _NOTE,
     "rejected": _NOTE,
@@ -166,7 +166,7 @@ def _judge_allowed(books: Books, account: str, facts: Mapping[str, Any]) -> None
 def _judge_charged(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
     charge = charge_of(entry, facts)
     account = books.account(charge.account)
-    stated = ("account", "release", "period", "revision", "epsilon", "digest", "reason", "upstream_checked")
+    stated = ("account", "release", "period", "revision", "epsilon", "digest", "reason", "upstream_checked", "folder")
     terms = ("privacy_unit", "neighbours", "store_id")
     request = ChargeRequest(
         **{name: getattr(charge, name) for name in stated}, **{name: getattr(account, name) for name in terms}

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal
 
 from dphist_pipeline.canonical_json import sha256
@@ -203,6 +204,7 @@ def exact_text(amount: Fraction) -> str:
     return f"{amount.numerator}/{amount.denominator}"
 
 
+@lru_cache
 def read_exact(text: str) -> Fraction:
     """The fraction that `exact_text` wrote; any other spelling is a ValueError."""
     found = _EXACT.fullmatch(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from fractions import Fraction
+from functools import lru_cache
 
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, SMALLEST_EPSILON
 from dphist_pipeline.ledger.entries import Account, ChargeRequest
@@ -64,6 +65,7 @@ def refuse_no_reason(what: str, reason: str) -> None:
         raise ReasonMissing(what=what)
 
 
+@lru_cache(typed=True)  # a ledger holds the same few amounts again and again
 def _refuse_bad_amount(what: str, amount: Fraction, least: Fraction, most: Fraction) -> None:
     """Refuses what is not an exact fraction within bounds (0 itself is never within) that can be written."""
     if not isinstance(amount, Fraction):
@@ -87,6 +89,7 @@ def text_of(what: str, value: object, longest: int = 200) -> str:
         raise NotRecordable(what, type(value).__name__, "text")
     if not 1 <= len(value) <= longest:
         raise NotRecordable(what, value[:60], f"text of 1 to {longest} characters")
-    if any(unicodedata.category(letter) in _DISGUISES for letter in value):
+    # What Python calls printable holds none of them, and is quickly told.
+    if not value.isprintable() and any(unicodedata.category(letter) in _DISGUISES for letter in value):
         raise NotRecordable(what, value, "text without control characters or line breaks")
     return value

@@ -174,15 +174,16 @@ class Store:
         """Reads the whole ledger again, and every published file against it, and those that no ledger pays for.
 
         Returns:
-            Number of entries; number of publications that are whole; those that the ledger knows and that are not
-            in the public folder.
+            Number of entries; number of publications that are whole; those that the ledger knows of this host and that
+            are not in the public folder.
 
         Raises:
             LedgerError, PublishedFilesDamaged: what does not agree.
         """
         from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, is_marked, read_audit
+        from dphist_pipeline.releasing.hosts import own_folder
 
-        ledger = self.ledger()
+        ledger, own = self.ledger(), own_folder(self).id
         self.refuse_cut(ledger, self.witness(ledger))
         entries, whole, missing = ledger.verify(), 0, []
         for account in ledger.accounts():
@@ -194,7 +195,7 @@ class Store:
                         self.published(key), "is there, and the ledger does not say so; release it again, for nothing"
                     )
                 if recorded is not None and not self.published(key).exists():
-                    missing.append(str(key.public_place))
+                    missing += [str(key.public_place)] if charge.folder is None or charge.folder.id == own else []
                 elif recorded is not None:
                     audit = read_audit(self.published(key))
                     if (audit["values_digest"], audit["ledger"]["hash"]) != (recorded, charge.hash):

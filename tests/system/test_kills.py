@@ -137,7 +137,7 @@ def test_a_rejection_killed_at_a_boundary_leaves_what_waits_or_what_is_rejected(
         # In processes of their own: each project has its own witness, which the environment names.
         state = start(project).refusal
         left = drawn(project)
-        assert left == (waiting.files("confidential") if state == "AwaitsApproval" else {}), f"boundary {number}"
+        assert left == (drawn(waiting) if state == "AwaitsApproval" else {}), f"boundary {number}"
         assert approvals.reject(project.store(), NAME, WEEK, REASON).revision == 1
         assert start(project).refusal == "Rejected" and not drawn(project)
         assert charges(project) == [1] and not project.files("public")

@@ -171,7 +171,8 @@ class Entry:
 
 def seal(entry: Entry) -> str:
     """The hash that an entry must carry: SHA-256 over the canonical JSON of all its other fields."""
-    fields = {name: value for name, value in vars(entry).items() if name != "hash"}
+    fields = vars(entry).copy()
+    del fields["hash"]
     return sha256(fields)
 
 

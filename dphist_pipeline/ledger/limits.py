@@ -16,6 +16,10 @@ _LARGEST_DENOMINATOR = 10**30
 _LARGEST_REVISION = 1_000_000
 _ACCOUNT_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _NEIGHBOURS = ("add_remove", "substitute")
+_NAMES = {
+    name: name.replace("_", " ")
+    for name in ("account", "release", "period", "digest", "privacy_unit", "neighbours", "store_id")
+}
 _DISGUISES = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
@@ -47,11 +51,11 @@ def refuse_bad_spending(amount: Fraction) -> None:
 
 def refuse_bad_request(request: ChargeRequest) -> None:
     """Refuses a request with values that no ledger takes."""
-    for what in ("account", "release", "period", "digest", "privacy_unit", "neighbours", "store_id"):
-        text_of(what.replace("_", " "), getattr(request, what))
-    for what in ("reason", "upstream_checked"):
-        if getattr(request, what) != "":
-            text_of(what.replace("_", " "), getattr(request, what), longest=2000)
+    for name, what in _NAMES.items():
+        text_of(what, getattr(request, name))
+    for what, text in (("reason", request.reason), ("upstream checked", request.upstream_checked)):
+        if text != "":
+            text_of(what, text, longest=2000)
     for what, name in vars(request.folder).items() if request.folder is not None else ():
         text_of(f"{what} of a confidential folder", name)
     if type(request.revision) is not int or not 1 <= request.revision <= _LARGEST_REVISION:
@@ -85,11 +89,12 @@ def _rough(amount: Fraction) -> str:
 
 def text_of(what: str, value: object, longest: int = 200) -> str:
     """Text of a sane length without control or formatting characters, which could disguise a message."""
+    if isinstance(value, str) and value.isprintable() and 1 <= len(value) <= longest:
+        return value  # quickly told: what Python calls printable holds none of the disguises
     if not isinstance(value, str):
         raise NotRecordable(what, type(value).__name__, "text")
     if not 1 <= len(value) <= longest:
         raise NotRecordable(what, value[:60], f"text of 1 to {longest} characters")
-    # What Python calls printable holds none of them, and is quickly told.
-    if not value.isprintable() and any(unicodedata.category(letter) in _DISGUISES for letter in value):
+    if any(unicodedata.category(letter) in _DISGUISES for letter in value):
         raise NotRecordable(what, value, "text without control characters or line breaks")
     return value

@@ -60,6 +60,7 @@ HOMES = {
         "ledger_app",
         "The operator's side: accounts of epsilon, what releases may read, what was spent.",
     ),
+    "doctor": Home("doctor", "doctor", "Checks store, ledger, witness, key, disk, clock and versions."),
     "store": Home("store", "store_app", "A store that was copied, moved or put back from a backup."),
     "local": Home(
         "local_publish",

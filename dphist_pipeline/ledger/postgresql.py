@@ -137,6 +137,9 @@ class PostgresDatabase(Database):
             raise errors.FileExists(noun=self.noun, where=self.where)
         if connection.exec_driver_sql("SHOW server_encoding").scalar() != "UTF8":
             raise self.refused("the database is not encoded in UTF-8")
+        for index in [index for kept in self.tables.tables.values() for index in kept.indexes]:
+            # Told here, because telling it with the index loads this dialect for every file of SQLite.
+            index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
         self.tables.create_all(connection, checkfirst=False)
         for table, name, _, body in self._rules():
             function = f"{table}_{name}"

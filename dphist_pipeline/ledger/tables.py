@@ -57,7 +57,7 @@ _columns = ENTRIES.c
 
 def _once(name: str, kind: str, *columns: sa.Column[object]) -> sa.Index:
     only = _columns.kind == kind
-    return sa.Index(name, *columns, unique=True, sqlite_where=only, postgresql_where=only)
+    return sa.Index(name, *columns, unique=True, sqlite_where=only)
 
 
 _KEY = (_columns.release, _columns.period, _columns.revision)

@@ -137,9 +137,7 @@ def published_metadata(
         "replayed": dg.MetadataValue.bool(made.replayed),
         "protects": dg.MetadataValue.text(protected(audit)),
         **({"reports": dg.MetadataValue.int(audit["reports"]["accepted"])} if "reports" in audit else {}),
-        "audit": records_table(
-            {name: row[name] for name in ("step", "epsilon", "noise_scale")} for row in audit["charges"]
-        ),
+        **({"audit": _charges_table(audit)} if "charges" in audit else {}),
         **({"rows": dg.MetadataValue.text(rows)} if rows else {}),
         "files": link(place),
         **({"card": link(f"{place}/card.html")} if (made.path / "card.html").exists() else {}),
@@ -175,6 +173,10 @@ def protected(audit: Mapping[str, Any]) -> str:
         return f"each row ({neighbours})"
     what = "value" if audit.get("model") == "local" else "row"
     return f"each {unit} with up to {most} {what}{'' if most == 1 else 's'} ({neighbours})"
+
+
+def _charges_table(audit: Mapping[str, Any]) -> dg.TableMetadataValue:
+    return records_table({name: row[name] for name in ("step", "epsilon", "noise_scale")} for row in audit["charges"])
 
 
 def _essence(made: Release, numbers: Mapping[str, Any]) -> str:

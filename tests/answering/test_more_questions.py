@@ -218,7 +218,7 @@ REFUSED = {
     "dph_difference('r.weekly', {'state': 'Z'}, {})": "axis state has no category Z",
     "dph_ratio('r.weekly', {}, {'age': [3, 18]})": "3 is not an edge",
     "dph_changes('r.weekly', period := '2026-03-02')": "there is no earlier period than 2026-03-02",
-    "dph_changes('r.weekly', period := 'x')": "there is no period x; it has 2026-03-02 to 2026-04-13",
+    "dph_changes('r.weekly', period := 'x')": "there is no period x; it has 2026-03-02 to 2026-04-20",
     "dph_over('r.weekly', '2027-01-01')": "no period lies from 2027-01-01 to the last one; it has 2026-03-02 to",
     "dph_ranks('r.weekly', 'wrad')": "there is no axis wrad in period 2026-03-02; the axes are age, county",
     "dph_rate('r.weekly', ['wrad'], 'people')": "there is no axis wrad",
@@ -241,14 +241,14 @@ def test_a_question_without_an_answer_says_why(store: Asked, question: str, mess
     name = question.partition("(")[0]
     with attached(store.catalogue) as connection:
         connection.execute(
-            "CREATE TABLE people AS FROM (VALUES ('A', 'S', 1), ('A', NULL, 2), ('B', NULL, 0), ('C', NULL, 5)) "
+            "CREATE TEMP TABLE people AS FROM (VALUES ('A', 'S', 1), ('A', NULL, 2), ('B', NULL, 0), ('C', NULL, 5)) "
             "AS t(state, region, population)"
         )
         connection.execute(
-            "CREATE TABLE standards AS FROM (VALUES ('N', 5, -1), ('S', 5, 1)) AS t(region, population, standard)"
+            "CREATE TEMP TABLE standards AS FROM (VALUES ('N', 5, -1), ('S', 5, 1)) AS t(region, population, standard)"
         )
         connection.execute(
-            "CREATE TABLE two AS SELECT *, row_number() OVER () AS standard FROM "
+            "CREATE TEMP TABLE two AS SELECT *, row_number() OVER () AS standard FROM "
             "(VALUES ('A', 1), ('B', 1), ('C', 1)) AS t(state, population), "
             "(SELECT DISTINCT day_lower, day_upper FROM r.weekly)"
         )

@@ -29,6 +29,7 @@ from dphist_pipeline.confidential.reading.source import SourceRefused
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.spec import model
 from dphist_pipeline.spec.loading import load_spec
+from examples import mostly_audited
 
 LONG = pytest.mark.audit
 YEARS = {**AGE, "width": 5}  # 23 cells, so that every mechanism has something to choose
@@ -248,7 +249,7 @@ def unbounded_beyond(staged: Path, cells: int, max_rows: int, key: bytes) -> np.
     return np.bincount(pl.read_parquet(staged)["code"].drop_nulls(), minlength=cells)
 
 
-@pytest.mark.parametrize("name", FAULTS_ABOUT_ROWS)
+@pytest.mark.parametrize("name", mostly_audited(FAULTS_ABOUT_ROWS, [0]))
 def test_the_replay_of_records_finds_a_fault_about_rows(office: Office, name: str) -> None:
     kind, planted = FAULTS_ABOUT_ROWS[name]
     bureau, found = Bureau(office, notion(kind), quality={**QUALITY, "by": ["ward"]}), list[str]()
@@ -276,7 +277,7 @@ def test_the_replay_of_records_finds_rows_beyond_t_of_a_family(office: Office) -
     assert found
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", mostly_audited(FAULTS, [0]))
 def test_the_replay_of_records_finds_a_planted_fault(office: Office, name: str) -> None:
     found = found_in_records(office, name)
     expected = "end otherwise" if name.startswith("fails") else "declared sensitivity"

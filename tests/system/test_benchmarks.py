@@ -14,6 +14,7 @@ from pyarrow import csv, parquet
 PROJECT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.soak
 def test_the_solvers_benchmark_runs_and_writes_json(tmp_path):
     script, target = PROJECT / "benchmarks" / "solvers.py", tmp_path / "solvers.json"
     command = [sys.executable, script, "--quick", "--to", target]
@@ -43,6 +44,7 @@ def test_the_benchmark_of_the_local_model_runs_and_writes_json(tmp_path):
     assert all(0 < row["peak_gigabytes"] < 1 for row in report["large"])
 
 
+@pytest.mark.soak
 def test_the_benchmark_of_the_catalogue_runs_and_writes_json(tmp_path):
     script, target = PROJECT / "benchmarks" / "catalogue.py", tmp_path / "catalogue.json"
     sizes = ["--cells", "10000", "--periods", "1", "--periods", "2", "--releases", "1"]
@@ -92,6 +94,7 @@ def test_the_benchmark_of_dagsters_runs_runs_and_writes_json(tmp_path):
     assert all(report[name]["cpu"] > 0 for name in ("materialize_by_job", "backfill_by_runs"))
 
 
+@pytest.mark.soak
 def test_the_comparison_of_peers_measures_a_run_and_ends_one_that_takes_too_much(tmp_path):
     script, target = PROJECT / "benchmarks" / "peers" / "compare.py", tmp_path / "peers.json"
     small = [sys.executable, script, "--rows", "5000", "--sides", "10", "--only", "count_cube", "--to", target]
@@ -176,3 +179,16 @@ def test_the_benchmark_of_ranges_runs_and_keeps_what_it_has(tmp_path, monkeypatc
         held.append(json.loads(target.read_text(encoding="utf-8")))
     assert len(held[0]) == 6 and held[1][:6] == held[0] and {row["set"] for row in held[1]} == {"line", "again"}
     assert set(held[0][0]["mse"]) == {"geometric", "boost", "dawa", "Identity", "HB", "DAWA"}
+
+
+@pytest.mark.soak
+def test_a_hundred_releases_due_in_one_minute_are_all_done_and_none_twice(tmp_path):
+    script, target = PROJECT / "benchmarks" / "load.py", tmp_path / "load.json"
+    command = [sys.executable, script, "--releases", "100", "--to", target]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(target.read_text(encoding="utf-8"))
+    assert not report["late"] and report["runs"] == {"SUCCESS": 100}
+    assert (report["charged"], report["published"], report["whole"]) == (100, 100, 100)
+    assert report["charged_twice"] == [] and report["missing"] == []
+    assert report["peak_gigabytes"] < 4 and report["largest_process_gigabytes"] < 1

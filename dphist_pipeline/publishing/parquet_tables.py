@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.intervals import LEVEL, half_width_of_cell
+from dphist_pipeline.answering.intervals import LEVEL, half_width_of_cell, half_width_of_linear
 from dphist_pipeline.answering.report_intervals import half_widths_of_cells, normal_factor
 from dphist_pipeline.answering.row_quality import rows_of
 from dphist_pipeline.answering.whole_families import Population
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of
 from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate
-from dphist_pipeline.estimates.noisy import NestedSums, NoisySums, ReportedCells, Unbiased
+from dphist_pipeline.estimates.noisy import NestedCells, NestedSums, NoisySums, ReportedCells, Unbiased
 from dphist_pipeline.publishing.arrow_columns import batch_of, numbers, texts
 
 GROUP_ROWS = 1 << 18
@@ -63,6 +63,9 @@ def _half_widths(unbiased: Unbiased | None) -> NDArray[np.float64]:
     """Half the width of the interval of each cell; one number if it is the same for all cells."""
     if isinstance(unbiased, ReportedCells):
         return half_widths_of_cells(unbiased, normal_factor(LEVEL))
+    if isinstance(unbiased, NestedCells) and unbiased.variances is not None:
+        different, where = np.unique(unbiased.variances, return_inverse=True)
+        return np.array([half_width_of_linear(unbiased.scale, one) for one in different.tolist()])[where].ravel()
     return np.asarray(0.0 if unbiased is None else half_width_of_cell(unbiased), dtype=np.float64)
 
 

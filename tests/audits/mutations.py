@@ -5,7 +5,7 @@ Each mutation is a mistake that somebody could make, or an attacker could plant,
 never in the checkout. Prints a table: the mutation, and the first test that failed, or SURVIVED. A few mutations change
 nothing that a caller could see; they are listed with the reason, and are not counted as survivors.
 Ends with 1 if a mutation survived or its tests did not end, and with a message if one no longer fits the code.
-What was noticed is kept in `.soak/mutations.jsonl`: a run goes on where the last one stopped, and tries it no more while
+What was noticed is kept in `.soak/mutations.jsonl`: a run goes on where the last one stopped, and leaves it out while
 the mutated file is the same. Delete the file, for instance after tests were changed, to try all.
 
     python tests/audits/mutations.py [--only PART] [--json FILE] [--processes 2]

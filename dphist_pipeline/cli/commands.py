@@ -60,7 +60,9 @@ HOMES = {
         "ledger_app",
         "The operator's side: accounts of epsilon, what releases may read, what was spent.",
     ),
-    "store": Home("store", "store_app", "A store that was copied, moved or put back from a backup."),
+    "store": Home(
+        "store_copy", "store_app", "A store as a whole: its copy in a bucket, and one put back from a backup."
+    ),
     "local": Home(
         "local_publish",
         "local_app",

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
@@ -28,6 +28,9 @@ from dphist_pipeline.releasing.errors import NameTaken, Withdrawn
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.releasing.taken_names import refuse_taken_view
+
+if TYPE_CHECKING:
+    from dphist_pipeline.releasing.public_copy import Copied
 
 Progress = Callable[[str], None]
 
@@ -136,17 +139,29 @@ def refuse_taken_name(store: Store, release: str, collection: str | None = None,
 
 
 def refresh_catalogue(
-    store: Store, key: Key, folders: Sequence[Path] = (), progress: Progress = lambda step: None
-) -> None:
+    store: Store,
+    key: Key,
+    folders: Sequence[Path] = (),
+    progress: Progress = lambda step: None,
+    check_copy: bool = False,
+) -> Copied | None:
     """Lists the current files and builds the catalogue, one process at a time, unless both hold these folders.
+
+    Then brings the copy in a bucket to the same state, where the store has one.
 
     Args:
         store: whose catalogue it is.
         key: of a release that changed.
         folders: of releases that it must hold; with none it is always built.
         progress: told the name of the step.
+        check_copy: look at every object in the bucket.
+
+    Returns:
+        What was done in the bucket; None without one.
+
+    Raises:
+        NotCopied: the bucket could not be written; the catalogue is built.
     """
-    from dphist_pipeline.answering import building
     from dphist_pipeline.answering.catalogue import is_up_to_date
     from dphist_pipeline.publishing import croissant
 
@@ -155,11 +170,22 @@ def refresh_catalogue(
             return False
         return all(is_listed(folder) and is_up_to_date(store.public, folder) for folder in folders)
 
-    if is_fresh():
-        return
-    progress("updating the catalogue")
-    with store.run(key) as scratch, store.building():
-        if not is_fresh():  # somebody else may just have built it
-            write_current_files(store.public, scratch)
-            croissant.write_croissant(store.public, scratch)
-            building.build_apart(store.public, scratch)
+    if not is_fresh():
+        progress("updating the catalogue")
+        with store.run(key) as scratch, store.building():
+            if not is_fresh():  # somebody else may just have built it
+                _build(store, scratch)
+    if store.public_address is None:
+        return None
+    from dphist_pipeline.releasing.public_copy import copy_to_bucket
+
+    return copy_to_bucket(store, key, lambda scratch: _build(store, scratch), progress, check_copy)
+
+
+def _build(store: Store, scratch: Path) -> None:
+    from dphist_pipeline.answering import building
+    from dphist_pipeline.publishing import croissant
+
+    write_current_files(store.public, scratch)
+    croissant.write_croissant(store.public, scratch)
+    building.build_apart(store.public, scratch)

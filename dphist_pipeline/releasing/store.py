@@ -84,12 +84,17 @@ class Store:
     ledger_id: str
     ledger_address: str | None = None  # of a ledger that neither lies in the store nor is named by the environment
     witness_file: str | Path | None = None  # where the environment does not say it
+    public_address: str | None = None  # of a copy of the public folder in a bucket
 
     @classmethod
-    def create(cls, root: Path) -> Store:
+    def create(cls, root: Path, public_address: str | None = None) -> Store:
         """Makes a store with its ledger, known to its witness; refuses a folder that holds anything.
 
         Whoever makes it is the ledger's operator, with the key that is theirs, made where there is none.
+
+        Args:
+            root: its folder.
+            public_address: of a copy of its public folder, `s3://bucket/prefix`, checked.
 
         Raises:
             StoreUnusable: something is there already, or the folder cannot be made.
@@ -128,8 +133,9 @@ class Store:
             with suppress(OSError):
                 root.rmdir()
             raise
-        store = cls(root, store_id, ledger.id)
+        store = cls(root, store_id, ledger.id, public_address=public_address)
         content = {"schema_version": SCHEMA_VERSION, "id": store.id, "ledger_id": ledger.id}
+        content |= {"public_address": public_address} if public_address else {}
         write_durably(root / "store.json", json.dumps(content, indent=2).encode() + b"\n")
         sync_folder(root)
         return store
@@ -155,7 +161,8 @@ class Store:
             content = json.loads(described.read_bytes())
             # Stores of version 0.1 call it `format`.
             usable = content.get("schema_version", content.get("format")) == SCHEMA_VERSION
-            store = cls(root, str(content["id"]), str(content["ledger_id"]), ledger, witness)
+            names = (str(content["id"]), str(content["ledger_id"]))
+            store = cls(root, *names, ledger, witness, content.get("public_address"))
         except (ValueError, KeyError, TypeError, OSError):
             usable = False
         if not usable:

@@ -18,7 +18,7 @@ from dphist_pipeline.cli.answer_rows import (
 )
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
-from dphist_pipeline.releasing.store import Store, store_folder
+from dphist_pipeline.releasing.public_folder import public_folder
 
 if TYPE_CHECKING:
     from dphist_pipeline.answering.answers import Answer
@@ -91,8 +91,8 @@ def answer(
     from dphist_pipeline.answering.published import latest_revision
 
     box = parse_where(where) if where.strip() else {}
-    opened = Store.open(store_folder(store))
-    folder = latest_revision(opened.public, release, period)
+    public = public_folder(store)
+    folder = latest_revision(public, release, period)
     publication = Publication.read(folder)
     facts = {name: publication.audit[name] for name in ("release", "period", "revision")} | {"where": where}
     period = str(facts["period"])
@@ -118,7 +118,7 @@ def answer(
         print_pivot({**facts, **asked.facts}, answer_pivot(publication, asked, box), as_json)
         return
     if asked.question:
-        other = Publication.read(latest_revision(opened.public, compare, period)) if compare else None
+        other = Publication.read(latest_revision(public, compare, period)) if compare else None
         rows = answer_rows(publication, asked, box, other)
         if as_json:
             print_rows_as_json({**facts, **asked.facts}, rows)

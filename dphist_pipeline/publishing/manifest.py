@@ -1,7 +1,7 @@
 """The manifest of a copy of the public folder in a bucket: which object holds which file.
 
-Readers start at `manifest.json`, which is replaced by a conditional write. What it names never changes while it is named,
-so a reader sees one state of the public folder, whole:
+Readers start at `manifest.json`, which is replaced by a conditional write. What it names does not change while it is
+named, so a reader sees one state of the public folder, whole:
 
 - a file of a publication is the object of its own name, such as `wards/period=all/revision=1/histogram.parquet`;
 - a file that is replaced (the catalogue, `current.json`, `croissant.json`, the audit and card of what is withdrawn) is

@@ -1,98 +1,41 @@
-"""Releases are copied to a bucket: its readers see whole states, and nobody pays twice when a copy fails."""
+"""Releases are copied to a bucket: it has the public folder, and nobody pays twice when a copy fails."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-from collections.abc import Iterator
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
-from typing import Any
 
+import dagster as dg
 import pytest
-from object_server import KEYS, ObjectServer, running_object_server
-from office import DERIVED, OPEN_HEALTH, RECORDS, Office
+from object_server import KEYS, ObjectServer
+from office import DERIVED, RECORDS, Office
+from system.copied import (
+    ADDRESS,
+    BUCKET,
+    assert_same,
+    bucket,
+    content_of,
+    copied,
+    drawn,
+    manifest,
+    objects,
+    one_client,
+    public_files,
+    running,
+    spent,
+)
+from system.orchestrated import defined, materialized, said
 
-from dphist_pipeline.publishing import bucket_copy
-from dphist_pipeline.publishing.fetching import fetch
-from dphist_pipeline.publishing.manifest import NAME, VERSIONS, Manifest, read_manifest
-from dphist_pipeline.publishing.object_store import ObjectStore
-from dphist_pipeline.releasing import public_copy
+from dphist_pipeline.publishing.manifest import NAME
+from dphist_pipeline.publishing.release_files import audit_digest
+from dphist_pipeline.releasing import public_copy, publisher
+from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
-
-BUCKET = "office-public"
-ADDRESS = f"s3://{BUCKET}/counts"
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[ObjectServer]:
-    with running_object_server() as server:
-        yield server
-
-
-@pytest.fixture
-def bucket(running: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> ObjectServer:
-    """A server with one empty bucket, and the environment that finds it."""
-    running.clear()
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
-    for name, value in running.environment().items():
-        monkeypatch.setenv(name, value)
-    running.make_bucket(BUCKET)
-    return running
-
-
-@pytest.fixture
-def copied(bucket: ObjectServer, office: Office) -> Office:
-    """An office whose releases are copied to the bucket, before its first one."""
-    made = office.run("init", "--store", office.store, "--public", ADDRESS)
-    assert made.code == 0, made.err
-    assert office.run("ledger", *OPEN_HEALTH, "--store", office.store).code == 0
-    office.write_records()
-    office.write_spec()
-    return office
-
-
-def objects(bucket: ObjectServer) -> dict[str, bytes]:
-    """The objects below the prefix; nothing lies elsewhere."""
-    found = bucket.objects(BUCKET)
-    assert all(name.startswith("counts/") for name in found)
-    return {name.removeprefix("counts/"): content for name, content in found.items()}
-
-
-def manifest(bucket: ObjectServer) -> Manifest:
-    return read_manifest(objects(bucket)[NAME], ADDRESS)
-
-
-def public_files(office: Office) -> dict[str, bytes]:
-    public = office.store / "public"
-    return {path.relative_to(public).as_posix(): path.read_bytes() for path in public.rglob("*") if path.is_file()}
-
-
-def assert_same(bucket: ObjectServer, office: Office) -> None:
-    """The bucket has the public folder, by the manifest and under plain names, and nothing else."""
-    local, there = public_files(office), objects(bucket)
-    named = {path: there[entry.object] for path, entry in manifest(bucket).files.items()}
-    assert named == local
-    plain = {name: content for name, content in there.items() if name != NAME and not name.startswith(f"{VERSIONS}/")}
-    assert plain == local
-    versions = {name for name in there if name.startswith(f"{VERSIONS}/")}
-    known = {entry.object for entry in manifest(bucket).files.values()} | set(manifest(bucket).retired)
-    assert versions <= known
-    for name in versions:
-        assert hashlib.sha256(there[name]).hexdigest() == name.split("/")[2]
-
-
-def spent(office: Office) -> str:
-    return str(office.run("ledger", "show", "health", "--store", office.store, "--json").json[0]["spent"])
-
-
-def drawn(office: Office) -> dict[str, bytes]:
-    journal = office.store / "confidential" / "journal"
-    return {str(path.relative_to(journal)): path.read_bytes() for path in journal.rglob("*") if path.is_file()}
 
 
 def test_a_bucket_has_the_files_of_the_public_folder_and_nothing_else(copied: Office, bucket: ObjectServer):
@@ -188,84 +131,102 @@ def test_a_server_that_ignores_conditions_is_refused(office: Office, bucket: Obj
     assert refused.code == 1 and "its server ignores the conditions of writes" in refused.err
 
 
-@pytest.fixture(scope="module")
-def states(running: ObjectServer, tmp_path_factory: pytest.TempPathFactory) -> list[Store]:
-    """A store as it was after its first release, a revision and the withdrawal of both."""
-    office = Office(tmp_path_factory.mktemp("states") / "office").opened()
-    found = []
-    with office.witnessed():
-        for number, words in enumerate(
-            [
-                ["release", office.folder / "spec.yaml"],
-                ["release", office.folder / "spec.yaml", "--revise", "--reason", "corrected"],
-                ["withdraw", "wards", "all", "--reason", "wrong file"],
-            ]
-        ):
-            ran = office.run(*words, "--store", office.store)
-            assert ran.code == 0, ran.err
-            root = office.folder / f"store_{number}"
-            shutil.copytree(office.store, root)
-            found.append(Store.open(root, f"sqlite:///{office.store}/ledger.sqlite", office.witness))
-    return found
-
-
-def copy(store: Store, address: str) -> public_copy.Copied:
-    return public_copy.copy_to_bucket(replace(store, public_address=address), Key("copied", "all", 1), nothing)
-
-
-def nothing(scratch: Path) -> None:
-    """Builds no catalogue: the folder's own is whole."""
-
-
-def content_of(store: Store) -> dict[str, bytes]:
-    return {
-        path.relative_to(store.public).as_posix(): path.read_bytes()
-        for path in store.public.rglob("*")
-        if path.is_file()
-    }
-
-
-def fetched(address: str, folder: Path) -> dict[str, bytes]:
-    made = fetch(address, folder)
-    return {name: (folder / name).read_bytes() for name in json.loads((made.folder / NAME).read_bytes())["files"]}
-
-
-class Cut(BaseException):
-    """Ends a call as a kill would, where nothing catches it."""
-
-
-@pytest.mark.parametrize("after", range(3))
-def test_a_copy_that_is_cut_short_shows_whole_states_and_goes_on(
-    bucket: ObjectServer, states: list[Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+def test_two_publishers_at_once_leave_one_state_with_the_releases_of_both(
+    copied: Office, bucket: ObjectServer, one_client: None
 ):
-    monkeypatch.setattr(bucket_copy, "AT_ONCE", 1)
-    ask, asked, last = ObjectStore._asked, count(1), 0
+    """Two stores of one ledger, each with a release that the other does not have."""
+    copied.released()
+    other = copied.folder / "other"
+    shutil.copytree(copied.store, other)
+    for name in ("here", "there"):
+        copied.write_spec(release=name)
+        bucket.rule = lambda method, path: "AccessDenied"
+        assert copied.release().code == 1
+    bucket.rule = lambda method, path: ""
+    (copied.store / "public" / "there").rename(other / "public" / "there")
+    ledger = f"sqlite:///{copied.store}/ledger.sqlite"
+    stores = [Store.open(copied.store), Store.open(other, ledger, copied.witness)]
+    barrier = threading.Barrier(2)
 
-    def cutting(self: ObjectStore, *arguments: Any, **more: Any) -> Any:
-        if next(asked) == cut_at:
-            raise Cut
-        return ask(self, *arguments, **more)
+    def publish(store: Store) -> public_copy.Copied:
+        barrier.wait(60)
+        made = publisher.refresh_catalogue(store, Key("copied", "all", 1))
+        assert made is not None
+        return made
 
-    for cut_at in range(1, 100):
-        address = f"{ADDRESS}/{cut_at}"
-        if after:
-            copy(states[after - 1], address)
-        asked = count(1)
-        with monkeypatch.context() as cutting_short:
-            cutting_short.setattr(ObjectStore, "_asked", cutting)
-            try:
-                copy(states[after], address)
-                last = cut_at
-                break
-            except Cut:
-                pass
-        if after or f"{cut_at}/{NAME}" in objects(bucket):
-            seen = fetched(address, tmp_path / str(cut_at))
-            assert seen in (content_of(states[after]), content_of(states[after - 1])), cut_at
-        sent = copy(states[after], address).sent
-        assert len(sent) <= len(content_of(states[after]))
-        there = {n.removeprefix(f"{cut_at}/"): c for n, c in objects(bucket).items() if n.startswith(f"{cut_at}/")}
-        plain = {n: c for n, c in there.items() if n != NAME and not n.startswith(VERSIONS)}
-        assert plain == content_of(states[after]) == fetched(address, tmp_path / "now" / str(cut_at)), cut_at
-        assert copy(states[after], address).sent == ()
-    assert last > 15
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(publish, stores))
+    later = [place for one in done for place in one.taken]
+    assert later  # whoever came second took what the other had
+    for store in stores:
+        publisher.refresh_catalogue(store, Key("copied", "all", 1))
+    places = {f"{name}/period=all/revision=1" for name in ("wards", "here", "there")}
+    assert manifest(bucket).publications() == places
+    for store in stores:
+        assert {path for path in content_of(store) if path.endswith("audit.json")} == {
+            f"{p}/audit.json" for p in places
+        }
+        store.verify()
+    named = {path: objects(bucket)[entry.object] for path, entry in manifest(bucket).files.items()}
+    assert named == content_of(stores[1])
+
+
+def test_what_only_a_bucket_has_and_no_ledger_paid_for_is_left_there(copied: Office, bucket: ObjectServer):
+    copied.released()
+    published = copied.store / "public" / "wards"
+    shutil.rmtree(published)
+    mended = copied.run("store", "publish", "--store", copied.store, "--json").json
+    assert mended["taken"] == ["wards/period=all/revision=1"] and mended["only_there"] == []
+    assert_same(bucket, copied)
+    audit = published / "period=all" / "revision=1" / "audit.json"
+    facts = {name: fact for name, fact in json.loads(audit.read_bytes()).items() if name != "audit_digest"}
+    facts["ledger"]["hash"] = "0" * 64
+    forged = json.dumps({**facts, "audit_digest": audit_digest(facts)}).encode()
+    shutil.rmtree(published)
+    known, path = manifest(bucket), "wards/period=all/revision=1/audit.json"
+    entry = replace(known.files[path], sha256=hashlib.sha256(forged).hexdigest(), size=len(forged))
+    bucket.put(BUCKET, f"counts/{path}", forged)
+    bucket.put(BUCKET, f"counts/{NAME}", replace(known, files={**known.files, path: entry}).text())
+    left = copied.run("store", "publish", "--store", copied.store)
+    assert left.code == 0 and "only there, and not vouched for by this ledger: wards/period=all/revision=1" in left.out
+    assert not published.exists() and "wards/period=all/revision=1" in manifest(bucket).publications()
+
+
+def test_an_altered_object_is_refused_by_readers_and_sent_again_by_a_check(
+    copied: Office, bucket: ObjectServer, tmp_path: Path
+):
+    copied.released()
+    for path in ("wards/period=all/revision=1/histogram.parquet", "croissant.json"):
+        bucket.put(BUCKET, f"counts/{manifest(bucket).files[path].object}", b"altered")
+        refused = copied.run("store", "fetch", ADDRESS, tmp_path / "got")
+        assert refused.code == 1 and f"{path} is missing or altered" in refused.err and "--check" in refused.err
+        assert copied.run("store", "publish", "--store", copied.store, "--json").json["sent"] == []
+        assert path in copied.run("store", "publish", "--check", "--store", copied.store, "--json").json["sent"]
+        assert copied.run("store", "fetch", ADDRESS, tmp_path / "got").code == 0
+    bucket.delete(BUCKET, f"counts/{path}")
+
+
+def test_a_fetched_folder_answers_as_the_store_does(copied: Office, bucket: ObjectServer, tmp_path: Path):
+    copied.released()
+    folder, where = tmp_path / "got", ("answer", "wards", "--where", "ward = surgery", "--json")
+    for new in (len(public_files(copied)), 0):
+        got = copied.run("store", "fetch", ADDRESS, folder, "--json")
+        assert got.json["downloaded"] == new, got.err
+    assert copied.run(*where, "--store", folder).out == copied.run(*where, "--store", copied.store).out
+    assert Release.published(folder, "wards").audit == Release.published(copied.store, "wards").audit
+    refused = copied.run("store", "fetch", ADDRESS, copied.folder / "data")
+    assert refused.code == 1 and "holds something else" in refused.err
+    refused = copied.run("store", "fetch", f"{ADDRESS}/nothing", tmp_path / "no")
+    assert refused.code == 1 and "nobody publishes there" in refused.err and not (tmp_path / "no").exists()
+
+
+def test_a_run_of_dagster_copies_as_the_command_line_does(copied: Office, bucket: ObjectServer):
+    definitions = defined(copied)
+    with dg.DagsterInstance.ephemeral() as instance:
+        bucket.rule = lambda method, path: "AccessDenied" if method == "PUT" else ""
+        failed = materialized(definitions, instance)
+        assert not failed.success and f"{ADDRESS} cannot be written: access was denied" in said(failed)
+        bucket.rule = lambda method, path: ""
+        assert materialized(definitions, instance).success
+    assert_same(bucket, copied)
+    assert spent(copied) == "1/2" and len(manifest(bucket).publications()) == 1

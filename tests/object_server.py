@@ -101,6 +101,7 @@ class ObjectServer:
         method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
         failure = self.rule(method, path)
         if failure not in ("", "lost"):
+            environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
             return _fail(environ, start, failure)
         if self.ignores_conditions:
             for name in ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH"):
@@ -115,7 +116,6 @@ class ObjectServer:
 
 
 def _fail(environ: WSGIEnvironment, start: StartResponse, code: str) -> list[bytes]:
-    environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     status = {"AccessDenied": "403 Forbidden", "InternalError": "500 Internal Server Error"}.get(code, "503 Slow Down")
     content = b"" if environ["REQUEST_METHOD"] == "HEAD" else ERROR.format(code, json.dumps(KEYS)).encode()
     start(status, [("Content-Type", "application/xml"), ("Content-Length", str(len(content)))])

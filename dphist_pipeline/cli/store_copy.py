@@ -11,7 +11,7 @@ from rich.markup import escape
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.store import store_app
 from dphist_pipeline.cli.terminal import out, print_json, print_lines, progress
-from dphist_pipeline.releasing.store import Key, Store, store_folder
+from dphist_pipeline.releasing.store import Store, store_folder
 
 
 @store_app.command()
@@ -30,15 +30,14 @@ def publish(
     """
     from dphist_pipeline.releasing.approvals import finish_withdrawals
     from dphist_pipeline.releasing.public_copy import NoAddress
-    from dphist_pipeline.releasing.publisher import refresh_catalogue
+    from dphist_pipeline.releasing.publisher import publish_copy
 
     opened = Store.open(store_folder(store))
     if opened.public_address is None:
         raise NoAddress(opened.root)
     finish_withdrawals(opened, opened.ledger())
     with progress(as_json) as step:
-        copied = refresh_catalogue(opened, Key("copied", "all", 1), progress=step, check_copy=check)
-    assert copied is not None
+        copied = publish_copy(opened, step, check)
     if as_json:
         print_json(vars(copied))
         return

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
+from dphist_pipeline.publishing.current_files import NAME as CURRENT
 from dphist_pipeline.publishing.current_files import is_listed, write_current_files
 from dphist_pipeline.publishing.release_files import (
     move_into_place,
@@ -139,12 +140,8 @@ def refuse_taken_name(store: Store, release: str, collection: str | None = None,
 
 
 def refresh_catalogue(
-    store: Store,
-    key: Key,
-    folders: Sequence[Path] = (),
-    progress: Progress = lambda step: None,
-    check_copy: bool = False,
-) -> Copied | None:
+    store: Store, key: Key, folders: Sequence[Path] = (), progress: Progress = lambda step: None
+) -> None:
     """Lists the current files and builds the catalogue, one process at a time, unless both hold these folders.
 
     Then brings the copy in a bucket to the same state, where the store has one.
@@ -154,10 +151,6 @@ def refresh_catalogue(
         key: of a release that changed.
         folders: of releases that it must hold; with none it is always built.
         progress: told the name of the step.
-        check_copy: look at every object in the bucket.
-
-    Returns:
-        What was done in the bucket; None without one.
 
     Raises:
         NotCopied: the bucket could not be written; the catalogue is built.
@@ -170,16 +163,44 @@ def refresh_catalogue(
             return False
         return all(is_listed(folder) and is_up_to_date(store.public, folder) for folder in folders)
 
-    if not is_fresh():
-        progress("updating the catalogue")
-        with store.run(key) as scratch, store.building():
-            if not is_fresh():  # somebody else may just have built it
-                _build(store, scratch)
-    if store.public_address is None:
-        return None
-    from dphist_pipeline.releasing.public_copy import copy_to_bucket
+    _build_unless(is_fresh, store, key, progress)
+    if store.public_address is not None:
+        _copy(store, key, progress)
 
-    return copy_to_bucket(store, key, lambda scratch: _build(store, scratch), progress, check_copy)
+
+def publish_copy(store: Store, progress: Progress = lambda step: None, check: bool = False) -> Copied:
+    """Brings the copy in a store's bucket to the state of its public folder, whose catalogue is built if need be.
+
+    Args:
+        store: with a public address.
+        progress: told the name of the step.
+        check: look at every object, and send again what is missing or altered.
+
+    Raises:
+        NotCopied: the bucket could not be written.
+    """
+    from dphist_pipeline.answering.catalogue import is_complete
+    from dphist_pipeline.publishing import croissant
+
+    key = Key("copied", "all", 1)
+    made_after = (store.public / croissant.NAME, *(folder / CURRENT for folder in _released(store)))
+    _build_unless(
+        lambda: is_complete(store.public) and all(path.is_file() for path in made_after), store, key, progress
+    )
+    return _copy(store, key, progress, check)
+
+
+def _released(store: Store) -> set[Path]:
+    return {period.parent for period in store.public.glob("*/period=*")}
+
+
+def _build_unless(is_fresh: Callable[[], bool], store: Store, key: Key, progress: Progress) -> None:
+    if is_fresh():
+        return
+    progress("updating the catalogue")
+    with store.run(key) as scratch, store.building():
+        if not is_fresh():  # somebody else may just have built it
+            _build(store, scratch)
 
 
 def _build(store: Store, scratch: Path) -> None:
@@ -189,3 +210,9 @@ def _build(store: Store, scratch: Path) -> None:
     write_current_files(store.public, scratch)
     croissant.write_croissant(store.public, scratch)
     building.build_apart(store.public, scratch)
+
+
+def _copy(store: Store, key: Key, progress: Progress, check: bool = False) -> Copied:
+    from dphist_pipeline.releasing.public_copy import copy_to_bucket
+
+    return copy_to_bucket(store, key, lambda scratch: _build(store, scratch), progress, check)

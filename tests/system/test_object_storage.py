@@ -35,7 +35,7 @@ from dphist_pipeline.publishing.manifest import NAME
 from dphist_pipeline.publishing.release_files import audit_digest
 from dphist_pipeline.releasing import public_copy, publisher
 from dphist_pipeline.releasing.releases import Release
-from dphist_pipeline.releasing.store import Key, Store
+from dphist_pipeline.releasing.store import Store
 
 
 def test_a_bucket_has_the_files_of_the_public_folder_and_nothing_else(copied: Office, bucket: ObjectServer):
@@ -150,16 +150,14 @@ def test_two_publishers_at_once_leave_one_state_with_the_releases_of_both(
 
     def publish(store: Store) -> public_copy.Copied:
         barrier.wait(60)
-        made = publisher.refresh_catalogue(store, Key("copied", "all", 1))
-        assert made is not None
-        return made
+        return publisher.publish_copy(store)
 
     with ThreadPoolExecutor(2) as pool:
         done = list(pool.map(publish, stores))
     later = [place for one in done for place in one.taken]
     assert later  # whoever came second took what the other had
     for store in stores:
-        publisher.refresh_catalogue(store, Key("copied", "all", 1))
+        publisher.publish_copy(store)
     places = {f"{name}/period=all/revision=1" for name in ("wards", "here", "there")}
     assert manifest(bucket).publications() == places
     for store in stores:

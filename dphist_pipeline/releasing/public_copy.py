@@ -150,12 +150,13 @@ def _copied(
             if new:
                 build(scratch)
             planned = plan(store.public, links, there, _catalogued(store.public))
-        if planned.files == found.manifest.files and was_finished:
+        is_changed = bool(planned.sources) or planned.files != found.manifest.files
+        if not is_changed and was_finished:
             return _done(store, objects, found.manifest, sent, taken)
         if not number:
             progress(f"copying to {objects.address}")
         now: Found | None = found
-        if planned.files != found.manifest.files:
+        if is_changed:
             files = send(objects, planned, there)
             sent |= planned.sources.keys()
             now = commit(objects, found, files, datetime.now(UTC))

@@ -80,8 +80,7 @@ def family_of(codes: pl.DataFrame) -> Family:
 
 def exact_counts(of: Family) -> dict[frozenset[int], np.ndarray]:
     """Invented counts of every table, and of every level without ages."""
-    draws, levels = np.random.Generator(np.random.PCG64(21)), of.levels
-    assert levels is not None
+    draws, (levels,) = np.random.Generator(np.random.PCG64(21)), of.trees
     age, finest = len(LEVELS), levels.axes[-1]
     counts = draws.poisson(draws.gamma(0.4, 25.0 / AGES, (of.domain.shape[finest], AGES))).astype(np.int64)
     found = {frozenset({finest, age}): counts}

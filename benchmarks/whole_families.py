@@ -111,7 +111,7 @@ def many_axes() -> Iterator[dict[str, Any]]:
 
 
 def _shown(rows: list[dict[str, Any]], title: str) -> None:
-    columns = list(dict.fromkeys(name for row in rows for name in row))
+    columns = list(dict.fromkeys(name for row in rows for name in row)) or ["nothing"]
     table = Table(*columns, title=title)
     for row in rows:
         cells = (row.get(name, "") for name in columns)
@@ -125,13 +125,19 @@ def main() -> None:
     parser.add_argument("--releases", type=int, default=5)
     parser.add_argument("--output", type=Path, default=PROJECT / "benchmarks" / "results" / "whole_families.json")
     asked = parser.parse_args()
-    sets = list(public(asked.releases)) if DATA.is_dir() else []
-    _shown(sets, "mean squared error of a cell")
-    pairs = list(many_axes())
-    _shown(pairs, "all pairs of many axes")
     asked.output.parent.mkdir(exist_ok=True)
-    found = {"releases": asked.releases, "public_sets": sets, "pairs_of_many_axes": pairs}
-    asked.output.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    found: dict[str, Any] = {"releases": asked.releases, "public_sets": [], "pairs_of_many_axes": []}
+    if not DATA.is_dir():
+        print("public sets: not measured, there is no data at $DPHIST_DATA or ../shared/data")
+    measured = {"pairs_of_many_axes": many_axes(), "public_sets": public(asked.releases) if DATA.is_dir() else []}
+    for name, rows in measured.items():
+        for row in rows:
+            found[name].append(row)
+            # Whatever was measured stays, however long the rest takes.
+            asked.output.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+            print(json.dumps(row), flush=True)
+    _shown(found["public_sets"], "mean squared error of a cell")
+    _shown(found["pairs_of_many_axes"], "all pairs of many axes of ten values, one release each")
 
 
 if __name__ == "__main__":

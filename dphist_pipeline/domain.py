@@ -243,12 +243,14 @@ class Family:
         return Domain(tuple(self.domain.axes[axis] for axis in sorted(axes)))
 
     @cached_property
-    def levels(self) -> Levels | None:
-        """The axis that tables use at several levels; None if there is none."""
-        several = [number for number, source in enumerate(self.sources) if self.sources.count(source) > 1]
-        if not several:
-            return None
-        axes = sorted(several, key=lambda number: (self.domain.axes[number].size, -number))
+    def trees(self) -> tuple[Levels, ...]:
+        """The axes that tables use at several levels; mostly none."""
+        several = dict.fromkeys(source for source in self.sources if self.sources.count(source) > 1)
+        return tuple(self._tree(source) for source in several)
+
+    def _tree(self, source: int) -> Levels:
+        levels = [number for number, one in enumerate(self.sources) if one == source]
+        axes = sorted(levels, key=lambda number: (self.domain.axes[number].size, -number))
         steps = pairwise(self.domain.axes[number] for number in axes)
         return Levels(tuple(axes), tuple(np.array(groups_along(fine, coarse)) for coarse, fine in steps))
 

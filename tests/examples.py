@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
 import pytest
@@ -24,7 +24,16 @@ def examples(wanted: int, **more: Any) -> Callable[[Test], Test]:
     return decorate
 
 
-def mostly_soaked(cases: Sequence[Any], kept: Collection[int]) -> list[Any]:
+def mostly_soaked(cases: Iterable[Any], kept: Collection[int]) -> list[Any]:
     """Cases of a test, of which `make soak` tries all but those at the places `kept`: they are tried by `make test`."""
-    whole = [case if isinstance(case, tuple) else (case,) for case in cases]
-    return [pytest.param(*one, marks=() if place in kept else pytest.mark.soak) for place, one in enumerate(whole)]
+    return _mostly(cases, kept, pytest.mark.soak)
+
+
+def mostly_audited(cases: Iterable[Any], kept: Collection[int]) -> list[Any]:
+    """As `mostly_soaked`, but the others are tried by `make audit`."""
+    return _mostly(cases, kept, pytest.mark.audit)
+
+
+def _mostly(cases: Iterable[Any], kept: Collection[int], mark: pytest.MarkDecorator) -> list[Any]:
+    whole = [case if type(case) is tuple else (case,) for case in cases]
+    return [pytest.param(*one, marks=() if place in kept else mark) for place, one in enumerate(whole)]

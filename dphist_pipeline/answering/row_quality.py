@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,29 +107,55 @@ def read_quality(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def published_cuts(folder: Path, audit: Row, rows: Sequence[Row]) -> dict[str | None, list[Cut]]:
-    """As `cuts`, for a published folder."""
-    domain = domain_of(audit["axes"])
-    counts = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
-    chosen = counts["estimate" if counts["unbiased_estimate"].null_count else "unbiased_estimate"]
-    return cuts(rows, domain, chosen.to_numpy().reshape(domain.shape))
+    """As `cuts`, for a published folder; for that of a family, whose tables agree, by the smallest that has an axis."""
+    tables = {folder / "tables" / name: table for name, table in audit.get("tables", {}).items()} or {folder: audit}
+    known = sorted(
+        ((path, domain_of(table["axes"])) for path, table in tables.items()), key=lambda table: table[1].cells
+    )
+
+    def counted(axis: str | None) -> NDArray[np.float64]:
+        path, domain = next(table for table in known if axis is None or axis in _names(table[1]))
+        counts = pq.ParquetFile(path / "histogram.parquet").read(["estimate", "unbiased_estimate"])
+        chosen = counts["estimate" if counts["unbiased_estimate"].null_count else "unbiased_estimate"]
+        return along(axis, domain, chosen.to_numpy().reshape(domain.shape))
+
+    return cuts(rows, counted)
 
 
-def cuts(rows: Sequence[Row], domain: Domain, counted: NDArray[np.float64]) -> dict[str | None, list[Cut]]:
+def along(axis: str | None, domain: Domain, counted: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Counts by position along an axis, or their total, shape (1,).
+
+    Args:
+        axis: its name; None for the total.
+        domain: of a table.
+        counted: its estimated counts, shape of the domain.
+    """
+    others = tuple(number for number, name in enumerate(_names(domain)) if name != axis)
+    return np.atleast_1d(counted.sum(axis=others))
+
+
+def _names(domain: Domain) -> list[str]:
+    return [axis.name for axis in domain.axes]
+
+
+def cuts(rows: Sequence[Row], counted: Callable[[str | None], NDArray[np.float64]]) -> dict[str | None, list[Cut]]:
     """What the bound cut: under None of all rows, under an axis by position along it; empty where nothing was bought.
 
     Args:
         rows: of a quality table.
-        domain: of the release.
-        counted: estimated counts, shape of the domain.
+        counted: gives the estimated counts by position along an axis, or for None their total; see `along`.
     """
     found: dict[str | None, list[Cut]] = {}
-    names = [axis.name for axis in domain.axes]
+    known: dict[str | None, NDArray[np.float64]] = {}
     for row in rows:
         if row["statistic"] != "cut":
             continue
-        inside = counted if row["axis"] is None else counted.take(row["position"], names.index(row["axis"]))
-        cut = Cut(row["category"], float(inside.sum()), row["estimate"], row["ci_lower"], row["ci_upper"])
-        found.setdefault(row["axis"], []).append(cut)
+        axis = row["axis"]
+        if axis not in known:
+            known[axis] = counted(axis)
+        inside = known[axis][0 if axis is None else row["position"]]
+        cut = Cut(row["category"], float(inside), row["estimate"], row["ci_lower"], row["ci_upper"])
+        found.setdefault(axis, []).append(cut)
     return found
 
 

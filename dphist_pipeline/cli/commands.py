@@ -60,6 +60,7 @@ HOMES = {
         "ledger_app",
         "The operator's side: accounts of epsilon, what releases may read, what was spent.",
     ),
+    "doctor": Home("doctor", "doctor", "Checks store, ledger, witness, key, disk, clock and versions."),
     "store": Home(
         "store_copy", "store_app", "A store as a whole: its copy in a bucket, and one put back from a backup."
     ),

@@ -24,7 +24,6 @@ from dphist_pipeline.cli.terminal import (
 )
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
 from dphist_pipeline.ledger.ledger import Account, Ledger
-from dphist_pipeline.ledger.signing import Operator, key_path
 from dphist_pipeline.releasing.deciding import deciding
 from dphist_pipeline.releasing.store import Store, store_folder, working_project
 from dphist_pipeline.spec.numbers import exact
@@ -225,50 +224,6 @@ def raise_total(
     with deciding(opened, ledger) as operator:
         ledger.raise_total(account, _total(total), reason, operator)
     print_statement(ledger.statement(account), as_json)
-
-
-@ledger_app.command()
-def key(as_json: JsonOption = False) -> None:
-    """Shows the public half of your key, for another operator to add."""
-    operator = Operator.load_or_make()
-    if as_json:
-        print_json({"public": operator.public, "private_file": str(key_path())})
-        return
-    out.print(operator.public)
-    out.print(f"  the private half is {escape(str(key_path()))}", style="dim")
-
-
-@ledger_app.command(name="add-key")
-def add_key(
-    public: Annotated[str, typer.Argument(metavar="KEY", help="As `dphist ledger key` shows it to its owner.")],
-    name: Annotated[str, typer.Option(metavar="NAME", help="Whose it is; everybody who reads the ledger sees it.")],
-    store: StoreOption = None,
-) -> None:
-    """Lets another operator decide as well.
-
-    Where an account asks for two signatures, so does the third key.
-    """
-    opened = Store.open(store_folder(store))
-    ledger = opened.ledger()
-    with deciding(opened, ledger) as operator:
-        waiting = ledger.add_key(name, public, operator)
-    if waiting is not None:
-        out.print(f"Entered, and not in force yet: another operator must sign it: dphist ledger sign {waiting}")
-        return
-    out.print(f"[green]✓[/] Decides from now on: {', '.join(map(escape, ledger.operators().values()))}")
-
-
-@ledger_app.command()
-def sign(
-    number: Annotated[int, typer.Argument(metavar="ENTRY", help="Of the decision that waits for you.")],
-    store: StoreOption = None,
-) -> None:
-    """Gives a decision its second signature, where an account asks for two."""
-    opened = Store.open(store_folder(store))
-    ledger = opened.ledger()
-    with deciding(opened, ledger) as operator:
-        ledger.countersign(number, operator)
-    out.print(f"[green]✓[/] Entry {number} is signed, and in force")
 
 
 @ledger_app.command()

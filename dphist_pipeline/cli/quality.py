@@ -30,7 +30,7 @@ def quality(
     from dphist_pipeline.answering.published import latest_revision
     from dphist_pipeline.answering.row_quality import published_cuts, read_quality, sentences
 
-    folder = latest_revision(public_folder(store), release, period)
+    folder = latest_revision(public_folder(store), release, period, family=True)
     audit, rows = read_quality(folder)
     found = published_cuts(folder, audit, rows)
     says = sentences(audit, rows, found)

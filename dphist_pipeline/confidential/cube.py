@@ -38,8 +38,8 @@ def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
 def _counted(plan: CountingPlan, staged: Path) -> tuple[NDArray[np.int64], ObservedRows | None]:
     key = secrets.token_bytes(KEY_BYTES)
     if plan.marginals:
-        return table_counts.count_marginals(plan, staged, key), None
-    if plan.privacy_unit == "row":
+        counts = table_counts.count_marginals(plan, staged, key)
+    elif plan.privacy_unit == "row":
         counts = count_rows(staged, plan.domain.cells)
     else:
         counts = count_bounded(staged, plan.domain.cells, plan.max_rows_per_unit, key)

@@ -54,13 +54,15 @@ class ObservedRows:
 
     Attributes:
         units: units that hold 1, 2, …, T or more rows in declared cells, shape (T,).
-        cut: rows R+1 … T of each unit by cell, shape (cells,).
+        cut: rows R+1 … T of each unit in declared cells, shape (1,).
+        cut_by: the same by position along each axis, one axis after the other, shape (positions of all axes,).
         places: rows in cells of declared values alone, rows in `other` of some axis, and rows that lie in no cell.
         failures: for each axis the rows that hold nothing that parses, and undeclared values; shape (axes, 2).
     """
 
     units: Numbers
     cut: Numbers
+    cut_by: Numbers
     places: Numbers
     failures: Numbers
 
@@ -116,7 +118,7 @@ class RowsCut(RowQuestion):
 
     def answers(self, observed: ObservedRows) -> Numbers:
         """One number."""
-        return np.array([observed.cut.sum()])
+        return observed.cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +147,8 @@ class RowsCutBy(RowQuestion):
 
     def answers(self, observed: ObservedRows) -> Numbers:
         """Rows by position, shape (size of the axis,)."""
-        others = tuple(number for number in range(len(self.shape)) if number != self.axis)
-        return np.asarray(observed.cut.reshape(self.shape).sum(axis=others))
+        start = sum(self.shape[: self.axis])
+        return observed.cut_by[start : start + self.shape[self.axis]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,67 +2,91 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dphist_pipeline.confidential.bounding import count_bounded, kept_rows, staged_rows
-from dphist_pipeline.confidential.plan import CountingPlan
-from dphist_pipeline.confidential.reading.positions import MARKS, UNDECLARED, UNPARSED
+from dphist_pipeline.confidential.bounding import count_bounded, kept_words, staged_rows
+from dphist_pipeline.confidential.plan import CountingPlan, Marginal
+from dphist_pipeline.confidential.reading.positions import MARKS, UNDECLARED, UNPARSED, mark_words
 from dphist_pipeline.confidential.row_questions import ObservedRows
+from dphist_pipeline.confidential.row_words import names_of, words_of
+from dphist_pipeline.confidential.table_counts import count_marginals
 
 Numbers = NDArray[np.int64]
 
 FILE = "quality.npz"
 
 
-def observe_rows(plan: CountingPlan, seen: int, staged: Path, cube: Numbers, key: bytes) -> ObservedRows:
+def observe_rows(plan: CountingPlan, seen: int, staged: Path, counts: Numbers, key: bytes) -> ObservedRows:
     """Counts the first `seen` rows of each unit in the order of the key.
 
     Args:
-        plan: with the bound and the grid.
+        plan: with the bound and the grid, or the tables that are counted instead of it.
         seen: T, at least the bound.
-        staged: Parquet with `code`, null for rows in no cell, `marks`, and `unit` unless each row is its own.
-        cube: the counts that the bound leaves, by the same key.
+        staged: Parquet with `code`, or the words of each row, null for rows in no cell; the columns of
+            `positions.mark_words`; and `unit` unless each row is its own.
+        counts: what the bound leaves of the grid, by the same key; of tables nothing is read here.
         key: of bounding.
     """
-    cells = plan.domain.cells
+    marks = list(mark_words(len(plan.domain.axes)))
     if plan.privacy_unit == "row":
-        units, cut = np.zeros(seen, dtype=np.int64), np.zeros(cells, dtype=np.int64)
-        marked = (
-            pl.scan_parquet(staged, glob=False).group_by("marks").agg(pl.col("rows").sum()).collect(engine="streaming")
-        )
-        kept = [(marked["marks"].to_numpy(), marked["rows"].to_numpy())]
+        units, cut = np.zeros(seen, dtype=np.int64), np.zeros(sum(plan.domain.shape), dtype=np.int64)
+        marked = pl.scan_parquet(staged, glob=False).group_by(marks).agg(pl.col("rows").sum())
+        found = marked.collect(engine="streaming")
+        kept = [(found.select(marks).to_numpy().T, found["rows"].to_numpy())]
     else:
-        units = _units_by_rows(staged, seen)
-        # The first R rows of a unit are among its first T, so this is how many of the latter the bound cuts.
-        cut = count_bounded(staged, cells, seen, key) - cube
-        kept = list(kept_rows(staged, "marks", seen, key))
-    return ObservedRows(units, cut, *_failures(plan, kept))
+        units = _units_by_rows(plan, staged, seen)
+        cut = _cut_by_position(plan, staged, seen, counts, key)
+        kept = list(kept_words(staged, marks, seen, key))
+    # A row in a cell has one position along every axis, so the positions of any axis hold all rows that are cut.
+    whole = cut[: plan.domain.shape[0]].sum(keepdims=True)
+    return ObservedRows(units, whole, cut, *_failures(plan, kept))
 
 
-def _units_by_rows(staged: Path, seen: int) -> Numbers:
+def _units_by_rows(plan: CountingPlan, staged: Path, seen: int) -> Numbers:
     """Units that hold 1, 2, …, `seen` or more rows in declared cells."""
+    codes = names_of(words_of(plan.domain)) if plan.marginals else ["code"]
     held = "SELECT least(count(*), $seen) AS held FROM staged GROUP BY unit"
-    with staged_rows(staged, ["code"]) as connection:
+    with staged_rows(staged, codes) as connection:
         found = connection.execute(f"SELECT held, count(*) FROM ({held}) GROUP BY held", {"seen": seen}).fetchall()
     units = dict(found)
     return np.array([units.get(rows, 0) for rows in range(1, seen + 1)])
 
 
+def _cut_by_position(plan: CountingPlan, staged: Path, seen: int, counts: Numbers, key: bytes) -> Numbers:
+    """Rows R+1 … T of each unit by position along each axis, one axis after the other.
+
+    The first R rows of a unit are among its first T, so these are how many of the latter the bound cuts.
+    """
+    shape = plan.domain.shape
+    if plan.marginals:
+        axes = tuple(Marginal((axis,), (None,), (size,)) for axis, size in enumerate(shape))
+        first, kept = (
+            count_marginals(replace(plan, marginals=axes, max_rows_per_unit=most), staged, key)
+            for most in (seen, plan.max_rows_per_unit)
+        )
+        return first - kept
+    cells = (count_bounded(staged, plan.domain.cells, seen, key) - counts).reshape(shape)
+    every = range(len(shape))
+    return np.concatenate([cells.sum(axis=tuple(one for one in every if one != axis)) for axis in every])
+
+
 def _failures(plan: CountingPlan, kept: list[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers]:
-    """Rows by place and failures by axis, from pairs of marks and numbers of rows."""
+    """Rows by place and failures by axis, from pairs of marks, shape (words, …), and numbers of rows."""
     axes = plan.domain.axes
     places, failures = np.zeros(3, dtype=np.int64), np.zeros((len(axes), 2), dtype=np.int64)
     for marks, rows in kept:
-        place = np.zeros(marks.size, dtype=np.int64)
-        for number, axis in enumerate(axes):
-            digit = marks // MARKS**number % MARKS
-            for failure in (UNPARSED, UNDECLARED):
-                failures[number, failure - 1] += rows[digit == failure].sum()
-            place = np.maximum(place, np.where(digit == 0, 0, 2 if axis.other_cell is None else 1))
+        place = np.zeros(rows.size, dtype=np.int64)
+        for word, within in zip(marks, mark_words(len(axes)).values(), strict=True):
+            for number in within:
+                digit = word // MARKS ** (number - within[0]) % MARKS
+                for failure in (UNPARSED, UNDECLARED):
+                    failures[number, failure - 1] += rows[digit == failure].sum()
+                place = np.maximum(place, np.where(digit == 0, 0, 2 if axes[number].other_cell is None else 1))
         np.add.at(places, place, rows)
     return places, failures
 

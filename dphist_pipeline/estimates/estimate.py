@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -125,7 +125,7 @@ class FamilyEstimate:
     """Tables that were estimated together from the same noisy numbers. Every field is public.
 
     Attributes:
-        tables: the estimate of each table by its name; each has the charges of all.
+        tables: the estimate of each table by its name; each has the charges of all, and what was bought about its rows.
         charges: see `Estimate`.
         quality: see `Estimate`.
     """
@@ -146,3 +146,22 @@ class FamilyEstimate:
 
 
 AnyEstimate = Estimate | FamilyEstimate
+
+
+def with_quality(made: AnyEstimate, quality: tuple[RowTable, ...]) -> AnyEstimate:
+    """An estimate with what was bought about the rows behind it, and what that cost.
+
+    Args:
+        made: what a mechanism returned.
+        quality: tables about rows; those by an axis go to the tables of a family that have it.
+    """
+    if not quality:
+        return made
+    charges = made.charges + tuple((table.step, table.epsilon) for table in quality)
+    if isinstance(made, Estimate):
+        return replace(made, quality=quality, charges=charges)
+    tables = {}
+    for name, table in made.tables.items():
+        axes = [axis.name for axis in table.domain.axes]
+        tables[name] = replace(table, quality=tuple(one for one in quality if one.concerns(axes)), charges=charges)
+    return FamilyEstimate(tables, charges, quality)

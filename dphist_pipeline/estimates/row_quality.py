@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -35,3 +36,7 @@ class RowTable:
     scale: Fraction
     step: str
     epsilon: Fraction
+
+    def concerns(self, axes: Collection[str]) -> bool:
+        """Whether the numbers say something of a table with these axes: all but rows cut by another axis do."""
+        return self.statistics[0] != "cut" or self.axes[0] is None or self.axes[0] in axes

@@ -159,14 +159,28 @@ class Ledger(OpenedLedger):
 
     def add_key(self, name: str, key: str, operator: Operator) -> int | None:
         """Lets another operator decide, too; gives the number of the entry where it waits for a second signature."""
-        text_of("name of an operator", name, longest=60)
-        if not is_public_key(key):
-            raise NotRecordable("key", key, "the 64 hexadecimal digits that `dphist ledger key` shows")
-        facts = {"operator": {"name": name, "key": key}}
+        facts = {"operator": _operator(name, key)}
         with self._writing(EVERYWHERE) as writing:
             writing.books.permissions.judge_key(facts)
             entry = writing.decide("keyed", EVERYWHERE, facts, operator)
             return entry.number if entry.number in writing.books.permissions.waiting else None
+
+    def rotate_key(self, name: str, key: str, reason: str, operator: Operator) -> None:
+        """Puts another key in the place of the one that signs this, which decides nothing from then on.
+
+        What the old key signed stays in force.
+
+        Args:
+            name: of whoever holds the new key.
+            key: its public half, 64 hexadecimal digits.
+            reason: why.
+            operator: who decides, with the old key.
+        """
+        facts = {"operator": _operator(name, key), "reason": reason}
+        refuse_no_reason("A key that takes another's place", reason)
+        with self._writing(EVERYWHERE) as writing:
+            writing.books.permissions.judge_key(facts)
+            writing.decide("rotated", EVERYWHERE, facts, operator)
 
     def countersign(self, number: int, operator: Operator) -> None:
         """Gives the second signature of a decision that waits for it."""
@@ -254,6 +268,14 @@ class Ledger(OpenedLedger):
             self._refuse_unknown_charge(writing.books, charge)
             if not writing.books.judge_publication(charge, kind, facts):
                 writing.append(kind, {"charge": charge.number, **facts}, charge.account, charge)
+
+
+def _operator(name: str, key: str) -> dict[str, str]:
+    """An operator as entries hold one; refuses what is no name, or no key."""
+    text_of("name of an operator", name, longest=60)
+    if not is_public_key(key):
+        raise NotRecordable("key", key, "the 64 hexadecimal digits that `dphist ledger key` shows")
+    return {"name": name, "key": key}
 
 
 def _allowance(what: dict[str, Any], reason: str, also_of: Sequence[str]) -> dict[str, Any]:

@@ -94,6 +94,10 @@ class OpenedLedger:
         """Names of operators by their public keys."""
         return dict(self._read().permissions.operators)
 
+    def signers(self) -> dict[str, str]:
+        """Names of all who ever could decide by their public keys, also those that were replaced."""
+        return dict(self._read().permissions.names)
+
     def waiting(self) -> list[int]:
         """Decisions about the whole ledger that wait for a second signature: keys that one operator would add alone."""
         waiting = self._read().permissions.waiting

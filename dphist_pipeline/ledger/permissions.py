@@ -16,7 +16,9 @@ from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, DecisionKind,
 from dphist_pipeline.ledger.entries import ChargeRequest, Entry
 from dphist_pipeline.ledger.signing import is_public_key, signer_of
 
-DECISIONS = frozenset({"opened", "raised", "allowed", "disallowed", "keyed", "adopted", "countersigned", "moved"})
+DECISIONS = frozenset(
+    {"opened", "raised", "allowed", "disallowed", "keyed", "rotated", "adopted", "countersigned", "moved"}
+)
 # Decisions that wait for a second signature, where their account asks for two.
 _WAITING = frozenset({"raised", "allowed", "disallowed"})
 # What earlier versions, which knew no operators, entered without a signature; a first operator signs for himself.
@@ -25,9 +27,14 @@ _ONCE_UNSIGNED = frozenset({"opened", "raised", "keyed"})
 
 @dataclass
 class Permissions:
-    """Operators by public key, decisions by the number of their entry: those in force, and all that ever were."""
+    """Operators by public key, decisions by the number of their entry: those in force, and all that ever were.
+
+    `replaced`: keys that decide no more, each with the key that took its place.
+    """
 
     operators: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)  # of operators by all their keys, replaced ones as well
+    replaced: dict[str, str] = field(default_factory=dict)
     allowed: dict[int, Decision] = field(default_factory=dict)
     ever: dict[int, Decision] = field(default_factory=dict)
     waiting: dict[int, Entry] = field(default_factory=dict)
@@ -65,7 +72,12 @@ class Permissions:
         """Adds what a decision changes in who may decide, and in what is allowed."""
         match entry.kind:
             case "created" | "keyed" if "operator" in facts:
-                self.operators[facts["operator"]["key"]] = facts["operator"]["name"]
+                self._know(facts["operator"])
+            case "rotated":
+                old = str(signer_of(entry))
+                del self.operators[old]
+                self.replaced[old] = facts["operator"]["key"]
+                self._know(facts["operator"])
             case "opened" if facts.get("signatures") == 2:
                 self.two_signatures.add(str(entry.account))
             case "allowed":
@@ -77,6 +89,9 @@ class Permissions:
             case "disallowed":
                 self.allowed.pop(facts["decision"], None)
 
+    def _know(self, operator: Mapping[str, str]) -> None:
+        self.operators[operator["key"]] = self.names[operator["key"]] = operator["name"]
+
     def countersigned(self, entry: Entry, first: Entry) -> None:
         """Adds the name of the second operator to a decision that has just come into force."""
         made = self.allowed.get(first.number)
@@ -86,26 +101,34 @@ class Permissions:
 
     def _signer(self, entry: Entry) -> tuple[str, ...]:
         key = signer_of(entry)
-        return (self.operators[key],) if key in self.operators else ()
+        return (self.names[key],) if key in self.names else ()
 
     def judge_key(self, facts: Mapping[str, Any]) -> None:
-        """Refuses a malformed key, and a key that the ledger holds already."""
+        """Refuses a malformed key, and a key that the ledger holds already, or that was replaced."""
         operator = facts["operator"]
         if operator.keys() != {"name", "key"} or not is_public_key(operator["key"]):
             raise ValueError("not a public key")
-        if operator["key"] in self.operators:
-            raise errors.KeyKnown(name=self.operators[operator["key"]])
+        if operator["key"] in self.names:
+            raise errors.KeyKnown(name=self.names[operator["key"]])
 
     def judge_countersignature(self, number: int, key: str | None) -> None:
         """Refuses a second signature for what does not wait for one, or by the operator who gave the first."""
         if number not in self.waiting:
             raise errors.DecisionUnknown(number, self.waiting)
         first = self.waiting[number]
-        if key is not None and key == signer_of(first):
-            raise errors.SignedAlready(number=number, name=self.operators[key])
+        if key is not None and key == self._latest(signer_of(first)):
+            raise errors.SignedAlready(number=number, name=self.names[key])
+        if first.kind == "keyed" and first.facts["operator"]["key"] in self.replaced:
+            self.judge_key(first.facts)  # while it waited, an operator took that key, and replaced it
         if first.kind == "allowed":
             # While it waited, the source may have been allowed for another account.
             self.judge_allowed(str(first.account), first.facts)
+
+    def _latest(self, key: str | None) -> str | None:
+        """The key that a person decides with now, by one that they had."""
+        while key in self.replaced:
+            key = self.replaced[key]
+        return key
 
     def judge_allowed(self, account: str, facts: Mapping[str, Any]) -> Decision | None:
         """The same decision, where it stands already; refuses a source that belongs to another account."""

@@ -12,7 +12,7 @@ from dphist_pipeline.ledger.books import Books, account_of
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.entries import SCHEMA_VERSION, Charge, ChargeRequest, Entry, charge_of, read_exact, seal
 from dphist_pipeline.ledger.errors import LedgerAltered
-from dphist_pipeline.ledger.limits import refuse_bad_request, text_of
+from dphist_pipeline.ledger.limits import refuse_bad_request, refuse_no_reason, text_of
 from dphist_pipeline.ledger.permissions import DECISIONS
 from dphist_pipeline.ledger.signing import signer_of
 
@@ -24,6 +24,7 @@ _FACTS: dict[str, tuple[set[str], set[str]]] = {
     "opened": ({"privacy_unit", "neighbours", "total", "renews", "store"}, {"signatures", "signed"}),
     "raised": ({"total", "reason"}, {"signed"}),
     "keyed": ({"operator"}, {"signed"}),
+    "rotated": ({"operator", "reason"}, {"signed"}),
     "allowed": ({"reason"}, {"source", "query", "engine", "code_lists", "also_of", "signed"}),
     "disallowed": ({"decision", "reason"}, {"signed"}),
     "countersigned": ({"decision"}, {"signed"}),
@@ -125,7 +126,9 @@ def _judge_created(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None
 
 
 def _judge_key(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
-    """Refuses a bad key, and a first operator who did not sign with the key that is named."""
+    """Refuses a bad key, one that takes another's place without a reason, and a first operator who did not sign."""
+    if entry.kind == "rotated":
+        refuse_no_reason("A key that takes another's place", facts["reason"])
     books.permissions.judge_key(facts)
     false = not books.permissions.keyed and signer_of(entry) != facts["operator"]["key"]
     if false or entry.account not in (None, EVERYWHERE):
@@ -141,7 +144,7 @@ def _judge_decision(books: Books, entry: Entry, facts: Mapping[str, Any]) -> Non
             books.judge_account(account_of(entry, facts))
         case "raised":
             books.judge_raise(account, read_exact(facts["total"]), facts["reason"])
-        case "keyed":
+        case "keyed" | "rotated":
             _judge_key(books, entry, facts)
         case "allowed":
             _judge_allowed(books, account, facts)

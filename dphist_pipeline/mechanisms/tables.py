@@ -6,12 +6,13 @@ Paper:    least squares over noisy marginals as in Xiao, He, Zhang, Kifer (Resid
 Privacy:  epsilon in shares that sum to 1, one for each measured marginal, each on `noisy_cells` of that marginal (on
           `noisy_sums` of a grid): a kept row lies in one cell of every marginal, so each moves by at most the
           sensitivity, and the shares add up.
-Domain:   tables of any axes (`tables:` in the spec), whose whole grid is never built; one axis may be used at several
+Domain:   tables of any axes (`tables:` in the spec), whose whole grid is never built; axes may be used at several
           nested levels. Or one grid, whose cells, pairs of axes and single axes then count alike.
 Cost:     the choice takes a second for all pairs of 50 axes, four for all triples of 30; estimates take
           O(cells · 2^axes) a table.
 Bars:     on all cells and sums of cells: variances are exact, and equal for all cells of a table; intervals are 95 % by
-          a calibrated factor. In a table at one of several levels, nodes differ, and the variance is a proved bound.
+          a calibrated factor. In a table at one of several levels, nodes differ, and the variance is a proved bound;
+          so it is in all tables where several axes are used at several levels.
           Tables agree on every sum that they share.
 """
 
@@ -33,8 +34,9 @@ from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
 from dphist_pipeline.estimates.noise_law import Scales, bound_of_variance, bound_of_weights, variance
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, NoisySums, SharedNoise
 from dphist_pipeline.mechanisms import DomainRefused, Mechanism, name_of
+from dphist_pipeline.solvers.crossed_levels import CrossedLaw, estimate_crossed_tables
 from dphist_pipeline.solvers.level_estimates import LevelLaw, estimate_tables_at_levels
-from dphist_pipeline.solvers.level_shares import choose_level_shares
+from dphist_pipeline.solvers.level_shares import choose_level_shares, law_of_levels
 from dphist_pipeline.solvers.marginal_estimates import MarginalLaw, estimate_tables
 from dphist_pipeline.solvers.marginal_shares import Axes, Shares, choose_shares, wanted_tables
 
@@ -49,7 +51,13 @@ class Tables(Mechanism):
 
     def check_family(self, family: Family, sensitivity: int, epsilon: Fraction) -> None:
         """Refuses shares that are too small for noise."""
-        smallest = min(shares_for(family).parts) * epsilon
+        shares = shares_for(family)
+        if len(family.trees) > 1:
+            law = CrossedLaw(family.domain.shape, dict.fromkeys(shares.marginals, 1.0), family.trees)
+            if (cells := law.largest_grid([frozenset(table) for table in family.tables])) > family.most_cells:
+                problem = f"is fitted on a grid of {cells:,} cells where levels of several axes meet, more than the"
+                raise DomainRefused(name_of(self), f"{problem} {family.most_cells:,} of `max_cells`; raise that")
+        smallest = min(shares.parts) * epsilon
         if smallest < SMALLEST_EPSILON or sensitivity / smallest > LARGEST_SCALE:
             problem = f"would give a table only epsilon {float(smallest):.1e}; raise epsilon or ask for fewer tables"
             raise DomainRefused(name_of(self), problem)
@@ -77,28 +85,31 @@ _ALL = "cells"
 def shares_for(family: Family) -> Shares:
     """What is measured for a family, and with which shares: from its declared sizes and weights alone."""
     tables = tuple(map(frozenset, family.tables))
-    return _shares(family.domain.shape, tables, family.weights, family.most_cells, family.levels)
+    return _shares(family.domain.shape, tables, family.weights, family.most_cells, family.trees)
 
 
 @lru_cache(maxsize=16)
 def _shares(
-    shape: tuple[int, ...], tables: tuple[Axes, ...], weights: tuple[float, ...], most: int, levels: Levels | None
+    shape: tuple[int, ...], tables: tuple[Axes, ...], weights: tuple[float, ...], most: int, trees: tuple[Levels, ...]
 ) -> Shares:
-    if levels is not None:
-        return choose_level_shares(shape, tables, weights, most, levels)
+    if trees:
+        return choose_level_shares(shape, tables, weights, most, trees)
     return choose_shares(wanted_tables(shape, tables, weights, most))
 
 
-def law_of(family: Family, variances: Mapping[Axes, float]) -> MarginalLaw | LevelLaw:
+Known = MarginalLaw | LevelLaw | CrossedLaw
+
+
+def law_of(family: Family, variances: Mapping[Axes, float]) -> Known:
     """What the estimates of a family know and do not know.
 
     Args:
         family: the tables.
         variances: of the noise in each cell of the measured marginals, by their sets of axes.
     """
-    if family.levels is None:
+    if not family.trees:
         return MarginalLaw(family.domain.shape, variances)
-    return LevelLaw(family.domain.shape, variances, family.levels)
+    return law_of_levels(family.domain.shape, variances, family.trees)
 
 
 def _family_of_grid(domain: Domain) -> Family:
@@ -148,7 +159,9 @@ def _estimates(
 ) -> FamilyEstimate:
     law = law_of(family, {axes: variance(scale) for axes, scale in scales.items()})
     tables = [frozenset(table) for table in family.tables]
-    if isinstance(law, LevelLaw):
+    if isinstance(law, CrossedLaw):
+        fitted = estimate_crossed_tables(law, noisy, tables)
+    elif isinstance(law, LevelLaw):
         fitted = estimate_tables_at_levels(law, noisy, tables)
     else:
         fitted = estimate_tables(law, noisy, tables)
@@ -159,7 +172,7 @@ def _estimates(
     return FamilyEstimate(found, charges)
 
 
-def _with_law(law: MarginalLaw | LevelLaw, drawn: Scales, table: Axes, values: NDArray[np.float64]) -> NestedCells:
+def _with_law(law: Known, drawn: Scales, table: Axes, values: NDArray[np.float64]) -> NestedCells:
     """Estimates of a table with the covariance of two cells, and a bound on the noise of a cell.
 
     Draws have different scales. A draw of scale b that has at most the weight w in any box is taken for one of scale
@@ -172,7 +185,9 @@ def _with_law(law: MarginalLaw | LevelLaw, drawn: Scales, table: Axes, values: N
     )
     largest = law.largest_weights(table)
     scale = Fraction(float((drawn.scale * largest).max())).limit_denominator(1 << 20)
-    if isinstance(law, LevelLaw):
+    if isinstance(law, CrossedLaw):
+        tail = bound_of_variance(sum(law.covariance(table).values()), drawn, law.weights_in_cell(table))
+    elif isinstance(law, LevelLaw):
         tail = bound_of_variance(float(law.variances_of_cells(table).max()), drawn, largest)
     else:
         tail = bound_of_weights(drawn, *law.draws_in_cell(table))

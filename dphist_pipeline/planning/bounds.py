@@ -117,7 +117,7 @@ def find_units(spec: ReleaseSpec, file: str | None, releases: Sequence[str], pub
         return None
     for name in releases:
         try:
-            audit, rows = read_quality(latest_revision(public, name, None))
+            audit, rows = read_quality(latest_revision(public, name, None, family=True))
         except (NotPublished, NoQualityTable):
             continue
         held = [row for row in rows if row["statistic"] == "units"]

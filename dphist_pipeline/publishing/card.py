@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -22,10 +22,11 @@ from dphist_pipeline.answering.boxes import answer_box
 from dphist_pipeline.answering.chosen_cells import written_end
 from dphist_pipeline.answering.intervals import LEVEL, half_width_of_box, half_width_of_cell, half_width_of_sum
 from dphist_pipeline.answering.report_intervals import half_widths_of_cells, normal_factor, report_reach
-from dphist_pipeline.answering.row_quality import Cut, cuts, rows_of, sentences
+from dphist_pipeline.answering.row_quality import Cut, along, cuts, rows_of, sentences
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
+from dphist_pipeline.estimates.row_quality import RowTable
 from dphist_pipeline.local.law import odds
 from dphist_pipeline.local.question import Part
 from dphist_pipeline.publishing.formatting import (
@@ -144,7 +145,7 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, An
         "charges": charges_in_words(audit),
         **{"mechanism": what, "fields": fields, "reach": None},
         **total_facts(answer_box(estimate, {})),
-        "quality": _quality_facts(estimate, audit),
+        "quality": quality_facts([estimate], estimate.quality, audit),
         "findings": _findings(estimate),
     }
     if unbiased is None:
@@ -176,14 +177,26 @@ def _findings(estimate: Estimate) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _quality_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What the cap cut, in words and by axis, and whether nearly all rows failed; None without a quality table."""
-    if not estimate.quality:
+def quality_facts(
+    tables: Sequence[Estimate], quality: Sequence[RowTable], audit: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """What the cap cut, in words and by axis, and whether nearly all rows failed; None without a quality table.
+
+    Args:
+        tables: what is published; several tables agree.
+        quality: what was bought about its rows.
+        audit: of the release.
+    """
+    if not quality:
         return None
-    rows = list(rows_of(estimate.quality))
-    counted = estimate.values if estimate.unbiased is None else estimate.unbiased.values
-    found = cuts(rows, estimate.domain, counted)
-    tables = [
+    rows = list(rows_of(quality))
+
+    def counted(axis: str | None) -> Reals:
+        made = next(one for one in tables if axis is None or axis in [known.name for known in one.domain.axes])
+        return along(axis, made.domain, made.values if made.unbiased is None else made.unbiased.values)
+
+    found = cuts(rows, counted)
+    told = [
         {
             "axis": axis,
             "rows": [_cut_in_words(cut) for cut in made[:MOST_NAMED]],
@@ -192,7 +205,7 @@ def _quality_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, An
         for axis, made in found.items()
         if axis is not None
     ]
-    return {"says": sentences(audit, rows, found), "tables": tables, "cut": None in found}
+    return {"says": sentences(audit, rows, found), "tables": told, "cut": None in found}
 
 
 def _cut_in_words(cut: Cut) -> tuple[str, ...]:

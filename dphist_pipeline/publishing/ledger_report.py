@@ -16,6 +16,7 @@ _WORDS = {
     "raised": "raised the total",
     "disallowed": "took a decision back",
     "keyed": "added an operator",
+    "rotated": "replaced their key",
     "adopted": "adopted the store",
     "moved": "moved the ledger",
     "countersigned": "signed a decision",
@@ -36,7 +37,7 @@ def report(ledger: Ledger, year: int | None = None) -> dict[str, Any]:
         year: limits decisions and charges to that year; sums are those of the account today.
     """
     entries = [entry for entry in ledger.entries() if year is None or entry.facts["year"] == year]
-    operators = ledger.operators()
+    signers = ledger.signers()
     accounts = []
     for account in ledger.accounts():
         statement = ledger.statement(account.name)
@@ -52,7 +53,7 @@ def report(ledger: Ledger, year: int | None = None) -> dict[str, Any]:
                 "left": as_text(statement.left),
                 "allowed": [f"{made.kind} {made.name}" for made in statement.decisions],
                 "shared_with": [other.account.name for other in statement.shared],
-                "decisions": [_decided(entry, operators) for entry in entries if _is_about(entry, account.name)],
+                "decisions": [_decided(entry, signers) for entry in entries if _is_about(entry, account.name)],
                 "held": _held(statement, year),
                 "charges": _charges(statement, year),
             }
@@ -60,8 +61,8 @@ def report(ledger: Ledger, year: int | None = None) -> dict[str, Any]:
     return {
         "ledger": ledger.id,
         "year": year,
-        "operators": sorted(operators.values()),
-        "general": [_decided(entry, operators) for entry in entries if _is_about(entry, EVERYWHERE)],
+        "operators": sorted(ledger.operators().values()),
+        "general": [_decided(entry, signers) for entry in entries if _is_about(entry, EVERYWHERE)],
         "accounts": accounts,
     }
 
@@ -70,14 +71,14 @@ def _is_about(entry: Entry, account: str) -> bool:
     return entry.kind in DECISIONS and entry.account == account
 
 
-def _decided(entry: Entry, operators: dict[str, str]) -> dict[str, Any]:
+def _decided(entry: Entry, signers: dict[str, str]) -> dict[str, Any]:
     facts, key = entry.facts, signer_of(entry)
     kind = next((kind for kind in _ALLOWED if kind in facts), "")
     stated = facts.get(kind, {})
     what = stated.get("address") or stated.get("name", "")
     if entry.kind in ("opened", "raised"):
         what = f"total {facts['total'].removesuffix('/1')}"
-    elif entry.kind == "keyed":
+    elif entry.kind in ("keyed", "rotated"):
         what = facts["operator"]["name"]
     elif entry.kind == "moved":
         what = f"to {facts['to']}"
@@ -86,7 +87,7 @@ def _decided(entry: Entry, operators: dict[str, str]) -> dict[str, Any]:
     return {
         "entry": entry.number,
         "at": entry.made_at,
-        "by": operators.get(key, "unknown") if key else "nobody signed it, as in earlier versions",
+        "by": signers.get(key, "unknown") if key else "nobody signed it, as in earlier versions",
         "did": _WORDS.get(entry.kind) or _ALLOWED.get(kind, "decided"),
         "what": what,
         "reason": facts.get("reason", ""),

@@ -22,7 +22,7 @@ from dphist_pipeline.answering.report_intervals import half_widths_of_cells, nor
 from dphist_pipeline.answering.row_quality import rows_of
 from dphist_pipeline.answering.whole_families import Population
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of
-from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate
 from dphist_pipeline.estimates.noisy import NestedSums, NoisySums, ReportedCells, Unbiased
 from dphist_pipeline.publishing.arrow_columns import batch_of, numbers, texts
 
@@ -123,7 +123,7 @@ def write_sums(sums: NoisySums | NestedSums, path: Path) -> None:
     _write(path, rows.schema, rows.to_batches(max_chunksize=GROUP_ROWS))
 
 
-def write_quality(estimate: Estimate, path: Path) -> None:
+def write_quality(estimate: AnyEstimate, path: Path) -> None:
     """Writes `quality.parquet`: a row a number that was bought about rows, with its 95 % interval, not cut off."""
     text, whole, real = pa.string(), pa.int64(), pa.float64()
     names = [("statistic", text), ("axis", text), ("position", whole), ("category", text)]

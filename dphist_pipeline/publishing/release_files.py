@@ -114,6 +114,8 @@ def write_family(family: FamilyEstimate, scales: Mapping[str, Fraction], facts: 
         _seal(known, folder)
         tables[name] = {**axes[name], "values_digest": known["values_digest"]}
     write_population(population, staging / POPULATION)
+    if family.quality:
+        write_quality(family, staging / QUALITY)
     charges = _charged(family.charges, scales)
     write_charges(facts, charges, staging / "audit.parquet")
     audit = {
@@ -256,6 +258,7 @@ def values_digest(estimate: AnyEstimate) -> str:
 def _values_digest(estimate: AnyEstimate) -> str:
     digest = hashlib.sha256()
     if isinstance(estimate, FamilyEstimate):
+        # What was bought about rows is in the digests of the tables.
         digests = {name: values_digest(table) for name, table in estimate.tables.items()}
         return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
     unbiased = None if estimate.unbiased is None else estimate.unbiased.values

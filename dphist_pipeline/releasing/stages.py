@@ -25,7 +25,7 @@ from dphist_pipeline.confidential.row_questions import ObservedRows
 from dphist_pipeline.domain import Domain, Family
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.budget import Budget
-from dphist_pipeline.estimates.estimate import AnyEstimate
+from dphist_pipeline.estimates.estimate import AnyEstimate, with_quality
 from dphist_pipeline.ledger.errors import AlreadyCharged, AnswerDrawnElsewhere, ChargeLost
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
 from dphist_pipeline.ledger.opened import utc_now
@@ -229,9 +229,7 @@ def estimate(attempt: Attempt, load: Load, scratch: Path) -> Paid:
     except (FileNotFoundError, AnswerDrawnElsewhere):
         refuse_rejected(attempt.store, attempt.ledger, charge)  # meanwhile, and its answers were deleted
         raise
-    made = replace(
-        made, quality=quality, charges=made.charges + tuple((table.step, table.epsilon) for table in quality)
-    )
+    made = with_quality(made, quality)
     if published not in (None, values_digest(made)):
         raise ValuesDiffer(attempt.key)
     # Whoever rejected it meanwhile deleted the answers, and a door may have drawn anew: that leads nowhere.

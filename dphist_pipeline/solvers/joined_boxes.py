@@ -111,7 +111,7 @@ def joined_means(cells: Reals, found: TwofoldBoxes, sums: Reals, noise: Noise) -
     drawn afterwards, so these do not. The boxes of a block stay apart if the sum of one of them is as far from the mean
     of the block as noise is in one of √(e^L · cells) draws, and its noisy cells, too; or if all sums together are
     farther from it than noise is with odds of e^-L, and by more than it costs to keep them apart. The costlier a
-    difference that is none, the surer it must be: L = ln(1 + e · cost / rest), where `cost` is the noise of the boxes,
+    difference that is none, the surer it must be: L = ln(1 + 6 · cost / rest), where `cost` is the noise of the boxes,
     and `rest` that of all blocks with their boxes joined, and the errors within boxes as far as noisy cells show them.
     So bad luck with equal cells costs little, and boxes among others are kept if they pay. Judged by
     benchmarks/dpcube_boxes.py.
@@ -142,7 +142,7 @@ def joined_means(cells: Reals, found: TwofoldBoxes, sums: Reals, noise: Noise) -
     np.maximum.at(farthest, blocks, np.where(old_gap * new_gap > 0, nearer, 0.0))
     np.maximum.at(largest, blocks, 1 / sizes)
     rest = (size / weight).sum() + _within(cells.ravel() - old[where], sizes.size, noise)
-    sure = np.log1p(math.e * cost / rest)
+    sure = np.log1p(6 * cost / rest)
     together = np.bincount(blocks, weights=new_gap**2 / sizes) / noise.box_variance
     luck = (noise.box_scale * sure) ** 2 / noise.box_variance * largest + np.sqrt(2 * noise.doubt * sure * squares)
     apart = np.bincount(blocks) == 1

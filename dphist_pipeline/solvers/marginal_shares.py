@@ -36,6 +36,7 @@ _STEPS, _IRREGULAR_STARTS, _FINALISTS = 400, 4, 3
 _LOOKS, _ENOUGH = 25, 1e-6
 # Below this part of the largest share, a marginal is tried without.
 _SMALL = 0.02
+_LEAST_COST = 1e-9
 _VIEW_CELLS = [int(10 ** (half / 2)) for half in range(2, 15)]
 
 
@@ -98,7 +99,8 @@ class Wanted:
     def _weight_of_part(self, table: Axes, part: Axes) -> float:
         """The variance of a cell of a table for a variance of 1 of one of its parts, in the marginal of its axes."""
         finest = part - {self.above[axis] for axis in part if axis in self.above}
-        inside = math.prod(1 - 1 / self.sizes[axis] for axis in finest)
+        # Deviations along one position are zero; still, a strategy must tell them.
+        inside = math.prod(max(1 - 1 / self.sizes[axis], _LEAST_COST) for axis in finest)
         return inside / math.prod(self.sizes[axis] for axis in table - part) ** 2
 
     @cached_property
@@ -194,7 +196,7 @@ def _closed(axes: Axes, above: Mapping[int, int]) -> Axes:
     return frozenset(found)
 
 
-def _opened(axes: Axes, above: Mapping[int, int]) -> Axes:
+def opened(axes: Axes, above: Mapping[int, int]) -> Axes:
     """The set without levels that a finer one makes plain."""
     return axes - {above[axis] for axis in axes if axis in above}
 
@@ -268,11 +270,11 @@ def choose_shares(wanted: Wanted) -> Shares:
     Args:
         wanted: the problem.
     """
-    squares, bound = _convex(wanted)
+    squares, bound = best_squares(wanted)
     made = []
     for marginals, parts in finalists(wanted, squares):
         chosen = dict(zip(marginals, parts, strict=True))
-        shares = [float(chosen.get(_opened(candidate, wanted.above), 0)) for candidate in wanted.candidates]
+        shares = [float(chosen.get(opened(candidate, wanted.above), 0)) for candidate in wanted.candidates]
         made.append(Shares(marginals, parts, wanted.variance(np.square(shares)), bound))
     return min(made, key=lambda shares: shares.mean_variance)
 
@@ -290,7 +292,7 @@ def finalists(wanted: Wanted, squares: Reals | None = None) -> list[Strategy]:
     Returns:
         Strategies: what is measured, and the parts of epsilon.
     """
-    starts = [np.sqrt(_convex(wanted)[0] if squares is None else squares), *_starts(wanted)]
+    starts = [np.sqrt(best_squares(wanted)[0] if squares is None else squares), *_starts(wanted)]
     found = [_improved(wanted, start / start.sum(), _STEPS // 10) for start in starts]
     found.sort(key=lambda shares: wanted.variance(shares**2))
     found = [_without_small(wanted, _improved(wanted, shares, _STEPS)) for shares in found[:_FINALISTS]]
@@ -305,7 +307,7 @@ def finalists(wanted: Wanted, squares: Reals | None = None) -> list[Strategy]:
     for shares in found:
         parts = _rational(shares)
         measured = [number for number, part in enumerate(parts) if part]
-        marginals = tuple(_opened(wanted.candidates[number], wanted.above) for number in measured)
+        marginals = tuple(opened(wanted.candidates[number], wanted.above) for number in measured)
         made.append((marginals, tuple(parts[number] for number in measured)))
     return made
 
@@ -350,7 +352,7 @@ def _improved(wanted: Wanted, shares: Reals, steps: int = _STEPS) -> Reals:
     return best
 
 
-def _convex(wanted: Wanted) -> tuple[Reals, float]:
+def best_squares(wanted: Wanted) -> tuple[Reals, float]:
     """The best squares of shares that sum to 1, nearly, and a lower bound on the mean variance for all of them.
 
     F, the mean variance, is convex, and F(t·u) = F(u)/t. So F(v) >= 2·F(u)/t - max(gains(u))/t² for all v that sum to 1

@@ -37,7 +37,7 @@ from dphist_pipeline.spec.fields import Flag
 from dphist_pipeline.spec.mistakes import located
 from dphist_pipeline.spec.numbers import Epsilon
 from dphist_pipeline.spec.periods import MONTHS, Length, Month, Period, PeriodRule, WeekStart
-from dphist_pipeline.spec.quality import Quality, QualitySpec, checked
+from dphist_pipeline.spec.quality import Quality, QualitySpec, checked, refuse_untold
 from dphist_pipeline.spec.refusals import LONGEST_ECHO, Location, MistakesError, SpecError, as_key, place, shown
 from dphist_pipeline.spec.sources import EVERY_ROW, IN_DIGEST, LATER, DateFormat, SqlFile
 from dphist_pipeline.spec.tables import MECHANISM as TABLES
@@ -254,9 +254,8 @@ class ReleaseSpec(EngineField):
 
     @model_validator(mode="after")
     def _tables_fit(self) -> Self:
-        if self.tables is not None and self.quality is not None:
-            raise ValueError("`quality` is not made for `tables:` yet; remove one of them")
-        _ = self.family
+        if self.family is not None and self.quality is not None:
+            refuse_untold(self.quality, [axis.name for axis in self.family.domain.axes])
         return self
 
     @model_validator(mode="after")
@@ -339,8 +338,8 @@ class ReleaseSpec(EngineField):
         found = sources.remarks(self.source_sql, self.trusted_sql, self.account)
         if self.privacy_unit == EVERY_ROW or self.quality is not None:
             return found
-        # No quality table is made for tables.
-        return [*found, UNSEEN_CUT if self.tables is None else UNSEEN_CUT.partition(" `quality:")[0]]
+        # Other engines buy no quality table.
+        return [*found, UNSEEN_CUT if self.engine == "duckdb" else UNSEEN_CUT.partition(" `quality:")[0]]
 
     def build_mechanism(self) -> Mechanism:
         """The mechanism with its settings."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from fractions import Fraction
 from typing import Annotated, Any
 
@@ -19,7 +19,6 @@ from dphist_pipeline.spec.words import PublishedName
 
 DEFAULT_SHARE, DEFAULT_ROWS = Fraction(1, 20), 10
 MOST_ROWS, MOST_BY = 10_000, 2
-MOST_AXES = 39  # a row's marks, a digit to base 3 for each axis, fit 63 bits
 EXAMPLE = "{share: 1/20, rows: 10, by: [ward]}"
 
 
@@ -74,13 +73,30 @@ def checked(quality: QualitySpec, fields: Mapping[str, Any]) -> QualitySpec:
         found += [
             (("by", number), f"names no axis, {shown(name)}. {did_you_mean(name, names)}") for number, name in unknown
         ]
-        if len(axes) > MOST_AXES:
-            found.append(((), f"is bought for at most {MOST_AXES} axes, not {len(axes)}; remove it, or use fewer axes"))
     if not found and {"epsilon", "max_rows_per_unit", "neighbours", "axes"} <= fields.keys():
         found += _too_little(quality, fields["epsilon"], len(axes or ()), fields["neighbours"] == "substitute", by_row)
     if found:
         raise MistakesError(found)
     return quality
+
+
+def refuse_untold(quality: QualitySpec, axes: Collection[str]) -> None:
+    """Refuses to tell rows that are cut by an axis that no table of a family has: nothing to compare them with.
+
+    Args:
+        quality: found right.
+        axes: of the tables.
+
+    Raises:
+        MistakesError: by field of the spec.
+    """
+    found: list[tuple[Location, str]] = [
+        (("quality", "by", number), f"names an axis that no table has, {shown(name)}. {did_you_mean(name, axes)}")
+        for number, name in enumerate(quality.by)
+        if name not in axes
+    ]
+    if found:
+        raise MistakesError(found)
 
 
 def _too_little(

@@ -137,7 +137,7 @@ def _with_levels(axis: Axis) -> dict[str, Axis]:
 def _levels_clash(
     tables: TablesSpec, known: Mapping[str, tuple[int, Any]], used: set[str]
 ) -> list[tuple[Location, str]]:
-    """Whether a table names two levels of one axis, levels do not nest, or two axes are used at several levels."""
+    """Whether a table names two levels of one axis, or levels do not nest."""
     found: list[tuple[Location, str]] = []
     for number, table in enumerate(tables.list):
         by_axis: dict[int, str] = {}
@@ -155,9 +155,6 @@ def _levels_clash(
             if coarse not in known[fine][1].levels:
                 what = f"uses {shown(fine)} and {shown(coarse)}, which cut across each other; keep one of them"
                 found.append((("list",), f"{what} in all tables"))
-    if len(several) > 1:
-        both = " and ".join(" with ".join(shown(name) for name in names) for names in several[:2])
-        found.append((("list",), f"uses two axes at several levels each, {both}; do so with one axis only"))
     return found
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -92,9 +93,18 @@ def published(public: Path, scratch: Path) -> Asked:
 
 @contextmanager
 def attached(catalogue: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect() as connection:
-        connection.execute(f"ATTACH '{catalogue}' AS r (READ_ONLY)")
+    """A connection of its own to a catalogue, attached as `r`."""
+    file = catalogue.stat()
+    with _opened(catalogue, file.st_ino, file.st_mtime_ns).cursor() as connection:
         yield connection
+
+
+@lru_cache(maxsize=4)
+def _opened(catalogue: Path, inode: int, changed: int) -> duckdb.DuckDBPyConnection:
+    """Attached once, since its macros are read each time; the numbers tell a file from the one that takes its place."""
+    connection = duckdb.connect()
+    connection.execute(f"ATTACH '{catalogue}' AS r (READ_ONLY)")
+    return connection
 
 
 def rows_of(connection: duckdb.DuckDBPyConnection, query: str, *parameters: object) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ import by_hand
 import duckdb
 import numpy as np
 import pytest
-from answering_scenario import assert_told
+from answering_scenario import assert_told, attached, rows_of
 from by_hand import AGE, HEIGHT, WARD
 from oracle import Oracle
 from quick_catalogue import build_catalogue
@@ -80,11 +80,8 @@ def catalogue(latest: dict[tuple[str, str], Release]) -> Path:
 
 def ask(catalogue: Path, query: str, *parameters: object) -> list[dict[str, Any]]:
     """Rows of a query to the catalogue, attached as `r`."""
-    with duckdb.connect() as connection:
-        connection.execute(f"ATTACH '{catalogue}' AS r (READ_ONLY)")
-        found = connection.execute(query, parameters)
-        names = [column[0] for column in found.description]
-        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+    with attached(catalogue) as connection:
+        return rows_of(connection, query, *parameters)
 
 
 def assert_answers(row: dict[str, Any], release: Release, box: Box) -> None:
@@ -93,7 +90,7 @@ def assert_answers(row: dict[str, Any], release: Release, box: Box) -> None:
     assert_told(row, Oracle.of(release).answer(**box), release.answer(**box))
 
 
-@pytest.mark.parametrize("box", mostly_soaked(BOXES, [0, 2, 4, 6, 8]), ids=str)
+@pytest.mark.parametrize("box", mostly_soaked(BOXES, [0, 4, 8]), ids=str)
 def test_a_box_is_answered_for_every_period_as_by_its_latest_revision(
     latest: dict[tuple[str, str], Release], catalogue: Path, box: Box
 ) -> None:
@@ -116,7 +113,7 @@ def test_the_total_is_the_box_of_everything(latest: dict[tuple[str, str], Releas
 
 @pytest.mark.parametrize(
     "category",
-    mostly_soaked([*ODD, None, [ODD[1], ODD[6]], ["null", None]], [0, 3, 6, 9, len(ODD), len(ODD) + 2]),
+    mostly_soaked([*ODD, None, [ODD[1], ODD[6]], ["null", None]], [0, 6, len(ODD) + 2]),
     ids=str,
 )
 def test_odd_names_are_found_as_they_are(
@@ -151,7 +148,7 @@ def opened(catalogue: Path, folder: Path, patch: pytest.MonkeyPatch) -> tuple[An
     return duckdb.connect(str(catalogue), read_only=True), "", ""
 
 
-def attached(catalogue: Path, folder: Path, patch: pytest.MonkeyPatch) -> tuple[Any, str, str]:
+def as_attached(catalogue: Path, folder: Path, patch: pytest.MonkeyPatch) -> tuple[Any, str, str]:
     connection = duckdb.connect()
     connection.execute(f"ATTACH '{catalogue}' AS \"Our numbers.2026\" (READ_ONLY)")
     return connection, '"Our numbers.2026".', '"Our numbers.2026".'
@@ -172,7 +169,7 @@ def from_another_folder(catalogue: Path, folder: Path, patch: pytest.MonkeyPatch
     return connection, "", ""
 
 
-@pytest.mark.parametrize("way", [opened, attached, copied, from_another_folder])
+@pytest.mark.parametrize("way", mostly_soaked([opened, as_attached, copied, from_another_folder], [0, 1]))
 def test_it_answers_however_it_is_opened(
     catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Way
 ) -> None:
@@ -206,7 +203,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("box", "message"), REFUSED.items())
-@pytest.mark.parametrize("columns", ["*", "estimate"])
+@pytest.mark.parametrize("columns", mostly_soaked(["*", "estimate"], [0]))
 def test_a_wrong_question_is_refused_whatever_is_read_of_its_answer(
     catalogue: Path, box: str, message: str, columns: str
 ) -> None:

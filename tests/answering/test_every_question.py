@@ -83,7 +83,7 @@ def ask(store: Asked, question: str, *parameters: object) -> list[dict[str, Any]
         return rows_of(connection, f"FROM r.{question}", *parameters)
 
 
-@pytest.mark.parametrize("box", mostly_soaked(BOXES, [0, 1]), ids=str)
+@pytest.mark.parametrize("box", mostly_soaked(BOXES, [1]), ids=str)
 def test_boxes_shares_and_changes_are_the_same_in_sql_and_python(store: Asked, box: Box) -> None:
     for row in ask(store, "dph_box('r.weekly', ?)", as_json(box)):
         assert_told(row, store.oracles[row["period"]].answer(**box), store.releases[row["period"]].answer(**box))
@@ -116,7 +116,7 @@ RANGES: list[tuple[str, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("axis", "low", "high"), mostly_soaked(RANGES, [0, 1, 2, 3, 7]))
+@pytest.mark.parametrize(("axis", "low", "high"), mostly_soaked(RANGES, [1, 3, 7]))
 def test_a_range_says_what_it_covers_in_sql_and_python(store: Asked, axis: str, low: Any, high: Any) -> None:
     for box in ({}, {"state": "A"}):
         rows = ask(store, "dph_range('r.weekly', ?, ?, ?, ?)", axis, low, high, as_json(box))
@@ -151,7 +151,7 @@ MARGINALS = [["age"], ["day", "county"], ["state"], ["region", "state"], ["state
 
 
 @pytest.mark.parametrize(
-    ("by", "box"), mostly_soaked(list(itertools.product(MARGINALS, BOXES)), [0, 5, 6, 10, 15, 17, 20]), ids=str
+    ("by", "box"), mostly_soaked(list(itertools.product(MARGINALS, BOXES)), [0, 5, 15, 20]), ids=str
 )
 def test_marginals_are_the_same_in_sql_and_python_and_add_up(store: Asked, by: list[str], box: Box) -> None:
     rows = ask(store, "dph_marginal('r.weekly', ?, ?)", by, as_json(box))
@@ -184,7 +184,7 @@ def test_a_row_of_a_marginal_is_the_answer_to_its_box(store: Asked) -> None:
 
 @pytest.mark.parametrize(
     ("axis", "box"),
-    mostly_soaked(list(itertools.product(["age", "day"], [*BOXES[:2], BOXES[3]])), [0, 4, 5]),
+    mostly_soaked(list(itertools.product(["age", "day"], [*BOXES[:2], BOXES[3]])), [0, 5]),
     ids=str,
 )
 def test_quantiles_are_the_same_in_sql_and_python(store: Asked, axis: str, box: Box) -> None:
@@ -199,7 +199,7 @@ def test_quantiles_are_the_same_in_sql_and_python(store: Asked, axis: str, box: 
         assert_told(row, expected, told.get(row["period"], {}).get(row["q"]))
 
 
-@pytest.mark.parametrize("kind", ["cells", "tree"])
+@pytest.mark.parametrize("kind", mostly_soaked(["cells", "tree"], [1]))
 def test_quantiles_that_noise_leaves_wide_are_the_same_in_sql_and_python(tmp_path: Path, kind: str) -> None:
     axes = [{"column": "income", "start": 0, "stop": 600, "width": 1}, by_hand.WARD]
     start = by_hand.estimate(axes, np.full((600, 3), 40.0), scale=Fraction(100), off=0)
@@ -220,7 +220,7 @@ def test_quantiles_that_noise_leaves_wide_are_the_same_in_sql_and_python(tmp_pat
             assert_told(row, oracle.quantile("income", q, box), found)
 
 
-@pytest.mark.parametrize("box", mostly_soaked(BOXES, [1, 3]), ids=str)
+@pytest.mark.parametrize("box", mostly_soaked(BOXES, [3]), ids=str)
 def test_bands_and_whole_counts_are_the_same_in_sql_and_python(store: Asked, box: Box) -> None:
     for level in (0.5, 0.95, 0.999):
         rows = ask(store, "dph_band('r.weekly', ?, ?)", level, as_json(box))
@@ -258,7 +258,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("question", "message"), REFUSED.items())
+@pytest.mark.parametrize(("question", "message"), mostly_soaked(REFUSED.items(), range(0, len(REFUSED), 2)))
 def test_a_wrong_name_is_told_the_right_ones(store: Asked, question: str, message: str) -> None:
     name = question.partition("(")[0]
     for columns in ("*", "count(*)"):
@@ -337,7 +337,7 @@ def every_answer(catalogue: Path) -> dict[str, list[dict[str, Any]]]:
         return {name: rows_of(connection, f"FROM r.{asked.format('r.')}") for name, asked in QUESTIONS.items()}
 
 
-@pytest.mark.parametrize("way", [opened, copied, pytest.param(from_another_folder, marks=pytest.mark.soak), installed])
+@pytest.mark.parametrize("way", mostly_soaked([opened, copied, from_another_folder, installed], [0, 3]))
 def test_every_macro_answers_however_it_is_reached(
     store: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Way
 ) -> None:

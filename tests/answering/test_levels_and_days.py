@@ -11,6 +11,7 @@ import duckdb
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from answering_scenario import attached
 from by_hand import WARD
 from quick_catalogue import build_catalogue
 
@@ -53,8 +54,7 @@ def published(tmp_path_factory):
 
 def asked(catalogue, box, question="dph_box('r.weekly', $box)"):
     as_json = json.dumps({axis: list(wanted) if isinstance(wanted, tuple) else wanted for axis, wanted in box.items()})
-    with duckdb.connect() as connection:
-        connection.execute(f"ATTACH '{catalogue}' AS r (READ_ONLY)")
+    with attached(catalogue) as connection:
         return connection.execute(f"FROM r.{question}", {"box": as_json}).fetchone()
 
 

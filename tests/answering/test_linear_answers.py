@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import by_hand
-import duckdb
 import numpy as np
 import pytest
 import reported
-from answering_scenario import assert_told
+from answering_scenario import assert_told, attached, rows_of
 from by_hand import AGE, HEIGHT, WARD
 from numpy.typing import NDArray
 from quick_catalogue import build_catalogue
@@ -98,11 +97,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[tuple[st
 
 
 def ask(catalogue: Path, query: str, *parameters: object) -> list[dict[str, Any]]:
-    with duckdb.connect() as connection:
-        connection.execute(f"ATTACH '{catalogue}' AS r (READ_ONLY)")
-        found = connection.execute(query, parameters)
-        names = [column[0] for column in found.description]
-        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+    with attached(catalogue) as connection:
+        return rows_of(connection, query, *parameters)
 
 
 @pytest.mark.parametrize(("name", "box"), [(name, box) for name, (_, boxes) in GRIDS.items() for box in boxes], ids=str)

@@ -241,14 +241,14 @@ def test_a_question_without_an_answer_says_why(store: Asked, question: str, mess
     name = question.partition("(")[0]
     with attached(store.catalogue) as connection:
         connection.execute(
-            "CREATE TABLE people AS FROM (VALUES ('A', 'S', 1), ('A', NULL, 2), ('B', NULL, 0), ('C', NULL, 5)) "
+            "CREATE TEMP TABLE people AS FROM (VALUES ('A', 'S', 1), ('A', NULL, 2), ('B', NULL, 0), ('C', NULL, 5)) "
             "AS t(state, region, population)"
         )
         connection.execute(
-            "CREATE TABLE standards AS FROM (VALUES ('N', 5, -1), ('S', 5, 1)) AS t(region, population, standard)"
+            "CREATE TEMP TABLE standards AS FROM (VALUES ('N', 5, -1), ('S', 5, 1)) AS t(region, population, standard)"
         )
         connection.execute(
-            "CREATE TABLE two AS SELECT *, row_number() OVER () AS standard FROM "
+            "CREATE TEMP TABLE two AS SELECT *, row_number() OVER () AS standard FROM "
             "(VALUES ('A', 1), ('B', 1), ('C', 1)) AS t(state, population), "
             "(SELECT DISTINCT day_lower, day_upper FROM r.weekly)"
         )

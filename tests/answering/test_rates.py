@@ -54,7 +54,7 @@ def test_a_population_may_differ_by_period(store: Asked) -> None:
     with attached(store.catalogue) as connection:
         states = "(VALUES ('A'), ('B'), ('C')) AS s(state)"
         connection.execute(
-            "CREATE TABLE people AS SELECT state, period, 110 + day(CAST(period AS DATE)) AS population "
+            "CREATE TEMP TABLE people AS SELECT state, period, 110 + day(CAST(period AS DATE)) AS population "
             f"FROM {states}, (SELECT DISTINCT period FROM r.weekly)"
         )
         rows = rows_of(connection, "FROM r.dph_rate('r.weekly', ['state'], 'people')")

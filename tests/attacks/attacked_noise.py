@@ -1,15 +1,16 @@
-"""Where an attacked office works, and noise so large that no count appears by chance."""
+"""Where an attacked office works, noise so large that no count appears by chance, and how an attack ended."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
 import typer
+from office import Ran
 from spec_grammar import Attack
 
 from dphist_pipeline.cli import app as cli
@@ -62,3 +63,19 @@ def sensitivity_of_rows(attack: Attack) -> dict[str, int]:
     failures = parts * seen * len(attack.spec["axes"])
     doors = {"units_by_rows": parts, "rows_cut": cut, "rows_cut_by": parts * cut}
     return doors | {"rows_by_place": parts * seen, "failures_by_axis": failures}
+
+
+def outcome(ran: Mapping[str, Ran]) -> str:
+    """How an attack ended."""
+    release = ran.get("release", ran["check"])
+    if release.code == 0:
+        if "Published: " in release.out:
+            return "released"
+        return "replayed" if "Already published: " in release.out else "held"
+    if release.code == 2:
+        return "wrong usage"
+    if ran["check"].code:
+        return "refused at load"
+    return (
+        "not allowed" if "Whoever keeps the ledger can allow it" in " ".join(release.err.split()) else "refused later"
+    )

@@ -26,11 +26,12 @@ from unittest.mock import patch
 
 import canary
 import numpy as np
-from attacked_noise import at, sensitivity_of, sensitivity_of_rows
+from attacked_noise import at, outcome, sensitivity_of, sensitivity_of_rows
 from attacked_records import NUMBER, WHALE_ROWS, write_records
 from office import Office, Ran
 from spec_grammar import ALLOWED_QUERY, ALLOWED_QUERY_FILE, CLINIC, HEALTH, Attack
 
+from dphist_pipeline.answering import catalogue_tables
 from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.confidential import cube
 from dphist_pipeline.confidential.journal import Journal
@@ -167,13 +168,16 @@ class AttackedOffice:
         )
         (self.office.folder / "sql/query.sql").write_text(attack.query)
 
-    def tried(self, attack: Attack, also: Sequence[tuple[str, ...]] = (), again: bool = True) -> Tried:
+    def tried(
+        self, attack: Attack, also: Sequence[tuple[str, ...]] = (), again: bool = True, whole: bool = True
+    ) -> Tried:
         """Runs commands on an attack, and tells what is wrong after it.
 
         Args:
             attack: see there.
             also: more commands, with their options after the spec.
             again: whether what was released is released again, which is a replay.
+            whole: whether the other commands run though `check` refuses the spec, which each of them loads first.
         """
         self.write(attack)
         spec, told = self.office.folder / "spec.yaml", list[logging.LogRecord]()
@@ -182,14 +186,16 @@ class AttackedOffice:
         logging.getLogger().addHandler(handler)
         before = self.charges()
         try:
-            commands = [("check", spec), *((name, spec, *more) for name, *more in also)]
-            ran = {" ".join(map(str, (words[0], *words[2:]))): self.office.run(*words) for words in commands}
-            self.seen = Seen()
-            with self._watched():
-                ran["release"] = self.office.release(*attack.words)
-                seen = self.seen
-                if ran["release"].code == 0 and again:
-                    ran["release again"] = self.office.release("--json", *attack.words)
+            ran, self.seen = {"check": self.office.run("check", spec)}, Seen()
+            if whole or not ran["check"].code:
+                for name, *more in also:
+                    ran[" ".join((name, *more))] = self.office.run(name, spec, *more)
+                self.seen = Seen()
+                with self._watched():
+                    ran["release"] = self.office.release(*attack.words)
+                    if ran["release"].code == 0 and again:
+                        ran["release again"] = self.office.release("--json", *attack.words)
+            seen = self.seen
         finally:
             logging.getLogger().removeHandler(handler)
         said = {
@@ -213,7 +219,7 @@ class AttackedOffice:
         if counts and not made.findings and self._twin is not self:
             self.twin.renew()
             with at(self.twin.office.folder):
-                there = self.twin._counts_in(self.twin.tried(attack, also, again))
+                there = self.twin._counts_in(self.twin.tried(attack, also, again, whole))
             counts = {place: count for place, count in counts.items() if place in there}
             made.findings += [f"{place}: the exact count {count}" for place, count in counts.items()]
         return made
@@ -356,7 +362,8 @@ class AttackedOffice:
         )
         found = [done.err for done in ran if done.code]
         store = Store.open(self.office.store)
-        with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
+        # Widths are worked out from scales of noise alone, and take longer than all the rest.
+        with tempfile.TemporaryDirectory(dir=self.folder) as scratch, patch.object(catalogue_tables, "_add_widths"):
             build_catalogue(store.public, Path(scratch))
         texts = {
             str(path): text
@@ -377,19 +384,3 @@ class Tried:
     outcome: str
     texts: Said
     findings: list[str] = field(default_factory=list)
-
-
-def outcome(ran: Mapping[str, Ran]) -> str:
-    """How an attack ended."""
-    release = ran["release"]
-    if release.code == 0:
-        if "Published: " in release.out:
-            return "released"
-        return "replayed" if "Already published: " in release.out else "held"
-    if release.code == 2:
-        return "wrong usage"
-    if ran["check"].code:
-        return "refused at load"
-    return (
-        "not allowed" if "Whoever keeps the ledger can allow it" in " ".join(release.err.split()) else "refused later"
-    )

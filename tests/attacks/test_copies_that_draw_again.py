@@ -275,7 +275,9 @@ def test_without_its_witness_a_store_replays_and_draws_nothing(office: Office, d
 def test_the_witness_of_another_store_vouches_for_nothing(
     office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, draws: Draws
 ) -> None:
-    other = Office(tmp_path / "other").opened()
+    other = Office(tmp_path / "other").of_its_own()
+    other.write_records()
+    other.write_spec()
     assert at(other, other.store).code == 0 and draws.of() == [1]
     draws.given.clear()
     office.witness = other.witness

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
 import random
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -39,6 +41,9 @@ ALSO = {
     ("forecast", "--repeat", "1", "--mechanism", "geometric"): 0.02,
 }
 SPECS_OF_A_STORE = 50
+# How far long runs came: the next of them goes on there, and several may run at once.
+PROGRESS = Path(__file__).resolve().parents[2] / ".soak" / "specs_from_a_grammar.json"
+LONG = 100_000
 
 
 @pytest.fixture
@@ -47,16 +52,27 @@ def attacked(office: Office) -> Iterator[AttackedOffice]:
         yield AttackedOffice(office.folder.parent)
 
 
-def findings_of(attacked: AttackedOffice, seed: int, specs: int, seconds: float) -> tuple[Counter[str], list[str]]:
-    """How specs of the grammar ended, and what the first of them that went wrong did."""
+def findings_of(
+    attacked: AttackedOffice, seed: int, numbers: range, seconds: float = SECONDS, thorough: float = 1.0
+) -> tuple[Counter[str], list[str]]:
+    """How specs of the grammar ended, and what the first of them that went wrong did.
+
+    Args:
+        attacked: the office.
+        seed: of all specs.
+        numbers: of the specs; each number makes the same spec whatever was tried before.
+        seconds: to begin no spec after.
+        thorough: the share of specs that `check` refuses on which the other commands run, too.
+    """
     outcomes, started = Counter[str](), time.monotonic()
-    for number in range(specs):
+    for number in numbers:
         if time.monotonic() - started > seconds:
             break
         choice = random.Random(f"{seed} {number}")
         made = attack(choice, number)
         also = [words for words, share in ALSO.items() if choice.random() < share]
-        tried = attacked.tried(made, also, again=choice.random() < 0.2)
+        again, whole = choice.random() < 0.2, choice.random() < thorough
+        tried = attacked.tried(made, also, again, whole)
         outcomes[tried.outcome] += 1
         if tried.findings:
             return outcomes, [f"seed {seed}, spec {number}: {made}", *tried.findings]
@@ -64,11 +80,13 @@ def findings_of(attacked: AttackedOffice, seed: int, specs: int, seconds: float)
             if found := attacked.in_the_end():
                 return outcomes, [f"seed {seed}, up to spec {number}", *found]
             attacked.renew()
+            if number == numbers[-1]:
+                return outcomes, []
     return outcomes, attacked.in_the_end()
 
 
 def test_no_spec_of_the_grammar_tells_more_than_its_noise(attacked: AttackedOffice) -> None:
-    outcomes, findings = findings_of(attacked, SEED, SPECS, SECONDS)
+    outcomes, findings = findings_of(attacked, SEED, range(SPECS))
     print(f"\n{sum(outcomes.values())} specs: {dict(outcomes)}")
     assert findings == []
     assert outcomes["released"] >= FEWEST_RELEASES * sum(outcomes.values())
@@ -76,11 +94,38 @@ def test_no_spec_of_the_grammar_tells_more_than_its_noise(attacked: AttackedOffi
 
 @pytest.mark.soak
 def test_no_spec_of_the_grammar_tells_more_than_its_noise_in_long_runs(attacked: AttackedOffice) -> None:
-    seconds = float(os.environ.get("DPHIST_SOAK_SECONDS", "3600"))
-    outcomes, findings = findings_of(attacked, secrets.randbits(32), 100_000, seconds)
-    print(f"\n{sum(outcomes.values())} specs: {dict(outcomes)}")
-    assert findings == []
+    """Until all are tried, in as many runs as that takes; delete the file of the progress to begin anew."""
+    until = time.monotonic() + float(os.environ.get("DPHIST_SOAK_SECONDS", "3600"))
+    outcomes = Counter[str]()
+    while time.monotonic() < until and (claimed := next_specs()):
+        seed, numbers = claimed
+        here, findings = findings_of(attacked, seed, numbers, until - time.monotonic() + SECONDS, thorough=0.3)
+        outcomes += here
+        note_progress({"findings": findings} if findings else {"tried": len(numbers), **here})
+        assert findings == []
+    print(f"\n{sum(outcomes.values())} specs: {dict(outcomes)}; all runs together: {PROGRESS.read_text()}")
     assert outcomes["released"] >= FEWEST_RELEASES * sum(outcomes.values())
+
+
+def next_specs() -> tuple[int, range] | None:
+    """The seed of all long runs, and the numbers of the specs that nobody has begun; None once all are."""
+    state = note_progress({"begun": SPECS_OF_A_STORE})
+    begin = state["begun"] - SPECS_OF_A_STORE
+    return (state["seed"], range(begin, begin + SPECS_OF_A_STORE)) if begin < LONG else None
+
+
+def note_progress(more: Mapping[str, Any]) -> dict[str, Any]:
+    """Adds numbers, or lists, to those in the file of the progress, one process at a time, and gives all of them."""
+    PROGRESS.parent.mkdir(exist_ok=True)
+    with PROGRESS.open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        state: dict[str, Any] = json.loads(file.read() or "{}") or {"seed": secrets.randbits(32), "begun": 0}
+        for name, value in more.items():
+            state[name] = state.get(name, type(value)()) + value
+        file.truncate(0)
+        file.write(json.dumps(state, indent=1))
+    return state
 
 
 # Planted leaks.
@@ -143,6 +188,6 @@ QUICK = ("queries that need no decision", "half of epsilon charged")
 def test_a_planted_leak_is_found_by_the_default_number_of_specs(attacked: AttackedOffice, name: str) -> None:
     expected, planted = PLANTED[name]
     with planted():
-        outcomes, findings = findings_of(attacked, SEED, SPECS, SECONDS)
+        outcomes, findings = findings_of(attacked, SEED, range(SPECS))
     print(f"\nfound after {sum(outcomes.values())} specs: {findings[1:]}")
     assert any(expected in finding for finding in findings[1:]), findings

@@ -185,15 +185,13 @@ ROOM = (
         ("unit/test_row_questions.py", "unit/test_row_marks.py", "attacks/test_exact_files_that_stay.py"),
         (
             Mutation("least(count(*), $seen)", "least(count(*), $seen + 1)", "what lies beyond T is told"),
-            Mutation('"marks", seen, key', '"marks", seen + 1, key', "failures of T + 1 rows"),
-            Mutation(
-                "count_bounded(staged, cells, seen, key)", "count_bounded(staged, cells, seen + 1, key)", "and cut"
-            ),
+            Mutation("staged, marks, seen, key", "staged, marks, seen + 1, key", "failures of T + 1 rows"),
+            Mutation("plan.domain.cells, seen, key)", "plan.domain.cells, seen + 1, key)", "and cut"),
             Mutation("    (folder / FILE).unlink()\n", "", "exact numbers stay"),
             Mutation("allow_pickle=False", "allow_pickle=True", "numbers may be code"),
             Mutation(
-                'with staged_rows(staged, ["code"])',
-                'with staged_rows(staged, ["marks"])',
+                'if plan.marginals else ["code"]',
+                'if plan.marginals else ["marks"]',
                 "units without a row in a cell are told",
             ),
         ),

@@ -18,6 +18,7 @@ from local_ways import LOCAL_FAULTS, LOCAL_WAYS, LocalWay, Values, asked, sent
 from dphist_pipeline.local import encoding
 from dphist_pipeline.local.coins import Chance
 from dphist_pipeline.local.question import Encoding, Question
+from examples import mostly_audited
 
 ENCODINGS: list[Encoding] = ["symmetric", "optimized", "grr"]
 FAULTS = {fault.name: fault for fault in LOCAL_FAULTS}
@@ -82,13 +83,13 @@ def test_sampling_lowers_no_epsilon(kind: Encoding) -> None:
     assert found.reached and found.most == pytest.approx(1)
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", mostly_audited(FAULTS, [0]))
 def test_the_likelihoods_find_a_planted_fault(name: str) -> None:
     found = FAULTS[name].likelihoods()
     assert found.findings and found.most > 1.4
 
 
-@pytest.mark.parametrize("name", [name for name in FAULTS if name != SLOW])
+@pytest.mark.parametrize("name", mostly_audited([name for name in FAULTS if name != SLOW], [0]))
 def test_the_black_box_finds_a_planted_fault_in_what_contributors_send(name: str) -> None:
     assert FAULTS[name].bound().sure > FAULTS[name].question.epsilon
 

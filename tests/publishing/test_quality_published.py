@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from fractions import Fraction
 from typing import Any
 
 import duckdb
 import pyarrow.parquet as pq
 import pytest
 from carded import Read
-from office import Office
+from office import AGE, WARD, Office
 
 from dphist_pipeline.answering.row_quality import NEARLY_ALL_FAILED
 from dphist_pipeline.confidential import noise
@@ -155,3 +157,67 @@ def test_where_every_row_is_a_unit_there_are_failures_and_no_cut(office: Office)
     assert {row["statistic"] for row in rows} == {"rows", "unparsed", "undeclared"}
     assert {row["noise_scale"] for row in rows} == {8.0, 16.0}  # one row, or one on each of two axes, at 1/8
     assert "This cap" not in card(office)
+
+
+FAMILY: dict[str, Any] = {
+    "mechanism": "tables",
+    "tables": {"list": [["house"], ["ward"], ["age"]]},
+    "axes": [AGE, {**WARD, "levels": {"house": ["east", "west"]}}],
+}
+
+
+def test_a_family_tells_what_the_cap_cut_once_and_by_the_axes_of_each_table(office: Office) -> None:
+    office.write_spec(quality=QUALITY, **FAMILY)
+    office.released()
+    ran = office.run("quality", "wards")
+    assert ran.code == 0, ran.err
+    lines = [" ".join(line.split()) for line in ran.out.splitlines()]
+    assert lines[:2] == ["wards, period all, revision 1", SAYS]
+    assert "medicine 100 100 -20 to 220 up to 68.8 %" in lines
+    page = card(office)
+    assert page.count(SAYS) == 1 and "What the cap cut, by ward ward counted cut" in page
+    assert "quality.parquet what the cap cut" in page and "Rows beyond the bound" not in page
+    told = {name: office.run("quality", f"wards_{name}", "--json").json["rows"] for name in ("house", "ward", "age")}
+    whole = pq.read_table(office.published() / "quality.parquet").to_pylist()
+    assert told["ward"] == whole
+    assert told["house"] == told["age"] == [row for row in whole if (row["statistic"], row["axis"]) != ("cut", "ward")]
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{office.store}/public/catalog.duckdb' AS r (READ_ONLY)")
+        found = connection.sql("FROM r.dph_quality('r.wards_ward')").to_arrow_table()
+        total = connection.sql("SELECT capped FROM r.dph_share('r.wards_ward', {'ward': 'surgery'})").fetchall()
+    assert found.drop_columns(["period", "revision"]).to_pylist() == whole and total != [("",)]
+
+
+def test_the_quality_table_of_a_family_is_part_of_its_one_charge(office: Office) -> None:
+    office.write_spec(quality=QUALITY, **FAMILY)
+    office.released()
+    for folder in (office.published(), office.published() / "tables" / "age"):
+        audit = json.loads((folder / "audit.json").read_bytes())
+        bought = [Fraction(one["epsilon"]) for one in audit["charges"] if one["step"].startswith("quality")]
+        assert sum(bought) == Fraction(audit["epsilon"]) * Fraction(QUALITY["share"]) and len(bought) == 5
+        assert sum(Fraction(one["epsilon"]) for one in audit["charges"]) == Fraction(audit["epsilon"])
+    before = (office.published() / "audit.json").read_bytes()
+    assert "Already published" in office.released().out
+    assert (office.published() / "audit.json").read_bytes() == before
+
+
+def test_a_family_of_fifty_axes_tells_which_values_failed_on_each(office: Office) -> None:
+    """Marks of so many axes take two words."""
+    names = [f"a{number}" for number in range(50)]
+    held = {name: ["x"] * 90 + [None if name == "a45" else "z"] * 10 for name in names}
+    office.write_records({"patient": [str(number) for number in range(100)], **held})
+    axes = [{"column": name, "values": ["x", "y"], "other": name != "a49"} for name in names]
+    spec = {"mechanism": "tables", "tables": {"list": [["a0", "a1"], ["a2"]]}, "axes": axes}
+    office.write_spec(quality={"share": "1/2", "rows": 3, "by": ["a0"]}, epsilon=4, **spec)
+    office.released()
+    told = office.run("quality", "wards", "--json").json["rows"]
+    failed = {
+        (row["axis"], row["statistic"]): row["estimate"] for row in told if row["axis"] and row["position"] is None
+    }
+    expected = {(name, "undeclared"): 0 if name == "a45" else 10 for name in names}
+    assert failed == expected | {(name, "unparsed"): 10 if name == "a45" else 0 for name in names}
+    assert {row["category"]: row["estimate"] for row in told if row["statistic"] == "rows"} == {
+        "declared": 90,
+        "other": 0,
+        "dropped": 10,
+    }

@@ -59,7 +59,7 @@ def plain_means(cells, found, sums, noise):
         mean = sum(parts[b].size * sums[b] for b in block) / sum(size**2 for size in sizes)
         old_mean = sum(parts[b].sum() for b in block) / sum(sizes)
         cost = sum(1 / size for size in sizes)
-        sure = math.log1p(math.e * cost / (joined_noise + max(0.0, within) / noise.box_variance))
+        sure = math.log1p(6 * cost / (joined_noise + max(0.0, within) / noise.box_variance))
         farthest = 0.0
         for box in block:
             new = (sums[box] - parts[box].size * mean) / noise.box_scale

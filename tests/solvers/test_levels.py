@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from dphist_pipeline.domain import Domain, Family, Levels
 from dphist_pipeline.estimates.noise_law import Scales, bound_of_draws, bound_of_variance, variance
-from dphist_pipeline.mechanisms.tables import shares_for
-from dphist_pipeline.solvers.level_estimates import LevelLaw, estimate_tables_at_levels
-from dphist_pipeline.solvers.marginal_shares import Axes, choose_shares, wanted_tables
+from dphist_pipeline.mechanisms.tables import law_of, shares_for
+from dphist_pipeline.solvers.level_bounds import _mean_and_falls, bound_of_tree
+from dphist_pipeline.solvers.level_estimates import LevelLaw, Tree, estimate_tables_at_levels
+from dphist_pipeline.solvers.marginal_shares import Axes, choose_shares, opened, wanted_tables
 
 # A grid of the finest level, one axis of three positions and one of two; axes 0, 2 and 4 are levels, 1 and 3 are not.
 Problem = tuple[tuple[int, ...], Levels, dict[Axes, float], list[Axes]]
@@ -170,13 +171,13 @@ def family(sizes: tuple[int, ...], levels: Levels, tables: list[tuple[int, ...]]
     sources = tuple(0 if axis in levels.axes else axis + 1 for axis in range(len(sizes)))
     names = tuple("_".join(map(str, table)) for table in tables)
     made = Family(Domain.from_shape(sizes), sources, names, tuple(tables), (1.0,) * len(tables), most)
-    made.__dict__["levels"] = levels  # bins have no levels of their own
+    made.__dict__["trees"] = (levels,)  # bins have no levels of their own
     return made
 
 
 def exact_mean(of: Family, measured: dict[Axes, Fraction]) -> float:
-    assert of.levels is not None
-    law = LevelLaw(of.domain.shape, {axes: 2 / float(part) ** 2 for axes, part in measured.items()}, of.levels)
+    (levels,) = of.trees
+    law = LevelLaw(of.domain.shape, {axes: 2 / float(part) ** 2 for axes, part in measured.items()}, levels)
     return float(np.mean([law.variance_of_cell(frozenset(table)) for table in of.tables]))
 
 
@@ -218,3 +219,61 @@ def test_a_bound_by_variance_is_never_below_that_of_the_same_draws() -> None:
     for c in (10, 20, 40):
         # Both are Chernoff's bounds; one that knows less of the draws is above, at its own rate or the other's.
         assert min(1, told.factor * math.exp(-told.rate * c)) >= 0.99 * min(1, exact.factor * math.exp(-exact.rate * c))
+
+
+def uneven(seed: int) -> tuple[Levels, tuple[int, ...]]:
+    """A tree of four coarse and some fine nodes, one of them an only child; with two plain axes."""
+    rng = np.random.default_rng(seed)
+    middle = np.concatenate([[0, 1, 2, 3], rng.integers(0, 3, 5 + seed)])
+    return Levels((1, 0), (middle,)), (middle.size, 4, 3, 2)
+
+
+def mean_by_brute_force(
+    sizes: tuple[int, ...], levels: Levels, tables: list[Axes], squares: dict[Axes, float]
+) -> float:
+    law = LevelLaw(sizes, {axes: 2 / square for axes, square in squares.items() if square > 1e-12}, levels)
+    return float(np.mean([law.variance_of_cell(table) for table in tables]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_strategy_of_an_uneven_tree_is_below_the_lower_bound_which_is_near(seed: int) -> None:
+    levels, sizes = uneven(seed)
+    tables = [frozenset(table) for table in ([0], [1, 2], [0, 3], [1])]
+    wanted = wanted_tables(sizes, tables, [1.0] * 4, 10**4, levels.above)
+    measurable = [opened(candidate, levels.above) for candidate in wanted.candidates]
+    bound = bound_of_tree(wanted, measurable, sizes, tables, [1.0] * 4, levels)
+    rng, reached = np.random.default_rng(seed), math.inf
+    best = np.full(len(measurable), 1 / len(measurable))
+    for step in range(1500):
+        # Squares of shares sum to at most 1; these sum to 1 themselves, which no shares but a single one do.
+        tried = best * np.exp(rng.normal(0, 0.7 / (1 + step / 200), best.size)) if step else best
+        tried /= tried.sum()
+        found = mean_by_brute_force(sizes, levels, tables, dict(zip(measurable, tried, strict=True)))
+        assert found >= bound
+        if found < reached:
+            best, reached = tried, found
+    assert reached <= 1.02 * bound
+
+
+@pytest.mark.parametrize("own", [[0.3, 0.7, 2.0], [0.0, 0.4, 0.9], [1.0, 0.0, 0.5], [0.5, 1.5, 0.0]])
+def test_variances_fall_with_precisions_as_told(own: list[float]) -> None:
+    levels, sizes = uneven(1)
+    tree, costs = Tree.of(levels, sizes[1]), np.array([0.2, 1.0, 3.0 if own[2] else 0.0])
+    mean, falls = _mean_and_falls(tree, np.array(own), costs)
+    for level in range(3 if own[2] else 2):
+        step = np.zeros(3)
+        step[level] = 1e-6
+        above, _ = _mean_and_falls(tree, np.array(own) + step, costs)
+        assert (mean - above) / 1e-6 == pytest.approx(falls[level], rel=1e-4)
+
+
+def test_every_table_is_told_where_an_axis_has_one_position_or_a_node_no_siblings() -> None:
+    levels = Levels((2, 1), (np.arange(3),))
+    of = family((4, 3, 3, 1), levels, [(2,), (1,), (0, 1), (1, 3)])
+    measured = dict.fromkeys(shares_for(of).marginals, 1.0)
+    assert all(law_of(of, measured).variance_of_cell(frozenset(table)) > 0 for table in of.tables)
+    estimate_tables_at_levels(
+        LevelLaw(of.domain.shape, measured, levels),
+        {axes: np.ones([of.domain.shape[a] for a in sorted(axes)]) for axes in measured},
+        [frozenset(table) for table in of.tables],
+    )

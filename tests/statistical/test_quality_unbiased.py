@@ -54,7 +54,7 @@ def released() -> tuple[np.ndarray, np.ndarray]:
             key = secrets.token_bytes(KEY_BYTES)
             seen = row_tables.observe_rows(plan, SEEN, staged, count_bounded(staged, 2, KEPT, key), key)
             found.append(_noisy(seen))
-            exact.append([seen.cut.sum(), *seen.cut])
+            exact.append([*seen.cut, *seen.cut_by])
     return np.array(found), np.array(exact)
 
 

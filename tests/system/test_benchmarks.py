@@ -14,6 +14,7 @@ from pyarrow import csv, parquet
 PROJECT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.soak
 def test_the_solvers_benchmark_runs_and_writes_json(tmp_path):
     script, target = PROJECT / "benchmarks" / "solvers.py", tmp_path / "solvers.json"
     command = [sys.executable, script, "--quick", "--to", target]
@@ -43,6 +44,7 @@ def test_the_benchmark_of_the_local_model_runs_and_writes_json(tmp_path):
     assert all(0 < row["peak_gigabytes"] < 1 for row in report["large"])
 
 
+@pytest.mark.soak
 def test_the_benchmark_of_the_catalogue_runs_and_writes_json(tmp_path):
     script, target = PROJECT / "benchmarks" / "catalogue.py", tmp_path / "catalogue.json"
     sizes = ["--cells", "10000", "--periods", "1", "--periods", "2", "--releases", "1"]
@@ -92,6 +94,7 @@ def test_the_benchmark_of_dagsters_runs_runs_and_writes_json(tmp_path):
     assert all(report[name]["cpu"] > 0 for name in ("materialize_by_job", "backfill_by_runs"))
 
 
+@pytest.mark.soak
 def test_the_comparison_of_peers_measures_a_run_and_ends_one_that_takes_too_much(tmp_path):
     script, target = PROJECT / "benchmarks" / "peers" / "compare.py", tmp_path / "peers.json"
     small = [sys.executable, script, "--rows", "5000", "--sides", "10", "--only", "count_cube", "--to", target]
@@ -114,7 +117,7 @@ def test_the_benchmark_of_dpcubes_boxes_runs_and_writes_json(tmp_path):
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     report = json.loads(target.read_text(encoding="utf-8"))
-    assert report["settings"] == len(report["rows"]) >= 50 and report["above"] == len(report["again"])
+    assert report["settings"] == len(report["rows"]) >= 50 and report["above"] <= len(report["again"])
     assert all(row["auto"] > 0 for row in report["rows"])
     assert {row["cells"] for row in report["rows"]} >= {16, 64}
 

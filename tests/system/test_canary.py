@@ -27,6 +27,7 @@ from dphist_pipeline.publishing import release_files
 from dphist_pipeline.releasing import pipeline
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.loading import load_spec
+from examples import mostly_soaked
 
 Patch = pytest.MonkeyPatch
 
@@ -129,7 +130,9 @@ def two_kinds(office: Office) -> None:
     office.write_spec(**canary.CHANGES, source="data/*.parquet")
 
 
-@pytest.mark.parametrize("harm", [truncated, damaged, wrong_type, missing_column, no_header, two_kinds])
+@pytest.mark.parametrize(
+    "harm", mostly_soaked([truncated, damaged, wrong_type, missing_column, no_header, two_kinds], [1, 2, 4])
+)
 def test_a_source_that_fails_leaks_nothing(watched: Watched, harm: Callable[[Office], None]) -> None:
     harm(watched.office)
     before = watched.office.entries()
@@ -155,12 +158,15 @@ SECRET = f"{canary.UNDECLARED} {canary.NUMBER} {canary.TOTAL}"
 
 @pytest.mark.parametrize(
     ("where", "name", "error"),
-    [
-        (cube.np, "save", OSError(28, "No space left on device", SECRET)),
-        (cube, "count_bounded", ValueError(SECRET)),
-        (Geometric, "release", RuntimeError(SECRET)),
-        (release_files, "write_groups", pa.ArrowInvalid(SECRET)),
-    ],
+    mostly_soaked(
+        [
+            (cube.np, "save", OSError(28, "No space left on device", SECRET)),
+            (cube, "count_bounded", ValueError(SECRET)),
+            (Geometric, "release", RuntimeError(SECRET)),
+            (release_files, "write_groups", pa.ArrowInvalid(SECRET)),
+        ],
+        [1, 3],
+    ),
 )
 def test_a_failure_anywhere_leaks_nothing_and_the_same_command_finishes(
     watched: Watched, monkeypatch: Patch, where: Any, name: str, error: Exception
@@ -173,7 +179,10 @@ def test_a_failure_anywhere_leaks_nothing_and_the_same_command_finishes(
     assert [entry[1] for entry in watched.office.entries()].count("charged") == 1
 
 
-@pytest.mark.parametrize("error", [cube.pl.exceptions.ComputeError(SECRET), OSError(28, SECRET), MemoryError(SECRET)])
+@pytest.mark.parametrize(
+    "error",
+    mostly_soaked([cube.pl.exceptions.ComputeError(SECRET), OSError(28, SECRET), MemoryError(SECRET)], [0]),
+)
 def test_what_polars_says_is_in_no_exception_either(watched: Watched, monkeypatch: Patch, error: Exception) -> None:
     monkeypatch.setattr(cube, "count_bounded", fails(error))
     assert watched.leaks(code=1) == []
@@ -216,15 +225,18 @@ def fails_with_it(counts: np.ndarray, folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("leak", "code"),
-    [
-        (prints, 0),
-        (logs, 0),
-        (warns, 0),
-        (leaves_a_file, 0),
-        (leaves_it_in_the_confidential_store, 0),
-        (writes_a_temporary_file, 0),
-        (fails_with_it, 1),
-    ],
+    mostly_soaked(
+        [
+            (prints, 0),
+            (logs, 0),
+            (warns, 0),
+            (leaves_a_file, 0),
+            (leaves_it_in_the_confidential_store, 0),
+            (writes_a_temporary_file, 0),
+            (fails_with_it, 1),
+        ],
+        [1, 3, 6],
+    ),
 )
 def test_the_canary_notices_a_planted_leak(
     watched: Watched, monkeypatch: Patch, leak: Callable[[np.ndarray, Path], None], code: int

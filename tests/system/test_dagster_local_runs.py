@@ -19,6 +19,7 @@ from system.orchestrated import said
 from dphist_pipeline.local import rounds
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.question import Question
+from examples import mostly_soaked
 
 
 @pytest.fixture(scope="module")
@@ -222,7 +223,7 @@ def no_mapping(facts: dict[str, Any]) -> bytes:
     return b"[]"
 
 
-@pytest.mark.parametrize("harm", [truncated, another_count, no_mapping])
+@pytest.mark.parametrize("harm", mostly_soaked([truncated, another_count, no_mapping], [1]))
 def test_a_damaged_tally_is_refused_and_counted_anew(
     collecting: Collecting, instance: dg.DagsterInstance, harm: Callable[[dict[str, Any]], bytes]
 ) -> None:

@@ -16,6 +16,7 @@ from dphist_pipeline.integrations.dagster import partitions_of
 from dphist_pipeline.releasing import due
 from dphist_pipeline.spec.loading import load_spec
 from dphist_pipeline.spec.model import ReleaseSpec
+from examples import mostly_soaked
 
 pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")  # of evaluating conditions
 
@@ -35,7 +36,7 @@ def ready(spec: ReleaseSpec, key: str, now: datetime) -> bool:
 
 @pytest.mark.parametrize("zone", ["Europe/Madrid", "America/Havana"], ids=["madrid", "havana"])
 @pytest.mark.parametrize("length", ["week", "month", "quarter", "year"])
-@pytest.mark.parametrize("delay", [0, 1, 7, 8, 30, 100])
+@pytest.mark.parametrize("delay", mostly_soaked([0, 1, 7, 8, 30, 100], [1, 3]))
 def test_partitions_end_where_releases_may_begin(office: Office, zone: str, length: str, delay: int) -> None:
     spec = spec_of(office, period=length, time_zone=zone, release_delay_days=delay, first_period="2024-01-01")
     partitions = partitions_of(spec)

@@ -21,6 +21,7 @@ from dphist_pipeline.integrations.dagster import partitions_of
 from dphist_pipeline.mechanisms.geometric import Geometric
 from dphist_pipeline.releasing import handover, pipeline
 from dphist_pipeline.spec.loading import load_spec
+from examples import mostly_soaked
 
 Patch = pytest.MonkeyPatch
 WEEKS = ["2026-03-02", "2026-03-09", "2026-03-16"]
@@ -48,7 +49,7 @@ def source(office: Office) -> Path:
 NAME_THE_CHARGE = ("audit.parquet", "card.html", "deployment.yaml")
 
 
-@pytest.mark.parametrize("mechanism", ["geometric", "dpcube"])
+@pytest.mark.parametrize("mechanism", mostly_soaked(["geometric", "dpcube"], [1]))
 def test_dagster_publishes_what_the_command_line_would(
     office: Office, instance: dg.DagsterInstance, tmp_path: Path, monkeypatch: Patch, mechanism: str
 ) -> None:
@@ -275,7 +276,7 @@ def ledger_gone(office: Office, patch: Patch) -> None:
     after_sanitizing(office, patch, lambda: shutil.move(ledger, office.folder / "ledger.sqlite"))
 
 
-@pytest.mark.parametrize("harm", [other_digest, cell_missing, journal_gone, ledger_gone])
+@pytest.mark.parametrize("harm", mostly_soaked([other_digest, cell_missing, journal_gone, ledger_gone], [1, 3]))
 def test_what_fails_the_check_is_not_published(
     office: Office, instance: dg.DagsterInstance, monkeypatch: Patch, harm: Callable[[Office, Patch], None]
 ) -> None:
@@ -312,7 +313,8 @@ def fails(error: Exception) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize(
-    ("where", "name"), [(cube.np, "save"), (cube, "count_bounded"), (Geometric, "release"), (handover, "releasable")]
+    ("where", "name"),
+    mostly_soaked([(cube.np, "save"), (cube, "count_bounded"), (Geometric, "release"), (handover, "releasable")], [2]),
 )
 def test_the_cube_is_gone_after_a_failure_and_the_next_run_finishes(
     office: Office, instance: dg.DagsterInstance, monkeypatch: Patch, where: Any, name: str

@@ -13,6 +13,7 @@ import pytest
 from system.small_release import FILES, Project
 
 from dagster_project.demo import residents
+from examples import mostly_soaked
 
 PROJECT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(sys.executable).parent
@@ -34,7 +35,7 @@ def ran(folder: Path, *command: str | Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("other", ["population", "weekly_admissions"])
+@pytest.mark.parametrize("other", mostly_soaked(["population", "weekly_admissions"], [1]))
 def test_dg_finds_no_mistake_in_the_specs_of_the_demo(tmp_path: Path, other: str) -> None:
     project = copied(tmp_path)
     # Of several components of one type, dg 1.13 checks no more than the last that it finds: one at a time.
@@ -45,7 +46,8 @@ def test_dg_finds_no_mistake_in_the_specs_of_the_demo(tmp_path: Path, other: str
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"), [("  account: census\n", "", "account"), ("epsilon:", "epsilom:", "epsilom")]
+    ("old", "new", "says"),
+    mostly_soaked([("  account: census\n", "", "account"), ("epsilon:", "epsilom:", "epsilom")], [1]),
 )
 def test_dg_finds_a_missing_and_an_unknown_field(tmp_path: Path, old: str, new: str, says: str) -> None:
     project = copied(tmp_path)

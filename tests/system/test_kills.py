@@ -100,7 +100,7 @@ def kill_at_each(
 
 def test_a_release_killed_at_a_boundary_is_finished_by_the_same_call(fresh: Project, tmp_path: Path) -> None:
     # What lies in the store is the same on a server: there, before the commits.
-    kill_at_each(fresh, tmp_path, chosen=lambda number, name: name == "commit" if fresh.server else number % 6 == 0)
+    kill_at_each(fresh, tmp_path, chosen=lambda number, name: name == "commit" if fresh.server else number % 12 == 0)
 
 
 @pytest.mark.soak
@@ -118,7 +118,7 @@ def drawn(project: Project) -> dict[str, str]:
     return {name: of for name, of in project.files("confidential").items() if not name.startswith("rejected/")}
 
 
-@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("every", [10, pytest.param(1, marks=pytest.mark.soak)])
 def test_a_rejection_killed_at_a_boundary_leaves_what_waits_or_what_is_rejected(
     fresh: Project, tmp_path: Path, every: int
 ) -> None:

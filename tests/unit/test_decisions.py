@@ -340,3 +340,58 @@ def test_a_report_says_who_decided_what_and_what_became_of_charges(ledger: Ledge
     (told,) = account["charges"]
     assert (told["state"], told["notes"], told["epsilon"]) == ("rejected", ["rejected: too soon"], "0.5")
     assert report(ledger, 1999)["accounts"][0]["charges"] == []
+
+
+def test_a_new_key_takes_the_place_of_the_old_one_and_what_was_signed_stays(ledger: Ledger) -> None:
+    charge = ledger.charge(ASKED)
+    ledger.rotate_key("ann", BEN.public, "yearly", ANN)
+    assert ledger.operators() == {BEN.public: "ann"} and ledger.signers() == {ANN.public: "ann", BEN.public: "ann"}
+    before = ledger.entries()
+    for decide in (
+        lambda: ledger.allow("health", QUERY, ANN, "joins wards"),
+        lambda: ledger.rotate_key("ann", EVE.public, "again", ANN),
+        lambda: ledger.add_key("eve", EVE.public, ANN),
+    ):
+        with pytest.raises(KeyForeign):
+            decide()
+    for known in (ANN, BEN):
+        with pytest.raises(KeyKnown, match="ann"):
+            ledger.add_key("ann again", known.public, BEN)
+        with pytest.raises(KeyKnown, match="ann"):
+            ledger.rotate_key("ann", known.public, "back", BEN)
+    with pytest.raises(ReasonMissing):
+        ledger.rotate_key("ann", EVE.public, "", BEN)
+    assert ledger.entries() == before
+    ledger.allow("health", QUERY, BEN, "joins wards")
+    again = reopened(ledger)
+    assert again.charge(ASKED) == charge and again.charge(replace(week(9), source=ADMISSIONS)).allowed == charge.allowed
+    assert [made.by for made in again.decisions("health")] == [("ann",), ("ann",)]
+    said = {row["did"]: (row["by"], row["what"]) for row in report(again)["general"]}
+    assert said["replaced their key"] == ("ann", "ann")
+
+
+def test_one_person_with_two_keys_in_turn_gives_one_signature(ledger: Ledger) -> None:
+    ledger.add_key("ben", BEN.public, ANN)
+    ledger.open_account(replace(HEALTH, name="twice", signatures=2), ANN)
+    ledger.raise_total("twice", Fraction(40), "more weeks", ANN)
+    new, newer = (Operator("ann", Ed25519PrivateKey.generate()) for _ in range(2))
+    ledger.rotate_key("ann", new.public, "yearly", ANN)
+    ledger.rotate_key("ann", newer.public, "yearly", new)
+    (number,) = ledger.statement("twice").waiting
+    with pytest.raises(SignedAlready, match="ann"):
+        ledger.countersign(number, newer)
+    reopened(ledger).countersign(number, BEN)
+    assert reopened(ledger).account("twice").total == 40
+
+
+def test_a_key_that_waits_and_is_replaced_meanwhile_never_comes_into_force(ledger: Ledger) -> None:
+    ledger.add_key("ben", BEN.public, ANN)
+    ledger.open_account(replace(HEALTH, name="twice", signatures=2), ANN)
+    number = ledger.add_key("eve", EVE.public, ANN)
+    assert number is not None
+    newer = Operator("ann", Ed25519PrivateKey.generate())
+    ledger.rotate_key("ann", EVE.public, "yearly", ANN)
+    ledger.rotate_key("ann", newer.public, "yearly", EVE)
+    with pytest.raises(KeyKnown):
+        ledger.countersign(number, BEN)
+    assert reopened(ledger).operators() == {BEN.public: "ben", newer.public: "ann"}

@@ -25,6 +25,7 @@ from dphist_pipeline.confidential import bounding
 from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.releasing.plans import plan_of
+from examples import mostly_soaked
 
 ROWS = 600
 KEY = bytes(range(bounding.KEY_BYTES))
@@ -108,10 +109,12 @@ def by_frame(frame: Any, axes: Sequence[Any] = AXES, unit: Any = "person", most:
         return counts._PrivateCounts__load().tolist()  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+HELD = list(zip(PERSONS, [*SEEN, "nanoseconds"], strict=True))
+
+
 @pytest.mark.parametrize(
-    ("person", "seen"),
-    list(zip(PERSONS, [*SEEN, "nanoseconds"], strict=True)),
+    ("kind", "person", "seen"),
+    mostly_soaked([(kind, *held) for kind in KINDS for held in HELD], range(0, len(KINDS) * len(HELD), len(HELD) + 1)),
 )
 def test_a_frame_gives_the_cube_of_its_file_whatever_it_holds(kind: str, person: str, seen: str) -> None:
     table = hostile(person, seen)

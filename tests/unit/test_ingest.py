@@ -28,6 +28,7 @@ from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRef
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.releasing.plans import plan_of
 from dphist_pipeline.spec.model import ReleaseSpec
+from examples import mostly_soaked
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -239,9 +240,10 @@ def test_no_csv_is_anything_but_ordinary(content: bytes, quote: str):
 
 
 NAMES = ["value_0", "value_1", "place_0", "unit", "code", "staged", "categories_1", "files", "rowid", "select", "*"]
+ODD_NAMES = [*NAMES, 'a"b', "a'b", "a.b", "$files", "{x}", "; DROP", "é日 ", "filename", "ROW"]
 
 
-@pytest.mark.parametrize("name", [*NAMES, 'a"b', "a'b", "a.b", "$files", "{x}", "; DROP", "é日 ", "filename", "ROW"])
+@pytest.mark.parametrize("name", mostly_soaked(ODD_NAMES, [0, 4, 6, 11, 14, 16]))
 def test_columns_may_have_any_name(name: str):
     decoys = {decoy: [7.0, 7.0] for decoy in NAMES if decoy != name}
     axis = {"column": name, "name": "aged", "start": 0, "stop": 3, "width": 1}

@@ -7,6 +7,8 @@ from fractions import Fraction
 import pytest
 from spec_scenario import AGE, WARD, refusal, spec
 
+from dphist_pipeline.spec.model import UNSEEN_CUT
+
 SUBSTITUTE = {"neighbours": "substitute"}
 
 
@@ -45,10 +47,18 @@ def test_rows_and_axes_have_no_use_where_every_row_is_a_unit() -> None:
     assert spec(quality={}, **by_row).quality is not None
 
 
-def test_more_axes_than_marks_have_digits_are_refused() -> None:
-    axes = [{"column": f"axis_{number}", "edges": [0, 1]} for number in range(40)]
-    assert "at most 39 axes" in refusal(axes=axes, quality={})["quality"]
-    assert spec(axes=axes[:39], quality={"share": "1/2"}).quality is not None
+def test_a_family_tells_cut_rows_by_the_axes_that_its_tables_have() -> None:
+    family = {"mechanism": "tables", "tables": {"list": [["age"]]}, "axes": [AGE, WARD]}
+    assert spec(**family, quality={"by": ["age"]}).quality is not None
+    assert refusal(**family, quality={"by": ["ward"]}) == {
+        "quality.by[0]": "names an axis that no table has, 'ward'. Known: age."
+    }
+
+
+def test_only_where_a_quality_table_can_be_bought_is_one_recommended() -> None:
+    assert spec().remarks == [UNSEEN_CUT]
+    (remark,) = spec(engine="spark", source="rows/*.parquet").remarks
+    assert UNSEEN_CUT.startswith(remark) and "quality" not in remark
 
 
 def test_the_mechanism_gets_what_quality_leaves_exactly() -> None:

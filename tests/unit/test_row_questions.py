@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,7 @@ from spec_scenario import spec
 from dphist_pipeline.confidential import bounding, row_tables
 from dphist_pipeline.confidential.bounding import KEY_BYTES, count_bounded
 from dphist_pipeline.confidential.plain_values import DoorMisuse
+from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.row_questions import (
     FailuresByAxis,
     Limits,
@@ -31,6 +32,7 @@ from dphist_pipeline.confidential.row_questions import (
     UnitsByRows,
 )
 from dphist_pipeline.releasing.plans import plan_of
+from examples import mostly_soaked
 
 KEY = bytes(range(KEY_BYTES))
 KEPT, SEEN = 1, 3
@@ -150,7 +152,7 @@ def test_every_row_beyond_the_bound_has_the_same_chance_to_be_seen() -> None:
     seen = observed({f"unit {number}": rows for number in range(600)})
     spread = 6.5 * (600 * 0.25) ** 0.5  # of three out of four without return: hypergeometric, variance 1/4
     assert abs(seen.places[1] - 900) < spread < 0.3 * 900
-    assert abs(seen.cut[5] - 600) < 6.5 * (600 * 1 / 3) ** 0.5  # of two rows cut, one is expected
+    assert abs(seen.cut_by[2] - 600) < 6.5 * (600 * 1 / 3) ** 0.5  # of two rows cut, one is expected
 
 
 def beyond(staged: Path, column: str, max_rows: int, key: bytes) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -159,7 +161,14 @@ def beyond(staged: Path, column: str, max_rows: int, key: bytes) -> Iterator[tup
     yield per_code["code"].to_numpy(), per_code["rows"].to_numpy()
 
 
-def any_number_held(staged: Path, seen: int) -> np.ndarray:
+def beyond_words(
+    staged: Path, words: Sequence[str], max_rows: int, key: bytes
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    for codes, rows in beyond(staged, words[0], max_rows, key):
+        yield codes[None], rows
+
+
+def any_number_held(plan: CountingPlan, staged: Path, seen: int) -> np.ndarray:
     rows = pl.read_parquet(staged).filter(pl.col("code").is_not_null())
     held = rows.group_by("unit").agg(rows=pl.len())["rows"].to_numpy()
     return np.array([(held == 1).sum(), (held == 2).sum(), held[held > 2].sum()])
@@ -167,11 +176,14 @@ def any_number_held(staged: Path, seen: int) -> np.ndarray:
 
 @pytest.mark.parametrize(
     ("where", "name", "fault"),
-    [
-        (row_tables, "kept_rows", beyond),
-        (bounding, "kept_rows", beyond),
-        (row_tables, "_units_by_rows", any_number_held),
-    ],
+    mostly_soaked(
+        [
+            (row_tables, "kept_words", beyond_words),
+            (bounding, "kept_rows", beyond),
+            (row_tables, "_units_by_rows", any_number_held),
+        ],
+        [1],
+    ),
 )
 def test_a_count_of_rows_beyond_those_that_are_seen_is_noticed(where: object, name: str, fault: object) -> None:
     parts.cache_clear()

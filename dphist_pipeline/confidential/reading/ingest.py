@@ -17,7 +17,14 @@ import duckdb
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
 from dphist_pipeline.confidential.reading import databases, lengths, object_stores
 from dphist_pipeline.confidential.reading.derived import select_rows, with_decimal_points
-from dphist_pipeline.confidential.reading.positions import MARKS, UNDECLARED, UNPARSED, Positions, positions
+from dphist_pipeline.confidential.reading.positions import (
+    MARKS,
+    UNDECLARED,
+    UNPARSED,
+    Positions,
+    mark_words,
+    positions,
+)
 from dphist_pipeline.confidential.reading.source import (
     ALWAYS,
     NUMBERS,
@@ -53,7 +60,7 @@ def stage_rows(plan: CountingPlan, folder: Path) -> Path:
     Returns:
         A Parquet file: `code`, the cell number, int32, and `unit`, int64 or text; or, where each row is its own unit,
         `code` and `rows`, how many there are, int64, also of no cell, whose code is null. For a quality table all rows
-        that lie in no cell, and `marks`, int64; see `positions.MARKS`.
+        that lie in no cell, and `marks`, int64; see `positions.mark_words`.
 
     Raises:
         SourceRefused, ColumnRefused: for the files as files; never for what a row holds.
@@ -270,7 +277,7 @@ def _stage_statement(plan: CountingPlan, source: Source, axes: list[Positions], 
     codes = _codes(plan, axes)
     told = [*(f"{code} AS {name}" for name, code in codes.items()), *unit]
     if plan.rows_seen is not None:
-        told.append(f"{_marks(plan, axes)} AS marks")
+        told += _marks(plan, axes)
     return statement(
         "ingest/stage_rows",
         columns="*" if unit else "*, count(*) AS rows",
@@ -291,14 +298,17 @@ def _codes(plan: CountingPlan, axes: list[Positions]) -> dict[str, str]:
     return dict(zip(names_of(words), sums, strict=True))
 
 
-def _marks(plan: CountingPlan, axes: list[Positions]) -> str:
-    """SQL of a number with a digit for each axis, which says whether the row's value is declared."""
+def _marks(plan: CountingPlan, axes: list[Positions]) -> list[str]:
+    """SQL of numbers with a digit for each axis, which says whether the row's value is declared."""
     digits = []
     for number, (axis, read) in enumerate(zip(plan.domain.axes, axes, strict=True)):
         outside = f"({read.cell}) IS NULL" if axis.other_cell is None else f"({read.cell}) = {axis.other_cell}"
         digit = f"CASE WHEN absent_{number} THEN {UNPARSED} WHEN {outside} THEN {UNDECLARED} ELSE 0 END"
-        digits.append(f"CAST({digit} AS BIGINT) * {MARKS**number}")
-    return " + ".join(digits)
+        digits.append(f"CAST({digit} AS BIGINT)")
+    return [
+        " + ".join(f"{digits[axis]} * {MARKS ** (axis - within[0])}" for axis in within) + f" AS {name}"
+        for name, within in mark_words(len(axes)).items()
+    ]
 
 
 def _moment_type(plan: CountingPlan, source: Source) -> str:

@@ -23,6 +23,7 @@ LONGEST_LIST = 1000  # bins of a regular axis whose edges are a list: taking one
 # A mark has a digit for each axis, to this base: the value is declared (0), does not parse, or is undeclared.
 MARKS = 3
 UNPARSED, UNDECLARED = 1, 2
+MARKS_A_WORD = 39  # digits that fit 63 bits
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,15 @@ class Positions:
     join: str = ""  # a left join to declared values, or empty
     table: str = ""  # the statement that declares them, or empty
     parameters: Mapping[str, object] = field(default_factory=dict)  # what `table` or the steps take
+
+
+def mark_words(axes: int) -> dict[str, range]:
+    """The columns of marks, and the axes whose digits each holds, the first axis in the lowest digit."""
+    starts = range(0, axes, MARKS_A_WORD)
+    return {
+        f"marks_{number}" if number else "marks": range(start, min(start + MARKS_A_WORD, axes))
+        for number, start in enumerate(starts)
+    }
 
 
 def positions(axis: Axis, number: int, kind: str = "VARCHAR") -> Positions:

@@ -1,0 +1,86 @@
+"""Runs every check, in an order in which an earlier one explains a later one. Changes nothing, and opens no record."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.health import places, spending
+from dphist_pipeline.health.finding import Examined, Finding, name_of, not_looked_at, told, worst
+from dphist_pipeline.health.versions import versions
+from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.releasing.store import Store, StoreUnusable
+
+SCHEMA_VERSION = 1
+CHECKS = (
+    places.store,
+    places.user,
+    places.confidential,
+    places.operator_key,
+    spending.ledger,
+    spending.ledger_access,
+    spending.witness,
+    spending.witness_access,
+    spending.clock,
+    places.disk,
+    versions,
+    spending.runs,
+    spending.approvals,
+)
+
+
+def examine(root: Path, releases_only: bool = False) -> list[Finding]:
+    """What every check finds of the store in a folder, one finding a check, in the order of `CHECKS`.
+
+    Args:
+        root: folder of the store.
+        releases_only: whether this user must release, and must not be able to decide.
+    """
+    seen = opened(root.absolute(), releases_only)
+    return [_checked(check, seen) for check in CHECKS]
+
+
+def as_json(root: Path, findings: list[Finding]) -> dict[str, Any]:
+    """Findings for a script; names and states stay the same from version to version, texts may change."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "store": str(root.absolute()),
+        "at": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "user": name_of(os.geteuid()),
+        "state": worst(findings),
+        "checks": [vars(finding) for finding in findings],
+    }
+
+
+def _checked(check: Callable[[Examined], Finding], seen: Examined) -> Finding:
+    try:
+        return check(seen)
+    except DphistError as error:  # it came between opening and looking: a file that was moved a moment ago
+        return told(check.__name__, error)
+    except OSError as error:
+        return not_looked_at(check.__name__, f"{error.strerror}: {error.filename}")
+
+
+def opened(root: Path, releases_only: bool) -> Examined:
+    """Opens what can be opened, and keeps why the rest cannot be."""
+    store: Store | None = None
+    ledger: Ledger | None = None
+    refused: dict[str, DphistError] = {}
+    try:
+        store = Store.open(root)
+    except DphistError as error:
+        refused["store"] = error
+    except OSError as error:
+        refused["store"] = StoreUnusable(
+            root, f"cannot be opened: {error.strerror}. Run this as the user who releases."
+        )
+    if store is not None:
+        try:
+            ledger = store.ledger()
+        except DphistError as error:
+            refused["ledger"] = error
+    return Examined(root, datetime.now(UTC), store, ledger, refused, releases_only)

@@ -1,0 +1,106 @@
+"""What a check of `dphist doctor` found, and what all checks are given to look at."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.releasing.store import Store
+
+State = Literal["ok", "warning", "fault"]
+STATES: tuple[State, ...] = ("ok", "warning", "fault")  # from good to bad
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found: `seen` in one sentence, `mend` in one line, which is empty where nothing is wrong."""
+
+    check: str
+    state: State
+    seen: str
+    mend: str = ""
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What is looked at.
+
+    Attributes:
+        root: folder of the store.
+        now: the time by this machine's clock, in UTC.
+        store: None where it cannot be opened.
+        ledger: None where it cannot be opened.
+        refused: why store, ledger or witness could not be opened, by the name of the check that tells it.
+        releases_only: whether this user must release, and must not be able to decide.
+    """
+
+    root: Path
+    now: datetime
+    store: Store | None
+    ledger: Ledger | None
+    refused: dict[str, DphistError]
+    releases_only: bool = False
+
+    @property
+    def confidential(self) -> Path:
+        """The folder that nobody but the releasing user may read."""
+        return self.root / "confidential"
+
+    @property
+    def releases_here(self) -> bool:
+        """Whether this user is the one who releases: the confidential folder is theirs."""
+        try:
+            return self.confidential.stat().st_uid == os.geteuid()
+        except OSError:
+            return False
+
+
+def ok(check: str, seen: str) -> Finding:
+    """Nothing is wrong."""
+    return Finding(check, "ok", seen)
+
+
+def warning(check: str, seen: str, mend: str) -> Finding:
+    """Releases run, and somebody should look at it."""
+    return Finding(check, "warning", seen, mend)
+
+
+def fault(check: str, seen: str, mend: str) -> Finding:
+    """Releases do not run, or somebody can read or change what they must not."""
+    return Finding(check, "fault", seen, mend)
+
+
+def told(check: str, error: DphistError) -> Finding:
+    """A refusal as a finding: its first sentence says what is wrong, the others how to mend it."""
+    first, _, rest = " ".join(str(error).split()).partition(". ")
+    return fault(check, first.removesuffix("."), rest or "Mend that, then run `dphist doctor` again.")
+
+
+def not_looked_at(check: str, because: str) -> Finding:
+    """A check that needs something that another check found wrong."""
+    return warning(check, f"not looked at: {because}", "Mend the other findings first.")
+
+
+def worst(findings: Iterable[Finding]) -> State:
+    """The worst state of all findings."""
+    return max((finding.state for finding in findings), key=STATES.index, default="ok")
+
+
+def name_of(uid: int) -> str:
+    """A user's name, or number where there is no name."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
+def may(path: Path, mode: int) -> bool:
+    """Whether this user may read, write or enter a file or folder: `os.R_OK | os.W_OK | os.X_OK`."""
+    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)

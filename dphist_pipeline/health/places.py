@@ -1,0 +1,187 @@
+"""Checks of folders, of the operator's key and of free disk: who can read and change them, and how much is free."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+import tempfile
+from pathlib import Path
+
+from dphist_pipeline.health.finding import Examined, Finding, fault, may, name_of, not_looked_at, ok, told, warning
+from dphist_pipeline.ledger.errors import OperatorKeyUnusable
+from dphist_pipeline.ledger.signing import Operator, key_path
+
+OTHERS = stat.S_IRWXO
+GROUP_OR_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+WRITABLE_BY_OTHERS = stat.S_IWOTH
+GIGABYTE = 10**9
+# Of free disk: a release stages its rows, and spills what does not fit into DPHIST_MEMORY.
+LEAST, ENOUGH = 1, 10
+FEWEST_FILES = 1_000
+
+
+def store(seen: Examined) -> Finding:
+    """The store's folder: there, of this version, and nobody else can put other folders into it."""
+    check = "store"
+    if seen.store is None:
+        return told(check, seen.refused[check])
+    for folder in (seen.root, seen.store.public):
+        if not folder.is_dir():
+            return fault(check, f"{folder} is not there", f"Put the store back from a backup, {folder} with it.")
+        if folder.stat().st_mode & WRITABLE_BY_OTHERS:
+            return fault(check, f"everybody can change files in {folder}", f"chmod o-w {_quoted(folder)}")
+    if seen.releases_here and not may(seen.store.public, os.W_OK):
+        return fault(
+            check, f"this user cannot publish into {seen.store.public}", f"chmod u+w {_quoted(seen.store.public)}"
+        )
+    return ok(check, f"{seen.root}, id {seen.store.id}")
+
+
+def user(seen: Examined) -> Finding:
+    """Which user runs this, and what they can do here."""
+    check, me = "user", name_of(os.geteuid())
+    if not seen.confidential.is_dir():
+        return not_looked_at(check, f"{seen.confidential} is not there")
+    owner = name_of(seen.confidential.stat().st_uid)
+    if not seen.releases_here and seen.releases_only:
+        return fault(check, f"this is {me}, and the store is {owner}'s", f"Run releases as {owner}.")
+    if not seen.releases_here and not _decides(seen):
+        return warning(
+            check,
+            f"this is {me}, who neither releases here (that is {owner}) nor decides",
+            f"Run releases, and this command, as {owner}: sudo -u {owner} dphist doctor",
+        )
+    does = ("releases" if seen.releases_here else "", "decides" if _decides(seen) else "")
+    return ok(check, f"this is {me}, who {' and '.join(filter(None, does))}; the store is {owner}'s")
+
+
+def confidential(seen: Examined) -> Finding:
+    """The confidential folder: its owner's alone, with everything in it."""
+    check, folder = "confidential", seen.confidential
+    try:
+        found = folder.lstat()
+    except OSError:
+        return fault(check, f"{folder} is not there", "Put the store back from a backup, the journal with it.")
+    if not stat.S_ISDIR(found.st_mode):
+        return fault(check, f"{folder} is no folder", "Put the folder itself there, not a link to it.")
+    if found.st_mode & GROUP_OR_OTHERS:
+        who = "everybody" if found.st_mode & OTHERS else "its group"
+        return fault(check, f"{who} may read or change {folder}", f"chmod 700 {_quoted(folder)}")
+    owner = name_of(found.st_uid)
+    if not may(folder, os.R_OK | os.X_OK):
+        return ok(check, f"{folder} is {owner}'s; this user cannot look into it, as it should be")
+    if found.st_uid == os.geteuid() and not may(folder, os.W_OK):
+        return fault(check, f"{owner} cannot write into {folder}", f"chmod 700 {_quoted(folder)}")
+    foreign = _of_another_user(folder, found.st_uid)
+    if foreign is not None:
+        return fault(
+            check, f"{foreign} is not {owner}'s: another user released here", f"chown -R {owner} {_quoted(folder)}"
+        )
+    return ok(check, f"{folder} is {owner}'s alone (mode 700)")
+
+
+def operator_key(seen: Examined) -> Finding:
+    """The operator's key: private, outside the store and known to the ledger; or rightly absent."""
+    check, path = "operator_key", key_path()
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return ok(check, f"no key at {path}: this user releases, and decides nothing")
+    except OSError:
+        return ok(check, f"the key at {path} cannot be read by this user, who decides nothing")
+    if not may(path, os.R_OK):
+        return ok(check, f"the key at {path} is {name_of(found.st_uid)}'s; this user decides nothing")
+    if found.st_mode & GROUP_OR_OTHERS:
+        return fault(check, f"others may read or change the key at {path}", f"chmod 600 {_quoted(path)}")
+    if path.resolve().is_relative_to(seen.root.resolve()):
+        return fault(
+            check, f"the key at {path} lies in the store", "Move it out of the store, and set DPHIST_OPERATOR_KEY."
+        )
+    if seen.releases_only:
+        return fault(
+            check,
+            f"this user can read the key at {path}, and must only release",
+            f"Give the file to whoever decides, and take it away here: {_quoted(path)}",
+        )
+    return _known_key(check, seen, path)
+
+
+def _known_key(check: str, seen: Examined, path: Path) -> Finding:
+    try:
+        operator = Operator.load(path)
+    except OperatorKeyUnusable as error:
+        return told(check, error)
+    if seen.ledger is None:
+        return not_looked_at(check, "the ledger could not be opened")
+    operators, signers = seen.ledger.operators(), seen.ledger.signers()
+    if operator.public in operators:
+        return ok(check, f"the key at {path} is {operators[operator.public]}'s, and decides here")
+    if operator.public in signers:
+        return warning(
+            check,
+            f"the key at {path} was replaced by another one",
+            f"Set DPHIST_OPERATOR_KEY to the new key, and delete the old one: rm {_quoted(path)}",
+        )
+    if not operators:
+        return ok(check, f"the key at {path} will be the operator's by the first decision")
+    return warning(
+        check,
+        f"the key at {path} is of no operator of this ledger ({', '.join(operators.values())})",
+        f"Have one of them add it: dphist ledger add-key {operator.public} --name NAME",
+    )
+
+
+def disk(seen: Examined) -> Finding:
+    """Room on the disks of the confidential folder, of temporary files and of the public folder.
+
+    Bands alone, no sizes: how much a run has staged at this moment depends on records.
+    """
+    check, bands = "disk", []
+    places = {
+        "confidential": seen.confidential,
+        "public": seen.root / "public",
+        "temporary": Path(tempfile.gettempdir()),
+    }
+    for name, folder in places.items():
+        try:
+            free = os.statvfs(folder)
+        except OSError:
+            return not_looked_at(check, f"{folder} is not there")
+        room, mend = free.f_bavail * free.f_frsize, f"Free room on the disk of {folder}, or move it to a larger one."
+        if room < LEAST * GIGABYTE:
+            return fault(check, f"less than {LEAST} GB free for {name} files, in {folder}", mend)
+        if free.f_files and free.f_favail < FEWEST_FILES:
+            return fault(check, f"the disk of {folder} takes hardly any more files", mend)
+        bands.append((name, folder, room < ENOUGH * GIGABYTE, mend))
+    for name, folder, little, mend in bands:
+        if little:
+            return warning(check, f"less than {ENOUGH} GB free for {name} files, in {folder}", mend)
+    return ok(check, f"at least {ENOUGH} GB free for {', '.join(places)} files")
+
+
+def _decides(seen: Examined) -> bool:
+    """Whether this user holds a key of the ledger."""
+    if seen.ledger is None:
+        return False
+    try:
+        return Operator.load().public in seen.ledger.operators()
+    except OperatorKeyUnusable:
+        return False
+
+
+def _of_another_user(folder: Path, owner: int) -> Path | None:
+    """The first file or folder below that belongs to somebody else."""
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = Path(place, name)
+            try:
+                if path.lstat().st_uid != owner:
+                    return path
+            except FileNotFoundError:  # a run under way tidied up
+                continue
+    return None
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path))

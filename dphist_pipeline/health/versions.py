@@ -1,0 +1,64 @@
+"""Which versions run here, and whether they are those that this package needs."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib import metadata
+
+from dphist_pipeline.health.finding import Examined, Finding, fault, ok
+from dphist_pipeline.ledger.entries import SCHEMA_VERSION as NEWEST_LEDGER
+
+PACKAGE = "dphist-pipeline"
+SHOWN = ("duckdb", "polars", "pyarrow", "numpy", "sqlalchemy", "cryptography", "dagster", "psycopg")
+# `name>=1.2`, which is how pyproject.toml writes all of them; what belongs to an extra has a marker behind it.
+_NEEDED = re.compile(r"([A-Za-z0-9_.-]+)(?:\[[^\]]*\])?>=([0-9.]+)(?:,<[0-9.]+)?")
+
+
+def versions(seen: Examined) -> Finding:
+    """Versions of the package, of Python and of what it needs, and those that store and ledger were written by."""
+    check, found = "versions", _installed()
+    if PACKAGE not in found:
+        return fault(check, f"{PACKAGE} is not installed, only its files are found", f"pip install {PACKAGE}")
+    for name, least in _needed():
+        if name not in found:
+            return fault(check, f"{name} is not installed", f"pip install '{name}>={least}'")
+        if _numbers(found[name]) < _numbers(least):
+            return fault(check, f"{name} is {found[name]}, needed is {least}", f"pip install '{name}>={least}'")
+    python = ".".join(map(str, sys.version_info[:3]))
+    listed = ", ".join(f"{name} {found[name]}" for name in SHOWN if name in found)
+    return ok(check, f"{PACKAGE} {found[PACKAGE]}, Python {python}; {listed}{_written(seen)}")
+
+
+def _written(seen: Examined) -> str:
+    """The versions of the forms of store and ledger; those that cannot be read are other checks' faults."""
+    if seen.ledger is None:
+        return ""
+    form = seen.ledger.entries()[0].facts["schema_version"]
+    older = "" if form == NEWEST_LEDGER else ", made by an earlier version"
+    return f"; the store's form is 1, the ledger's {form}{older}"
+
+
+def _installed() -> dict[str, str]:
+    """Versions by name, of those that matter here."""
+    found = {}
+    for name in {PACKAGE, *SHOWN, *(name for name, _ in _needed())}:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _needed() -> list[tuple[str, str]]:
+    """What the package needs without any extra, and the least version of each."""
+    try:
+        lines = metadata.requires(PACKAGE) or []
+    except metadata.PackageNotFoundError:
+        return []
+    matched = [_NEEDED.fullmatch(line.replace(" ", "")) for line in lines]
+    return [(match[1], match[2]) for match in matched if match is not None]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version.split("+")[0])[:3])

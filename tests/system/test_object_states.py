@@ -1,4 +1,4 @@
-"""What readers of a bucket see while a copy goes on, is cut short, or meets servers that fail."""
+"""What readers of a bucket, and of the catalogue there, see while a copy goes on, is cut short, or meets failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Releases are copied to a bucket: it has the public folder, and nobody pays twice when a copy fails."""
+"""Releases and their catalogue are copied to a bucket: all that is public, and nobody pays twice when a copy fails."""
 
 from __future__ import annotations
 

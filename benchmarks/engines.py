@@ -2,11 +2,13 @@
 
 Counts the table of `rows.py` (208,080 cells): reading, binning, bounding and counting, and what comes back. A release
 adds start-up and publishing, which are the same for every engine. Seconds by the clock, and seconds of all processes
-that took part, which others on the machine disturb less. A server is started before, and has counted 1,000 rows.
+that took part, JVMs and Sail's among them, which others on the machine disturb less. A server is started before, and
+has counted 1,000 rows.
 
-    python benchmarks/engines.py [--rows 1e7] [--repeats 3] [--engines duckdb sail spark] [--workers 2] [--keep FILE]
+    python benchmarks/engines.py [--rows 1e7] [--repeats 3] [--engines duckdb sail spark] [--workers 1 2] [--keep FILE]
 
-Spark is read from .spark/pyspark, where `make soak` puts it. Writes JSON to benchmarks/results/engines_<rows>.json.
+Spark is read from .spark/pyspark, where `make .spark/.ready` puts it. After every turn, JSON is written to
+benchmarks/results/engines_<rows>.json; the same command goes on with the turns that lack.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,13 @@ from dphist_pipeline.confidential.cube import read_and_count  # noqa: E402
 from dphist_pipeline.confidential.engines import spark  # noqa: E402
 from dphist_pipeline.releasing.plans import plan_of  # noqa: E402
 
+# On a busy machine, a worker or the driver may not be heard of for minutes.
+PATIENT = {
+    "spark.network.timeout": "1800s",
+    "spark.executor.heartbeatInterval": "60s",
+    "spark.rpc.askTimeout": "1800s",
+    "spark.worker.timeout": "1800",
+}
 AXES: list[dict[str, Any]] = [
     {"column": "age", "start": 0, "stop": 102, "width": 1},
     {"column": "sex", "values": ["female", "male"]},
@@ -72,7 +81,7 @@ def engine(name: str, folder: Path, workers: int) -> Iterator[str | None]:
         with sail() as address:
             yield address
     else:
-        with local_cluster(folder / "spark", workers, 3072) as address:
+        with local_cluster(folder / f"spark_{workers}", workers, 3072, **PATIENT) as address:
             yield address
 
 
@@ -95,43 +104,76 @@ def counted(address: str | None, file: Path, bound: int | None) -> dict[str, flo
         return {"seconds": seconds, "processors": seconds_of_processors() - processors, "kept": int(cube.sum())}
 
 
+def turns_of(
+    row: dict[str, Any], address: str | None, files: tuple[Path, Path], repeats: int, write: Callable[[], None]
+) -> None:
+    """Measures the turns that a case lacks, of which each is written before the next."""
+    file, few = files
+    row["of_1000_rows"] = counted(address, few, row["bound"])
+    while len(row["turns"]) < repeats:
+        row["turns"].append({**counted(address, file, row["bound"]), "load": os.getloadavg()[0]})
+        row |= {what: statistics.median(turn[what] for turn in row["turns"]) for what in row["turns"][0]}
+        write()
+
+
 def main() -> None:
     """Generates rows, measures, and shows the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=float, default=1e7)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--engines", nargs="+", default=["duckdb", "sail", "spark"])
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--workers", nargs="+", type=int, default=[2], help="of Spark, with one core each")
+    parser.add_argument("--keep", type=Path, help="a file of such rows, written where it is missing, and kept")
+    parser.add_argument("--anew", action="store_true", help="forget the turns that were measured before")
     given = parser.parse_args()
-    found = []
+    target = PROJECT / "benchmarks" / "results" / f"engines_{int(given.rows)}.json"
+    target.parent.mkdir(exist_ok=True)
+    told: dict[str, Any] = {"rows": int(given.rows), "processors": os.cpu_count(), "engines": []}
+    if target.exists() and not given.anew:
+        told = json.loads(target.read_text())
     with tempfile.TemporaryDirectory(prefix="dphist_") as base:
         file, few = given.keep or Path(base) / "rows.parquet", Path(base) / "few.parquet"
         if not file.exists():
             write_rows(file, int(given.rows), "few")
         write_rows(few, 1000, "few")
         for name in given.engines:
-            with engine(name, Path(base), given.workers) as address:
-                for bound in (None, 3):
-                    first = counted(address, few, bound)
-                    turns = [counted(address, file, bound) for _ in range(given.repeats)]
-                    medians = {what: statistics.median(turn[what] for turn in turns) for what in turns[0]}
-                    found.append({"engine": name, "bound": bound, **medians, "of_1000_rows": first, "turns": turns})
-    kept = {bound: {row["kept"] for row in found if row["bound"] == bound} for bound in (None, 3)}
-    assert all(len(numbers) == 1 for numbers in kept.values()), kept
-    told = {"rows": int(given.rows), "workers_of_spark": given.workers, "processors": os.cpu_count(), "engines": found}
-    told |= {"load_before_and_after": os.getloadavg()}
-    results = PROJECT / "benchmarks" / "results"
-    results.mkdir(exist_ok=True)
-    (results / f"engines_{int(given.rows)}.json").write_text(json.dumps(told, indent=2) + "\n")
-    table = Table(title=f"{int(given.rows):,} rows: seconds by the clock, and of all processors")
-    for heading in ("engine", "rows a person", "clock", "processors", "clock, 1,000 rows"):
+            for workers in given.workers if name == "spark" else [os.cpu_count() or 1]:
+                rows = [row_of(told["engines"], name, workers, bound) for bound in (None, 3)]
+                if all(len(row["turns"]) >= given.repeats for row in rows):
+                    continue
+                with engine(name, Path(base), workers) as address:
+                    for row in rows:
+                        turns_of(row, address, (file, few), given.repeats, lambda: write(target, told))
+    show(told)
+
+
+def row_of(rows: list[dict[str, Any]], name: str, workers: int, bound: int | None) -> dict[str, Any]:
+    """The measurements of a case, which may have none yet."""
+    case = {"engine": name, "workers": workers, "bound": bound}
+    found = next((row for row in rows if {key: row[key] for key in case} == case), None)
+    if found is None:
+        found = {**case, "turns": []}
+        rows.append(found)
+    return found
+
+
+def write(target: Path, told: dict[str, Any]) -> None:
+    """Writes what was measured so far; every engine must have kept as many rows as the others."""
+    for bound in (None, 3):
+        kept = {turn["kept"] for row in told["engines"] if row["bound"] == bound for turn in row["turns"]}
+        assert len(kept) <= 1, kept
+    target.write_text(json.dumps(told, indent=2) + "\n")
+
+
+def show(told: dict[str, Any]) -> None:
+    """The table of medians."""
+    table = Table(title=f"{told['rows']:,} rows: seconds by the clock, and of all processors")
+    for heading in ("engine", "workers", "rows a person", "clock", "processors", "clock, 1,000 rows"):
         table.add_column(heading, justify="right")
-    for row in found:
+    for row in told["engines"]:
+        seconds = [f"{row[what]:.1f}" for what in ("seconds", "processors")]
         small = f"{row['of_1000_rows']['seconds']:.1f}"
-        table.add_row(
-            row["engine"], str(row["bound"] or "-"), f"{row['seconds']:.1f}", f"{row['processors']:.1f}", small
-        )
+        table.add_row(row["engine"], str(row["workers"]), str(row["bound"] or "-"), *seconds, small)
     Console().print(table)
 
 

@@ -11,9 +11,12 @@ Invented rows, whose law is written in SQL below: row i has the values of hash(8
 `--over few`, of 8 persons for 10 rows 2 % have five rows, and the others one or two; with `--over all`, all have five.
 
     python benchmarks/rows.py [--rows 1e7] [--bound 3] [--over few|all] [--memory 2GB] [--repeats 5] [--keep FILE]
+    python benchmarks/rows.py --all --rows 1e8 --keep FOLDER
 
-Writes JSON to benchmarks/results/rows_<rows>_<bound>_<over>.json. 10^8 rows take 0.9 GB of disk, and as much again
-while they are bounded.
+With `--all` it measures all cases of a number of rows, one after the other: no bound, a bound that few exceed, the same
+with 2 GB, and a bound that all exceed. JSON is written to benchmarks/results/rows_<rows>_<bound>_<over>[_<memory>].json
+after every turn; the same command goes on with the turns that lack, or begins anew with `--anew`. 10^8 rows take 0.9 GB
+of disk, and as much again while they are bounded.
 """
 
 from __future__ import annotations
@@ -49,6 +52,14 @@ duckdb.sql(f"SELECT count(*) FROM (SELECT age, sex, region, least(income // 5000
            f" FROM read_parquet('{sys.argv[1]}') GROUP BY ALL)").fetchall()"""
 
 
+CASES: list[dict[str, Any]] = [
+    {"bound": 0, "over": "few", "memory": ""},
+    {"bound": 3, "over": "few", "memory": ""},
+    {"bound": 3, "over": "few", "memory": "2GB"},
+    {"bound": 3, "over": "all", "memory": ""},
+]
+
+
 def write_rows(file: Path, rows: int, over: str) -> None:
     """The generated table."""
     persons = rows * 8 // 10
@@ -60,13 +71,16 @@ def write_rows(file: Path, rows: int, over: str) -> None:
             f" ELSE {many} + row - {persons + 4 * many} END"
         )
     uniform = {f"u{number}": f"((hash(i * 8 + {number}) >> 11) / 9007199254740992.0)" for number in range(1, 7)}
-    duckdb.connect().execute(ROWS.format(person=person, rows=rows, file=file, **uniform))
+    draft = file.with_name(f"{file.name}.draft")
+    duckdb.connect().execute(ROWS.format(person=person, rows=rows, file=draft, **uniform))
+    draft.replace(file)  # so that a file of this name is whole
 
 
 def timed(words: list[str], folder: Path, memory: str) -> dict[str, float]:
     """Seconds by the clock and of processors, and gigabytes, of a command that must succeed."""
     own = {"DPHIST_WITNESS": str(folder / "witness.sqlite"), "DPHIST_OPERATOR_KEY": str(folder / "operator.key")}
     settings = os.environ | own | ({"DPHIST_MEMORY": memory} if memory else {})
+    settings.pop("PYTHONDONTWRITEBYTECODE", None)  # as installed: nobody compiles modules at every start
     begun = time.perf_counter()
     process = os.posix_spawn(
         sys.executable,
@@ -111,21 +125,29 @@ def released(folder: Path, turn: int, memory: str) -> dict[str, float]:
     return timed(["-m", "dphist_pipeline", *words], folder, memory)
 
 
-def measure(base: Path, file: Path, given: argparse.Namespace) -> dict[str, Any]:
-    """All turns of floor, start-up and release."""
+def measure(base: Path, file: Path, given: argparse.Namespace, target: Path) -> dict[str, Any]:
+    """The turns of floor, start-up and release that the target lacks."""
+    turns = [] if given.anew or not target.exists() else json.loads(target.read_text())["turns"]
     few = base / "few.parquet"
     write_rows(few, 1000, given.over)
     prepare(base / "all", file, given.bound)
     prepare(base / "small", few, given.bound)
-    turns = [
-        {
-            "floor": timed(["-c", FLOOR, str(file)], base, ""),
-            "start_up": released(base / "small", turn, given.memory),
-            "release": released(base / "all", turn, given.memory),
-            "empty_floor": timed(["-c", FLOOR, str(few)], base, ""),
-        }
-        for turn in range(given.repeats)
-    ]
+    for turn in range(given.repeats - len(turns)):
+        turns.append(
+            {
+                "floor": timed(["-c", FLOOR, str(file)], base, ""),
+                "start_up": released(base / "small", turn, given.memory),
+                "release": released(base / "all", turn, given.memory),
+                "empty_floor": timed(["-c", FLOOR, str(few)], base, ""),
+                "load": os.getloadavg()[0],
+            }
+        )
+        target.write_text(json.dumps(summed_up(turns, given), indent=2) + "\n")
+    return summed_up(turns, given)
+
+
+def summed_up(turns: list[dict[str, Any]], given: argparse.Namespace) -> dict[str, Any]:
+    """Medians of turns."""
 
     def ratio(what: str) -> float:
         return statistics.median(
@@ -135,7 +157,7 @@ def measure(base: Path, file: Path, given: argparse.Namespace) -> dict[str, Any]
 
     return {
         **{"rows": int(given.rows), "bound": given.bound, "over": given.over, "memory": given.memory or "3GB"},
-        **{"cells": 208_080, "processors": os.cpu_count(), "repeats": given.repeats},
+        **{"cells": 208_080, "processors": os.cpu_count(), "repeats": len(turns)},
         **{f"ratio_of_{what}": ratio(what) for what in ("seconds", "processors")},
         **{
             name: {what: statistics.median(turn[name][what] for turn in turns) for what in ("seconds", "processors")}
@@ -154,19 +176,30 @@ def main() -> None:
     parser.add_argument("--over", choices=["few", "all"], default="few")
     parser.add_argument("--memory", default="", help="DPHIST_MEMORY of the release")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--keep", type=Path, help="a file of such rows, written where it is missing, and kept")
+    parser.add_argument("--keep", type=Path, help="a file, or folder, of such rows, written where it lacks, and kept")
+    parser.add_argument("--all", action="store_true", help="all cases; what is given of the others does not matter")
+    parser.add_argument("--anew", action="store_true", help="forget the turns that were measured before")
     given = parser.parse_args()
+    for case in CASES if given.all else [{}]:
+        measured(argparse.Namespace(**{**vars(given), **case}))
+
+
+def measured(given: argparse.Namespace) -> None:
+    """Measures one case, and shows its table."""
+    named = f"rows_{int(given.rows)}_{given.bound}_{given.over}{given.memory and f'_{given.memory}'}.json"
+    target = PROJECT / "benchmarks" / "results" / named
+    target.parent.mkdir(exist_ok=True)
     base = Path(tempfile.mkdtemp())
     try:
         file = (given.keep or base / "rows.parquet").resolve()
+        if given.all or file.is_dir():
+            file.mkdir(parents=True, exist_ok=True)
+            file /= f"rows_{int(given.rows)}_{given.over}.parquet"
         if not file.exists():
             write_rows(file, int(given.rows), given.over)
-        result = measure(base, file, given)
+        result = measure(base, file, given, target)
     finally:
         shutil.rmtree(base)
-    target = PROJECT / "benchmarks" / "results" / f"rows_{int(given.rows)}_{given.bound}_{given.over}.json"
-    target.parent.mkdir(exist_ok=True)
-    target.write_text(json.dumps(result, indent=2) + "\n")
     table = Table("", "seconds", "of processors")
     for name in ("floor", "start_up", "release"):
         table.add_row(name, *(f"{result[name][what]:.2f}" for what in ("seconds", "processors")))

@@ -67,6 +67,14 @@ class Oracle:
         """Variance of a weighted sum of the unbiased cells."""
         if isinstance(self.unbiased, NoisyCells):
             return float((weights.astype(float) ** 2).sum()) * self.unbiased.variance
+        if isinstance(self.unbiased, NestedCells) and self.unbiased.lines:
+            found = weights.astype(float)
+            for axis, line in enumerate(self.unbiased.lines):
+                measured = np.vstack([np.diag(line.weights[0]), line.weights[1:]]).astype(float)
+                found = np.moveaxis(
+                    np.tensordot(np.linalg.inv(measured.T @ measured), np.moveaxis(found, axis, 0), axes=1), 0, axis
+                )
+            return self.unbiased.shared[0].coefficient * float((weights * found).sum())
         if isinstance(self.unbiased, NestedCells):
             total = 0.0
             for part in self.unbiased.shared:
@@ -133,6 +141,8 @@ class Oracle:
             one = np.zeros(self.domain.shape, dtype=bool)
             one.ravel()[number] = True
             found = self.around(one, self.band_reach(one, int(cells.sum()), level))
+            if isinstance(self.unbiased, NestedCells) and self.unbiased.variances is not None:
+                found = replace(found, noise_error=math.sqrt(self.unbiased.variances.max()))
             rows.append({"first": int(number), "answer": replace(found, cells=int(cells.sum()))})
         return rows
 
@@ -143,7 +153,8 @@ class Oracle:
             return max(0.0, math.ceil(math.log(2 / (missed * (1 + math.exp(-decay)))) / decay - 1 + 1e-9))
         missed = (1 - level) / cells
         if isinstance(self.unbiased, NestedCells):
-            reach = float(chernoff_reach(self.unbiased.scale, np.array([self.variance(one)]), missed)[0])
+            largest = self.variance(one) if self.unbiased.variances is None else self.unbiased.variances.max()
+            reach = float(chernoff_reach(self.unbiased.scale, np.array([largest]), missed)[0])
             tail = self.unbiased.tail
             return reach if tail is None else min(reach, max(0.0, math.log(tail.factor / missed) / tail.rate))
         return math.nan if self.unbiased is None else self.reach(one, factor=bernstein_factor(missed))

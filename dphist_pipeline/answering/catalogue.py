@@ -11,7 +11,9 @@ number of each cell) and two views of it; see `views`. The other tables are thos
     dph_half_widths    for each noise scale, the half width of a 95 % interval by number of cells in the sum (`_of_two`:
                        97.5 %, so that two such intervals hold together)
     dph_covariance     for linear estimates: the covariance of two cells is the sum of the coefficients of the levels on
-                       which both lie in the same node; a node is `width` cells wide along each axis
+                       which both lie in the same node; a node is `width` cells wide along each axis. Where weighted
+                       sums were measured, it is the product of the axes' covariances; `width` names their `dph_lines`
+    dph_lines          for each axis of which weighted sums were measured, the covariance of its positions
     dph_quality_rows   the quality tables of publications that have one: one row per number, in the order of the file
     dph_version        one row: the version of the macros and tables
     dph_linear_widths  for each noise scale, the half width of a 95 % interval of a linear estimate in standard

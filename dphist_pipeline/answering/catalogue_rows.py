@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -17,6 +17,7 @@ from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO, half_width_
 from dphist_pipeline.answering.whole_tables import WholeTable, whole_table, with_distances
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.lines import lines_from_facts
 from dphist_pipeline.publishing.current_files import grid_of
 from dphist_pipeline.publishing.release_files import REPORT_LAW, WHOLE, published_unbiased
 from dphist_pipeline.spec.axes import domain_of
@@ -46,6 +47,24 @@ def covariance_rows(audits: Sequence[Audit]) -> Any:
         for axis, width in zip(domain_of(audit["axes"]).axes, part["widths"], strict=True)
     ]
     return pa.Table.from_pylist(rows, COVARIANCE)
+
+
+def line_rows(audits: Sequence[Audit], known: Collection[int]) -> Any:
+    """The rows of `dph_lines` for weighted lines that are not `known`: one for each node of a line, and position.
+
+    With a weight for each row, the variance of a sum of positions is the sum of the squares of their weights in node
+    -1, less the square of the sum of their weights in each other node.
+    """
+    rows, done = [LINES.empty_table()], set(known)
+    for line in (line for audit in audits for line in lines_from_facts(audit.get("unbiased_lines") or [])):
+        if line.number in done:
+            continue
+        done.add(line.number)
+        weights = np.vstack([np.sqrt(line.alone), line.shared])
+        node, position = np.indices(weights.shape)
+        columns = [np.full(weights.size, line.number), node.ravel() - 1, position.ravel(), weights.ravel()]
+        rows.append(pa.table([pa.array(column) for column in columns], schema=LINES))
+    return pa.concat_tables(rows)
 
 
 def bin_rows(audit: Audit) -> Any:
@@ -99,7 +118,11 @@ def most_draws(audit: Audit) -> int:
     covariance of cells, which is compared with the variance of a draw.
     """
     in_a_cell = 1.0
-    if audit.get("unbiased_covariance"):
+    if lines := lines_from_facts(audit.get("unbiased_lines") or []):
+        # A line's covariance is at most that of its positions, each measured by itself alone.
+        row = audit["unbiased_covariance"][0]["coefficient"] * math.prod(float(line.alone.max()) for line in lines)
+        in_a_cell = max(1.0, row / noise_law.variance(Fraction(audit["unbiased_noise_scale"])))
+    elif audit.get("unbiased_covariance"):
         row = math.fsum(abs(part["coefficient"]) * math.prod(part["widths"]) for part in audit["unbiased_covariance"])
         in_a_cell = max(1.0, row / noise_law.variance(Fraction(audit["unbiased_noise_scale"])))
     return math.ceil(2 * int(audit["cells"]) * in_a_cell)
@@ -271,8 +294,18 @@ COVARIANCE = _schema(
     *(_RELEASE, _PERIOD, _REVISION),
     ("level", _WHOLE, "from 1, the root"),
     ("axis", _TEXT, "axis"),
-    ("width", _WHOLE, "cells along the axis that share a node of the level"),
+    ("width", _WHOLE, "cells along the axis that share a node of the level; below 0 the number of a weighted line"),
     ("coefficient", _REAL, "covariance of two cells in the same node, summed over such levels"),
+)
+LINES = _schema(
+    ("width", _WHOLE, "number of the line, below 0"),
+    ("node", _WHOLE, "-1, or the number of a sum that was measured, from 0"),
+    ("position", _WHOLE, "along the axis, from 0"),
+    (
+        "weight",
+        _REAL,
+        "its square adds to a variance in node -1; of other nodes, the square of the sum is taken off",
+    ),
 )
 LINEAR_WIDTHS = _schema(
     _SCALE,
@@ -324,6 +357,7 @@ TABLES = {
     "dph_bins": ("One row for each position along an axis of a grid, and for each of its levels.", BINS),
     "dph_half_widths": ("Half widths of 95 % intervals of sums of independent noisy cells.", HALF_WIDTHS),
     "dph_covariance": ("The covariance of two cells of linear estimates.", COVARIANCE),
+    "dph_lines": ("The covariance of positions along an axis of which weighted sums were measured.", LINES),
     "dph_linear_widths": ("Half widths of 95 % intervals of linear estimates.", LINEAR_WIDTHS),
     "dph_groups": ("Noisy sums of groups of cells, drawn after the groups were found.", GROUPS),
     "dph_quality_rows": ("What was bought about the rows behind the counts: one row for each number.", QUALITY),

@@ -22,6 +22,7 @@ from dphist_pipeline.answering.catalogue_rows import (
     covariance_rows,
     distance_rows,
     group_rows,
+    line_rows,
     most_draws,
     quality_table,
     release_rows,
@@ -187,9 +188,11 @@ def _describe(connection: duckdb.DuckDBPyConnection, within: str, publications: 
     sums = [(pq.ParquetFile(folder / SUMS).read(), audit) for folder, audit in publications if SUMS in audit["files"]]
     grouped = [group_rows(audit, rows) for rows, audit in sums]
     grids = {grid: audit for audit in audits if (grid := grid_of(audit)) not in known}
+    lines = {line for (line,) in connection.execute(f"SELECT DISTINCT width FROM {within}dph_lines").fetchall()}
     for name, added in [
         ("dph_releases", release_rows(audits)),
         ("dph_covariance", covariance_rows(audits)),
+        ("dph_lines", line_rows(audits, lines)),
         *(("dph_groups", rows) for rows in grouped),
         *(("dph_quality_rows", quality_table(audit, read_rows(folder))) for folder, audit in publications),
         *(("dph_bins", bin_rows(audit)) for audit in grids.values()),

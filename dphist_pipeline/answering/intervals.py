@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.answering.report_intervals import half_width_of_reports, half_widths_of_cells, normal_factor
 from dphist_pipeline.estimates import noise_law
-from dphist_pipeline.estimates.noisy import NoisyCells, ReportedCells, Unbiased
+from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, Unbiased
 
 LEVEL = Fraction(95, 100)
 LEVEL_OF_TWO = Fraction(975, 1000)  # two intervals of this level hold together with LEVEL, however they depend
@@ -106,13 +106,15 @@ def half_width_of_box(unbiased: Unbiased, chosen: Sequence[NDArray[np.int64]], l
 
 
 def half_width_of_cell(unbiased: Unbiased) -> float:
-    """Half the width of the 95 % interval of a cell, in records; for estimates from reports, of the widest one.
+    """Half the width of the 95 % interval of a cell, in records; of the widest one if they differ.
 
     Args:
         unbiased: the cells.
     """
     if isinstance(unbiased, ReportedCells):
         return float(half_widths_of_cells(unbiased, normal_factor(LEVEL)).max())
+    if isinstance(unbiased, NestedCells) and unbiased.variances is not None:
+        return half_width_of_linear(unbiased.scale, float(unbiased.variances.max()))
     return half_width_of_box(unbiased, [np.zeros(1, dtype=np.int64)] * unbiased.values.ndim)
 
 

@@ -276,7 +276,7 @@ _SUMS = {
         "sum_of_estimates": "s.estimate",
         "sum_of_unbiaseds": "s.unbiased",
         "sum_of_weights": "w.weight",
-        "sum_of_products": "one.weight * two.weight",
+        "sum_of_products": "one.sign * one.weight * two.weight",
         "sum_of_levels": "l.coefficient * l.product",
         "sum_of_weighted": "w.weight * w.estimate",
         "sum_of_weighted_unbiased": "w.weight * w.unbiased",

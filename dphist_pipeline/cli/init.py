@@ -15,7 +15,8 @@ from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.ledger.signing import key_path
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.releasing import publisher
+from dphist_pipeline.releasing import hosts, publisher
+from dphist_pipeline.releasing.hosts import own_folder
 from dphist_pipeline.releasing.store import Key, Store, store_folder
 
 
@@ -32,6 +33,12 @@ def init(
             help="A bucket to copy all that is published to: s3://bucket/prefix. Keys come from the environment.",
         ),
     ] = None,
+    join: Annotated[
+        bool,
+        typer.Option(
+            "--join", help="Another machine has the store: DPHIST_LEDGER and DPHIST_WITNESS name what it uses."
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Makes a store: a public folder, a confidential one, and a ledger.
@@ -44,7 +51,8 @@ def init(
         from dphist_pipeline.releasing.public_copy import refuse_taken
 
         public = refuse_taken(public)
-    made = Store.create(store_folder(store), public)
+    root = store_folder(store)
+    made = hosts.join(root, public) if join else Store.create(root, public)
     for folder in code_lists or []:
         allow_code_lists(made, folder)
     with suppress(CatalogueNotBuilt):
@@ -53,6 +61,10 @@ def init(
     if as_json:
         facts = {"store": str(made.root), "id": made.id, "ledger": made.ledger_id}
         print_json(facts | ({"public": public} if public else {}))
+        return
+    if join:
+        out.print(f"[green]Made a store[/] at {escape(str(made.root))}, of one that other hosts have, too")
+        out.print(f"  charges of this host are drawn in its own confidential folder alone, {own_folder(made).id:.12}")
         return
     out.print(f"[green]Made a store[/] at {escape(str(made.root))}")
     if public:

@@ -20,7 +20,6 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from dphist_pipeline.confidential.reading.source import engine_settings
@@ -50,44 +49,37 @@ def count_bounded(staged: Path, cells: int, max_rows: int, key: bytes) -> Number
         Kept rows, shape (cells,). Memory: DuckDB's limit, and some 100 bytes for each of 2^21 rows.
     """
     counts = np.zeros(cells, dtype=np.int64)
-    for codes, kept in kept_rows(staged, "code", max_rows, key):
-        counts[codes] += kept
+    for (codes,), kept in kept_words(staged, ["code"], max_rows, key):
+        np.add.at(counts, codes, kept)
     return counts
 
 
-def kept_rows(staged: Path, column: str, max_rows: int, key: bytes) -> Iterator[tuple[Numbers, Numbers]]:
-    """Pairs of codes and how many kept rows each has, in several parts, none of which has a code twice.
-
-    Takes what `count_bounded` takes, and the column that holds the codes; rows where it is null do not count.
-    """
-    for (codes,), kept in kept_words(staged, [column], max_rows, key):
-        yield codes, kept
-
-
 def kept_words(staged: Path, words: Sequence[str], max_rows: int, key: bytes) -> Iterator[tuple[Numbers, Numbers]]:
-    """The same for codes of several words, the columns `words`; yields codes of shape (words, codes)."""
+    """Codes of several words, shape (words, codes), and how many kept rows each has, in parts; codes may come again.
+
+    Takes what `count_bounded` takes, and the columns of the words; rows where one is null do not count.
+    """
     names = ", ".join(words)
     with staged_rows(staged, words) as connection:
         above = "CREATE TEMP TABLE above AS SELECT unit FROM staged GROUP BY unit HAVING count(*) > $most"
         connection.execute(above, {"most": max_rows})
         within = f"SELECT {names}, count(*) AS copies FROM staged ANTI JOIN above USING (unit) GROUP BY ALL"
-        counted = connection.sql(within).pl()
-        yield _codes(counted, words), counted["copies"].to_numpy()
+        counted = connection.sql(within).fetchnumpy()
+        yield _codes(counted, words), counted["copies"]
         rows = connection.sql(f"SELECT unit, {names} FROM staged SEMI JOIN above USING (unit) ORDER BY unit, {names}")
         for codes in _first_rows(rows.to_arrow_reader(CHUNK_ROWS), words, max_rows, key):
-            counted = pl.DataFrame(dict(zip(words, codes, strict=True))).group_by(words).agg(copies=pl.len())
-            yield _codes(counted, words), counted["copies"].to_numpy().astype(np.int64)
+            yield codes, np.ones(codes.shape[1], dtype=np.int64)
 
 
-def _codes(frame: pl.DataFrame, words: Sequence[str]) -> Numbers:
-    return np.stack([frame[word].to_numpy().astype(np.int64) for word in words])
+def _codes(columns: Any, words: Sequence[str]) -> Numbers:
+    return np.stack([np.asarray(columns[word]).astype(np.int64) for word in words])
 
 
 @contextmanager
-def staged_rows(staged: Path, words: Sequence[str]) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB in which the view `staged` has unit and code of every row that has a code."""
+def staged_rows(staged: Path, words: Sequence[str], more: str = "unit") -> Iterator[duckdb.DuckDBPyConnection]:
+    """A DuckDB in which the view `staged` has the code of every row that has one, and one more column."""
     known = " AND ".join(f"{word} IS NOT NULL" for word in words)
-    rows = f"SELECT unit, {', '.join(words)} FROM read_parquet({literal(str(staged))}) WHERE {known}"
+    rows = f"SELECT {more}, {', '.join(words)} FROM read_parquet({literal(str(staged))}) WHERE {known}"
     with closing(duckdb.connect(config=engine_settings(staged.parent))) as connection:
         connection.execute(f"CREATE TEMP VIEW staged AS {rows}")
         yield connection
@@ -96,9 +88,16 @@ def staged_rows(staged: Path, words: Sequence[str]) -> Iterator[duckdb.DuckDBPyC
 def count_rows(staged: Path, cells: int) -> Numbers:
     """The rows of every cell, where each row is its own unit, which reading has counted; shape (cells,)."""
     counts = np.zeros(cells, dtype=np.int64)
-    found = pl.read_parquet(staged, columns=["code", "rows"], glob=False).drop_nulls()
-    np.add.at(counts, found["code"].to_numpy(), found["rows"].to_numpy())
+    (codes,), rows = counted_rows(staged, ["code"])
+    np.add.at(counts, codes, rows)
     return counts
+
+
+def counted_rows(staged: Path, words: Sequence[str]) -> tuple[Numbers, Numbers]:
+    """Codes of shape (words, codes), one of them maybe several times, and the rows that reading has counted."""
+    with staged_rows(staged, words, "rows") as connection:
+        found = connection.sql("FROM staged").fetchnumpy()
+        return _codes(found, words), found["rows"]
 
 
 def unit_word(unit: str, key: bytes) -> int:
@@ -132,6 +131,8 @@ def _first_rows(batches: Iterable[Any], words: Sequence[str], max_rows: int, key
     unit, code, seen = None, None, 0
     places, codes = np.empty(0, dtype=np.uint64), np.empty((len(words), 0), dtype=np.int64)
     for batch in batches:
+        import polars as pl  # here, so that nothing waits for it where no unit is above the bound
+
         rows = pl.DataFrame(batch)
         ranks, more = rows["unit"].rle_id().to_numpy().astype(np.int64), _codes(rows, words)
         starts = np.flatnonzero(np.diff(np.vstack([ranks, more]), axis=1, prepend=-1).any(axis=0))

@@ -6,17 +6,14 @@ import secrets
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from dphist_pipeline.confidential import row_tables, table_counts
 from dphist_pipeline.confidential.bounding import KEY_BYTES, count_bounded, count_rows
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading.ingest import stage_rows
-from dphist_pipeline.confidential.reading.source import ERRORS, with_enough_memory, withheld
+from dphist_pipeline.confidential.reading.source import with_enough_memory, withheld
 from dphist_pipeline.confidential.row_questions import ObservedRows
-
-CAUGHT = (*ERRORS, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
 def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
@@ -26,7 +23,7 @@ def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
     Where the plan asks for it, numbers for a quality table are left beside it.
     """
     problem = "its rows could not be counted: no memory or disk left? Nothing was charged for it."
-    counted = withheld(plan.source.written, problem, lambda: with_enough_memory(lambda: _counted(plan, staged)), CAUGHT)
+    counted = withheld(plan.source.written, problem, lambda: with_enough_memory(lambda: _counted(plan, staged)))
     cube, (counts, observed) = folder / "cube.npy", counted
     np.save(cube, counts)
     if observed is not None:

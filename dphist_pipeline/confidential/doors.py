@@ -28,11 +28,13 @@ from dphist_pipeline.confidential.questions import (
     Linear,
     Question,
     Sums,
+    WeightedSums,
 )
 from dphist_pipeline.confidential.row_questions import Limits, ObservedRows, RowQuestion
 from dphist_pipeline.confidential.scores import Score
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE, SMALLEST_EPSILON, Budget
+from dphist_pipeline.estimates.lines import NoisyWeightedSums, WeightedLine
 from dphist_pipeline.estimates.noisy import NoisyCells, NoisyContrasts, NoisySums
 
 LARGEST_SCORE = 1 << 61
@@ -116,6 +118,27 @@ class PrivateCounts:
         """Noisy totals, and left halves minus right ones, along every axis; spends the budget."""
         values, scale = self.__measure(Contrasts(self.domain.shape), budget)
         return NoisyContrasts(values, self.domain.shape, scale)
+
+    def noisy_weighted_sums(self, lines: Sequence[NDArray[np.int64]], budget: Budget) -> NoisyWeightedSums:
+        """Noisy whole-weighted sums along every axis; spends the budget.
+
+        The weights were found by a search in floating point, and another machine may find others. So the journal keeps
+        them first, and whoever resumes goes on with those that were asked.
+
+        Args:
+            lines: for each axis the weights of a position: row 0 by itself, every other row in a sum; shape (1 + sums,
+                positions).
+            budget: the share to spend.
+        """
+        _refuse_all_but_budgets(budget)
+        question = WeightedSums(lines, self.domain.shape)  # type: ignore[arg-type]
+        if self.__answers is not None:
+            packed = np.concatenate([np.append(len(line), line.ravel()) for line in question.lines])
+            free = {"door": "weights", "epsilon": "0", "scale": "0", "partition": ""}
+            kept = self.__answers.answer(f"{budget.step}_weights", free, lambda: packed)
+            question = WeightedSums(_unpacked(kept, self.domain.shape), self.domain.shape)
+        values, scale = self.__measure(question, budget)
+        return NoisyWeightedSums(values, tuple(map(WeightedLine, question.lines)), scale)
 
     def choose(self, groups: Sequence[NDArray[np.int64]], score: Score, budget: Budget) -> NDArray[np.int64]:
         """Privately chooses, for each of disjoint groups of cells, a candidate of large score; spends the budget.
@@ -221,6 +244,16 @@ def _charged(question: Question | RowQuestion, budget: Budget, scale: Fraction) 
     """Spends a budget; what the journal keeps of the question that it pays for."""
     asked = {"door": question.door, "epsilon": str(budget.spend())}
     return {**asked, "scale": str(scale), "partition": question.digest}
+
+
+def _unpacked(kept: NDArray[np.int64], shape: Sequence[int]) -> tuple[NDArray[np.int64], ...]:
+    """The weights along each axis, from the number of their rows and the rows."""
+    lines = []
+    for size in shape:
+        end = 1 + int(kept[0]) * size
+        lines.append(kept[1:end].reshape(-1, size))
+        kept = kept[end:]
+    return tuple(lines)
 
 
 def _read_only(drawn: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -30,6 +30,8 @@ LARGEST_COUNT = 1 << 52
 HALF_BITS = 26
 MOST_IN_A_LINE = 1 << 24
 LARGEST_SAVING = 1 << 36
+LARGEST_WEIGHT = 1 << 16
+MOST_ON_AN_AXIS = 1 << 16
 
 
 class Question(ABC):
@@ -169,6 +171,73 @@ def _halves(sums: Numbers) -> Numbers:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class WeightedSums(Linear):
+    """Along each axis in turn: every number of a line times its own whole weight, and whole-weighted sums of the line.
+
+    The first axis turns counts into such numbers, every other axis the numbers of the axis before it. The weights are
+    part of the question, so they are known before counts are loaded; the journal keeps them (see `doors`).
+
+    Attributes:
+        lines: for each axis the weights of a position: row 0 by itself, every other row in a sum; shape (1 + sums,
+            positions), whole numbers within ±2^16.
+        shape: of the domain, at most 2^16 positions on an axis.
+    """
+
+    lines: tuple[Numbers, ...]
+    shape: tuple[int, ...]
+    door: ClassVar[str] = "noisy_weighted_sums"
+
+    def __post_init__(self) -> None:
+        if type(self.lines) not in (list, tuple) or len(self.lines) != len(self.shape):
+            raise DoorMisuse("weighted sums need a list or tuple of weights, an array for each axis")
+        lines = tuple(whole_numbers(line, "weights") for line in self.lines)
+        for line, size in zip(lines, self.shape, strict=True):
+            if line.ndim != 2 or len(line) < 1 or line.shape[1] != size or size > MOST_ON_AN_AXIS:
+                raise DoorMisuse(f"weights need rows of one number for each position, at most {MOST_ON_AN_AXIS:,}")
+            if line.min() < -LARGEST_WEIGHT or line.max() > LARGEST_WEIGHT or not line.any():
+                raise DoorMisuse(f"weights must lie within ±{LARGEST_WEIGHT:,}, and not all be 0")
+        object.__setattr__(self, "lines", lines)
+
+    def sensitivity(self, delta: int) -> int:
+        """delta times, for each axis, the largest sum of the absolute weights of a position: a number that moves by 1
+        moves every number that it is part of by its weight there, in all by the sum of its absolute weights, which is
+        at most the largest such sum. The next axis starts from numbers that moved so far.
+        """
+        return delta * math.prod(int(np.abs(line).sum(axis=0).max()) for line in self.lines)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the weights, of each axis the number of its rows, then row by row."""
+        asked = [np.append(len(line), line.ravel()) for line in self.lines]
+        return hashlib.sha256(np.concatenate(asked).astype("<i8").tobytes()).hexdigest()
+
+    def answers(self, exact: Numbers) -> Numbers:
+        """In C order of the numbers along each axis: the line times its weights, then the sums; cut off at ±2^52.
+
+        Numbers are cut off after each axis: that brings those of neighbours no further apart.
+        """
+        found = exact.reshape(self.shape)
+        for axis, line in enumerate(self.lines):
+            found = np.moveaxis(_weighted(line, np.moveaxis(found, axis, 0)), 0, axis)
+        return found.ravel()
+
+
+def _weighted(line: Numbers, numbers: Numbers) -> Numbers:
+    """The numbers along the first axis, within ±2^52, times row 0, then their sums by the other rows; exact, cut off.
+
+    Halves of 26 bits are summed apart: 2^16 products of at most 2^26 · 2^16 fit. What the low halves have above 26 bits
+    is carried to the high ones, which then tell alone whether a sum lies beyond ±2^52.
+    """
+    own, sums = line[0].reshape(-1, *[1] * (numbers.ndim - 1)), line[1:]
+    high, low = numbers >> HALF_BITS, numbers & ((1 << HALF_BITS) - 1)
+    high, low = (np.concatenate([own * half, np.tensordot(sums, half, axes=1)]) for half in (high, low))
+    high, low = high + (low >> HALF_BITS), low & ((1 << HALF_BITS) - 1)
+    room = LARGEST_COUNT >> HALF_BITS
+    cut: Numbers = ((high.clip(-2 * room, 2 * room) << HALF_BITS) + low).clip(-LARGEST_COUNT, LARGEST_COUNT)
+    return cut
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Choice(Question):
     """For each of disjoint groups of cells, the candidate with the largest score plus noise, ties to the first.
 
@@ -293,4 +362,4 @@ class Buckets(Question):
         return [cost + price for cost, price in zip(found, bucket_prices(self.cells, self.savings), strict=True)]
 
 
-QUESTIONS: tuple[type[Question], ...] = (Cells, Sums, Contrasts, Choice, Buckets)
+QUESTIONS: tuple[type[Question], ...] = (Cells, Sums, Contrasts, WeightedSums, Choice, Buckets)

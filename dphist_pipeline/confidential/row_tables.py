@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from dphist_pipeline.confidential.bounding import count_bounded, kept_words, staged_rows
@@ -34,14 +34,16 @@ def observe_rows(plan: CountingPlan, seen: int, staged: Path, counts: Numbers, k
     """
     marks = list(mark_words(len(plan.domain.axes)))
     if plan.privacy_unit == "row":
+        import polars as pl
+
         units, cut = np.zeros(seen, dtype=np.int64), np.zeros(sum(plan.domain.shape), dtype=np.int64)
         marked = pl.scan_parquet(staged, glob=False).group_by(marks).agg(pl.col("rows").sum())
         found = marked.collect(engine="streaming")
-        kept = [(found.select(marks).to_numpy().T, found["rows"].to_numpy())]
+        kept = iter([(found.select(marks).to_numpy().T, found["rows"].to_numpy())])
     else:
         units = _units_by_rows(plan, staged, seen)
         cut = _cut_by_position(plan, staged, seen, counts, key)
-        kept = list(kept_words(staged, marks, seen, key))
+        kept = kept_words(staged, marks, seen, key)
     # A row in a cell has one position along every axis, so the positions of any axis hold all rows that are cut.
     whole = cut[: plan.domain.shape[0]].sum(keepdims=True)
     return ObservedRows(units, whole, cut, *_failures(plan, kept))
@@ -75,7 +77,7 @@ def _cut_by_position(plan: CountingPlan, staged: Path, seen: int, counts: Number
     return np.concatenate([cells.sum(axis=tuple(one for one in every if one != axis)) for axis in every])
 
 
-def _failures(plan: CountingPlan, kept: list[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers]:
+def _failures(plan: CountingPlan, kept: Iterator[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers]:
     """Rows by place and failures by axis, from pairs of marks, shape (words, …), and numbers of rows."""
     axes = plan.domain.axes
     places, failures = np.zeros(3, dtype=np.int64), np.zeros((len(axes), 2), dtype=np.int64)

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
-from dphist_pipeline.confidential.bounding import Numbers, kept_words
+from dphist_pipeline.confidential.bounding import Numbers, counted_rows, kept_words
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.row_words import names_of, words_of
 
@@ -44,8 +43,7 @@ def count_marginals(plan: CountingPlan, staged: Path, key: bytes) -> Numbers:
 
 def _kept(plan: CountingPlan, staged: Path, names: list[str], key: bytes) -> Iterator[tuple[Numbers, Numbers]]:
     """Distinct kept rows as words, shape (words, rows), and how often each was kept; in several parts."""
-    if plan.privacy_unit != "row":
+    if plan.privacy_unit == "row":
+        yield counted_rows(staged, names)
+    else:
         yield from kept_words(staged, names, plan.max_rows_per_unit, key)
-        return
-    found = pl.read_parquet(staged, glob=False).drop_nulls()
-    yield found.select(names).to_numpy().T.astype(np.int64), found["rows"].to_numpy()

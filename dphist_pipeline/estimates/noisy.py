@@ -6,11 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.lines import NoisyWeightedSums, WeightedLine
 
 Reals = NDArray[np.float64]
 EXACT = 2.0**53  # whole numbers below it are doubles
@@ -60,7 +62,8 @@ class SharedNoise:
 
     Attributes:
         coefficient: covariance, in records squared; negative if the box's sum is known better than its cells.
-        widths: of a box, in cells along each axis; the tiling starts at the first cell.
+        widths: of a box, in cells along each axis; the tiling starts at the first cell. A number below 0 stands for
+            the covariance along a weighted line; see `NestedCells.lines`.
     """
 
     coefficient: float
@@ -69,7 +72,9 @@ class SharedNoise:
 
 @dataclass(frozen=True, eq=False)
 class NestedCells:
-    """Every cell as a linear estimate from noisy sums of nested boxes. The values are unbiased and public.
+    """Every cell as a linear estimate from noisy sums of nested boxes, or from weighted sums along the axes.
+
+    The values are unbiased and public.
 
     Attributes:
         values: estimates, float64, shape of the domain.
@@ -77,17 +82,40 @@ class NestedCells:
         shared: the covariance of two cells is the sum of the coefficients of the boxes that hold both. If the last
             boxes reach beyond the domain, this is an upper bound on the variance of a sum of cells.
         tail: a bound on the noise of each cell; None if none is known.
+        lines: for each axis what was measured along it; then `shared` has one term, its coefficient times the product
+            of the covariances along the lines. Empty where boxes were measured.
     """
 
     values: NDArray[np.float64]
     scale: Fraction
     shared: tuple[SharedNoise, ...]
     tail: noise_law.Tail | None = None
+    lines: tuple[WeightedLine, ...] = ()
+
+    @classmethod
+    def of_weighted_sums(cls, noisy: NoisyWeightedSums) -> NestedCells:
+        """The least squares estimates from weighted sums along the axes."""
+        most = noisy.largest_weight
+        scale = (noisy.scale * Fraction(most)).limit_denominator(1 << 20)
+        largest = noisy.variance * math.prod(float(line.variances.max()) for line in noisy.lines)
+        tail = noise_law.bound_of_variance(largest, noise_law.Scales.of([noisy.scale]), np.array([most]))
+        shared = SharedNoise(noisy.variance, tuple(line.number for line in noisy.lines))
+        return cls(noisy.estimates(), scale, (shared,), tail, noisy.lines)
 
     @property
     def variance(self) -> float:
-        """Variance of the noise in a cell, in records squared."""
+        """Variance of the noise in a cell, in records squared; the mean over all cells if they differ."""
+        if self.lines:
+            return self.shared[0].coefficient * math.prod(float(line.variances.mean()) for line in self.lines)
         return math.fsum(part.coefficient for part in self.shared)
+
+    @property
+    def variances(self) -> NDArray[np.float64] | None:
+        """Variance of the noise in each cell, shape of the domain; None if all cells have `variance`."""
+        if not self.lines:
+            return None
+        along = np.ix_(*(line.variances for line in self.lines))
+        return reduce(np.multiply, along, np.asarray(self.shared[0].coefficient))
 
     def variance_of_sum(self, chosen: Sequence[NDArray[np.int64]]) -> float:
         """Variance of the noise in a sum of cells, in records squared.
@@ -95,6 +123,9 @@ class NestedCells:
         Args:
             chosen: see `NoisyCells.variance_of_sum`.
         """
+        if self.lines:
+            along = (line.variance_of_sum(positions) for line, positions in zip(self.lines, chosen, strict=True))
+            return self.shared[0].coefficient * math.prod(along)
         squares = [
             {width: _sum_of_squares(positions, width) for width in {part.widths[axis] for part in self.shared}}
             for axis, positions in enumerate(chosen)

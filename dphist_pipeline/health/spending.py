@@ -192,8 +192,8 @@ def _file_access(check: str, file: Path) -> Finding:
     if not (may(file, os.R_OK | os.W_OK) and may(folder, os.W_OK | os.X_OK)):
         shared = f"chmod g+rw {quote(str(file))}; chmod g+rwxs {quote(str(folder))}"
         return fault(check, f"this user cannot write {file}, or files beside it", f"If they share a group: {shared}")
-    shared = f" and group {_group(found.st_gid)}'s" if found.st_mode & stat.S_IRWXG else " alone"
-    return ok(check, f"{file} is {name_of(found.st_uid)}'s{shared} (mode {stat.S_IMODE(found.st_mode):o})")
+    whose = f", and of group {_group(found.st_gid)}" if found.st_mode & stat.S_IRWXG else " alone"
+    return ok(check, f"{file} is {name_of(found.st_uid)}'s{whose} (mode {stat.S_IMODE(found.st_mode):o})")
 
 
 def _group(gid: int) -> str:

@@ -24,9 +24,11 @@ Reals = NDArray[np.float64]
 Objective = Literal["absolute", "relative"]
 
 CELLS = "the noisy counts as they are"
-SIMPLE = (
+PLAIN = (
     Expert("level", "one level for all cells, and rare exceptions", "level"),
     Expert("empty", "empty cells, and few other counts where the noisy ones insist", "lean"),
+)
+FITTED = (
     Expert("values", "a spread of counts, and values that many cells share", "sparse"),
     Expert("crowds", "a spread of counts, and every value that cells crowd around", "crowded"),
 )
@@ -53,7 +55,7 @@ def mixed(
         counts: what the noisy cells were asked of.
         noisy: the answer.
         words: see `halves`.
-        experts: the simplest first.
+        experts: the plain ones first, and of these and of the others the simplest first.
         budget: what paid for it.
         objective: the error to keep small: squared ones, or relative ones.
     """

@@ -1,6 +1,7 @@
 """Adaptive: add noise to every cell, let simple and complex models of the counts compete, and mix them.
 
-Paper:    ours. Each model (an expert) is an empirical Bayes rule; see `bayes`. Weights by the likelihood of unseen
+Paper:    ours. Each model (an expert) is an empirical Bayes rule; see `bayes`. Plain ones (one level, empty cells, the
+          level of the surroundings) stay unless another is surely likelier. Weights by the likelihood of unseen
           cells: Smyth, Wolpert. Linearly combining density estimators via stacking. 1999. Weights by unbiased risk:
           Stein. Estimation of the mean of a multivariate normal distribution. 1981; here for discrete Laplace noise.
 Privacy:  epsilon, all of it on `noisy_cells`. All that follows reads only noisy counts, so it is free; its random
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from dphist_pipeline.solvers.expert_rules import Expert
 
 Level = tuple[str, str, NDArray[np.float64]]
+FEW = 16  # cells that tell a level
 MANY = 64  # neighbours, of which a half says enough
 RADII_ON_A_LINE, RADII_ON_A_GRID, ALONG_AN_AXIS = (1, 4, 16, 64, 256), (1, 2, 4, 8), (1, 4)
 
@@ -47,13 +49,32 @@ class Adaptive(Mechanism):
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy cells, the experts on them, and their mixture."""
-        from dphist_pipeline.mechanisms._experts import SIMPLE, halves, mixed
+        from dphist_pipeline.mechanisms._experts import FITTED, PLAIN, halves, mixed
 
         noisy = counts.noisy_cells(budget)
         words = halves(noisy)
         folds = (words & np.uint64(1)).astype(np.bool_)
-        experts = [*SIMPLE, *_on_neighbours(noisy, folds, counts.domain.axes)]
+        axes = counts.domain.axes
+        experts = [*PLAIN, *_flat(noisy, axes), *FITTED, *_on_neighbours(noisy, folds, axes)]
         return mixed(counts, noisy, words, experts, budget, self.objective)
+
+
+def _flat(noisy: NoisyCells, axes: tuple[Axis, ...]) -> list[Expert]:
+    """Experts that give each cell the level of its surroundings; the largest ones first.
+
+    Nothing else is fitted, so a cell's own half may have a say.
+    """
+    from dphist_pipeline.solvers.expert_rules import Expert
+    from dphist_pipeline.solvers.neighbour_levels import window_means
+    from dphist_pipeline.solvers.shared_level import signs
+
+    middle, sides, unit = signs(noisy.values, float(noisy.scale))
+    shape, found = noisy.values.shape, []
+    for name, place, radii in _windows(axes):
+        if (cells := _most_cells(radii, shape)) >= FEW:
+            level = np.maximum(0.0, np.rint(middle + unit * window_means(sides, radii).ravel()))
+            found.append((cells, Expert(f"flat {name}", f"counts equal to the level {place}", "level", level)))
+    return [expert for _, expert in sorted(found, key=lambda one: -one[0])]
 
 
 def _on_neighbours(noisy: NoisyCells, folds: NDArray[np.bool_], axes: tuple[Axis, ...]) -> list[Expert]:
@@ -72,23 +93,33 @@ def _on_neighbours(noisy: NoisyCells, folds: NDArray[np.bool_], axes: tuple[Axis
 
 def _levels(noisy: NoisyCells, folds: NDArray[np.bool_], axes: tuple[Axis, ...]) -> Iterator[Level]:
     """What neighbours suggest for each cell: a name, words, and levels of shape (cells,)."""
+    for name, place, radii in _windows(axes):
+        yield name, f"the mean {place}", _window_means(noisy, radii, folds)
+    if len(axes) == 1 and not isinstance(axes[0], CategoricalAxis):
+        yield from _segments(noisy, folds)
+
+
+def _windows(axes: tuple[Axis, ...]) -> Iterator[tuple[str, str, list[int]]]:
+    """Boxes around a cell: a name, words, and how far they reach along each axis."""
     ordered = [not isinstance(axis, CategoricalAxis) for axis in axes]
     longest = max((axis.size for axis, along in zip(axes, ordered, strict=True) if along), default=0)
     for radius in RADII_ON_A_LINE if len(axes) == 1 else RADII_ON_A_GRID:
         if longest > 1 and (radius == 1 or 2 * radius < longest):
-            radii = [radius if along else 0 for along in ordered]
-            yield f"±{radius}", f"the mean up to {radius} cells away", _window_means(noisy, radii, folds)
+            yield f"±{radius}", f"up to {radius} cells away", [radius if along else 0 for along in ordered]
     if len(axes) == 1:
-        yield from _segments(noisy, folds) if ordered[0] else ()
         return
     for number, (axis, along) in enumerate(zip(axes, ordered, strict=True)):
-        lone = [0] * len(axes)
+        before, after = [0] * number, [0] * (len(axes) - number - 1)
         for radius in [radius for radius in ALONG_AN_AXIS if along and radius < axis.size]:
-            level = _window_means(noisy, [*lone[:number], radius, *lone[number + 1 :]], folds)
-            yield f"±{radius} along {axis.name}", f"the mean up to {radius} cells away along {axis.name}", level
+            place = f"up to {radius} cells away along {axis.name}"
+            yield f"±{radius} along {axis.name}", place, [*before, radius, *after]
         if axis.size > 1:
-            level = _window_means(noisy, [*lone[:number], axis.size, *lone[number + 1 :]], folds)
-            yield f"line along {axis.name}", f"the mean of the line along {axis.name}", level
+            yield f"line along {axis.name}", f"of the line along {axis.name}", [*before, axis.size, *after]
+
+
+def _most_cells(radii: list[int], shape: tuple[int, ...]) -> int:
+    """The number of cells in a box that no border cuts."""
+    return math.prod(min(2 * radius + 1, side) for radius, side in zip(radii, shape, strict=True))
 
 
 def _window_means(noisy: NoisyCells, radii: list[int], folds: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -97,9 +128,8 @@ def _window_means(noisy: NoisyCells, radii: list[int], folds: NDArray[np.bool_])
 
     shape, most = noisy.values.shape, 2.0**62 / noisy.values.size
     whole = np.clip(noisy.values, -most, most).astype(np.int64)
-    widths = [min(2 * radius + 1, side) for radius, side in zip(radii, shape, strict=True)]
     shared = any(0 < side <= 2 * radius for radius, side in zip(radii, shape, strict=True))
-    return window_means(whole, radii, folds if shared or math.prod(widths) > MANY else None).ravel()
+    return window_means(whole, radii, folds if shared or _most_cells(radii, shape) > MANY else None).ravel()
 
 
 def _segments(noisy: NoisyCells, folds: NDArray[np.bool_]) -> Iterator[Level]:

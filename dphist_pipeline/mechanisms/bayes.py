@@ -33,7 +33,7 @@ class Bayes(Mechanism):
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy cells, the prior that they suggest, and the posterior of each cell."""
-        from dphist_pipeline.mechanisms._experts import SIMPLE, halves, mixed
+        from dphist_pipeline.mechanisms._experts import FITTED, PLAIN, halves, mixed
 
         noisy = counts.noisy_cells(budget)
-        return mixed(counts, noisy, halves(noisy), SIMPLE, budget, self.objective)
+        return mixed(counts, noisy, halves(noisy), [*PLAIN, *FITTED], budget, self.objective)

@@ -229,7 +229,7 @@ def _scale_text(scale: str | None) -> str:
 def _reaches(unbiased: NoisyCells | NestedCells, domain: Domain) -> Iterator[tuple[str, int, float]]:
     """Sums that readers ask for, with their number of cells and half width: single cells up to all cells."""
     one = [np.zeros(1, dtype=np.int64)] * len(domain.axes)
-    yield "one cell", 1, half_width_of_box(unbiased, one)
+    yield "one cell", 1, half_width_of_cell(unbiased)
     first, others = domain.axes[0].name, "one cell of the others"
     for cells in (10, 100, 1000, 10_000):
         if isinstance(unbiased, NoisyCells) and cells < domain.cells:

@@ -13,6 +13,7 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from dphist_pipeline.publishing.compiled_templates import KeptBytecode
 from dphist_pipeline.publishing.formatting import shown_number, visible
 from dphist_pipeline.publishing.picture_sums import Marginal
 from dphist_pipeline.publishing.pictures import Picture, draw, svg_in_page
@@ -20,8 +21,10 @@ from dphist_pipeline.publishing.pictures import Picture, draw, svg_in_page
 
 @cache
 def _environment() -> Environment:
+    folder = Path(__file__).with_name("templates")
     found = Environment(
-        loader=FileSystemLoader(Path(__file__).with_name("templates")),
+        loader=FileSystemLoader(folder),
+        bytecode_cache=KeptBytecode(folder, Path(__file__)),
         autoescape=lambda name: name is not None and ".html" in name,
         undefined=StrictUndefined,
         trim_blocks=True,

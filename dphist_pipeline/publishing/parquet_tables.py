@@ -17,14 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.intervals import LEVEL, half_width_of_cell
+from dphist_pipeline.answering.intervals import LEVEL, half_width_of_cell, half_width_of_linear
 from dphist_pipeline.answering.report_intervals import half_widths_of_cells, normal_factor
 from dphist_pipeline.answering.row_quality import rows_of
 from dphist_pipeline.answering.whole_families import Population
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of
 from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate
-from dphist_pipeline.estimates.noisy import NestedSums, NoisySums, ReportedCells, Unbiased
-from dphist_pipeline.publishing.arrow_columns import batch_of, numbers, texts
+from dphist_pipeline.estimates.noisy import NestedCells, NestedSums, NoisySums, ReportedCells, Unbiased
+from dphist_pipeline.publishing.arrow_columns import batch_of, numbers, taken, texts
 
 GROUP_ROWS = 1 << 18
 OUR_COLUMNS = ("estimate", "unbiased_estimate", "ci_lower", "ci_upper", "group_id")
@@ -63,6 +63,9 @@ def _half_widths(unbiased: Unbiased | None) -> NDArray[np.float64]:
     """Half the width of the interval of each cell; one number if it is the same for all cells."""
     if isinstance(unbiased, ReportedCells):
         return half_widths_of_cells(unbiased, normal_factor(LEVEL))
+    if isinstance(unbiased, NestedCells) and unbiased.variances is not None:
+        different, where = np.unique(unbiased.variances, return_inverse=True)
+        return np.array([half_width_of_linear(unbiased.scale, one) for one in different.tolist()])[where].ravel()
     return np.asarray(0.0 if unbiased is None else half_width_of_cell(unbiased), dtype=np.float64)
 
 
@@ -151,7 +154,7 @@ def write_population(population: Population, path: Path) -> None:
             for number, axis in enumerate(axes)
             for column in _axis_columns(axis, places[:, number].astype(np.intp))
         ]
-        + [pa.array(rows)]
+        + [numbers(rows)]
         for places, rows in parts
     ]
     _write(path, schema, [pa.RecordBatch.from_arrays(columns, schema=schema) for columns in batches])
@@ -221,26 +224,30 @@ def _histogram_rows(estimate: Estimate, widths: NDArray[np.float64], start: int,
 
 def _axis_columns(axis: Axis, place: NDArray[np.intp]) -> list[Any]:
     if isinstance(axis, CategoricalAxis):
-        return [named.take(numbers(place)) for named in category_columns(axis)]
+        return [taken(named, place) for named in _category_texts(axis)]
     if isinstance(axis, CalendarAxis):
         days = [[day_of(end).isoformat() for end in ends[: axis.bins]] for ends in axis.bounds]
-        return [_texts(named, axis.other).take(numbers(place)) for named in days]
+        return [taken(_with_other(named, axis.other), place) for named in days]
     columns = []
     for ends in axis.bounds:
-        taken = ends[place]
-        columns.append(numbers(taken, ~np.isfinite(taken)))
+        found = ends[place]
+        columns.append(numbers(found, ~np.isfinite(found)))
     return columns
 
 
 def category_columns(axis: CategoricalAxis) -> list[Any]:
     """The texts of the columns of an axis at each position along it, each of shape (size,); see `axis_columns`."""
+    return [texts(named) for named in _category_texts(axis)]
+
+
+def _category_texts(axis: CategoricalAxis) -> list[list[str | None]]:
     columns = [axis.values, *([axis.labels] if axis.labels else []), *axis.levels.values()]
-    return [_texts(column, axis.other) for column in columns]
+    return [_with_other(column, axis.other) for column in columns]
 
 
-def _texts(named: Sequence[str], other: bool) -> Any:
+def _with_other(named: Sequence[str], other: bool) -> list[str | None]:
     """A text for each position along an axis; null for `other`, and for a label that is not there."""
-    return texts([text or None for text in named] + [None] * other)
+    return [text or None for text in named] + [None] * other
 
 
 def _write(path: Path, schema: Any, batches: Iterator[Any] | list[Any], dictionary: list[str] | None = None) -> None:

@@ -135,6 +135,13 @@ def _half_widths(unbiased: Unbiased, groups: Sequence[Groups]) -> Reals:
     if isinstance(unbiased, NoisyCells):
         cells = _outer_product([[float(group.size) for group in axis.positions] for axis in groups])
         return _for_each(cells, lambda number: half_width_of_sum(unbiased.scale, int(number)))
+    if unbiased.lines:
+        along = [
+            [line.variance_of_sum(group) for group in axis.positions]
+            for line, axis in zip(unbiased.lines, groups, strict=True)
+        ]
+        variance = unbiased.shared[0].coefficient * _outer_product(along)
+        return _for_each(variance, lambda value: half_width_of_linear(unbiased.scale, value))
     variance = np.zeros([axis.size for axis in groups])
     for shared in unbiased.shared:
         pairs = [

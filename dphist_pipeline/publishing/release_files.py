@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.domain import Figures
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate, FamilyEstimate
+from dphist_pipeline.estimates.lines import facts_of_line, lines_from_facts
 from dphist_pipeline.estimates.noise_law import Tail
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, ReportLaw, SharedNoise, Unbiased
 from dphist_pipeline.files import make_folder, sync_folder
@@ -194,7 +195,8 @@ def _seal(known: Mapping[str, Any], staging: Path) -> None:
 def _unbiased_facts(estimate: Estimate) -> dict[str, Any]:
     """The law of the noise in `unbiased_estimate`.
 
-    Its scale and, for linear estimates, the covariance of two cells; for estimates from reports their law, and the
+    Its scale and, for linear estimates, the covariance of two cells, and the weights of what was measured along each
+    axis if these were chosen for declared questions; for estimates from reports their law, and the
     number of intervals of a report in each cell.
     """
     unbiased = estimate.unbiased
@@ -203,12 +205,14 @@ def _unbiased_facts(estimate: Estimate) -> dict[str, Any]:
         return {"unbiased_noise_scale": None, "unbiased_covariance": None, "report_law": law, "atoms": atoms}
     shared = unbiased.shared if isinstance(unbiased, NestedCells) else None
     tail = unbiased.tail if isinstance(unbiased, NestedCells) else None
+    lines = unbiased.lines if isinstance(unbiased, NestedCells) else ()
     return {
         "unbiased_noise_scale": None if unbiased is None else str(unbiased.scale),
         "unbiased_covariance": None
         if shared is None
         else [{"coefficient": part.coefficient, "widths": list(part.widths)} for part in shared],
         **({} if tail is None else {"unbiased_tail": asdict(tail)}),
+        **({"unbiased_lines": [facts_of_line(line) for line in lines]} if lines else {}),
     }
 
 
@@ -229,7 +233,8 @@ def published_unbiased(audit: Mapping[str, Any], values: NDArray[np.float64]) ->
         return NoisyCells(values, Fraction(scale))
     parts = (SharedNoise(float(part["coefficient"]), tuple(part["widths"])) for part in shared)
     tail = audit.get("unbiased_tail")  # older versions wrote none
-    return NestedCells(values, Fraction(scale), tuple(parts), Tail(**tail) if tail else None)
+    lines = lines_from_facts(audit.get("unbiased_lines") or [])
+    return NestedCells(values, Fraction(scale), tuple(parts), Tail(**tail) if tail else None, lines)
 
 
 def move_into_place(staging: Path, published: Path) -> bool:

@@ -32,6 +32,7 @@ STEPS, STEPS_A_TRIAL = 40, 20  # of expectation maximisation
 CROWD = 3.0  # noisy cells within 1.5 noise scales that make an atom
 MOST_ADDED = 24  # atoms and bins of a sparse prior
 KNOWN = 1.0  # cells' worth of trust in the first guess of the bins' weights
+UNLIKE = 0.02  # cells that differ from one level, as expected before any is seen
 RARE = 0.3  # the same where bins have to be paid for: no count is impossible
 SMALLEST = 1e-290  # likelihood; noise that reaches it occurs to nobody, but an answer made by hand may
 
@@ -122,16 +123,18 @@ def bin_edges(lowest: float, highest: float, scale: float) -> Reals:
     return np.array([*below, *side(max(0.0, highest))])
 
 
-def one_level_prior(sight: Sight, level: float) -> CountPrior:
+def one_level_prior(sight: Sight, level: float, cells: float) -> CountPrior:
     """All counts are equal, but for rare ones anywhere.
 
     Args:
         sight: of the noisy counts.
-        level: the count, within the edges.
+        level: the count, within the edges; one between two whole numbers is the mean of both.
+        cells: how many there are.
     """
-    count = sight.edges.size - 1
-    rare = RARE / (RARE + max(1, sight.points.size))
-    return CountPrior(np.array([np.rint(level)]), np.array([1.0 - rare]), np.full(count, rare / count))
+    count, low = sight.edges.size - 1, math.floor(level)
+    rare, above = UNLIKE / (UNLIKE + cells), level - low
+    atoms, weights = np.array([low, low + 1.0]), np.array([1.0 - above, above]) * (1.0 - rare)
+    return CountPrior(atoms[weights > 0.0], weights[weights > 0.0], np.full(count, rare / count))
 
 
 def crowded_prior(sight: Sight, cells: Reals) -> CountPrior:

@@ -24,6 +24,7 @@ from dphist_pipeline.solvers.count_prior import (
     sparse_prior,
 )
 from dphist_pipeline.solvers.relative_centres import relative_centres
+from dphist_pipeline.solvers.shared_level import sure_level
 
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -52,6 +53,11 @@ class Expert:
     kind: Kind
     levels: Reals | None = None
     groups: Numbers | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether the expert expects cells at their level, and learns no distribution of counts."""
+        return self.kind in ("level", "lean")
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +176,8 @@ class _Fit:
         rows, counts = self._counted(parts)
         sight = self.sight.part(rows)
         if self.expert.kind == "level":
-            return one_level_prior(sight, max(0.0, float(self.above[parts[0][0]].mean())))
+            level = 0.0 if self.expert.levels is not None else sure_level(self.above[parts[0][0]], sight.scale)
+            return one_level_prior(sight, level, counts.sum())
         if self.expert.kind == "crowded":
             return crowded_prior(sight, counts)
         return sparse_prior(sight, counts, math.log(max(3.0, counts.sum())), self.expert.kind == "lean")

@@ -14,25 +14,43 @@ Reals = NDArray[np.float64]
 STEPS = 60  # of expectation maximisation
 DESCENTS = 2000  # of projected gradients
 SURE = 2.0  # standard errors that a gain must exceed before it counts
+PROOF = 6.0  # gain of a log-likelihood that counts in any case
 FAR = 4.0  # times the best estimated error, beyond which an estimate is no candidate
 
 
-def simplest_good(likely: Reals) -> int:
-    """The first expert whose log-likelihood is within its standard error of the best one.
+def simplest_good(likely: Reals, plain: int) -> int:
+    """The simplest expert that is not surely behind: of the plain ones, then of that one and all others.
 
     Args:
         likely: likelihood of every cell under every expert that has not seen the cell, shape (experts, n), the
             simplest expert first.
+        plain: number of plain experts, which come first.
     """
     logs = np.log(likely)
-    behind = logs[np.argmax(logs.sum(axis=1))] - logs
-    gaps, errors = behind.sum(axis=1), np.maximum(1.0, behind.std(axis=1) * math.sqrt(likely.shape[1]))
-    return int(np.flatnonzero(gaps <= errors)[0])
+    best = _first_good(logs[:plain])
+    others: list[int] = [best, *range(plain, len(likely))]
+    return others[_first_good(logs[others])]
 
 
-def surely_positive(gains: Reals) -> bool:
-    """Whether the sum of independent gains is above its standard error."""
-    return bool(gains.sum() > gains.std() * math.sqrt(gains.size))
+def _first_good(logs: Reals) -> int:
+    """The first row whose sum is not surely below the largest one."""
+    best = logs[np.argmax(logs.sum(axis=1))]
+    kept = [not surely_likelier(best - row, SURE) for row in logs]
+    return kept.index(True)
+
+
+def surely_likelier(gains: Reals, errors: float) -> bool:
+    """Whether a log-likelihood has surely risen: by enough of its standard errors, or by PROOF as a whole.
+
+    Unseen cells gain g or more with a probability of at most exp(-g) if they follow the model that is left. So a large
+    gain is sure even if few cells brought it and its standard error is large.
+
+    Args:
+        gains: of each cell, shape (n,).
+        errors: standard errors that are enough.
+    """
+    error = float(gains.std()) * math.sqrt(gains.size)
+    return bool(gains.sum() > max(1.0, min(errors * error, PROOF)))
 
 
 def sure_share(gains: Reals) -> float:

@@ -16,13 +16,14 @@ from dphist_pipeline.solvers.expert_weights import (
     risk_weights,
     simplest_good,
     sure_share,
-    surely_positive,
+    surely_likelier,
 )
 
 Reals = NDArray[np.float64]
 
 MOST_JUDGED = 1 << 16  # cells on which experts are judged; a random part of more
-ON_THE_SIMPLEST = 0.7  # first guess of its weight; the others share the rest
+ON_THE_SIMPLEST = 0.98  # first guess of its weight; the others share the rest
+SURE_OF_A_MIXTURE = 3.0  # standard errors that its likelihood must gain over the simplest
 RELEVANT = 1e-4  # weight below which an expert is left out
 
 
@@ -36,6 +37,7 @@ class Judged:
         probes: changes of the noisy counts at which rules are looked at.
         likely: likelihood of each cell at each change, by expert, shape (cells, changes) each.
         values: the estimates, the same.
+        plain: number of plain experts, which come first.
     """
 
     seen: Reals
@@ -43,6 +45,7 @@ class Judged:
     probes: Probes
     likely: Sequence[Reals]
     values: Sequence[Reals]
+    plain: int
 
     @classmethod
     def of(
@@ -51,7 +54,7 @@ class Judged:
         """Fits and asks all experts.
 
         Args:
-            experts: the simplest first.
+            experts: the plain ones first, and of these and of the others the simplest first.
             line: noisy counts, shape (n,).
             scale, variance: of the noise.
             words: a random word for each cell; the lowest bit tells its half, the others whether it is judged.
@@ -62,7 +65,8 @@ class Judged:
             estimates(one, fitted_rules(one, line, folds, scale), line, chosen, probes.offsets, scale)
             for one in experts
         ]
-        return cls(line[chosen], variance, probes, [part for part, _ in said], [part for _, part in said])
+        plain = sum(one.plain for one in experts)
+        return cls(line[chosen], variance, probes, [part for part, _ in said], [part for _, part in said], plain)
 
     @property
     def errors(self) -> Reals:
@@ -93,11 +97,12 @@ class Judged:
     def _by_likelihood(self) -> tuple[Reals, Reals]:
         """Weights of priors under which unseen cells are likely, and the estimates of their mixture."""
         likely, experts = np.array([part[:, 0] for part in self.likely]), len(self.likely)
-        simplest = simplest_good(likely)
+        simplest = simplest_good(likely, self.plain)
         first = np.full(experts, (1.0 - ON_THE_SIMPLEST) / experts)
         first[simplest] += ON_THE_SIMPLEST
         weights = likelihood_weights(likely, first, 3.0 * math.log(max(3, self.seen.size)))
-        if not surely_positive(np.log((weights[:, None] * likely).sum(axis=0)) - np.log(likely[simplest])):
+        gains = np.log((weights[:, None] * likely).sum(axis=0)) - np.log(likely[simplest])
+        if not surely_likelier(gains, SURE_OF_A_MIXTURE):
             weights = (np.arange(experts) == simplest).astype(np.float64)
         weights = np.where(weights < RELEVANT, 0.0, weights)
         weights /= weights.sum()

@@ -19,6 +19,7 @@ Reals = NDArray[np.float64]
 
 MOST_PASSES = 30
 NEAR_ENOUGH = 0.25  # records
+LARGE = 1 << 21  # cells from which compiled passes are worth their loading
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +79,9 @@ def fit_to_sums(values: Reals, wanted: Sequence[GroupSums | MarginalSums]) -> Re
     Returns:
         float64, shape of `values`. O(cells · sets) for each of at most `MOST_PASSES` passes.
     """
+    marginals = [one for one in wanted if isinstance(one, MarginalSums)]
+    if values.size >= LARGE and len(marginals) == len(wanted):
+        return _fit_large(values, marginals)
     shifted = values.astype(np.float64)
     shifts = [np.zeros_like(one.targets) for one in wanted]
     fitted, free = np.empty_like(shifted), np.empty_like(shifted)  # used again, since new memory costs as much as a sum
@@ -94,3 +98,25 @@ def fit_to_sums(values: Reals, wanted: Sequence[GroupSums | MarginalSums]) -> Re
         if farthest <= NEAR_ENOUGH:
             break
     return np.maximum(shifted, 0.0, out=fitted)
+
+
+def _fit_large(values: Reals, wanted: Sequence[MarginalSums]) -> Reals:
+    """The same steps by passes that read each cell once."""
+    from dphist_pipeline.solvers.marginal_passes import Groups, shift_and_sum
+
+    shifted = values.astype(np.float64).ravel()
+    groups = [Groups.of(values.shape, one.summed) for one in wanted]
+    shifts = [np.zeros(one.targets.size) for one in wanted]
+    step, last = np.zeros(groups[-1].number), groups[-1]
+    for _ in range(MOST_PASSES):
+        farthest = 0.0
+        for one, its, shift in zip(wanted, groups, shifts, strict=True):
+            sums, free = shift_and_sum(shifted, step, last, its)
+            gap = sums - one.targets.ravel() - one.slack * shift
+            farthest = max(farthest, float(np.abs(gap).max()))
+            step, last = gap / (np.maximum(free, 1.0) + one.slack), its
+            shift += step
+        if farthest <= NEAR_ENOUGH:
+            break
+    shift_and_sum(shifted, step, last, last)
+    return np.maximum(shifted, 0.0, out=shifted).reshape(values.shape)

@@ -10,12 +10,23 @@ boxes AS (SELECT 'box' AS source, {box} AS box),
 inside AS (
     SELECT t.* FROM conditions AS c JOIN dph_cells AS t ON {inside}
 ),
+-- Along a weighted line the noise of positions differs; the largest one is taken for all.
+line_variances AS (
+    SELECT p.width, max(p.variance) AS largest
+    FROM (
+        SELECT v.width, v.position, fsum(CASE WHEN v.node < 0 THEN 1 ELSE -1 END * v.weight ** 2) AS variance
+        FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_lines')) AS v
+        GROUP BY v.width, v.position
+    ) AS p
+    GROUP BY p.width
+),
 cell_variances AS (
     SELECT nodes.period, {sum_of_nodes} AS linear_variance
     FROM (
-        SELECT chosen.period, v.level, any_value(v.coefficient) AS coefficient
+        SELECT chosen.period, v.level, any_value(v.coefficient) * product(coalesce(l.largest, 1)) AS coefficient
         FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_covariance')) AS v
         JOIN chosen ON chosen.period = v.period AND chosen.revision = v.revision
+        LEFT JOIN line_variances AS l ON l.width = v.width
         WHERE v.release = (SELECT asked.release FROM asked)
         GROUP BY chosen.period, v.level
     ) AS nodes

@@ -13,7 +13,14 @@ wanted_axes AS (
     SELECT DISTINCT a.grid, a.axis, a.level_of, a.stride, a.size, w.name IS NOT NULL AS is_asked
     FROM axes AS a LEFT JOIN (SELECT unnest(TRY_CAST(axes AS VARCHAR[])) AS name) AS w ON w.name = a.axis
 ),
--- For an axis of which only levels are selected: the group of each position, by the first selected position of the group.
+-- For an axis of which only levels are selected: the group of each position, by the first selected position of the group. Along
+-- weighted lines, where the noise of positions differs, every selected axis is such an axis.
+dph_weighted AS (
+    SELECT DISTINCT chosen.grid
+    FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_covariance')) AS v
+    JOIN chosen ON chosen.period = v.period AND chosen.revision = v.revision
+    WHERE v.release = (SELECT asked.release FROM asked) AND v.width < 0
+),
 rolled AS (
     SELECT
         g.grid, g.axis, g.stride, g.size, g.position,
@@ -21,13 +28,15 @@ rolled AS (
     FROM (
         SELECT
             b.grid, b.level_of AS axis, b.stride, b.size, b.position,
-            list(coalesce('=' || b.category, 'other') ORDER BY b.axis) AS categories
+            list(
+                CASE WHEN b.axis = b.level_of THEN b.position || '' ELSE coalesce('=' || b.category, 'other') END ORDER BY b.axis
+            ) AS categories
         FROM bins AS b
         JOIN wanted_axes AS w ON w.grid = b.grid AND w.axis = b.axis AND w.is_asked
         WHERE NOT EXISTS (
             FROM wanted_axes AS itself
             WHERE itself.grid = b.grid AND itself.axis = b.level_of AND itself.is_asked
-        )
+        ) OR EXISTS (FROM dph_weighted AS v WHERE v.grid = b.grid)
         GROUP BY b.grid, b.level_of, b.stride, b.size, b.position
     ) AS g
     ANTI JOIN positions
@@ -44,7 +53,19 @@ rolled_squares AS (
     FROM (
         SELECT w.grid, w.axis, w.width, rolled.first, rolled.position // w.width AS node, count(*) AS cells
         FROM widths AS w JOIN rolled ON rolled.grid = w.grid AND rolled.axis = w.axis
+        WHERE w.width > 0
         GROUP BY w.grid, w.axis, w.width, rolled.first, node
+    ) AS nodes
+    GROUP BY nodes.grid, nodes.axis, nodes.width, nodes.first
+    UNION ALL
+    SELECT nodes.grid, nodes.axis, nodes.width, nodes.first, fsum(nodes.squares) AS squares
+    FROM (
+        SELECT
+            w.grid, w.axis, w.width, rolled.first,
+            CASE WHEN l.node < 0 THEN fsum(l.weight ** 2) ELSE -(fsum(l.weight) ** 2) END AS squares
+        FROM widths AS w JOIN rolled ON rolled.grid = w.grid AND rolled.axis = w.axis
+        JOIN lines AS l ON l.width = w.width AND l.position = rolled.position
+        GROUP BY w.grid, w.axis, w.width, rolled.first, l.node
     ) AS nodes
     GROUP BY nodes.grid, nodes.axis, nodes.width, nodes.first
 ),

@@ -64,6 +64,25 @@ edges AS (
         below AS (PARTITION BY a.period, a.q ORDER BY a.position ROWS UNBOUNDED PRECEDING),
         everything AS (PARTITION BY a.period, a.q)
 ),
+-- Along a weighted line: the squares, as in `nested`, of the positions up to each one, above it, and of all.
+line_squares AS (
+    SELECT
+        s.grid, s.width, s.position,
+        fsum(CASE WHEN s.node < 0 THEN s.below ELSE -(s.below ** 2) END) AS below,
+        fsum(CASE WHEN s.node < 0 THEN s.everything - s.below ELSE -((s.everything - s.below) ** 2) END) AS above,
+        fsum(CASE WHEN s.node < 0 THEN s.everything ELSE -(s.everything ** 2) END) AS everything
+    FROM (
+        SELECT
+            spans.grid, l.width, l.node, l.position,
+            sum(CASE WHEN l.node < 0 THEN l.weight ** 2 ELSE l.weight END) OVER (one_node ORDER BY l.position) AS below,
+            sum(CASE WHEN l.node < 0 THEN l.weight ** 2 ELSE l.weight END) OVER one_node AS everything
+        FROM spans
+        JOIN (SELECT DISTINCT v.grid, v.axis, v.width FROM levels AS v) AS v ON v.grid = spans.grid AND v.axis = spans.axis
+        JOIN lines AS l ON l.width = v.width AND l.position BETWEEN spans.first AND spans.final
+        WINDOW one_node AS (PARTITION BY spans.grid, l.width, l.node)
+    ) AS s
+    GROUP BY s.grid, s.width, s.position
+),
 -- For linear estimates: the variance of the sums below the edge, above it, and of all.
 span_squares AS (
     SELECT
@@ -84,7 +103,18 @@ span_squares AS (
         JOIN spans ON spans.grid = nested.grid
         JOIN levels ON levels.period = nested.period AND levels.level = nested.level AND levels.axis = spans.axis
         JOIN edges ON edges.period = nested.period
+        WHERE levels.width > 0
     ) AS w
+    UNION ALL
+    SELECT
+        edges.period, edges.position, edges.q, levels.level,
+        unnest([1 - edges.q, edges.q, -edges.q * (1 - edges.q)]) AS weight,
+        unnest([l.below, l.above, l.everything]) * nested.coefficient * nested.squares AS share
+    FROM nested
+    JOIN spans ON spans.grid = nested.grid
+    JOIN levels ON levels.period = nested.period AND levels.level = nested.level AND levels.axis = spans.axis
+    JOIN line_squares AS l ON l.grid = spans.grid AND l.width = levels.width
+    JOIN edges ON edges.period = nested.period AND edges.position = l.position
 ),
 span_variances AS (
     SELECT s.period, s.position, s.q, {sum_of_spans} AS linear_variance

@@ -14,8 +14,10 @@ from typing import Any
 
 import by_hand
 import duckdb
+import numpy as np
 import pytest
 from by_hand import AGE
+from numpy.typing import NDArray
 from oracle import Oracle
 from quick_catalogue import build_catalogue
 
@@ -23,6 +25,7 @@ from dphist_pipeline.answering.answers import Answer, Quantile
 from dphist_pipeline.answering.chosen_cells import Condition
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.lines import NoisyWeightedSums, WeightedLine
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.solvers.regular_tree import branching_tree, covariance, weights_in_a_cell
@@ -36,7 +39,7 @@ COUNTY: dict[str, Any] = {
 }
 DAY: dict[str, Any] = {"column": "day", "calendar": "week", "start": "2026-01-05", "stop": "2026-03-30", "other": True}
 AXES = [AGE, COUNTY, DAY]
-# Of each period its noise: two alike, another scale, a tree twice, smoothed, and none.
+# Of each period its noise: two alike, another scale, a tree twice, smoothed, none, and weighted sums.
 PERIODS = {
     "2026-03-02": "cells",
     "2026-03-09": "cells",
@@ -45,8 +48,14 @@ PERIODS = {
     "2026-03-30": "tree",
     "2026-04-06": "smoothed",
     "2026-04-13": "none",
+    "2026-04-20": "weighted",
 }
-TOLD = ("2026-03-09", "2026-03-23", "2026-04-13")  # the periods that Python is asked for, too: each takes its time
+TOLD = (
+    "2026-03-09",
+    "2026-03-23",
+    "2026-04-13",
+    "2026-04-20",
+)  # the periods that Python is asked for, too: each takes its time
 Box = dict[str, Condition]
 BOXES: list[Box] = [
     {},
@@ -65,11 +74,24 @@ class Asked:
     oracles: dict[str, Oracle]
 
 
+def weighted(values: NDArray[np.float64]) -> NestedCells:
+    """Cells with the covariance of weighted sums along every axis: two on each, over half of it and over all."""
+    lines = []
+    for size in values.shape:
+        place = np.arange(size)
+        lines.append(WeightedLine(np.array([5 + place % 3, (place < size // 2) * 3, 1 + place % 2])))
+    measured = math.prod(size + 2 for size in values.shape)
+    noisy = NoisyWeightedSums(np.zeros(measured), tuple(lines), Fraction(301))
+    return replace(NestedCells.of_weighted_sums(noisy), values=values)
+
+
 def made(kind: str, step: float = 0.0) -> Estimate:
     """An estimate of one kind of noise, with a quality table; `step` sets it apart from others of its kind."""
     scale = {"wide": Fraction(61, 3), "none": None}.get(kind, by_hand.SCALE)
     start = by_hand.estimate(AXES, scale=scale, off=40.0 if kind == "smoothed" else 0.25)
     start = replace(start, quality=(by_hand.QUALITY,))
+    if kind == "weighted":
+        return replace(start, values=start.values + step / 2, unbiased=weighted(start.values + step))
     if kind != "tree":
         return replace(start, values=start.values + step)
     tree = branching_tree(start.domain.shape, 2)

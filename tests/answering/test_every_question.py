@@ -238,7 +238,7 @@ def test_bands_and_whole_counts_are_the_same_in_sql_and_python(store: Asked, box
 REFUSED = {
     "dph_marginal('r.weekly', ['wrad'])": "there is no axis wrad in period 2026-03-02; the axes are age, county, reg",
     "dph_marginal('r.weekly', ['age'], {'wrad': 'x'})": "there is no axis wrad",
-    "dph_marginal('r.weekly', ['age'], period := 'x')": "there is no period x; it has 2026-03-02 to 2026-04-13",
+    "dph_marginal('r.weekly', ['age'], period := 'x')": "there is no period x; it has 2026-03-02 to 2026-04-20",
     "dph_range('r.weekly', 'county', 1, 2)": "there is no binned axis county in period 2026-03-02; those are age, day",
     "dph_range('r.weekly', 'age', 65, 18)": "axis age takes two ends, low below high",
     "dph_range('r.weekly', 'age', 'x', 18)": "axis age takes two ends",

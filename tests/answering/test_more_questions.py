@@ -218,7 +218,7 @@ REFUSED = {
     "dph_difference('r.weekly', {'state': 'Z'}, {})": "axis state has no category Z",
     "dph_ratio('r.weekly', {}, {'age': [3, 18]})": "3 is not an edge",
     "dph_changes('r.weekly', period := '2026-03-02')": "there is no earlier period than 2026-03-02",
-    "dph_changes('r.weekly', period := 'x')": "there is no period x; it has 2026-03-02 to 2026-04-13",
+    "dph_changes('r.weekly', period := 'x')": "there is no period x; it has 2026-03-02 to 2026-04-20",
     "dph_over('r.weekly', '2027-01-01')": "no period lies from 2027-01-01 to the last one; it has 2026-03-02 to",
     "dph_ranks('r.weekly', 'wrad')": "there is no axis wrad in period 2026-03-02; the axes are age, county",
     "dph_rate('r.weekly', ['wrad'], 'people')": "there is no axis wrad",

@@ -344,6 +344,7 @@ DOORS = {
     "noisy_sums": lambda counts, budget: counts.noisy_sums(np.arange(CELLS), budget),
     "noisy_tree": lambda counts, budget: counts.noisy_tree([np.arange(CELLS)], budget),
     "noisy_contrasts": lambda counts, budget: counts.noisy_contrasts(budget),
+    "noisy_weighted_sums": lambda counts, budget: counts.noisy_weighted_sums([np.ones((1, CELLS), int)], budget),
     "choose": lambda counts, budget: counts.choose(LINE, CutByBalance(), budget),
     "choose_buckets": lambda counts, budget: counts.choose_buckets(np.arange(CELLS), LEVELS, budget),
 }

@@ -44,6 +44,7 @@ class Asked:
         scores: of each group of a choice.
         costs: of all buckets, level by level.
         groups, constant: what was asked of a choice.
+        weight: how far weighted sums may move for a step of one count.
     """
 
     step: str
@@ -54,6 +55,7 @@ class Asked:
     costs: list[Counts] = field(default_factory=list)
     groups: Sequence[Counts] = ()
     constant: int = 0
+    weight: int = 0
 
     @property
     def door(self) -> str:
@@ -122,6 +124,11 @@ class Doors(PrivateCounts):
             self.log.choice = (groups, score.constant)
         return super().choose(groups, score, budget)
 
+    def noisy_weighted_sums(self, lines: Any, budget: Budget) -> Any:
+        if isinstance(self.log, Log):
+            self.log.weight = math.prod(max(sum(map(abs, column)) for column in line.T.tolist()) for line in lines)
+        return super().noisy_weighted_sums(lines, budget)
+
 
 class Log:
     """A journal in memory that keeps what every door did.
@@ -136,11 +143,16 @@ class Log:
         self.asked: list[Asked] = []
         self.stray: list[str] = []
         self.choice: tuple[Sequence[Counts], int] = ((), 0)
+        self.weight = 0
         self._drawing: Asked | None = None
 
     def answer(self, step: str, question: Mapping[str, str], draw: Callable[[], Counts]) -> Counts:
         """The frozen answer, else what is drawn."""
-        asked = Asked(step, dict(question))
+        asked = Asked(step, dict(question), weight=self.weight)
+        if asked.door == "weights":  # free: they must not depend on counts
+            if not self.silent and not np.array_equal(self.answers.setdefault(step, draw()), draw()):
+                self.stray.append("weights that differ")
+            return self.answers[step].copy()
         if asked.door == "choose":
             asked.groups, asked.constant = self.choice
         elif asked.door == "choose_buckets":
@@ -194,7 +206,7 @@ class Log:
         def draw(scale: Fraction, size: int) -> Counts:
             drawn = sampler(scale, size)
             if self._drawing is None:
-                self.stray.append(kind)
+                self.stray.append(f"{kind} noise")
             else:
                 self._drawing.draws.append((kind, scale, drawn.copy()))
             return drawn
@@ -248,7 +260,7 @@ class Audited:
             resumed = self.run(there, Log(first.log.answers, silent=True))
         except Exception as error:
             return Verdict([f"fails on a neighbour: {type(error).__name__}"])
-        found = [f"{kind} noise outside a door" for kind in {*first.log.stray, *second.log.stray}]
+        found = [f"{kind} outside a door" for kind in {*first.log.stray, *second.log.stray}]
         if [asked.shape() for asked in first.log.asked] != [asked.shape() for asked in second.log.asked]:
             return Verdict([*found, "asks its doors something else on a neighbour"])
         if not first.gave() == second.gave() == resumed.gave():
@@ -310,6 +322,7 @@ def _beyond(here: Asked, there: Asked, moved: Counts, distance: int) -> list[str
         return [f"moved a split by {most}, and may by {distance}"] if most > distance else []
     contrasts = math.prod(1 + (size - 1).bit_length() for size in moved.shape)
     constants = {"noisy_cells": 1, "noisy_sums": 1, "noisy_contrasts": contrasts}
+    constants["noisy_weighted_sums"] = here.weight
     shift, allowed = _l1(here.computed, there.computed), constants.get(here.door, 0) * distance
     if here.door in constants and shift > allowed:
         return [f"moved by {shift}, and may by {allowed}"]

@@ -10,6 +10,7 @@ ROOM = (
         (
             "unit/test_choice.py",
             "unit/test_contrasts.py",
+            "unit/test_weighted_sums.py",
             "unit/test_ends_of_noise.py",
             "unit/test_buckets.py",
             "unit/test_doors.py",
@@ -29,6 +30,11 @@ ROOM = (
             Mutation("[part - less for part, less", "[part - 0 * less for part, less", "buckets without noise"),
             Mutation("noisy if fits else", "noisy if True else", "sums of large noisy costs wrap around"),
             Mutation('"partition": question.digest', '"partition": ""', "the journal forgets which groups were asked"),
+            Mutation(
+                "WeightedSums(_unpacked(kept, self",
+                "question or (_unpacked(kept, self",
+                "a run goes on with its own weights",
+            ),
             Mutation("budget.epsilon * min(parts)", "budget.epsilon * max(parts)", "a tree is refused half drawn"),
             Mutation("part.clip(-LARGEST_SCORE, LARGEST_SCORE)", "part", "a large score plus noise wraps around"),
             Mutation(
@@ -83,6 +89,7 @@ ROOM = (
         "dphist_pipeline/confidential/questions.py",
         (
             "unit/test_contrasts.py",
+            "unit/test_weighted_sums.py",
             "unit/test_choice.py",
             "unit/test_buckets.py",
             "unit/test_doors.py",
@@ -104,6 +111,13 @@ ROOM = (
             Mutation('"groups", numbers.ravel())', '"groups", self.groups.ravel())', "groups can change while asked"),
             Mutation("score = own_copy(self.score)", "score = self.score", "a foreign score runs on exact counts"),
             Mutation("np.clip(high, -2 * room, 2 * room)", "high", "large sums wrap around"),
+            Mutation("line).sum(axis=0).max())", "line).sum(axis=0).min())", "noise for the lightest cell"),
+            Mutation("int(np.abs(line).sum(", "int(line.sum(", "weights of two signs cancel"),
+            Mutation(
+                "high, low = high + (low >> HALF_BITS),", "high, low = high,", "what the low halves carry is lost"
+            ),
+            Mutation("((high.clip(-2 * room, 2 * room) <<", "((high <<", "large weighted sums wrap around"),
+            Mutation("np.append(len(line), line.ravel())", "line.ravel()", "a digest without how many sums there are"),
             Mutation("        return 2 * delta\n", "        return delta\n", "half the noise of buckets"),
             Mutation("np.bincount(line).max() > 1", "np.bincount(line).max() > 2", "a cell twice on a line"),
             Mutation("np.array(self.savings, dtype=np.int64), ", "", "a digest without what levels save"),

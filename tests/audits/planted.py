@@ -5,6 +5,7 @@ Each is a mechanism, or doors, with something wrong that has been printed or bui
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from neighbours import Pair
 
 from dphist_pipeline.confidential import doors, noise, scores
 from dphist_pipeline.confidential.doors import PrivateCounts
-from dphist_pipeline.confidential.questions import Contrasts, Question, Sums
+from dphist_pipeline.confidential.questions import Contrasts, Question, Sums, WeightedSums
 from dphist_pipeline.confidential.scores import Score
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
@@ -56,6 +57,33 @@ class NoiseOfOneAxis(Doors):
         if not isinstance(question, Contrasts):
             return super()._scale(question, budget)
         return super()._scale(Contrasts((max(question.shape),)), budget)
+
+
+class NoiseOfTheLightestCell(Doors):
+    """Noise for weighted sums that covers a row in the cell of the smallest weights alone."""
+
+    def _scale(self, question: Question, budget: Budget) -> Fraction:
+        assert isinstance(question, WeightedSums)
+        least = math.prod(int(np.abs(line).sum(axis=0).min()) for line in question.lines)
+        return super()._scale(question, budget) * least / question.sensitivity(1)
+
+
+@dataclass(frozen=True)
+class WeighsByCounts(Mechanism):
+    """Weights that follow from exact counts."""
+
+    def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
+        noisy = counts.noisy_weighted_sums([1 + exact_counts(counts)[None] % 2], budget)
+        return Estimate(counts.domain, noisy.estimates(), budget.charges)
+
+
+@dataclass(frozen=True)
+class Tilted(Mechanism):
+    """Weights that are larger in one cell than in the others."""
+
+    def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
+        noisy = counts.noisy_weighted_sums([np.array([[1, 3], [1, 1]])], budget)
+        return Estimate(counts.domain, noisy.estimates(), budget.charges)
 
 
 @contextmanager
@@ -304,6 +332,9 @@ FAULTS = [
         trials=0,
         shape=(2, 4),
     ),
+    Fault("weights of one cell, noise of another", Tilted(), _pair([4, 5], [4, 6]), NoiseOfTheLightestCell, trials=0),
+    Fault("half the noise scale of weighted sums", Tilted(), _pair([4, 5], [4, 6]), HalfTheScale, trials=0),
+    Fault("weights that follow from counts", WeighsByCounts(), _pair([4, 5], [4, 6]), trials=0),
     Fault("half the noise scale of buckets", build("dawa", {}), SPLIT, HalfTheScale, trials=0),
     Fault("buckets of one cell without noise", build("dawa", {}), SPLIT, trials=0, within=cells_without_noise),
     Fault("a redraw until no cell is negative", Geometric(), _pair([0], [1]), RedrawnCells, Fraction(1, 2), 70_000),

@@ -13,6 +13,8 @@ import dphist_pipeline as dph
 
 PROJECT = Path(__file__).resolve().parents[2]
 ENGINES = {"dagster", "polars", "numba", "duckdb", "pyarrow", "numpy"}
+# Each takes longer to load than anything that a small release does.
+SLOW = {"dagster", "polars", "numba", "pandas", "altair", "pyarrow.compute", "sqlalchemy.dialects.postgresql"}
 PUBLIC = [
     "DphistError",
     "Estimate",
@@ -44,8 +46,8 @@ def committed(*endings: str) -> list[Path]:
     return [path for path in paths if path.is_file() and (not endings or path.name.endswith(endings))]
 
 
-def loaded_by(statement: str) -> set[str]:
-    code = f"{statement}\nimport sys; print(*{ENGINES} & set(sys.modules))"
+def loaded_by(statement: str, of: set[str] = ENGINES) -> set[str]:
+    code = f"{statement}\nimport sys; print(*{of} & set(sys.modules))"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(shown.stdout.rpartition("}")[2].split())
 
@@ -80,6 +82,15 @@ except SystemExit as end: assert end.code == 0, end.code
     with office.witnessed():
         loaded = loaded_by(checked)
     assert "numpy" in loaded and not loaded & {"polars", "numba", "dagster"}
+
+
+def test_a_small_release_loads_nothing_slow(office: Office):
+    office.opened()
+    spec, store = str(office.folder / "spec.yaml"), str(office.store)
+    released = f"import dphist_pipeline as dph\nprint(dph.release(dph.load_spec({spec!r}, {store!r}), {store!r}))"
+    with office.witnessed():
+        loaded = loaded_by(f"{released}\nprint('}}')", SLOW)
+    assert loaded == set()
 
 
 def test_the_import_contracts_hold():

@@ -15,7 +15,7 @@ from dphist_pipeline.confidential import questions, row_questions, scores
 
 ROOM = "dphist_pipeline.confidential"
 SCORES = ["CutByBalance", "CutByDeviations", "LastStartByDeviations", "LastStartBySquares", "NextByNearness"]
-QUESTIONS = ["Buckets", "Cells", "Choice", "Contrasts", "Sums"]
+QUESTIONS = ["Buckets", "Cells", "Choice", "Contrasts", "Sums", "WeightedSums"]
 ROW_QUESTIONS = ["FailuresByAxis", "RowsByPlace", "RowsCut", "RowsCutBy", "UnitsByRows"]
 # A mechanism may name these of the room.
 ALLOWED = {f"{ROOM}.doors": {"PrivateCounts"}, f"{ROOM}.scores": {*SCORES, "Score", "Centre"}}
@@ -130,7 +130,7 @@ def test_a_look_behind_the_doors_would_be_noticed(line: str) -> None:
     assert reaching_too_deep(ast.parse(line))
 
 
-MOST_LINES = 7_195
+MOST_LINES = 7_380
 
 
 def test_what_a_reviewer_reads_to_trust_the_wall_stays_in_two_folders(capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,6 +27,7 @@ WAYS = [
     ("p_hpartition", {"centre": "mean"}),
     ("structure_first", {"score": "squared", "count_ceiling": 9}),
     ("structure_first", {"buckets": 64}),
+    ("workload", {"workload": "prefixes"}),
 ]
 SHAPES = [(1,), (2,), (3,), (40,), (6, 7), (2, 3, 4)]
 COUNTS = {
@@ -115,6 +116,8 @@ def test_every_noise_grows_with_what_one_unit_can_change(way):
         }
         scales.append(paid)
         for step, question in journal.questions:
+            if question["door"] == "weights":  # kept for nothing: they are public
+                continue
             assert Fraction(question["scale"]) >= sensitivity / Fraction(question["epsilon"]), step
     # A step that nothing was left for is not asked.
     both = scales[0].keys() & scales[1].keys()

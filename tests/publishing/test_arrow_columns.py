@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dphist_pipeline.publishing.arrow_columns import batch_of, numbers, texts
+from dphist_pipeline.publishing import arrow_columns
+from dphist_pipeline.publishing.arrow_columns import batch_of, numbers, taken, texts
 
 MISSING = np.array([True, False, False, True, False, False, False, False, True, False])
 
@@ -33,6 +34,16 @@ def test_texts_are_those_that_arrow_makes(values: list[str | None]) -> None:
     made = texts(values)
     made.validate(full=True)
     assert made.equals(pa.array(values, pa.string()))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5, 12])
+def test_few_and_many_taken_texts_are_those_that_arrow_takes(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    values, places = ["surgery", None, "é漢", ""], np.arange(rows, dtype=np.intp) * 7 % 4
+    for few in (0, rows):
+        monkeypatch.setattr(arrow_columns, "FEW", few)
+        made = taken(values, places)
+        made.validate(full=True)
+        assert made.equals(pa.array(values, pa.string()).take(pa.array(places)))
 
 
 def test_rows_are_those_that_arrow_makes() -> None:

@@ -14,7 +14,7 @@ from dphist_pipeline.solvers.expert_weights import (
     risk_weights,
     simplest_good,
     sure_share,
-    surely_positive,
+    surely_likelier,
 )
 
 SPREAD = np.repeat([0, 0, 0, 3, 20, 80], 500)
@@ -96,17 +96,24 @@ def test_an_estimate_with_a_far_larger_error_is_no_candidate():
     assert risk_weights(errors, np.full((2, 40), 0.5), 1.0).tolist() == [1, 0]
 
 
-def test_the_simpler_expert_is_kept_within_the_standard_error_of_the_best():
+def test_the_simpler_expert_is_kept_unless_another_is_surely_likelier():
     draws = np.random.default_rng(5)
     base = np.exp(draws.normal(size=400))
-    little, much = base * np.exp(draws.normal(0.01, 1, 400)), base * np.exp(draws.normal(0.5, 1, 400))
-    assert simplest_good(np.array([base, little])) == 0
-    assert simplest_good(np.array([base, little, much])) == 2
+    little, much = base * np.exp(draws.normal(0.002, 0.1, 400)), base * np.exp(draws.normal(0.5, 1, 400))
+    assert simplest_good(np.array([base, little]), 1) == 0
+    assert simplest_good(np.array([base, little, much]), 1) == 2
+    assert simplest_good(np.array([base, little, much]), 3) == 2
+    # Among plain experts the second is better; the third, which learns more, is not surely better than that one.
+    slightly = much * np.exp(draws.normal(0.005, 0.3, 400))
+    assert simplest_good(np.array([base, much, slightly]), 2) == 1
 
 
-def test_a_gain_counts_only_beyond_its_standard_error():
+def test_a_gain_is_sure_beyond_its_standard_errors_or_if_it_is_large():
     sure, unsure = np.full(100, 0.5), np.tile([5.0, -4.9], 50)
-    assert surely_positive(sure) and not surely_positive(unsure)
+    assert surely_likelier(sure, 2.0) and not surely_likelier(unsure, 2.0)
+    one_cell = np.append(7.0, np.zeros(99))  # its standard error is 7
+    assert surely_likelier(one_cell, 2.0) and not surely_likelier(one_cell * 0.8, 2.0)
+    assert not surely_likelier(np.full(100, 0.009), 2.0)  # a gain of less than 1 is none
     assert sure_share(sure) == 1 and sure_share(unsure) == 0 == sure_share(-sure)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
+from dphist_pipeline.solvers import marginal_fit
 from dphist_pipeline.solvers.marginal_fit import GroupSums, MarginalSums, fit_to_sums
 
 DRAWS = np.random.Generator(np.random.PCG64(20261122))
@@ -49,3 +52,17 @@ def test_margins_that_contradict_each_other_settle_between():
     wanted = [MarginalSums((1,), np.array([[10.0], [10.0]])), MarginalSums((0,), np.array([[30.0, 30.0]]))]
     found = fit_to_sums(np.zeros((2, 2)), wanted)
     assert 20 <= found.sum() <= 60 and np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("shape", [(7,), (4, 9), (5, 2, 6), (3, 4, 1, 2), (2, 3, 2, 17)])
+def test_compiled_passes_take_the_same_steps(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    truth = DRAWS.poisson(1.5, shape).astype(float)
+    values, every = truth + DRAWS.normal(0, 3, shape), range(len(shape))
+    wanted = [MarginalSums(tuple(every), truth.sum(keepdims=True))]
+    for summed in [tuple(axis for axis in every if axis not in kept) for kept in combinations(every, 2)]:
+        wanted.insert(0, MarginalSums(summed, truth.sum(axis=summed, keepdims=True), 0.3))
+    plain = fit_to_sums(values, wanted)
+    monkeypatch.setattr(marginal_fit, "LARGE", 1)
+    before = values.copy()
+    assert fit_to_sums(values, wanted) == pytest.approx(plain, abs=1e-9) and (values == before).all()
+    assert plain.min() == 0 and abs(plain.sum() - truth.sum()) < 1

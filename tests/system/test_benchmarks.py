@@ -162,3 +162,16 @@ def test_the_benchmark_of_ranges_runs_and_keeps_what_it_has(tmp_path, monkeypatc
         held.append(json.loads(target.read_text(encoding="utf-8")))
     assert len(held[0]) == 6 and held[1][:6] == held[0] and {row["set"] for row in held[1]} == {"line", "again"}
     assert set(held[0][0]["mse"]) == {"geometric", "boost", "dawa", "Identity", "HB", "DAWA"}
+
+
+@pytest.mark.soak
+def test_a_hundred_releases_due_in_one_minute_are_all_done_and_none_twice(tmp_path):
+    script, target = PROJECT / "benchmarks" / "load.py", tmp_path / "load.json"
+    command = [sys.executable, script, "--releases", "100", "--to", target]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(target.read_text(encoding="utf-8"))
+    assert not report["late"] and report["runs"] == {"SUCCESS": 100}
+    assert (report["charged"], report["published"], report["whole"]) == (100, 100, 100)
+    assert report["charged_twice"] == [] and report["missing"] == []
+    assert report["peak_gigabytes"] < 4 and report["largest_process_gigabytes"] < 1

@@ -222,11 +222,13 @@ USES: dict[str, Callable[[Budget], object]] = {
     "forfeit": Budget.forfeit,
     "spend": Budget.spend,
 }
+WEIGHTS = [np.array([[2, 1]]), np.array([[1, 2, 1], [0, 1, 1]])]
 DOORS: dict[str, Callable[[PrivateCounts, Budget], object]] = {
     "noisy_cells": PrivateCounts.noisy_cells,
     "noisy_sums": lambda counts, budget: counts.noisy_sums(GROUPS, budget),
     "noisy_tree": lambda counts, budget: counts.noisy_tree([GROUPS], budget),
     "noisy_contrasts": PrivateCounts.noisy_contrasts,
+    "noisy_weighted_sums": lambda counts, budget: counts.noisy_weighted_sums(WEIGHTS, budget),
     "choose": lambda counts, budget: counts.choose([np.arange(3)], CutByBalance(), budget),
     "choose_buckets": lambda counts, budget: counts.choose_buckets(np.arange(6), (2, 1, 0), budget),
 }
@@ -276,8 +278,8 @@ def test_a_door_charges_its_step(door: str) -> None:
 
 @pytest.mark.parametrize("door", DOORS)
 def test_a_scale_beyond_ten_million_is_refused_before_anything_is_spent(door: str) -> None:
-    # Axes of 2 and 3 cells: (1 + 1)·(1 + 2); choices compare two scores, or splits.
-    reach = {"noisy_contrasts": 6, "choose": 2, "choose_buckets": 2}
+    # Axes of 2 and 3 cells: (1 + 1)·(1 + 2), and weights of 2 and 3; choices compare two scores, or splits.
+    reach = {"noisy_contrasts": 6, "noisy_weighted_sums": 6, "choose": 2, "choose_buckets": 2}
     least = Fraction(reach.get(door, 1), 10**6)
     budget = Budget(least)
     DOORS[door](behind_doors(sensitivity=10), Budget(least))

@@ -179,7 +179,7 @@ def any_number_held(plan: CountingPlan, staged: Path, seen: int) -> np.ndarray:
     mostly_soaked(
         [
             (row_tables, "kept_words", beyond_words),
-            (bounding, "kept_rows", beyond),
+            (bounding, "kept_words", beyond_words),
             (row_tables, "_units_by_rows", any_number_held),
         ],
         [1],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -143,12 +144,17 @@ def withheld(
     """
     try:
         return work()
-    except caught as error:
+    except (*caught, *_errors_of_polars()) as error:
         # DuckDB answers Ctrl-C with an error of its own.
         interrupted = isinstance(error, duckdb.InterruptException) or str(error) == "Query interrupted"
     if interrupted:
         raise KeyboardInterrupt
     raise SourceRefused(where, problem)
+
+
+def _errors_of_polars() -> tuple[type[BaseException], ...]:
+    polars = sys.modules.get("polars")  # loaded only where there are units above the bound
+    return () if polars is None else (polars.exceptions.PolarsError, polars.exceptions.PanicException)
 
 
 def with_enough_memory(work: Callable[[], Result]) -> Result:

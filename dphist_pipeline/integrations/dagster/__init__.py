@@ -1,5 +1,6 @@
 """Dagster: components and functions that turn specs into assets, checks, jobs and schedules."""
 
+from dphist_pipeline.integrations.dagster.health import health_sensor
 from dphist_pipeline.integrations.dagster.local import LocalCollection, collection_definitions
 from dphist_pipeline.integrations.dagster.periods import partitions_of
 from dphist_pipeline.integrations.dagster.release import HistogramRelease, release_definitions
@@ -11,6 +12,7 @@ __all__ = [
     "LocalCollection",
     "PublishedTable",
     "collection_definitions",
+    "health_sensor",
     "partitions_of",
     "release_definitions",
 ]

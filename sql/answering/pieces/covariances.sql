@@ -26,13 +26,25 @@ noise_levels AS (
     )
 ),
 weighted_nodes AS (
-    SELECT w.name, w.grid, w.axis, l.width, w.position // l.width AS node, {sum_of_weights} AS weight
+    SELECT w.name, w.grid, w.axis, l.width, w.position // l.width AS node, 1 AS sign, {sum_of_weights} AS weight
     FROM weights AS w
     JOIN (SELECT DISTINCT n.grid, n.axis, n.width FROM noise_levels AS n) AS l ON l.grid = w.grid AND l.axis = w.axis
-    GROUP BY w.name, w.grid, w.axis, l.width, node
+    WHERE l.width > 0
+    GROUP BY w.name, w.grid, w.axis, l.width, w.position // l.width
+    UNION ALL
+    -- Along a weighted line: every position by itself, and what the other nodes take off.
+    SELECT
+        w.name, w.grid, w.axis, l.width, CASE WHEN v.node < 0 THEN -1 - v.position ELSE v.node END AS node,
+        CASE WHEN v.node < 0 THEN 1 ELSE -1 END AS sign, fsum(w.weight * v.weight) AS weight
+    FROM weights AS w
+    JOIN (SELECT DISTINCT n.grid, n.axis, n.width FROM noise_levels AS n) AS l ON l.grid = w.grid AND l.axis = w.axis
+    JOIN query_table(regexp_replace(release_name, '[^.]*$', 'dph_lines')) AS v
+        ON v.width = l.width AND v.position = w.position
+    GROUP BY ALL
 ),
 node_products AS (
-    SELECT one.name AS first_name, two.name AS second_name, one.grid, one.axis, one.width, {sum_of_products} AS product
+    SELECT one.name AS first_name, two.name AS second_name, one.grid, one.axis, one.width,
+        {sum_of_products} AS product
     FROM weighted_nodes AS one JOIN weighted_nodes AS two
         ON two.grid = one.grid AND two.axis = one.axis AND two.width = one.width AND two.node = one.node
     GROUP BY one.name, two.name, one.grid, one.axis, one.width

@@ -11,7 +11,7 @@ node_spans AS (
     JOIN (SELECT DISTINCT axes.grid, axes.axis, axes.size FROM axes) AS sizes ON sizes.grid = w.grid AND sizes.axis = w.axis
     LEFT JOIN allowed AS part ON part.name = 'part' AND part.grid = w.grid AND part.axis = w.axis
     LEFT JOIN allowed AS whole ON whole.name = 'whole' AND whole.grid = w.grid AND whole.axis = w.axis
-    WHERE w.name = 'part'
+    WHERE w.name = 'part' AND w.width > 0
 ),
 -- The nodes of the part, with its positions in each. Of a range without gaps the nodes between the first and the last are one
 -- row without a number: they lie in both boxes entirely.
@@ -57,6 +57,27 @@ products AS (
     LEFT JOIN whole_nodes AS n
         ON n.grid = p.grid AND n.axis = p.axis AND n.width = p.width AND n.node = p.node
     GROUP BY p.grid, p.axis, p.width
+    UNION ALL
+    -- Along a weighted line; the part lies in the whole, so every position by itself counts where the part has it.
+    SELECT s.grid, s.axis, s.width, fsum(s.product) AS product
+    FROM (
+        SELECT
+            w.grid, w.axis, w.width,
+            CASE
+                WHEN l.node < 0 THEN coalesce(fsum(l.weight ** 2) FILTER (coalesce(part.is_wanted, true)), 0)
+                ELSE -coalesce(fsum(l.weight) FILTER (coalesce(part.is_wanted, true)), 0)
+                    * coalesce(fsum(l.weight) FILTER (coalesce(whole.is_wanted, true)), 0)
+            END AS product
+        FROM widths AS w
+        JOIN lines AS l ON l.width = w.width
+        LEFT JOIN positions AS part
+            ON part.name = 'part' AND part.grid = w.grid AND part.axis = w.axis AND part.position = l.position
+        LEFT JOIN positions AS whole
+            ON whole.name = 'whole' AND whole.grid = w.grid AND whole.axis = w.axis AND whole.position = l.position
+        WHERE w.name = 'part'
+        GROUP BY w.grid, w.axis, w.width, l.node
+    ) AS s
+    GROUP BY s.grid, s.axis, s.width
 ),
 covariances AS (
     SELECT l.period, l.revision, fsum(l.coefficient * l.product) AS covariance

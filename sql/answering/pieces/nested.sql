@@ -1,5 +1,6 @@
--- For linear estimates: the nested nodes in which two cells share noise, and the number of selected positions in each node. The
--- axes in `apart` are handled elsewhere. Other estimates have no nodes.
+-- For linear estimates: the nested nodes in which two cells share noise, and the number of selected positions in each node; or the
+-- weighted lines that were measured, whose numbers in place of a width are below 0. The axes in `apart` are handled elsewhere.
+-- Other estimates have no nodes.
 apart AS ({apart}),
 levels AS (
     SELECT chosen.period, chosen.revision, chosen.grid, v.level, v.axis, v.width, v.coefficient
@@ -7,11 +8,17 @@ levels AS (
     JOIN chosen ON chosen.period = v.period AND chosen.revision = v.revision
     WHERE v.release = (SELECT asked.release FROM asked)
 ),
+lines AS (
+    SELECT v.width, v.node, v.position, v.weight
+    FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_lines')) AS v
+    WHERE v.width IN (SELECT levels.width FROM levels)
+),
 widths AS (
     SELECT DISTINCT names.name, levels.grid, levels.axis, levels.width
     FROM levels, (SELECT DISTINCT named.name FROM named) AS names
 ),
--- For each axis and width, the sum over the nodes of (selected positions in the node)².
+-- For each axis and width, the sum over the nodes of (selected positions in the node)². Along a weighted line, the squares of the
+-- weights in node -1, less the square of the sum of the weights in each other node.
 squares AS (
     SELECT
         spans.name, spans.grid, spans.axis, spans.width,
@@ -29,7 +36,7 @@ squares AS (
         JOIN (SELECT DISTINCT axes.grid, axes.axis, axes.size FROM axes) AS sizes
             ON sizes.grid = w.grid AND sizes.axis = w.axis
         LEFT JOIN allowed ON allowed.name = w.name AND allowed.grid = w.grid AND allowed.axis = w.axis
-        WHERE allowed.bits IS NULL
+        WHERE allowed.bits IS NULL AND w.width > 0
     ) AS spans
     UNION ALL
     SELECT nodes.name, nodes.grid, nodes.axis, nodes.width, sum(CAST(nodes.wanted AS DOUBLE) ** 2) AS squares
@@ -40,7 +47,24 @@ squares AS (
             ON allowed.name = w.name AND allowed.grid = w.grid AND allowed.axis = w.axis AND allowed.bits IS NOT NULL
         JOIN positions
             ON positions.name = w.name AND positions.grid = w.grid AND positions.axis = w.axis AND positions.is_wanted
+        WHERE w.width > 0
         GROUP BY w.name, w.grid, w.axis, w.width, node
+    ) AS nodes
+    GROUP BY nodes.name, nodes.grid, nodes.axis, nodes.width
+    UNION ALL
+    SELECT nodes.name, nodes.grid, nodes.axis, nodes.width, fsum(nodes.squares) AS squares
+    FROM (
+        SELECT
+            w.name, w.grid, w.axis, w.width,
+            CASE
+                WHEN l.node < 0 THEN coalesce(fsum(l.weight ** 2) FILTER (coalesce(p.is_wanted, true)), 0)
+                ELSE -coalesce(fsum(l.weight) FILTER (coalesce(p.is_wanted, true)) ** 2, 0)
+            END AS squares
+        FROM widths AS w
+        JOIN lines AS l ON l.width = w.width
+        LEFT JOIN positions AS p
+            ON p.name = w.name AND p.grid = w.grid AND p.axis = w.axis AND p.position = l.position
+        GROUP BY w.name, w.grid, w.axis, w.width, l.node
     ) AS nodes
     GROUP BY nodes.name, nodes.grid, nodes.axis, nodes.width
 ),

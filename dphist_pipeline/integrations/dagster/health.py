@@ -1,0 +1,47 @@
+"""A sensor that runs the checks of `dphist doctor`, and tells somebody once of whatever is wrong."""
+
+from collections.abc import Callable
+
+import dagster as dg
+
+from dphist_pipeline.canonical_json import sha256
+from dphist_pipeline.health.doctor import examine
+from dphist_pipeline.health.finding import Finding
+from dphist_pipeline.releasing.store import store_folder
+
+
+def health_sensor(
+    tell: Callable[[str], None], *, releases_only: bool = False, every: int = 3600, name: str = "dphist_doctor"
+) -> dg.SensorDefinition:
+    """A sensor that starts no run: it looks at the project's store, and tells what became wrong since it last told.
+
+    What stays wrong is told once. If `tell` fails, the tick fails, and it is told again at the next one. That all is
+    well again is told, too. Nothing that it says depends on records.
+
+    Args:
+        tell: is given a line for each finding that is not ok; sends it to a person.
+        releases_only: whether the user who runs Dagster must not be able to decide.
+        every: seconds between two looks.
+        name: of the sensor.
+    """
+
+    @dg.sensor(
+        name=name,
+        minimum_interval_seconds=every,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Checks store, ledger, witness, key, disk, clock and versions, as `dphist doctor` does.",
+    )
+    def look(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        wrong = [finding for finding in examine(store_folder(None), releases_only) if finding.state != "ok"]
+        # Texts hold times and counts of entries that change: what is told once is that a check is in a state.
+        mark = sha256([[finding.check, finding.state] for finding in wrong]) if wrong else ""
+        if mark != (context.cursor or ""):
+            tell("\n".join(map(_line, wrong)) or "dphist doctor: all is well again")
+        said = "; ".join(f"{finding.check}: {finding.state}" for finding in wrong) or "all is well"
+        return dg.SensorResult(skip_reason=said, cursor=mark)
+
+    return look
+
+
+def _line(finding: Finding) -> str:
+    return f"{finding.state}: {finding.check}: {finding.seen}. {finding.mend}"

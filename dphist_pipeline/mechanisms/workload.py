@@ -1,0 +1,92 @@
+"""Workload: noisy weighted sums that are chosen for declared questions, such as all ranges or boxes, before any count.
+
+Paper:    McKenna, Miklau, Hay, Machanavajjhala. Optimizing error of high-dimensional statistical queries under
+          differential privacy. PVLDB 2018: their "p-identity" strategies, every cell and some weighted sums besides,
+          one for each axis, multiplied. Here the weights are whole numbers, which add up to the same total in every
+          cell, so that the noise is calibrated exactly.
+Privacy:  epsilon on `noisy_weighted_sums`. The weights follow from the declared grid and questions alone. Least squares
+          reads only noisy sums, so it is free.
+Domain:   any number of axes, ordered, up to 4,096 cells each. Mean variance of all ranges of 256 / 1,024 / 4,096 cells,
+          in (sensitivity / epsilon) squared: 65.5 / 122 / 206; `boost` has 79 / 156 / 260. Below some 20 cells noisy
+          cells are as good for ranges. The questions are averaged: narrow ones get more noise than by `geometric`.
+Cost:     The search for weights takes a second for an axis of 1,024 cells and some 6 seconds for 4,096, the rest
+          O(cells · sums along an axis).
+Bars:     on the estimates, which are unbiased, and on every box of cells: the variance is exact; the interval is
+          95 % by a calibrated factor.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.domain import Domain
+from dphist_pipeline.estimates.budget import LARGEST_SCALE, Budget
+from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.noisy import NestedCells
+from dphist_pipeline.mechanisms import DomainRefused, Mechanism
+
+if TYPE_CHECKING:
+    from dphist_pipeline.solvers.workload_strategies import Gram
+
+MOST_ON_AN_AXIS = 4096
+# What the weights of a cell add up to along each axis, by the number of axes; the scale of the noise is their product.
+TOTALS = {1: 256, 2: 64, 3: 32}
+TOTAL_OF_MANY = 16
+
+
+@dataclass(frozen=True)
+class Workload(Mechanism):
+    """Settings: workload, the questions that shall be answered well: `ranges` (all of an axis; with several axes, all
+    boxes), `boxes` (the same), `prefixes` (all that begin at the first cell), or `windows` (all of `length` cells along
+    every axis; of the whole axis where it has fewer); length, for `windows`.
+    """
+
+    workload: Literal["ranges", "boxes", "prefixes", "windows"] = "ranges"
+    length: Annotated[int, Field(ge=1)] = 7
+
+    def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
+        """Refuses axes that are too long for the search, and noise outside the sampler's range."""
+        if max(domain.shape) > MOST_ON_AN_AXIS:
+            raise DomainRefused("workload", f"serves axes of at most {MOST_ON_AN_AXIS:,} cells")
+        scale = sensitivity * math.prod(_total(domain) for _ in domain.axes) / epsilon
+        if scale > LARGEST_SCALE:
+            least = float(epsilon * scale / LARGEST_SCALE)
+            raise DomainRefused("workload", f"needs an epsilon of at least {least:.2g} for these axes")
+
+    def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
+        """Noisy weighted sums, then the least squares estimate of the cells."""
+        lines = [_weights(self.workload, self.length, size, _total(counts.domain)) for size in counts.domain.shape]
+        unbiased = NestedCells.of_weighted_sums(counts.noisy_weighted_sums(lines, budget))
+        return Estimate(counts.domain, unbiased.values, budget.charges, unbiased=unbiased)
+
+
+def _total(domain: Domain) -> int:
+    return TOTALS.get(len(domain.axes), TOTAL_OF_MANY)
+
+
+@lru_cache(maxsize=64)
+def _weights(workload: str, length: int, cells: int, total: int) -> NDArray[np.int64]:
+    """The weights along an axis: a function of the declared questions and the number of cells alone."""
+    from dphist_pipeline.solvers.workload_strategies import strategy_for
+
+    own, sums = strategy_for(_gram(workload, length, cells), total)
+    return np.vstack([own, sums])
+
+
+def _gram(workload: str, length: int, cells: int) -> Gram:
+    from dphist_pipeline.solvers import workload_strategies as strategies
+
+    if workload == "prefixes":
+        return strategies.gram_of_prefixes(cells)
+    if workload == "windows":
+        return strategies.gram_of_windows(cells, min(cells, length))
+    return strategies.gram_of_ranges(cells)

@@ -1,0 +1,36 @@
+"""A level that cells share, from the signs of their distances to the median.
+
+Laplace noise of scale b has the variance 2b². A mean of n noisy cells has 2b²/n, but the level that makes n equal cells
+most likely has b²/n. One step from the median gets there: on whole numbers, with a = exp(-1/b), the sign of a noisy
+count has the expected value 1 - a^x, i.e. about (1 - a)·x for counts x well below b.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Reals = NDArray[np.float64]
+
+DOUBT = 3.0  # variances of a level, by which its square is lowered
+
+
+def signs(noisy: Reals, scale: float) -> tuple[float, NDArray[np.int64], float]:
+    """The median, each cell's side of it (-1, 0 or 1), and the counts that a mean sign of 1 stands for.
+
+    Args:
+        noisy: whole noisy counts, any shape.
+        scale: of the noise.
+    """
+    middle = float(np.rint(np.median(noisy)))
+    return middle, np.sign(noisy - middle).astype(np.int64), -1.0 / math.expm1(-1.0 / scale)
+
+
+def sure_level(noisy: Reals, scale: float) -> float:
+    """The common count of cells, at least 0; drawn to 0 as far as noise explains it."""
+    middle, sides, unit = signs(noisy, scale)
+    level = max(0.0, middle + unit * float(sides.mean()))
+    error = DOUBT * unit**2 / noisy.size
+    return level * max(0.0, 1.0 - error / max(level**2, error))

@@ -1,0 +1,179 @@
+"""The page on deploying: its units are the files of `examples/deployment`, and its two users are tried for real."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import re
+import shutil
+import site
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from docs.pages import FENCE, PROJECT
+
+PAGE = (PROJECT / "docs" / "how-to" / "deploy.md").read_text(encoding="utf-8")
+FILES = PROJECT / "examples" / "deployment"
+AT_THE_OFFICE = re.compile(r"as (root|olga|publisher), at the office(; files of the repository)?")
+SPEC = """type: dphist_pipeline.HistogramRelease
+attributes: {release: weekly_wards, source: admissions.csv, privacy_unit: patient, max_rows_per_unit: 3,
+  neighbours: add_remove, epsilon: 0.5, account: health, mechanism: geometric, period: week,
+  period_column: admitted_on, axes: [{column: ward, values: [surgery, medicine], other: true}]}
+"""
+
+
+def test_the_units_on_the_page_are_the_files_of_the_repository() -> None:
+    shown = {found["title"]: found["text"] for found in FENCE.finditer(PAGE) if found["language"] == "text"}
+    files = {path.name: path.read_text(encoding="utf-8") for path in FILES.iterdir()}
+    assert {name: text for name, text in shown.items() if not name.startswith("/")} == files
+
+
+def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd is not installed")
+    for unit in FILES.glob("dphist-*"):
+        text = unit.read_text(encoding="utf-8")
+        programs = set(re.findall(r"/opt/dphist/bin/([\w-]+)", text))
+        assert programs <= {"dphist", "dagster-daemon", "dagster-webserver"}
+        (tmp_path / unit.name).write_text(text.replace("/opt/dphist/bin/", f"{tmp_path}/"))
+        for program in programs:
+            (tmp_path / program).write_text("#!/bin/sh\n")
+            (tmp_path / program).chmod(0o755)
+    units = sorted(path for path in tmp_path.glob("dphist-*") if path.suffix in (".service", ".timer"))
+    assert len(units) == 5
+
+    def verified() -> str:
+        done = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True, check=False)
+        return done.stdout + done.stderr
+
+    if "Failed to" in (told := verified()) and "bus" in told:
+        pytest.skip(f"systemd-analyze does not work here: {told.splitlines()[0]}")
+    assert told == ""
+    units[0].write_text(units[0].read_text().replace("ExecStart=", "ExecStarts="))
+    assert "ExecStarts" in verified()
+
+
+class Machine:
+    """A machine with the folders of the page, but for those of /srv and /etc, which lie elsewhere here."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.srv, self.programs = place / "srv", place / "bin"
+        for folder in (self.srv, self.programs, place / "etc"):
+            folder.mkdir()
+        program, path = _python_for_all()
+        self.environment = {
+            "PATH": f"{self.programs}:{os.environ['PATH']}",
+            "LANG": "C.UTF-8",
+            "NUMBA_DISABLE_JIT": "1",
+        }
+        text = f'#!/bin/sh\nPYTHONDONTWRITEBYTECODE=1 PYTHONPATH={path} exec {program} -m dphist_pipeline "$@"\n'
+        (self.programs / "dphist").write_text(text)
+        (self.programs / "dphist").chmod(0o755)
+
+    def here(self, text: str) -> str:
+        """A text of the page with this machine's folders."""
+        return text.replace("/srv/", f"{self.srv}/").replace("/etc/dphist", f"{self.place}/etc/dphist")
+
+    def run(self, user: str, script: str, code: int = 0) -> str:
+        """Runs a script as a user of this machine."""
+        found = pwd.getpwnam(user)
+        folder = PROJECT if user == "root" else Path(found.pw_dir)
+        done = subprocess.run(
+            ["runuser", "-u", user, "--", "bash", "-euo", "pipefail", "-c", self.here(script)],
+            cwd=folder,
+            env={**self.environment, "HOME": found.pw_dir, "USER": user, "LOGNAME": user},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, f"{user}: {script}\n{done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
+
+
+def _python_for_all() -> tuple[str, str]:
+    """A Python that every user may run, and the path on which it finds this package and what it needs."""
+    nobody = ["runuser", "-u", "nobody", "--"]
+
+    def serves(program: str) -> bool:
+        code = "import sys; print(*sys.version_info[:2])"
+        with suppress(OSError):
+            done = subprocess.run([*nobody, program, "-c", code], capture_output=True, text=True, check=False, cwd="/")
+            return done.stdout.split() == [str(part) for part in sys.version_info[:2]]
+        return False
+
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    for program in (sys.executable, f"/usr/bin/python{version}", f"/usr/local/bin/python{version}"):
+        if serves(program):
+            folders = [str(PROJECT), *site.getsitepackages()]
+            if not subprocess.run([*nobody, "ls", *folders], capture_output=True, check=False, cwd="/").returncode:
+                return program, ":".join(folders)
+    pytest.skip("no Python of this version, or not this package, can be used by other users")
+
+
+@pytest.fixture
+def machine() -> Iterator[Machine]:
+    """A machine with the user olga; the page makes the other one."""
+    if os.geteuid() != 0 or shutil.which("useradd") is None or shutil.which("runuser") is None:
+        pytest.skip("only root can make users")
+    for name, known in (("olga", pwd.getpwnam), ("publisher", pwd.getpwnam), ("ledger-users", grp.getgrnam)):
+        if _is_known(known, name):
+            pytest.skip(f"{name} is a user or group of this machine")
+    # Not below pytest's own folder, which root alone may enter.
+    with tempfile.TemporaryDirectory(prefix="dphist_machine_") as place:
+        Path(place).chmod(0o755)
+        made = Machine(Path(place))
+        subprocess.run(["useradd", "--create-home", "--home-dir", f"{place}/olga", "olga"], check=True)
+        try:
+            yield made
+        finally:
+            for command in (("userdel", "olga"), ("userdel", "publisher"), ("groupdel", "ledger-users")):
+                subprocess.run(command, capture_output=True, check=False)
+
+
+def _is_known(look: Callable[[str], object], name: str) -> bool:
+    with suppress(KeyError):
+        return bool(look(name))
+    return False
+
+
+@pytest.mark.outside
+def test_two_users_of_one_machine_follow_the_page_to_its_services(machine: Machine) -> None:
+    done = []
+    for found in FENCE.finditer(PAGE):
+        user = AT_THE_OFFICE.fullmatch(found["reason"] or "")
+        if user is None:
+            continue
+        machine.run(user[1], found["text"])
+        done.append(user[1])
+        if user[2]:
+            environment = machine.place / "etc" / "dphist" / "environment"
+            environment.write_text(machine.here(environment.read_text()))
+            project = machine.srv / "dphist" / "project"
+            (project / "pyproject.toml").touch()
+            (project / "weekly_wards.yaml").write_text(SPEC)
+            rows = "".join(f"{patient},surgery,2026-01-0{5 + patient % 5}\n" for patient in range(50))
+            (project / "admissions.csv").write_text(f"patient,ward,admitted_on\n{rows}")
+    assert done == ["root", "root", "olga", "root", "publisher", "olga"]
+    known = "set -a; . /etc/dphist/environment; set +a; cd /srv/dphist/project; "
+    refused = machine.run("publisher", f"{known} dphist ledger raise health --total 50 --reason mine", 1)
+    assert "Decisions are signed with it" in refused
+    machine.run("olga", f"{known} ls /srv/dphist/store/confidential", 2)
+    machine.run("olga", f"{known} dphist ledger verify; cat /srv/dphist/store/public/weekly_wards/*/*/audit.json")
+    machine.run("publisher", f"cat {machine.place}/olga/.config/dphist/operator.key", 1)
+    machine.run("publisher", f"{known} dphist release weekly_wards.yaml --period 2026-01-05")
+    ledger = machine.srv / "dphist" / "ledger" / "ledger.sqlite"
+    assert stat.S_IMODE(ledger.stat().st_mode) == 0o660 and list(ledger.parent.iterdir()) == [ledger]
+    key = machine.place / "olga" / ".config" / "dphist" / "operator.key"
+    key.chmod(0o644)
+    for folder in (key.parent, key.parent.parent, key.parent.parent.parent):
+        folder.chmod(0o755)
+    told = machine.run("publisher", f"{known} DPHIST_OPERATOR_KEY={key} dphist doctor --releases-only", 1)
+    assert "others may read or change the key" in told

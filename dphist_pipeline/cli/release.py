@@ -70,8 +70,8 @@ def _release(
     if as_json:
         print_json(
             {name: made.audit[name] for name in ("release", "period", "revision", "epsilon")}
-            | {"replayed": made.replayed, "path": str(made.path), "copied_to": opened.public_address}
-            | {"account": statement_facts(statement)}
+            | {"replayed": made.replayed, "path": str(made.path), "account": statement_facts(statement)}
+            | ({"copied_to": opened.public_address} if opened.public_address else {})
         )
         return
     print_release(made.audit, made.replayed, made.path, statement, copied_to=opened.public_address)

@@ -25,7 +25,7 @@ PEERS, SCALE, START_UP, RANGES, ACCURACY = (
     MEASURED / f"{name}.json" for name in ("peers", "scale", "startup", "ranges", "accuracy")
 )
 MARKER = re.compile(r"<!-- generated: (\S+) -->")
-OWN = ("geometric", "boost", "dawa", "adaptive_grid")
+OWN = ("geometric", "boost", "workload", "dawa", "adaptive_grid")
 COMMENT = re.compile(r"^ *(?:(?P<field>\w+):\s*(?P<example>.*?))?\s*# (?P<words>.*)$")
 
 CALLED = {

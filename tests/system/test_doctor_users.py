@@ -96,7 +96,7 @@ def test_another_user_is_told_who_releases_and_sees_nothing_confidential(served:
         found = json.loads(served.run("doctor", "--json", "--store", served.store).out)
     told = {finding["check"]: finding for finding in found["checks"]}
     assert told["user"]["state"] == "warning" and "that is nobody" in told["user"]["seen"]
-    assert "sudo -u nobody dphist doctor" in told["user"]["mend"]
+    assert "as nobody, with the same DPHIST_ variables" in told["user"]["mend"]
     assert told["confidential"]["state"] == "ok" and "cannot look into it" in told["confidential"]["seen"]
 
 

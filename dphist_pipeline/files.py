@@ -1,4 +1,4 @@
-"""Writes files and folders durably, so that they survive a crash."""
+"""Writes files and folders durably, so that they survive a crash, and tells which disks machines share."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+# Not 9p, which may be the own disk of a container; nor cluster file systems, whose locks hold.
+_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "ceph", "lustre", "gpfs", "beegfs", "glusterfs"}
+_NETWORK |= {
+    f"fuse.{name}" for name in ("sshfs", "glusterfs", "ceph", "s3fs", "rclone", "gcsfuse", "juicefs", "davfs2")
+}
+_MOUNTS = Path("/proc/self/mountinfo")
 
 
 def write_durably(path: Path, content: bytes) -> None:
@@ -76,3 +83,21 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def network_disk(path: Path) -> str | None:
+    """The type of the network file system that a file is, or would be, on; None for others, and where none is told."""
+    with suppress(OSError):
+        there = next(place for place in (path, *path.parents) if place.exists())
+        return network_type(there.stat().st_dev, _MOUNTS.read_text(errors="replace"))
+    return None
+
+
+def network_type(device: int, mounts: str) -> str | None:
+    """The same by the number of a device and a mount table, as proc(5) describes /proc/self/mountinfo."""
+    for line in mounts.splitlines():
+        before, _, after = line.partition(" - ")
+        named, kind = before.split()[2:3], after.partition(" ")[0]
+        if named == [f"{os.major(device)}:{os.minor(device)}"] and kind in _NETWORK:
+            return kind
+    return None

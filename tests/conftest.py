@@ -40,11 +40,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Runs tests of ledgers on both databases, but for those that open the ledger's file, or make one, themselves."""
+    """Runs tests of ledgers and witnesses on both databases, but for those that open or make a file themselves."""
     alone = {"path", "tmp_path", "project"} & signature(metafunc.function).parameters.keys()
-    if "url" in metafunc.fixturenames and not alone:
-        both = ["sqlite", pytest.param("postgresql", marks=pytest.mark.outside)]
-        metafunc.parametrize("url", both, indirect=True)
+    for name in ("url", "witness_url"):
+        if name in metafunc.fixturenames and not alone:
+            both = ["sqlite", pytest.param("postgresql", marks=pytest.mark.outside)]
+            metafunc.parametrize(name, both, indirect=True)
 
 
 @pytest.fixture(scope="session")

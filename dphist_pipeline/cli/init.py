@@ -15,7 +15,8 @@ from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.ledger.signing import key_path
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.releasing import publisher
+from dphist_pipeline.releasing import hosts, publisher
+from dphist_pipeline.releasing.hosts import own_folder
 from dphist_pipeline.releasing.store import Key, Store, store_folder
 
 
@@ -25,6 +26,12 @@ def init(
         list[Path] | None,
         typer.Option(metavar="FOLDER", help="A folder of public code lists, which specs may use. Repeat for more."),
     ] = None,
+    join: Annotated[
+        bool,
+        typer.Option(
+            "--join", help="Another machine has the store: DPHIST_LEDGER and DPHIST_WITNESS name what it uses."
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Makes a store: a public folder, a confidential one, and a ledger.
@@ -33,7 +40,7 @@ def init(
     with a key in the user's configuration, which is made if missing. The
     public folder has an empty catalogue for SQL from the start.
     """
-    made = Store.create(store_folder(store))
+    made = hosts.join(store_folder(store)) if join else Store.create(store_folder(store))
     for folder in code_lists or []:
         allow_code_lists(made, folder)
     with suppress(CatalogueNotBuilt):
@@ -41,6 +48,10 @@ def init(
         publisher.refresh_catalogue(made, Key("empty", "all", 1))
     if as_json:
         print_json({"store": str(made.root), "id": made.id, "ledger": made.ledger_id})
+        return
+    if join:
+        out.print(f"[green]Made a store[/] at {escape(str(made.root))}, of one that other hosts have, too")
+        out.print(f"  charges of this host are drawn in its own confidential folder alone, {own_folder(made).id:.12}")
         return
     out.print(f"[green]Made a store[/] at {escape(str(made.root))}")
     out.print(f"  decisions are signed with {escape(str(key_path()))}; keep it from those who write specs")

@@ -14,6 +14,7 @@ from dphist_pipeline.cli.ledger import ledger_app
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.ledger.permissions import DECISIONS
+from dphist_pipeline.ledger.witness_file import WitnessServer
 from dphist_pipeline.releasing.deciding import move_ledger
 from dphist_pipeline.releasing.store import Store, store_folder
 
@@ -35,7 +36,10 @@ _WITNESS = """\
 -- In the witness's database, as the user who ran `dphist init`: the owner of its tables.
 BEGIN;
 GRANT USAGE ON SCHEMA public TO {charges}, {decides};
-GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO {charges}, {decides};
+GRANT SELECT ON ALL TABLES IN SCHEMA public TO {charges}, {decides};
+GRANT INSERT ON {witnessing} TO {charges}, {decides};
+-- Only who decides may start a new generation of a store: it ends what others charged before.
+GRANT INSERT ON generation TO {decides};
 COMMIT;"""
 
 
@@ -82,6 +86,7 @@ def role_statements(charges: str, decides: str, witness: bool = False) -> str:
     """The statements that give two users of a server their rights, as text for psql."""
     charging, deciding = ("charged", "published", *NOTES), (*sorted(DECISIONS), *NOTES)
     kinds = {"charging": _quoted(charging), "deciding": _quoted(deciding)}
+    kinds |= {"witnessing": ", ".join(WitnessServer.entered_by_runs)}
     return (_WITNESS if witness else _LEDGER).format(charges=charges, decides=decides, **kinds)
 
 

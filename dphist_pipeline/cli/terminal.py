@@ -159,13 +159,15 @@ def print_statement(statement: Statement, as_json: bool) -> None:
     )
     if statement.charges:
         key = ["release", "period", "revision"]
+        several = len({charge.folder for charge in statement.charges}) > 1
         print_table(
-            [*key, "epsilon", "charged", "state", "reason"],
+            [*key, "epsilon", "charged", *(["host"] if several else []), "state", "reason"],
             [
                 (
                     *(str(getattr(charge, name)) for name in key),
                     as_text(charge.epsilon),
                     charge.charged_at[:10],
+                    *([charge.folder.host if charge.folder else ""] if several else []),
                     statement.states[charge.number],
                     "; ".join([*filter(None, [charge.reason]), *map(_text_of_note, statement.notes[charge.number])]),
                 )
@@ -235,6 +237,8 @@ def statement_facts(statement: Statement) -> dict[str, Any]:
             | {
                 "epsilon": str(charge.epsilon),
                 "state": statement.states[charge.number],
+                "host": charge.folder.host if charge.folder else None,
+                "folder": charge.folder.id if charge.folder else None,
                 "notes": [
                     {"kind": note.kind, "text": note.text, "at": note.made_at}
                     for note in statement.notes[charge.number]

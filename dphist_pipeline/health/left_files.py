@@ -7,7 +7,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from dphist_pipeline.releasing.store import KEPT, LOCK
+from dphist_pipeline.releasing.run_folders import KEPT, LOCK
 
 
 def left_runs(folder: Path) -> list[str]:

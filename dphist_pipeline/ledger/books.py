@@ -6,7 +6,7 @@ so that an entry which could not have been made honestly is found, whoever wrote
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from fractions import Fraction
@@ -18,6 +18,7 @@ from dphist_pipeline.ledger.entries import (
     Charge,
     ChargeRequest,
     Entry,
+    Folder,
     Note,
     Statement,
     as_text,
@@ -154,6 +155,7 @@ class Books:
             raise errors.RevisionSkipped(asked=request, due=due)
         if due > 1:
             refuse_no_reason(f"{request.title}: a revision", request.reason)
+            self._refuse_taking_over(there.values(), request)
         self._refuse_overspend(account, request, year)
         return None
 
@@ -197,6 +199,13 @@ class Books:
         note = self.notes.get(charge.number, {}).get("rejected")
         if note is not None:
             raise errors.Rejected(charge=charge, note=note)
+
+    def _refuse_taking_over(self, there: Iterable[Charge], request: ChargeRequest) -> None:
+        """Refuses a revision of what another host has not finished: that it never will is an operator's decision."""
+        for charge in there:
+            unfinished = self._state(charge) in ("unpublished", "waits", "approved")
+            if unfinished and charge.number > self.adopted_at and request.folder is not None:
+                refuse_other_folder(charge, request.folder)
 
     def _refuse_overspend(self, account: Account, request: ChargeRequest, year: int) -> None:
         left = account.total - self.spent(account, year)
@@ -288,6 +297,12 @@ def _joined(there: Charge, request: ChargeRequest) -> Charge:
     if differences:
         raise errors.AlreadyCharged(there, differences)
     return there
+
+
+def refuse_other_folder(charge: Charge, folder: Folder) -> None:
+    """Refuses to go on with a charge in another confidential folder than the one that it names."""
+    if charge.folder is not None and charge.folder.id != folder.id:
+        raise errors.ChargedElsewhere(charge=charge, there=charge.folder, here=folder)
 
 
 def _refuse_other_terms(account: Account, request: ChargeRequest) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal
 
 from dphist_pipeline.canonical_json import sha256
@@ -35,6 +36,14 @@ class Account:
     renews: Literal["yearly"] | None
     store_id: str
     signatures: int = 1
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A confidential folder: the random id that is kept in it, and what its machine was called."""
+
+    id: str
+    host: str
 
 
 class OfARelease:
@@ -72,6 +81,7 @@ class ChargeRequest(OfARelease):
     query_name: str = ""  # that file as written
     query_because: str = ""  # why the query needs a decision
     engine: str = "duckdb"  # that would count; any other one needs a decision
+    folder: Folder | None = None  # in which it would be drawn
 
 
 @dataclass(frozen=True)
@@ -95,6 +105,7 @@ class Charge(OfARelease):
     # Whether it is known from the witness alone: the ledger that held it is gone, and it is never drawn again.
     lost: bool = False
     year: int = 0  # in which it counts
+    folder: Folder | None = None  # the only one that draws for it; earlier versions named none
 
 
 @dataclass(frozen=True)
@@ -160,7 +171,8 @@ class Entry:
 
 def seal(entry: Entry) -> str:
     """The hash that an entry must carry: SHA-256 over the canonical JSON of all its other fields."""
-    fields = {name: value for name, value in vars(entry).items() if name != "hash"}
+    fields = vars(entry).copy()
+    del fields["hash"]
     return sha256(fields)
 
 
@@ -178,6 +190,7 @@ def charge_of(entry: Entry, facts: Mapping[str, Any]) -> Charge:
         upstream_checked=facts.get("upstream_checked", ""),
         allowed=tuple(facts.get("allowed", ())),
         year=facts["year"],
+        folder=Folder(**facts["folder"]) if "folder" in facts else None,
     )
 
 
@@ -192,6 +205,7 @@ def exact_text(amount: Fraction) -> str:
     return f"{amount.numerator}/{amount.denominator}"
 
 
+@lru_cache
 def read_exact(text: str) -> Fraction:
     """The fraction that `exact_text` wrote; any other spelling is a ValueError."""
     found = _EXACT.fullmatch(text)

@@ -132,10 +132,7 @@ class AccountExists(LedgerError):
 
 
 class TotalNotLarger(LedgerError):
-    message = (
-        "Account '{name}' has a total of {total}; {asked} is not larger. A total can only be raised: ask for more than "
-        "it is."
-    )
+    message = "Account '{name}' has a total of {total}; {asked} is not larger. A total can only be raised."
 
 
 class AccountDisagrees(LedgerError):
@@ -154,15 +151,12 @@ class AlreadyCharged(LedgerError):
 
     def __init__(self, there: Charge, differences: Sequence[tuple[str, str | Fraction, str | Fraction]]) -> None:
         self.there, self.differences = there, differences
-        listed = "; ".join(f"{what} was '{_shown(then)}', is now '{_shown(now)}'" for what, then, now in differences)
+        words = [[as_text(of) if isinstance(of, Fraction) else of for of in told] for told in differences]
+        listed = "; ".join(f"{what} was '{then}', is now '{now}'" for what, then, now in words)
         super().__init__(
             problem=f"{there.title} was charged already, at {there.charged_at}, for something else: {listed}. Undo the "
             "change to get the same release again for nothing, or charge a new revision: --revise --reason '...'."
         )
-
-
-def _shown(side: str | Fraction) -> str:
-    return as_text(side) if isinstance(side, Fraction) else side
 
 
 class RevisionSkipped(LedgerError):
@@ -213,6 +207,14 @@ class ChargeLost(LedgerError):
     )
 
 
+class ChargedElsewhere(LedgerError):
+    message = (
+        "{charge.title} was charged on host {there.host}, whose confidential folder {there.id:.12} alone may draw for "
+        "it; this one is {here.id:.12} on {here.host}. Nothing was drawn or spent. Run the command there, or put that "
+        f"folder back; if it is lost: {_ADOPT}, then release anew, at its price: --revise --reason TEXT."
+    )
+
+
 # Publications.
 
 
@@ -225,10 +227,7 @@ class PublishedDiffers(LedgerError):
 
 
 class NotedOtherwise(LedgerError):
-    message = (
-        "{charge.title} was {note.kind} already, on {note.made_at:.10}: '{note.text}'. It stands once, and stays as it "
-        "is."
-    )
+    message = "{charge.title} was {note.kind} already, on {note.made_at:.10}: '{note.text}'. It stays as it is."
 
 
 class Rejected(LedgerError):

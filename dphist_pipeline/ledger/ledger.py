@@ -65,12 +65,15 @@ class Ledger(OpenedLedger):
         return cls(file, verified(file))
 
     @classmethod
-    def open(cls, url: str | sa.URL, expected_id: str) -> Ledger:
-        """Opens a ledger, verifying all of it; refuses a missing, altered or foreign one, and makes none."""
+    def open(cls, url: str | sa.URL, expected_id: str | None = None) -> Ledger:
+        """Opens a ledger, verifying all of it; refuses a missing, altered or foreign one, and makes none.
+
+        Without an id, any ledger is taken: for a store that is only being made.
+        """
         file = ledger_database(url)
         books = verified(file)
         books.refuse_moved(file.engine)
-        if books.ledger_id != expected_id:
+        if expected_id not in (None, books.ledger_id):
             raise LedgerForeign(where=file.where, found=books.ledger_id, expected=expected_id)
         return cls(file, books)
 
@@ -243,6 +246,7 @@ class Ledger(OpenedLedger):
                 "digest": request.digest,
                 "reason": request.reason,
                 **({"held": True} if request.held else {}),
+                **({"folder": vars(request.folder)} if request.folder else {}),
                 **({"upstream_checked": request.upstream_checked} if request.upstream_checked else {}),
             }
             allowed = [decision.number for decision in books.permissions.required(request)]

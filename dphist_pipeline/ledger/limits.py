@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from fractions import Fraction
+from functools import lru_cache
 
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, SMALLEST_EPSILON
 from dphist_pipeline.ledger.entries import Account, ChargeRequest
@@ -15,6 +16,10 @@ _LARGEST_DENOMINATOR = 10**30
 _LARGEST_REVISION = 1_000_000
 _ACCOUNT_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _NEIGHBOURS = ("add_remove", "substitute")
+_NAMES = {
+    name: name.replace("_", " ")
+    for name in ("account", "release", "period", "digest", "privacy_unit", "neighbours", "store_id")
+}
 _DISGUISES = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
@@ -46,11 +51,13 @@ def refuse_bad_spending(amount: Fraction) -> None:
 
 def refuse_bad_request(request: ChargeRequest) -> None:
     """Refuses a request with values that no ledger takes."""
-    for what in ("account", "release", "period", "digest", "privacy_unit", "neighbours", "store_id"):
-        text_of(what.replace("_", " "), getattr(request, what))
-    for what in ("reason", "upstream_checked"):
-        if getattr(request, what) != "":
-            text_of(what.replace("_", " "), getattr(request, what), longest=2000)
+    for name, what in _NAMES.items():
+        text_of(what, getattr(request, name))
+    for what, text in (("reason", request.reason), ("upstream checked", request.upstream_checked)):
+        if text != "":
+            text_of(what, text, longest=2000)
+    for what, name in vars(request.folder).items() if request.folder is not None else ():
+        text_of(f"{what} of a confidential folder", name)
     if type(request.revision) is not int or not 1 <= request.revision <= _LARGEST_REVISION:
         raise NotRecordable("revision", request.revision, f"a whole number from 1 to {_LARGEST_REVISION}")
     _refuse_bad_amount("epsilon", request.epsilon, SMALLEST_EPSILON, LARGEST_EPSILON)
@@ -62,6 +69,7 @@ def refuse_no_reason(what: str, reason: str) -> None:
         raise ReasonMissing(what=what)
 
 
+@lru_cache(typed=True)  # a ledger holds the same few amounts again and again
 def _refuse_bad_amount(what: str, amount: Fraction, least: Fraction, most: Fraction) -> None:
     """Refuses what is not an exact fraction within bounds (0 itself is never within) that can be written."""
     if not isinstance(amount, Fraction):
@@ -81,6 +89,8 @@ def _rough(amount: Fraction) -> str:
 
 def text_of(what: str, value: object, longest: int = 200) -> str:
     """Text of a sane length without control or formatting characters, which could disguise a message."""
+    if isinstance(value, str) and value.isprintable() and 1 <= len(value) <= longest:
+        return value  # quickly told: what Python calls printable holds none of the disguises
     if not isinstance(value, str):
         raise NotRecordable(what, type(value).__name__, "text")
     if not 1 <= len(value) <= longest:

@@ -30,7 +30,7 @@ _FACTS: dict[str, tuple[set[str], set[str]]] = {
     "countersigned": ({"decision"}, {"signed"}),
     "adopted": ({"generation", "reason", "carried", "elsewhere"}, {"signed"}),
     "moved": ({"to", "database"}, {"signed"}),
-    "charged": ({"epsilon", "digest", "reason"}, {"held", "upstream_checked", "allowed", "nonce"}),
+    "charged": ({"epsilon", "digest", "reason"}, {"held", "upstream_checked", "allowed", "nonce", "folder"}),
     "published": ({"charge", "digest"}, set()),
     "approved": _NOTE,
     "rejected": _NOTE,
@@ -169,10 +169,11 @@ def _judge_allowed(books: Books, account: str, facts: Mapping[str, Any]) -> None
 def _judge_charged(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
     charge = charge_of(entry, facts)
     account = books.account(charge.account)
-    stated = ("account", "release", "period", "revision", "epsilon", "digest", "reason", "upstream_checked")
-    terms = ("privacy_unit", "neighbours", "store_id")
     request = ChargeRequest(
-        **{name: getattr(charge, name) for name in stated}, **{name: getattr(account, name) for name in terms}
+        *(charge.account, charge.release, charge.period, charge.revision, charge.epsilon, charge.digest, charge.reason),
+        *(account.privacy_unit, account.neighbours, account.store_id),
+        upstream_checked=charge.upstream_checked,
+        folder=charge.folder,
     )
     refuse_bad_request(request)
     if books.judge_charge(request, facts["year"], recorded=True) is not None:

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from dphist_pipeline.files import sync_folder
+from dphist_pipeline.files import network_disk, sync_folder
 from dphist_pipeline.ledger import errors
 
 Intent = Literal["read", "write", "rehearse"]
@@ -24,6 +24,10 @@ BUSY_SECONDS = 60.0
 _READ_ONLY = (
     "it cannot be written to. Give yourself write permission on the file and on its folder (chmod u+w), or mount the "
     "disk for writing"
+)
+_NETWORK = (
+    "it is on a network file system ({kind}), where SQLite's locks do not keep two machines from writing at once. Keep "
+    "it on this machine's own disk, or on a PostgreSQL server (see `dphist ledger move --help`)"
 )
 
 ENTRIES = sa.Table(
@@ -216,6 +220,9 @@ class SqliteFile(Database):
         'rehearse' writes, to see whether writing works, and rolls everything back.
         """
         problem: errors.LedgerError | None = None
+        kind = network_disk(self.path)
+        if kind is not None:
+            raise self.unusable(_NETWORK.format(kind=kind))
         try:
             if intent != "read":
                 self._refuse_read_only()

@@ -195,15 +195,24 @@ class Witness:
             return _head(connection, store_id, generation)
         return None
 
-    def note_place(self, store_id: str, place: str) -> str | None:
-        """Remembers where a store is; gives the place where it was before, if that was another one."""
+    def store_started_by(self, entry_hash: str) -> str | None:
+        """The store of which a generation began with that entry of its ledger."""
+        columns = GENERATIONS.c
+        with suppress(errors.WitnessMissing), self._file.session("read") as connection:
+            return connection.execute(sa.select(columns.store).where(columns.started_by == entry_hash)).scalar()
+        return None
+
+    def note_place(self, store_id: str, place: str, folder_id: str = "") -> str | None:
+        """Remembers where a confidential folder of a store is; gives the place where it was before, if another one."""
         with self._file.session("write") as connection:
             if _generation(connection, store_id) is None:
                 raise errors.WitnessMissing(self.where, f"store {store_id}")
-            number, last = _latest(connection, PLACES.c.store == store_id, PLACES.c.number, PLACES.c.place) or (0, None)
+            # Earlier versions noted one place for each store.
+            of = folder_id or store_id
+            number, last = _latest(connection, PLACES.c.store == of, PLACES.c.number, PLACES.c.place) or (0, None)
             if last == place:
                 return None
-            connection.execute(sa.insert(PLACES).values(store=store_id, number=number + 1, place=place))
+            connection.execute(sa.insert(PLACES).values(store=of, number=number + 1, place=place))
             return last
 
     def _compared(self, connection: sa.Connection, store_id: str, ledger: Standing, year: int | None = None) -> int:

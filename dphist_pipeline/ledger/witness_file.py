@@ -194,6 +194,8 @@ class WitnessFile(_OfWitness, SqliteFile):
 class WitnessServer(_OfWitness, PostgresDatabase):
     """A PostgreSQL database that holds a witness, and no ledger: both would be put back from one backup."""
 
+    entered_by_runs = (CHARGES.name, ANSWERS.name, HEADS.name, PLACES.name)
+
     def make(self) -> None:
         """Makes the tables if they are not there; of several that make them at once, one does."""
         with self.transaction("read") as connection:

@@ -114,6 +114,7 @@ def _charges(statement: Statement, year: int | None) -> list[dict[str, Any]]:
             "epsilon": as_text(charge.epsilon),
             "at": charge.charged_at,
             "state": statement.states[charge.number],
+            "host": charge.folder.host if charge.folder else "",
             "reason": charge.reason,
             "notes": [f"{note.kind}: {note.text}" for note in statement.notes[charge.number]],
             "allowed_by": list(charge.allowed),

@@ -6,6 +6,7 @@ import glob
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from dphist_pipeline.confidential.plan import CountingPlan, Marginal, SourcePlan
 from dphist_pipeline.domain import Axis, Domain, Family, groups_along
@@ -104,7 +105,7 @@ def request_of(
     )
 
 
-def _query_of(spec: ReleaseSpec) -> dict[str, str]:
+def _query_of(spec: ReleaseSpec) -> dict[str, Any]:
     """What the ledger must allow of a spec's query, where the query does not speak for itself."""
     if spec.source_sql is None or not spec.source_sql.query.needs_decision:
         return {}

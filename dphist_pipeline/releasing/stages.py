@@ -53,6 +53,7 @@ from dphist_pipeline.releasing.errors import (
     ValuesDiffer,
 )
 from dphist_pipeline.releasing.frames import Frame, as_file
+from dphist_pipeline.releasing.hosts import own_folder, refuse_other_host
 from dphist_pipeline.releasing.plans import plan_of, request_of
 from dphist_pipeline.releasing.publisher import Progress
 from dphist_pipeline.releasing.releases import Release
@@ -204,12 +205,15 @@ def estimate(attempt: Attempt, load: Load, scratch: Path) -> Paid:
         attempt.progress("charging the account")
         keep_spec(attempt.store, attempt.spec)
         charge = attempt.ledger.charge(attempt.request)
+        refuse_other_host(attempt.store, charge, published=False)
         if charge.reason != attempt.request.reason:
             raise RevisedMeanwhile(charge)
         # Asked before the journal is: whoever publishes while this call runs has answered every door by then.
         published, late = None, once
     else:
         published = attempt.ledger.published_digest(charge)
+        if published is not None or charge.number > attempt.ledger.adopted_at():
+            refuse_other_host(attempt.store, charge, published is not None)
         late = _drawn_at_most_once(attempt, charge, still_allowed, published)
     spec = attempt.spec
     if published is None:
@@ -351,6 +355,8 @@ def _charge_or_request(
         reason=charge.reason if charge else reason,
         engine=engines.engine_of(ledger, charge) if charge else spec.engine,
     )
+    if charge is None:
+        request = replace(request, folder=own_folder(store))
     # An early refusal: a changed spec, an account that disagrees, too little left. Charges nothing.
     try:
         ledger.check(request)
@@ -369,7 +375,7 @@ def _vouch(attempt: Attempt, witness: Witness) -> None:
     store.refuse_cut(ledger, witness)
     witness.vouch(store.id, ledger.standing)
     witness.note_head(store.id, *ledger.head())
-    before = witness.note_place(store.id, place_of(store.root))
+    before = witness.note_place(store.id, place_of(store.root), own_folder(store).id)
     if before is not None:
         attempt.progress(f"note: this store was used at another place before, {before}")
 

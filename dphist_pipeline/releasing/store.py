@@ -2,7 +2,8 @@
 
     <store>/store.json      a random id, and the id of the ledger that pays for it
             public/         what was released
-            confidential/   staged rows and cubes of runs under way (0700), and the journal of answers
+            confidential/   staged rows and cubes of runs under way (0700), and the journal of answers; its own
+                            random id (see `hosts`)
             ledger.sqlite   unless $DPHIST_LEDGER names another
             specs/          the normalised specs that were charged, by digest (see `spec_changes`)
 
@@ -12,7 +13,6 @@ folders whose lock nobody holds, so a killed run leaves nothing behind.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -27,13 +27,14 @@ from pathlib import Path
 from sqlalchemy import URL
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.files import locked_folder, make_folder, sync_folder, write_durably
+from dphist_pipeline.files import locked_folder, make_folder, network_disk, sync_folder, write_durably
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness
+from dphist_pipeline.releasing.run_folders import KEPT, LOCK, beside, forget, locked, made_and_locked
 
 SCHEMA_VERSION = 1
-LOCK, KEPT = ".lock", ".kept"
+FOLDER = "folder.json"
 KEPT_SECONDS = 24 * 3600
 
 
@@ -84,6 +85,7 @@ class Store:
     ledger_id: str
     ledger_address: str | None = None  # of a ledger that neither lies in the store nor is named by the environment
     witness_file: str | Path | None = None  # where the environment does not say it
+    joined: bool = False  # whether another host of the store was there first
 
     @classmethod
     def create(cls, root: Path) -> Store:
@@ -95,26 +97,8 @@ class Store:
             StoreUnusable: something is there already, or the folder cannot be made.
             LedgerError: ledger, key or witness cannot be where they are to be.
         """
-        _refuse_address(root)
-        root, witness = root.absolute(), Witness.at()
-        witness.refuse_inside(root)
-        if {"?", "#"} & set(str(root)):
-            raise StoreUnusable(
-                root, "cannot be made: databases take ? and # for parts of an address. Use another name."
-            )
-        if root.exists() and (not root.is_dir() or any(root.iterdir())):
-            raise StoreUnusable(root, "cannot be made: something is there already. Choose another folder.")
-        try:
-            make_folder(root, 0o755)
-            (root / "public").mkdir(0o755)  # of two that make one store at once, the second fails here
-            for part in ("runs", "journal"):
-                make_folder(root / "confidential" / part)
-        except OSError as error:
-            problem = error.strerror
-        else:
-            problem = None
-        if problem:
-            raise StoreUnusable(root, f"cannot be made: {problem}. Choose a folder that you may write to.")
+        witness = Witness.at()
+        root = make_folders(root, witness)
         store_id, made = uuid.uuid4().hex, None
         try:
             made = ledger = Ledger.create(ledger_url(root), Operator.load_or_make())
@@ -129,9 +113,7 @@ class Store:
                 root.rmdir()
             raise
         store = cls(root, store_id, ledger.id)
-        content = {"schema_version": SCHEMA_VERSION, "id": store.id, "ledger_id": ledger.id}
-        write_durably(root / "store.json", json.dumps(content, indent=2).encode() + b"\n")
-        sync_folder(root)
+        describe(store)
         return store
 
     @classmethod
@@ -159,7 +141,8 @@ class Store:
             content = json.loads(described.read_bytes())
             # Stores of version 0.1 call it `format`.
             usable = content.get("schema_version", content.get("format")) == SCHEMA_VERSION
-            store = cls(root, str(content["id"]), str(content["ledger_id"]), ledger, witness)
+            ids, joined = (str(content["id"]), str(content["ledger_id"])), bool(content.get("joined"))
+            store = cls(root, *ids, ledger, witness, joined)
         except (ValueError, KeyError, TypeError, OSError):
             usable = False
         if not usable:
@@ -169,6 +152,10 @@ class Store:
     def ledger(self) -> Ledger:
         """Opens and verifies the ledger, and checks it against all that was ever published or rejected here."""
         ledger = Ledger.open(self.ledger_address or ledger_url(self.root), self.ledger_id)
+        kind = network_disk(self.confidential) if isinstance(ledger.place, Path) else None
+        if kind is not None:
+            problem = f"has its confidential files on a network file system ({kind}), where several machines reach them"
+            raise StoreUnusable(self.root, f"{problem}. That needs a ledger on a server: `dphist ledger move --help`")
         # Files first, entries second: another run may charge and publish at this very moment.
         ledger.require(list(self.named_entries()))
         return ledger
@@ -191,15 +178,16 @@ class Store:
         """Reads the whole ledger again, and every published file against it, and those that no ledger pays for.
 
         Returns:
-            Number of entries; number of publications that are whole; those that the ledger knows and that are not
-            in the public folder.
+            Number of entries; number of publications that are whole; those that the ledger knows of this host and that
+            are not in the public folder.
 
         Raises:
             LedgerError, PublishedFilesDamaged: what does not agree.
         """
         from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, is_marked, read_audit
+        from dphist_pipeline.releasing.hosts import own_folder
 
-        ledger = self.ledger()
+        ledger, own = self.ledger(), own_folder(self).id
         self.refuse_cut(ledger, self.witness(ledger))
         entries, whole, missing = ledger.verify(), 0, []
         for account in ledger.accounts():
@@ -211,7 +199,7 @@ class Store:
                         self.published(key), "is there, and the ledger does not say so; release it again, for nothing"
                     )
                 if recorded is not None and not self.published(key).exists():
-                    missing.append(str(key.public_place))
+                    missing += [str(key.public_place)] if charge.folder is None or charge.folder.id == own else []
                 elif recorded is not None:
                     audit = read_audit(self.published(key))
                     if (audit["values_digest"], audit["ledger"]["hash"]) != (recorded, charge.hash):
@@ -250,18 +238,18 @@ class Store:
     def run(self, key: Key) -> Iterator[Path]:
         """A private folder for one attempt, gone at the end."""
         folder = self.confidential / "runs" / key.place / uuid.uuid4().hex
-        handle = _made_and_locked(_beside(folder, LOCK))
+        handle = made_and_locked(beside(folder, LOCK))
         try:
             make_folder(folder)
             yield folder
         finally:
-            _forget(folder)
+            forget(folder)
             os.close(handle)
 
     def forget_kept_runs(self, key: Key) -> None:
         """Deletes what attempts by version 0.2 or older left of a key's period under Dagster, at any revision."""
         for kept in (self.confidential / "runs" / key.release / key.period).glob(f"*/*{KEPT}"):
-            _forget(kept.with_suffix(""))
+            forget(kept.with_suffix(""))
 
     @contextmanager
     def building(self) -> Iterator[None]:
@@ -274,14 +262,14 @@ class Store:
         # os.walk, unlike Path.glob, takes no offence at folders that vanish meanwhile.
         for place, _, names in os.walk(self.confidential / "runs"):
             for lock in [Path(place, name) for name in names if name.endswith(LOCK)]:
-                handle = _locked(lock)
+                handle = locked(lock)
                 if handle is not None:
-                    _forget(lock.with_suffix(""))
+                    forget(lock.with_suffix(""))
                     os.close(handle)
             for kept in [Path(place, name) for name in names if name.endswith(KEPT)]:
                 with suppress(FileNotFoundError):
                     if time.time() - kept.stat().st_mtime > KEPT_SECONDS:
-                        _forget(kept.with_suffix(""))
+                        forget(kept.with_suffix(""))
 
     def forgotten_rejections(self, ledger: Ledger) -> set[Path]:
         """Files of rejections whose entries the ledger does not hold."""
@@ -322,6 +310,40 @@ class Store:
             yield witness
 
 
+def make_folders(root: Path, witness: Witness) -> Path:
+    """Makes the folders of a store, and gives its absolute path; refuses a folder that holds anything."""
+    _refuse_address(root)
+    root = root.absolute()
+    witness.refuse_inside(root)
+    if {"?", "#"} & set(str(root)):
+        raise StoreUnusable(root, "cannot be made: databases take ? and # for parts of an address. Use another name.")
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        raise StoreUnusable(root, "cannot be made: something is there already. Choose another folder.")
+    try:
+        make_folder(root, 0o755)
+        (root / "public").mkdir(0o755)  # of two that make one store at once, the second fails here
+        for part in ("runs", "journal"):
+            make_folder(root / "confidential" / part)
+        write_durably(root / "confidential" / FOLDER, folder_content())
+        return root
+    except OSError as error:
+        problem = error.strerror
+    raise StoreUnusable(root, f"cannot be made: {problem}. Choose a folder that you may write to.")
+
+
+def folder_content() -> bytes:
+    """What lies in a confidential folder to be known by: a random id."""
+    return json.dumps({"schema_version": 1, "id": uuid.uuid4().hex}).encode() + b"\n"
+
+
+def describe(store: Store) -> None:
+    """Writes down which store a folder holds, and makes it one thereby."""
+    content = {"schema_version": SCHEMA_VERSION, "id": store.id, "ledger_id": store.ledger_id}
+    content |= {"joined": True} if store.joined else {}
+    write_durably(store.root / "store.json", json.dumps(content, indent=2).encode() + b"\n")
+    sync_folder(store.root)
+
+
 def _refuse_address(root: Path) -> None:
     """Refuses an address such as s3://bucket/store, which would name a local folder called `s3:`."""
     first = root.parts[0] if root.parts else ""
@@ -351,45 +373,3 @@ def ledger_url(root: Path) -> str | URL:
     """Where the ledger of a store is: $DPHIST_LEDGER, else a file in the store."""
     # Built from its parts: in a text, signs such as % in the folder's name would be decoded.
     return os.environ.get("DPHIST_LEDGER") or URL.create("sqlite", database=str(root / "ledger.sqlite"))
-
-
-def _beside(folder: Path, ending: str) -> Path:
-    return folder.with_name(folder.name + ending)
-
-
-def _made_and_locked(lock: Path) -> int:
-    """Makes a lock and holds it, though a sweep may delete it, or its empty folders, between the two."""
-    while True:
-        with suppress(FileNotFoundError):
-            make_folder(lock.parent)
-            os.close(os.open(lock, os.O_WRONLY | os.O_CREAT, 0o600))
-            handle = _locked(lock)
-            if handle is not None:
-                return handle
-
-
-def _locked(lock: Path) -> int | None:
-    """Holds a lock if nobody else does and it is still the file of that name."""
-    handle = None
-    with suppress(FileNotFoundError, BlockingIOError):
-        handle = os.open(lock, os.O_RDWR)
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(handle), lock.stat()):
-            return handle
-    if handle is not None:
-        os.close(handle)
-    return None
-
-
-def _forget(folder: Path) -> None:
-    """Deletes a run's folder, then its lock, then the folders above that this leaves empty."""
-    shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
-        return  # the lock stays, so that the next sweep tries again
-    for ending in (LOCK, KEPT):
-        _beside(folder, ending).unlink(missing_ok=True)
-    for parent in folder.parents:
-        if parent.name == "runs":
-            break
-        with suppress(OSError):  # another attempt may still use it
-            parent.rmdir()

@@ -130,7 +130,7 @@ def test_a_look_behind_the_doors_would_be_noticed(line: str) -> None:
     assert reaching_too_deep(ast.parse(line))
 
 
-MOST_LINES = 7_300
+MOST_LINES = 7_380
 
 
 def test_what_a_reviewer_reads_to_trust_the_wall_stays_in_two_folders(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ from office import DERIVED, SPEC, Office
 
 from dphist_pipeline import HistogramRelease
 from dphist_pipeline.integrations.dagster import release_definitions
+from dphist_pipeline.releasing.store import FOLDER
 from dphist_pipeline.spec.loading import load_spec
 
 NAMES = ("records", "cube", "sanitized", "published")
@@ -99,7 +100,7 @@ def leftovers(office: Office) -> list[str]:
     """Files of the confidential store that are not answers of doors."""
     confidential = office.store / "confidential"
     found = [path.relative_to(confidential) for path in confidential.rglob("*") if path.is_file()]
-    return [str(path) for path in found if path.parts[0] != "journal"]
+    return [str(path) for path in found if path.parts[0] not in ("journal", FOLDER)]
 
 
 def charges(office: Office) -> int:

@@ -37,7 +37,7 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing import pages
-from dphist_pipeline.releasing import approvals, pipeline
+from dphist_pipeline.releasing import approvals, hosts, pipeline
 from dphist_pipeline.releasing.plans import reading_of
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
@@ -86,10 +86,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Project:
-    """A folder with a spec, a source and a store, whose ledger and witness lie beside it or on a server."""
+    """A folder with a spec, a source and a store, whose ledger and witness lie beside it or on a server.
+
+    `first`: the project that another host of the same store works on, which has the ledger and the witness.
+    """
 
     folder: Path
     server: Server | None = None
+    first: Project | None = None
 
     @classmethod
     def make(
@@ -126,6 +130,9 @@ class Project:
 
     def environment(self) -> dict[str, str]:
         """Where this project's witness is, and its ledger where that is not in its store."""
+        if self.first is not None:
+            file = {"DPHIST_LEDGER": f"sqlite:///{self.first.root}/ledger.sqlite"}
+            return file | self.first.environment()
         if self.server is None:
             return {"DPHIST_WITNESS": str(self.folder / "witness.sqlite")}
         names = {f"DPHIST_{what.upper()}": self.database(what) for what in ("ledger", "witness")}
@@ -148,6 +155,17 @@ class Project:
             self.server.psql("postgres", f"CREATE DATABASE {copy.database(what)} TEMPLATE {self.database(what)}")
         copy.allow()
         return copy
+
+    def another_host(self, folder: Path) -> Project:
+        """Another host of the same store, with a spec and a source of its own."""
+        made = Project(folder, self.server, self)
+        folder.mkdir()
+        for file in (self.spec, self.source):
+            shutil.copy(file, folder)
+        with made.witnessed():
+            quick_catalogue.place(hosts.join(made.root).public)
+        made.allow()
+        return made
 
     def allow(self) -> None:
         """Decides that the spec may read its source where it lies now."""

@@ -18,6 +18,7 @@ from system.small_release import EPSILON, FILES, NAME, WEEKS, Project, assert_wh
 
 from dphist_pipeline.integrations.dagster import release_definitions
 from dphist_pipeline.mechanisms.geometric import Geometric
+from dphist_pipeline.releasing.store import FOLDER
 from dphist_pipeline.spec.loading import load_spec
 
 pytestmark = pytest.mark.outside
@@ -106,7 +107,7 @@ def killed_and_finished(fresh: Project, folder: Path, kill_at: int) -> int:
     assert len(now) == len(BACKFILLED) and drawn.items() <= now.items(), "drawn twice"
     assert shown.items() <= project.files("public").items(), "published twice"
     assert len(project.files("public")) == len(FILES) * len(BACKFILLED)
-    left = [name for name in project.files("confidential") if not name.startswith("journal/")]
+    left = [name for name in project.files("confidential") if not name.startswith(("journal/", FOLDER))]
     assert not left, "left in the confidential store"
     with instance_of(project) as instance:
         assert instance.get_materialized_partitions(PUBLISHED) == set(BACKFILLED)

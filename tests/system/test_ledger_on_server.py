@@ -103,7 +103,18 @@ def test_one_user_charges_another_decides_and_neither_changes_an_entry(database_
     charges_by.check(WEEKLY)
     charge = charges_by.charge(WEEKLY)
     charges_by.record_published(charge, "values-1")
-    Witness.at(as_user(other, charger)).vouch("store-1", charges_by.standing)
+    charging = Witness.at(as_user(other, charger))
+    charging.check("store-1", charges_by.standing, 2026)
+    charging.vouch("store-1", charges_by.standing)
+    charging.note_head("store-1", *charges_by.head())
+    for later in (charging, Witness.at(as_user(other, decider))):
+        adopted = replace(charges_by.standing(), generation=2, started_by="an adoption")
+        if later is charging:  # it would end what is under way
+            with pytest.raises(FileUnusable, match="ledger roles"):
+                later.begin_generation("store-1", lambda adopted=adopted: adopted)
+        else:
+            later.begin_generation("store-1", lambda adopted=adopted: adopted)
+            assert later.standing("store-1") == adopted
     with pytest.raises(FileUnusable, match="ledger roles"):
         charges_by.raise_total("health", HEALTH.total + 1, "r")
     with pytest.raises(FileUnusable, match="ledger roles"):

@@ -31,7 +31,7 @@ def assert_nothing_left(project: Project, releases: int) -> None:
     assert len(project.files("public")) == len(FILES) * releases
     assert len(project.files("confidential/journal")) == releases
     assert not list((project.root / "confidential" / "runs").iterdir())
-    assert {path.name for path in (project.root / "confidential").iterdir()} == {"runs", "journal"}
+    assert {path.name for path in (project.root / "confidential").iterdir()} == {"runs", "journal", "folder.json"}
     assert len(list((project.root / "public").glob("*/*/*"))) == releases
     assert not [path for path in project.root.iterdir() if path.name.startswith("ledger.sqlite-")]
 

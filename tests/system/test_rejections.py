@@ -9,6 +9,7 @@ from office import Office, Ran, left_by_older_version
 
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.releasing import approvals, publisher
+from dphist_pipeline.releasing.store import FOLDER
 
 REJECT = ("reject", "wards", "all", "--reason", "wrong ward codes")
 
@@ -41,7 +42,7 @@ def approve(office: Office) -> tuple:
 
 def drawn(office: Office) -> list:
     """Files in the confidential store: what waits, or was left over."""
-    files = [path for path in office.store.glob("confidential/**/*") if path.is_file()]
+    files = [path for path in office.store.glob("confidential/**/*") if path.is_file() and path.name != FOLDER]
     return [path for path in files if "rejected" not in path.relative_to(office.store).parts]
 
 

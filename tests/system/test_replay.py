@@ -101,7 +101,7 @@ def test_what_may_have_been_read_before_a_kill_is_not_drawn_again(project: Proje
     project.forget("confidential/journal")
     with pytest.raises(AnswersLost):
         project.release()
-    assert not project.files("public") and not project.files("confidential")
+    assert not project.files("public") and not project.files("confidential/journal")
 
 
 @pytest.mark.parametrize("name", sorted(FILES))

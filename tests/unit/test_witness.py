@@ -8,7 +8,18 @@ from pathlib import Path
 
 import pytest
 from ledger_scenario import HEALTH, url_of, week
-from witness_scenario import ADOPT, STORE, charge, charges, held, new_witness, of, refusals
+from witness_scenario import (
+    ADOPT,
+    STORE,
+    charge,
+    charges,
+    held,
+    of,
+    refusals,
+    rows,
+    witness,
+    witness_url,
+)
 
 from dphist_pipeline.ledger.errors import (
     AnswerDrawnElsewhere,
@@ -21,11 +32,6 @@ from dphist_pipeline.ledger.errors import (
 )
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness, place_of
-
-
-@pytest.fixture
-def witness(tmp_path: Path) -> Witness:
-    return new_witness(tmp_path)
 
 
 def test_a_new_store_stands_at_generation_one_without_charges(witness: Witness) -> None:
@@ -59,9 +65,9 @@ def test_what_is_not_enrolled_is_unknown(witness: Witness, tmp_path: Path) -> No
 
 
 def test_a_check_writes_nothing(witness: Witness) -> None:
-    content = Path(witness.where).read_bytes()
+    before = rows(witness)
     witness.check(STORE, of(1, charges(3)), 2026)
-    assert Path(witness.where).read_bytes() == content
+    assert rows(witness) == before
 
 
 def test_places_are_remembered_and_a_move_is_told_once(witness: Witness, tmp_path: Path) -> None:
@@ -111,11 +117,11 @@ def test_an_unknown_store_is_refused_with_the_way_out(witness: Witness) -> None:
 
 
 def test_a_lost_witness_is_refused_and_none_is_made(witness: Witness) -> None:
-    path = Path(witness.where)
-    path.unlink()
+    witness._file.discard()
     for refusal in refusals(witness, 1, charges(3)):
         assert isinstance(refusal, WitnessMissing) and ADOPT in str(refusal)
-    assert not path.exists()
+    with pytest.raises(WitnessMissing):
+        rows(witness)
 
 
 @pytest.mark.parametrize("numbers", [(), (3,), (5,), (5, 3), (4, 5), (3, 4, 5)])
@@ -248,8 +254,8 @@ def test_an_adoption_may_be_repeated_but_not_by_another_copy(witness: Witness) -
     witness.vouch(STORE, of(2, charges(3, 10), started_by="entry-9"))
 
 
-def test_a_lost_witness_begins_anew_by_an_adoption(witness: Witness, tmp_path: Path) -> None:
-    Path(witness.where).unlink()
+def test_a_lost_witness_begins_anew_by_an_adoption(witness: Witness) -> None:
+    witness._file.discard()
     witness.begin_generation(STORE, of(5, charges(3, 4), "entry-9"))
     witness.vouch(STORE, of(5, charges(3, 4, 10)))
     assert held(witness) == [3, 4, 10]

@@ -11,18 +11,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from ledger_scenario import HEALTH, PROCESSES, url_of, week
-from witness_scenario import STORE, charge, charges, held, new_witness, of
+from witness_scenario import STORE, address, charge, charges, held, of, witness, witness_url
 
 from dphist_pipeline.ledger.errors import AnswerDrawnElsewhere, LedgerError
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness, WitnessedCharge
 
 RACERS = 20
-
-
-@pytest.fixture
-def witness(tmp_path: Path) -> Witness:
-    return new_witness(tmp_path)
 
 
 # Races
@@ -83,7 +78,7 @@ def test_twenty_stores_are_enrolled_at_once_in_a_witness_that_is_not_there_yet(t
 
 def test_twenty_processes_vouch_for_the_same_charges(witness: Witness) -> None:
     known = [charge(3), charge(4), charge(5)]
-    assert race(vouched, *((witness.where, known),) * RACERS) == ["done"] * RACERS
+    assert race(vouched, *((address(witness), known),) * RACERS) == ["done"] * RACERS
     assert held(witness) == [3, 4, 5]
 
 
@@ -92,26 +87,26 @@ def test_twenty_processes_with_a_charge_each_are_all_vouched_for(witness: Witnes
     ledger = Ledger.create(url_of(path))
     ledger.open_account(HEALTH)
     days = range(1, RACERS + 1)
-    assert race(charged_and_vouched, *((witness.where, path, ledger.id, day) for day in days)) == ["done"] * RACERS
+    assert race(charged_and_vouched, *((address(witness), path, ledger.id, day) for day in days)) == ["done"] * RACERS
     standing = witness.standing(STORE)
     assert standing is not None and standing.charges == tuple(ledger.standing().charges)
     assert len(standing.charges) == RACERS
 
 
 def test_of_twenty_copies_at_once_one_is_vouched_for(witness: Witness) -> None:
-    found = race(vouched, *((witness.where, [charge(3, hash=f"copy-{number}")]) for number in range(RACERS)))
+    found = race(vouched, *((address(witness), [charge(3, hash=f"copy-{number}")]) for number in range(RACERS)))
     assert sorted(found) == ["LedgerBehindWitness"] * (RACERS - 1) + ["done"]
     assert held(witness) == [3]
 
 
 def test_of_twenty_answers_at_once_one_is_vouched_for(witness: Witness) -> None:
     witness.vouch(STORE, of(1, charges(3)))
-    found = race(answered, *((witness.where, f"digest-{number}") for number in range(RACERS)))
+    found = race(answered, *((address(witness), f"digest-{number}") for number in range(RACERS)))
     assert sorted(found) == ["AnswerDrawnElsewhere"] * (RACERS - 1) + ["done"]
 
 
 def test_of_twenty_adoptions_at_once_one_stands(witness: Witness) -> None:
-    found = race(adopted, *((witness.where, f"entry-{number}") for number in range(RACERS)))
+    found = race(adopted, *((address(witness), f"entry-{number}") for number in range(RACERS)))
     assert sorted(found) == ["StoreSuperseded"] * (RACERS - 1) + ["done"]
     assert held(witness) == [3]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.ledger.witness import ReadStanding, Standing, Witness, WitnessedCharge
@@ -21,10 +22,37 @@ ReadCharges = Callable[[], Iterable[WitnessedCharge]]
 
 
 def new_witness(tmp_path: Path) -> Witness:
-    """A witness that knows one store, with nothing charged yet."""
-    made = Witness.at(tmp_path / "state" / "witness.sqlite")
+    """A witness in a file that knows one store, with nothing charged yet."""
+    return enrolled(tmp_path / "state" / "witness.sqlite")
+
+
+def enrolled(address: str | Path) -> Witness:
+    """A new witness that knows one store."""
+    made = Witness.at(address)
     made.enrol(STORE, "entry-1")
     return made
+
+
+@pytest.fixture
+def witness_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where the test's witness is to be; `conftest.py` runs tests that open no file themselves on both databases."""
+    if getattr(request, "param", "sqlite") == "sqlite":
+        return str(tmp_path / "state" / "witness.sqlite")
+    made: str = request.getfixturevalue("database_server").new_database()
+    return made
+
+
+@pytest.fixture
+def witness(witness_url: str) -> Witness:
+    """A witness that knows one store, with nothing charged yet."""
+    return enrolled(witness_url)
+
+
+def rows(witness: Witness) -> list[list[tuple[object, ...]]]:
+    """All that a witness holds."""
+    with witness._file.session("read") as connection:
+        tables = witness._file.tables.sorted_tables
+        return [sorted(map(tuple, connection.execute(sa.select(table)))) for table in tables]
 
 
 def charge(number: int, **changes: Any) -> WitnessedCharge:
@@ -60,3 +88,8 @@ def refusals(witness: Witness, generation: int, read: ReadCharges, **more: Any) 
         found.append(refusal.value)
     assert witness.standing(STORE) == before
     return found
+
+
+def address(witness: Witness) -> str:
+    """Where another process finds a witness."""
+    return str(witness._file.url)

@@ -62,6 +62,9 @@ def own_folder(store: Store) -> Folder:
         found = json.loads(path.read_bytes())["id"]
         if isinstance(found, str) and len(found) == 32 and found.isalnum():
             return Folder(found, host_name())
+    except PermissionError:
+        problem = "a confidential/ that you may not use. `dphist doctor` says which user releases here"
+        raise StoreUnusable(store.root, f"has {problem}") from None
     except OSError as error:
         problem = f"({error.strerror}) an unusable"
     except (ValueError, KeyError, TypeError):

@@ -138,6 +138,10 @@ class Store:
         described = root / "store.json"
         if not described.is_file():
             raise StoreMissing(root)
+        if not os.access(described, os.R_OK):
+            raise StoreUnusable(
+                root, f"has a store.json that this user may not read. Its owner lets you: chmod a+r {described}"
+            )
         try:
             content = json.loads(described.read_bytes())
             # Stores of version 0.1 call it `format`.

@@ -23,9 +23,13 @@ from dphist_pipeline.releasing.store import Store, store_folder
 if TYPE_CHECKING:
     from dphist_pipeline.answering.answers import Answer
 
+SEVERAL_TABLES_ANSWER = ("", "by", "ranks")  # questions that any table of a family may answer that has their axes
+
 
 def answer(
-    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The name of a published release.")],
+    release: Annotated[
+        str, typer.Argument(metavar="RELEASE", help="The name of a published release, or of a family of tables.")
+    ],
     where: Annotated[
         str,
         typer.Option(
@@ -87,15 +91,12 @@ def answer(
 ) -> None:
     """Estimates a count from a publication, with its 95 % interval. Spends nothing."""
     from dphist_pipeline.answering.asking import Publication
+    from dphist_pipeline.answering.best_table import best_of_folder
     from dphist_pipeline.answering.grammar import parse_where
     from dphist_pipeline.answering.published import latest_revision
 
     box = parse_where(where) if where.strip() else {}
     opened = Store.open(store_folder(store))
-    folder = latest_revision(opened.public, release, period)
-    publication = Publication.read(folder)
-    facts = {name: publication.audit[name] for name in ("release", "period", "revision")} | {"where": where}
-    period = str(facts["period"])
     asked = Asked(
         by=by,
         quantile=quantile,
@@ -114,6 +115,11 @@ def answer(
         compare=compare,
         pivot=pivot,
     )
+    several = asked.question in SEVERAL_TABLES_ANSWER
+    folder = latest_revision(opened.public, release, period, family=several)
+    publication = best_of_folder(folder, asked.axes, box) if several else Publication.read(folder)
+    facts = {"release": release, **{name: publication.audit[name] for name in ("period", "revision")}, "where": where}
+    period = str(facts["period"])
     if asked.pivot:
         print_pivot({**facts, **asked.facts}, answer_pivot(publication, asked, box), as_json)
         return

@@ -88,6 +88,11 @@ class Asked:
         return given[0] if given else ""
 
     @property
+    def axes(self) -> list[str]:
+        """The axes or levels that it is asked by."""
+        return [name for names in (self.by, self.pivot, self.ranks) if names for name in names_of(names)]
+
+    @property
     def facts(self) -> dict[str, Any]:
         """The question as JSON values."""
         facts: dict[str, Any] = {self.question: getattr(self, self.question)}

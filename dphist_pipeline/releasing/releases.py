@@ -102,7 +102,7 @@ class Release:
 
     def answer(self, /, **axes: Condition) -> Answer:
         """The estimated count in a box of cells, with its error bar: `answer(age=(60, 80), ward="surgery")`."""
-        return self._asked().answer(axes)
+        return self._asked((), axes).answer(axes)
 
     def range(self, axis: str, low: End, high: End, box: Box = _ALL) -> RangeAnswer:
         """The estimated count in [low, high) of an axis, whether or not its ends are edges of bins."""
@@ -112,7 +112,7 @@ class Release:
         """The estimated counts by some axes or levels of them, each with its error bar: `marginal(["ward", "age"])`."""
         import polars as pl
 
-        return pl.DataFrame(self._asked().marginal(by, box))
+        return pl.DataFrame(self._asked(by, box).marginal(by, box))
 
     def pivot(self, rows: Sequence[str], column: str, box: Box = _ALL) -> pl.DataFrame:
         """Counts by axes or levels; the categories of one more are columns, and a total. All have intervals.
@@ -123,11 +123,11 @@ class Release:
 
         from dphist_pipeline.answering.pivots import pivot
 
-        return pl.DataFrame(pivot(self._asked(), rows, column, box).rows())
+        return pl.DataFrame(pivot(self._asked([*rows, column], box), rows, column, box).rows())
 
     def share(self, part: Box, whole: Box = _ALL) -> Answer:
         """What share of a box lies in a part of it: `share({"ward": "surgery"}, {"age": (60, None)})`."""
-        return self._asked().share(part, whole)
+        return self._asked((), part, whole).share(part, whole)
 
     @overload
     def quantile(self, axis: str, q: float = ..., box: Box = ...) -> Quantile: ...
@@ -169,15 +169,15 @@ class Release:
         """The ranks of the categories of an axis by their counts, the largest first; all intervals hold together."""
         import polars as pl
 
-        return pl.DataFrame(self._asked().ranks(axis, box))
+        return pl.DataFrame(self._asked([axis], box).ranks(axis, box))
 
     def difference(self, first: Box, second: Box) -> Answer:
         """The count in one box less that in another."""
-        return self._asked().difference(first, second)
+        return self._asked((), first, second).difference(first, second)
 
     def ratio(self, first: Box, second: Box) -> Answer:
         """The count in one box divided by that in another; the upper end of its interval may be infinite."""
-        return self._asked().ratio(first, second)
+        return self._asked((), first, second).ratio(first, second)
 
     def changes(self, box: Box = _ALL) -> pl.DataFrame:
         """The change of a count from each published period of the release to the next one."""
@@ -277,7 +277,10 @@ class Release:
 
         return WholeRelease.read(self.path)
 
-    def _asked(self) -> Publication:
+    def _asked(self, by: Sequence[str] = (), *boxes: Box) -> Publication:
+        """What answers: of a table of a family, whichever table knows these axes and boxes best."""
         from dphist_pipeline.answering.asking import Publication
+        from dphist_pipeline.answering.best_table import best_publication
 
-        return Publication.read(self.path)
+        named = Publication.read(self.path)
+        return best_publication(named, by, boxes) if boxes else named

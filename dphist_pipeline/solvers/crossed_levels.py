@@ -202,40 +202,43 @@ def positions_above(tree: Tree, fine: int, coarse: int) -> NDArray[np.int64]:
 class Along:
     """Sums along the trees of a grid, at fixed finest levels; the first axes of a table are the trees.
 
+    Within, the nodes of all levels stand in the order of a walk through each tree, so what is summed lies together.
+
     Args:
         trees: one for each of the first axes.
         finest: the level of each.
     """
 
     def __init__(self, trees: Sequence[Tree], finest: Depths) -> None:
-        self._above = [
+        every = [
             [positions_above(tree, fine, depth) for depth in range(fine + 1)]
             for tree, fine in zip(trees, finest, strict=True)
         ]
-        self._orders = [[np.argsort(one, kind="stable") for one in above] for above in self._above]
-        self._starts = [
-            [np.searchsorted(one[order], np.arange(one.max() + 1)) for one, order in zip(above, orders, strict=True)]
-            for above, orders in zip(self._above, self._orders, strict=True)
+        self._above = [[one[np.lexsort(above[::-1])] for one in above] for above in every]
+        self._starts = [[np.flatnonzero(np.diff(one, prepend=-1)) for one in above] for above in self._above]
+        self._sizes = [
+            [np.diff(starts, append=above[0].size) for starts in along]
+            for above, along in zip(self._above, self._starts, strict=True)
         ]
 
     def sums(self, values: Reals, axis: int, depth: int) -> Reals:
-        """The sums of the finest nodes of one tree within each node of a level."""
+        """The sums of the finest nodes of one tree within each node of a level, as the walk comes to them."""
         if depth == len(self._above[axis]) - 1:
             return values
-        ordered = values.take(self._orders[axis][depth], axis=axis)
-        found: Reals = np.add.reduceat(ordered, self._starts[axis][depth], axis=axis)
+        found: Reals = np.add.reduceat(values, self._starts[axis][depth], axis=axis)
         return found
 
     def spread(self, values: Reals, axis: int, depth: int) -> Reals:
         """For each of the finest nodes of one tree the value of its node at a level."""
         if depth == len(self._above[axis]) - 1:
             return values
-        return values.take(self._above[axis][depth], axis=axis)
+        return np.repeat(values, self._sizes[axis][depth], axis=axis)
 
     def all_sums(self, values: Reals, depths: Depths) -> Reals:
-        """The sums at levels of all trees."""
+        """The sums at levels of all trees, in the order of their nodes."""
         for axis, depth in enumerate(depths):
-            values = self.sums(values, axis, depth)
+            numbers = self._above[axis][depth][self._starts[axis][depth]]
+            values = self.sums(values, axis, depth).take(np.argsort(numbers), axis=axis)
         return values
 
     def normal(self, values: Reals, precisions: Mapping[Depths, float], axis: int = 0) -> Reals:
@@ -251,9 +254,9 @@ class Along:
         return found
 
     def spread_all(self, values: Reals, depths: Depths) -> Reals:
-        """For each cell of the grid the value of its cell at levels of all trees."""
+        """For each cell of the grid the value of its cell at levels of all trees, given in the order of their nodes."""
         for axis, depth in enumerate(depths):
-            values = self.spread(values, axis, depth)
+            values = values.take(self._above[axis][depth], axis=axis)
         return values
 
 

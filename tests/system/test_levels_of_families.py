@@ -83,6 +83,22 @@ def test_levels_are_asked_in_sql_and_the_finer_table_answers_the_coarser(office:
         assert name == same and estimate == pytest.approx(best, rel=1e-9) and width >= least
 
 
+def test_a_question_about_states_is_answered_from_states_whichever_table_is_named(office: Office) -> None:
+    made = {name: Release.published(Store.open(office.store), f"levels_{name}") for name in NAMES}
+    by_state = [made[name].marginal(["state"]).sort("state") for name in ("state", "county")]
+    assert by_state[0].equals(by_state[1])
+    boxes = [made[name].answer(state="south") for name in ("state", "county")]
+    assert boxes[0] == boxes[1]
+    # Counties are asked of counties, with wider intervals than states.
+    counties = made["county"].marginal(["county"])
+    assert counties.height == len(COUNTIES)
+    with chdir(office.folder):
+        named, whole = (
+            office.run("answer", name, "--by", "state", "--json").json for name in ("levels_county", "levels")
+        )
+    assert named["rows"] == whole["rows"]
+
+
 def test_the_told_variance_of_a_table_is_at_least_that_of_its_law(office: Office) -> None:
     made = Release.published(Store.open(office.store), "levels_county")
     values = made.table.sort("county")["estimate"].to_numpy()

@@ -241,11 +241,11 @@ class Witness:
 
     def _standing(self, connection: sa.Connection, store_id: str, generation: int, started_by: str) -> Standing:
         which = (CHARGES.c.store == store_id) & (CHARGES.c.generation == generation)
-        columns = [CHARGES.c[name] for name in WitnessedCharge.__dataclass_fields__]
-        rows = connection.execute(sa.select(*columns).where(which).order_by(CHARGES.c.position))
+        rows = connection.execute(sa.select(CHARGES).where(which).order_by(CHARGES.c.position)).mappings()
+        names = WitnessedCharge.__dataclass_fields__
         try:
-            charges = [WitnessedCharge(*key, read_exact(epsilon), year) for *key, epsilon, year in rows]
-            return Standing(generation, started_by, tuple(charges))
+            charges = [{name: row[name] for name in names} | {"epsilon": read_exact(row["epsilon"])} for row in rows]
+            return Standing(generation, started_by, tuple(WitnessedCharge(**charge) for charge in charges))
         except (ValueError, TypeError):
             problem = self._file.altered(f"it holds a charge of store {store_id} without a price")
         raise problem

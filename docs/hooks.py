@@ -338,12 +338,15 @@ def _results(path: Path) -> str:
     lists = held if isinstance(held, dict) else {"": held}
     facts = [f"{name}: {_shown(value)}" for name, value in lists.items() if not _is_table(value)]
     tables = [
-        (f"**{name}**\n\n" if name else "")
-        + _table(value[0], ([_shown(row[key]) for key in value[0]] for row in value))
-        for name, value in lists.items()
-        if _is_table(value)
+        (f"**{name}**\n\n" if name else "") + _table_of(value) for name, value in lists.items() if _is_table(value)
     ]
     return "\n\n".join([f"### {path.stem.replace('_', ' ').capitalize()}", "; ".join(facts), *tables])
+
+
+def _table_of(rows: list[dict[str, Any]]) -> str:
+    """A table of results; a row may lack some columns."""
+    heads = list(dict.fromkeys(key for row in rows for key in row))
+    return _table(heads, ([_shown(row.get(head, "")) for head in heads] for row in rows))
 
 
 def _is_table(value: object) -> bool:

@@ -122,7 +122,7 @@ def test_ranges_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any)
     assert {row["covers"] for row in rows} == ({"inner", "outer"} if ends in CUT[axis] else {"exactly"})
 
 
-@pytest.mark.parametrize(("axis", "ends"), mostly_soaked(ASKED, [4]), ids=str)
+@pytest.mark.parametrize(("axis", "ends"), mostly_soaked(ASKED, [4, 7]), ids=str)
 def test_shares_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any) -> None:
     for whole in RANGES[axis][:4]:
         try:

@@ -63,10 +63,11 @@ def exact_counts(case: Case) -> Counts:
     return counts
 
 
-def measure(case: Case, names: list[str], runs: int, held: dict[tuple[Case, str], int]) -> None:
+def measure(case: Case, names: list[str], runs: int, lines: Path, held: dict[tuple[Case, str], int]) -> None:
     """Adds the runs that a case lacks.
 
     Args:
+        lines: the file of all runs.
         held: how many runs there are already, by case and mechanism.
     """
     exact = exact_counts(case)
@@ -75,7 +76,7 @@ def measure(case: Case, names: list[str], runs: int, held: dict[tuple[Case, str]
             mechanisms.build(name, {}).check(Domain.from_shape(exact.shape), 1, Fraction(case.epsilon))
         except mechanisms.DomainRefused:
             continue
-        with LINES.open("a", encoding="utf-8") as file:
+        with lines.open("a", encoding="utf-8") as file:
             for _ in range(held[case, name], runs):
                 start = time.perf_counter()
                 values = dph.sanitize(exact, mechanism=name, epsilon=case.epsilon, sensitivity=1).values
@@ -93,11 +94,13 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--as-they-are", action="store_true", help="leave out shuffled cells")
     parser.add_argument("--report", action="store_true", help="write the summary of what is there, measure nothing")
+    parser.add_argument("--lines", type=Path, default=LINES, help="the file of all runs")
+    parser.add_argument("--to", type=Path, help="a file for the summary, and beside it the picture, instead of docs/")
     asked = parser.parse_args()
-    if not DATA.is_dir():
+    if not (DATA.is_dir() or set(asked.sets.split(";")) <= set(MADE)):
         print(f"skipped: no data at {DATA}; set DPHIST_DATA to the folder that holds hepth_4096.parquet")
         return
-    LINES.parent.mkdir(exist_ok=True)
+    asked.lines.parent.mkdir(exist_ok=True)
     names = asked.mechanisms.split(",") if asked.mechanisms else [n for n in mechanisms.names() if n not in OTHERS]
     orders = (False,) if asked.as_they_are else (False, True)
     cases = [
@@ -106,11 +109,11 @@ def main() -> None:
         for mixed in (orders if name not in MADE else (False,))
         for eps in (asked.epsilons.split(",") if name not in MADE else ("1/10",))
     ]
-    held = Counter((Case(*line["case"]), line["mechanism"]) for line in kept_lines(LINES))
+    held = Counter((Case(*line["case"]), line["mechanism"]) for line in kept_lines(asked.lines))
     for case in () if asked.report else cases:
         print(f"{case.counts}, {'shuffled' if case.shuffled else 'as it is'}, epsilon {case.epsilon}", flush=True)
-        measure(case, names, asked.runs, held)
-    write_summary(LINES)
+        measure(case, names, asked.runs, asked.lines, held)
+    write_summary(asked.lines, asked.to)
 
 
 if __name__ == "__main__":

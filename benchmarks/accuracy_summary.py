@@ -91,9 +91,9 @@ def rows_of(runs: dict[Case, Runs]) -> Iterator[Row]:
     for case, (records, cells, errors) in runs.items():
         for workload, found in errors.items():
             published = {name: each for name, each in found.items() if name not in OURS and len(each) > 1}
-            if not published or any(len(found[name]) < 2 for name in OURS):
+            if not published or len(found["adaptive"]) < 2:
                 continue
-            ratios = {name: beside_best(each, published) for name, each in found.items()}
+            ratios = {name: beside_best(each, published) for name, each in found.items() if len(each) > 1}
             yield {
                 "set": case.counts,
                 "tuned": SETS[case.counts].tuned,
@@ -102,7 +102,7 @@ def rows_of(runs: dict[Case, Runs]) -> Iterator[Row]:
                 "N·epsilon": float(records * Fraction(case.epsilon)),
                 "cells": cells,
                 "workload": workload,
-                "runs": min(map(len, found.values())),
+                "runs": len(found["adaptive"]),
                 "best published": ratios[OURS[0]].best,
                 "error of the best": _short(float(np.mean(found[OURS[0]])) / ratios[OURS[0]].ratio),
                 "standard error": _short(ratios[OURS[0]].standard_error),
@@ -161,37 +161,42 @@ def picture(rows: list[Row]) -> alt.Chart:
     scale = alt.Scale(type="log", domain=[LEAST_SHOWN, MOST_SHOWN], nice=False)
     axis = alt.Axis(values=[0.1, 0.3, 1, 3, 10, 30], format="~g")
     base = alt.Chart().encode(
-        x=alt.X("ratio:Q", title="error by that of the best published mechanism", scale=scale, axis=axis),
+        x=alt.X("ratio:Q", title="ratio", scale=scale, axis=axis),
         y=alt.Y("set:N", title=None, sort=None),
     )
     others = base.transform_filter("datum.who == 'others'").mark_tick(color="#b0b0b0", thickness=1, height=9)
     ours = base.transform_filter("datum.who == 'adaptive'").mark_point(filled=True, size=46, opacity=0.9)
     coloured = ours.encode(
         color=alt.Color("order:N", title="adaptive", sort=["as it is", "shuffled"]),
-        shape=alt.Shape("order:N", title="adaptive", sort=["as it is", "shuffled"]),
+        shape=alt.Shape("order:N", sort=["as it is", "shuffled"], legend=None),
     )
     even = alt.Chart().mark_rule(color="#555555", strokeDash=[3, 3]).encode(x=alt.datum(1))
-    layers = alt.layer(others, even, coloured, data=alt.Data(values=dots)).properties(width=210, height=300)
+    layers = alt.layer(others, even, coloured, data=alt.Data(values=dots)).properties(width=210, height=alt.Step(22))
     facets = layers.facet(column=alt.Column("epsilon:N", title=None, sort=["ε = 1", "ε = 0.1", "ε = 0.01"]))
-    return facets.properties(title="Errors of single cells: adaptive, and all other mechanisms as grey ticks")
+    return facets.properties(
+        title="Errors of cells by that of the best published mechanism: adaptive, and all others as grey ticks"
+    )
 
 
-def write_summary(file: Path) -> None:
+def write_summary(file: Path, to: Path | None) -> None:
     """Writes the summary of all releases, and the picture.
 
     Args:
         file: of the releases, a line each.
+        to: the summary, with the picture beside it; None for the files of the docs.
     """
-    axes = {name: counts.load().ndim for name, counts in SETS.items()}
-    rows = [{**row, "axes": axes[row["set"]], "invented": row["set"] in MADE} for row in rows_of(all_runs(file))]
+    runs = all_runs(file)
+    axes = {name: SETS[name].load().ndim for name in {case.counts for case in runs}}
+    rows = [{**row, "axes": axes[row["set"]], "invented": row["set"] in MADE} for row in rows_of(runs)]
     order = {name: place for place, name in enumerate(SETS)}
     rows.sort(key=lambda row: (order[row["set"]], row["order"], -float(Fraction(row["epsilon"])), row["workload"]))
     reached = list(goals(rows))
     lines = ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in rows)
     head = json.dumps(reached, ensure_ascii=False, indent=1)
-    SUMMARY.write_text(f'{{\n "goals": {head},\n "rows": [\n{lines}\n ]\n}}\n', encoding="utf-8")
+    summary, drawn = (to, to.with_suffix(".svg")) if to else (SUMMARY, PICTURE)
+    summary.write_text(f'{{\n "goals": {head},\n "rows": [\n{lines}\n ]\n}}\n', encoding="utf-8")
     svg = vl_convert.vegalite_to_svg(json.loads(picture(rows).configure(**CONFIG).to_json()), allowed_base_urls=[])
-    PICTURE.write_text(svg + "\n", encoding="utf-8")
+    drawn.write_text(svg + "\n", encoding="utf-8")
     for row in reached:
         print(row)
-    print(f"{len(rows)} rows in {SUMMARY.relative_to(PROJECT)}; {PICTURE.relative_to(PROJECT)}")
+    print(f"{len(rows)} rows in {summary}; {drawn}")

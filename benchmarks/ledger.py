@@ -3,8 +3,9 @@
     python benchmarks/ledger.py [--server ADDRESS] [--output FILE]
 
 Every size is a ledger of its own with one account: charges, each followed by its publication. Reported are medians of
-`REPEATS` checks and as many charges, in milliseconds of wall time, and seconds of one opening and one `verify`. Most of
-a charge's time waits for the disk, so beside them stands the same transaction without a ledger: one row, committed.
+`REPEATS` checks and as many charges, in milliseconds of wall time, and seconds of one opening and one `verify`. Seconds
+of this process's CPU stand beside, which other programs on the machine change less. Most of a charge's time waits for
+the disk, so beside it stands the same transaction without a ledger: one row, committed.
 `--server` measures in databases that it names by {size}, `postgresql://me@/ledger_{size}?host=/run/postgresql`.
 """
 
@@ -64,11 +65,19 @@ def seconds(act: Callable[[], object]) -> float:
     return time.perf_counter() - begun
 
 
+def cpu_seconds(act: Callable[[], object]) -> float:
+    """CPU time of this process in one call."""
+    begun = time.process_time()
+    act()
+    return time.process_time() - begun
+
+
 def measured(url: str | sa.URL, size: int) -> dict[str, Any]:
     """The costs in one ledger."""
     made = filled(url, size)
     opening: list[Ledger] = []
     opened = seconds(lambda: opening.append(Ledger.open(url, made.id)))
+    opened_cpu = cpu_seconds(lambda: Ledger.open(url, made.id))
     ledger = opening[0]
     checks, charges, commits = [], [], []
     for number in range(REPEATS):
@@ -84,7 +93,9 @@ def measured(url: str | sa.URL, size: int) -> dict[str, Any]:
         "charge_ms_worst": round(1000 * max(charges), 2),
         "one_committed_row_ms": round(1000 * statistics.median(commits), 2),
         "open_s": round(opened, 3),
+        "open_cpu_s": round(opened_cpu, 3),
         "verify_s": round(seconds(ledger.verify), 3),
+        "standing_cpu_s": round(cpu_seconds(ledger.standing), 3),
     }
     print(found, flush=True)
     return found

@@ -4,7 +4,7 @@ On public sets of one and two axes, at three epsilons: the mean squared error of
 prefixes (from the first cell; of grids, boxes with a corner there), over many releases. Our mechanisms through their
 doors, and the algorithms that DPBench compares, in `range_peers`, some of which are not private as published. Sets that
 were used to choose the defaults of `dawa` are marked. The file is written after each set; what it holds is not measured
-again.
+again, and a mechanism of ours that it lacks is added to it.
 
     python benchmarks/ranges.py [--releases 20] [--to FILE] [--sets NAME …]
 
@@ -36,7 +36,7 @@ LINES = (
 )
 GRIDS = ("adult_gain_loss_256x256", "gowalla_256x256", "lc_funded_income_256x256", "sf_cabs_start_256x256")
 TUNED = ("hepth_4096", "medcost_4096", "adult_capital_loss_4096", "adult_gain_loss_256x256", "gowalla_256x256")
-OURS = ("geometric", "boost", "dawa", "adaptive_grid")
+OURS = ("geometric", "boost", "workload", "dawa", "adaptive_grid")
 EPSILONS = (1.0, 0.1, 0.01)
 QUESTIONS = 2_000
 
@@ -59,10 +59,20 @@ def ours(counts: Values, name: str) -> Callable[[float], Values]:
     return lambda epsilon: dph.sanitize(counts, mechanism=name, epsilon=str(epsilon), sensitivity=1).values
 
 
-def measured(name: str, counts: Values, releases: int) -> Iterator[dict[str, Any]]:
+def served(counts: Values) -> tuple[str, ...]:
+    """Our mechanisms for so many axes."""
+    return OURS if counts.ndim == 2 else OURS[:-1]
+
+
+def everybody_on(counts: Values) -> dict[str, Callable[[float], Values]]:
+    """Our mechanisms and the published algorithms."""
+    return {mechanism: ours(counts, mechanism) for mechanism in served(counts)} | dict(peers_of(counts))
+
+
+def measured(
+    name: str, counts: Values, releases: int, everybody: dict[str, Callable[[float], Values]]
+) -> Iterator[dict[str, Any]]:
     """For each epsilon and workload, the mean squared error of everybody, and its standard error."""
-    served = OURS if counts.ndim == 2 else OURS[:-1]
-    everybody = {mechanism: ours(counts, mechanism) for mechanism in served} | dict(peers_of(counts))
     asked = {kind: (boxes, boxes.sums(counts)) for kind, boxes in workloads(counts.shape).items()}
     for epsilon in EPSILONS:
         errors: dict[str, dict[str, list[float]]] = {kind: {} for kind in asked}
@@ -109,11 +119,16 @@ def main() -> None:
     chosen = arguments.parse_args()
     rows = json.loads(chosen.to.read_text(encoding="utf-8")) if chosen.to.exists() else []
     for name in chosen.sets:
-        if not any(row["set"] == name for row in rows):
-            shape = (256, 256) if name in GRIDS else None
-            new = list(measured(name, read_counts(str(DATA / f"{name}.parquet"), shape), chosen.releases))
-            print(shown(new), flush=True)
-            rows += new
+        counts = read_counts(str(DATA / f"{name}.parquet"), (256, 256) if name in GRIDS else None)
+        there = [row for row in rows if row["set"] == name]
+        lacking = {who: ours(counts, who) for who in served(counts) if any(who not in row["mse"] for row in there)}
+        if not there or lacking:
+            new = list(measured(name, counts, chosen.releases, lacking if there else everybody_on(counts)))
+            for row, more in zip(there, new, strict=True) if there else ():
+                row["mse"] |= more["mse"]
+                row["standard_error"] |= more["standard_error"]
+            rows += [] if there else new
+            print(shown(there or new), flush=True)
             chosen.to.parent.mkdir(parents=True, exist_ok=True)
             chosen.to.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 

@@ -25,7 +25,7 @@ PEERS, SCALE, START_UP, RANGES, ACCURACY = (
     MEASURED / f"{name}.json" for name in ("peers", "scale", "startup", "ranges", "accuracy")
 )
 MARKER = re.compile(r"<!-- generated: (\S+) -->")
-OWN = ("geometric", "boost", "dawa", "adaptive_grid")
+OWN = ("geometric", "boost", "workload", "dawa", "adaptive_grid")
 COMMENT = re.compile(r"^ *(?:(?P<field>\w+):\s*(?P<example>.*?))?\s*# (?P<words>.*)$")
 
 CALLED = {
@@ -95,9 +95,58 @@ def measured() -> str:
     return "\n\n".join(_results(path) for path in files) or "No results are kept in this checkout."
 
 
-def accuracy() -> str:
-    """Errors of the empirical Bayes mechanisms beside the best published one, case by case, and what they come to."""
-    return _results(ACCURACY)
+def accuracy_ratios() -> str:
+    """Every mechanism's errors by those of the best published one, by kind of question; medians and worst cases."""
+    rows = [row for row in _accuracy()["rows"] if not row["tuned"] and not row["invented"]]
+    kinds = {"cells": ("cells",), "ranges or boxes": ("ranges", "boxes"), "prefixes": ("prefixes",)}
+    lines = []
+    for name in sorted({name for row in rows for name in row["ratios"]}):
+        held = [[row["ratios"].get(name) for row in rows if row["workload"] in kind] for kind in kinds.values()]
+        found = [[ratio for ratio in ratios if ratio is not None] for ratios in held]
+        dpbench = [_ratio(case, name) for case in _ranges() if name in OWN and not case["used_for_defaults"]]
+        found.append([ratio for ratio in dpbench if ratio is not None])
+        lines.append((median(found[0]), [f"`{name}`", *map(_median_and_worst, found)]))
+    head = ("mechanism", *kinds, "ranges, boxes, prefixes beside DPBench's best")
+    return _table(head, (line for _, line in sorted(lines)))
+
+
+def accuracy_goals() -> str:
+    """Whether `adaptive` meets its goals, by group of sets."""
+    held = _accuracy()["goals"]
+    return _table(held[0], ([_shown(row[key]) for key in held[0]] for row in held))
+
+
+def accuracy_cases() -> str:
+    """Errors of a cell beside the best published mechanism's, for every public set, order and epsilon."""
+    lines = []
+    for row in _accuracy()["rows"]:
+        if row["workload"] == "cells" and not row["invented"]:
+            sure = f"{row['ratios']['adaptive']:.3g} ± {row['standard error']:.2g}"
+            named = [row["set"] + (" *" if row["tuned"] else ""), row["order"], row["epsilon"]]
+            sizes = [f"{row['N·epsilon']:,.0f}", _shown(row["cells"]), _shown(row["runs"])]
+            lines.append([*named, *sizes, f"`{row['best published']}`", sure])
+    return _table(("set", "order", "ε", "N·ε", "cells", "runs", "best published", "`adaptive`"), lines)
+
+
+def accuracy_invented() -> str:
+    """The same for invented sets of few records: a line for each shape and number of cells."""
+    cells: dict[str, dict[float, str]] = {}
+    for row in _accuracy()["rows"]:
+        if row["workload"] == "cells" and row["invented"]:
+            name = row["set"].rpartition(",")[0] + (" *" if row["tuned"] else "")
+            cells.setdefault(name, {})[row["N·epsilon"]] = f"{row['ratios']['adaptive']:.2f}"
+    sizes = sorted({size for found in cells.values() for size in found})
+    lines = ([name, *(found.get(size, "") for size in sizes)] for name, found in cells.items())
+    return _table(("set", *(f"N·ε = {size:g}" for size in sizes)), lines)
+
+
+def _accuracy() -> dict[str, Any]:
+    held: dict[str, Any] = json.loads(ACCURACY.read_text(encoding="utf-8"))
+    return held
+
+
+def _median_and_worst(ratios: list[float]) -> str:
+    return f"{median(ratios):.3g} ({max(ratios):.3g})" if ratios else ""
 
 
 def peers_runs() -> str:
@@ -221,7 +270,10 @@ GENERATED: dict[str, Callable[[], str]] = {
         python_api,
         mechanism_cards,
         measured,
-        accuracy,
+        accuracy_ratios,
+        accuracy_goals,
+        accuracy_cases,
+        accuracy_invented,
         peers_runs,
         peers_promises,
         ranges_ratios,
@@ -286,12 +338,15 @@ def _results(path: Path) -> str:
     lists = held if isinstance(held, dict) else {"": held}
     facts = [f"{name}: {_shown(value)}" for name, value in lists.items() if not _is_table(value)]
     tables = [
-        (f"**{name}**\n\n" if name else "")
-        + _table(value[0], ([_shown(row[key]) for key in value[0]] for row in value))
-        for name, value in lists.items()
-        if _is_table(value)
+        (f"**{name}**\n\n" if name else "") + _table_of(value) for name, value in lists.items() if _is_table(value)
     ]
     return "\n\n".join([f"### {path.stem.replace('_', ' ').capitalize()}", "; ".join(facts), *tables])
+
+
+def _table_of(rows: list[dict[str, Any]]) -> str:
+    """A table of results; a row may lack some columns."""
+    heads = list(dict.fromkeys(key for row in rows for key in row))
+    return _table(heads, ([_shown(row.get(head, "")) for head in heads] for row in rows))
 
 
 def _is_table(value: object) -> bool:

@@ -6,10 +6,12 @@ import atexit
 import os
 import re
 import shutil
+import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -55,22 +57,34 @@ def database_server() -> Iterator[Server]:
         yield server
 
 
+class Unhurried(sqlite3.Connection):
+    """A connection that leaves it to the operating system when the disk has what was written."""
+
+    def execute(self, sql: str, *more: Any) -> sqlite3.Cursor:
+        """As SQLite's own."""
+        return super().execute(sql.replace("synchronous=EXTRA", "synchronous=OFF"), *more)
+
+
 @pytest.fixture(autouse=True, scope="module")
 def cheaper_publications(request: pytest.FixtureRequest) -> Iterator[None]:
     """Spares a publication its own processes, its pictures and its catalogue: of fixtures of a module, too.
 
     `answering/test_building_apart.py` tests the processes; tests of `publishing` and `docs` draw pictures. Modules that
-    say nothing of a catalogue or a canary find an empty one in their stores.
+    say nothing of a catalogue or a canary find an empty one in their stores, and only those that speak of it wait until
+    the disk has what was written: what dies here is a process, never the machine.
     """
-    folder = request.path.parent.name
+    folder, text = request.path.parent.name, request.path.read_text(encoding="utf-8")
     empty_catalogue()
     with pytest.MonkeyPatch.context() as patch:
-        if folder in ASKED or re.search("catalog|canary", request.path.read_text(encoding="utf-8")):
+        if folder in ASKED or re.search("catalog|canary", text):
             patch.setattr(building, "build_apart", build_catalogue)
         else:
             patch.setattr(building, "build_apart", lambda public, scratch: place(public))
             patch.setattr(catalogue, "is_up_to_date", lambda public, folder: (public / catalogue.NAME).exists())
         patch.setattr(release, "started_early", nullcontext)
+        if not re.search("fsync|synchronous", text):
+            patch.setattr(os, "fsync", lambda handle: None)
+            patch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Unhurried))
         if folder not in ("publishing", "docs"):
             patch.setattr(pages, "draw", lambda picture: "<g/>")
             patch.setattr(pages, "svg_in_page", lambda drawn: ("0 0 1 1", drawn))

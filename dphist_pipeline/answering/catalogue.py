@@ -99,6 +99,19 @@ def is_up_to_date(public: Path, folder: Path) -> bool:
         return digests <= attach_catalogue(connection, public)
 
 
+def is_complete(public: Path) -> bool:
+    """Whether the catalogue has every publication that stands, and no other; of them, the ends of audits are read.
+
+    Args:
+        public: the store's public folder.
+    """
+    folders = _folders(public).values()
+    families = {folder.parents[1] for folder in folders if folder.parent.name == TABLES_OF_FAMILY}
+    stated = {stated_digest(folder) for folder in folders if folder not in families} - {""}
+    with duckdb.connect() as connection:
+        return (public / NAME).is_file() and attach_catalogue(connection, public) == stated
+
+
 def attach_catalogue(connection: duckdb.DuckDBPyConnection, public: Path) -> frozenset[str]:
     """Attaches the catalogue as `catalogue`, and returns the audit digests of its publications.
 

@@ -204,8 +204,9 @@ def _marginal(fitted: Reals, kept: tuple[int, ...], shape: tuple[int, ...]) -> M
 def _distances(domain: Domain, counts: NDArray[np.int64], basis: Reals, widths: _Widths) -> Iterator[Distance]:
     every = tuple(range(len(domain.axes)))
     tables = [(), *((axis,) for axis in every), *combinations(every, 2), every]
+    reals = counts.astype(np.float64)
     for kept in dict.fromkeys(tables):
-        away = np.abs(_summed(counts.astype(np.float64), kept) - _summed(basis, kept))
+        away = np.abs(_summed(reals, kept) - _summed(basis, kept))
         half = widths.of(kept)
         name = "*".join(domain.axes[axis].name for axis in kept) or "total"
         known = not math.isinf(half)

@@ -18,7 +18,7 @@ from dphist_pipeline.cli.answer_rows import (
 )
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
-from dphist_pipeline.releasing.store import Store, store_folder
+from dphist_pipeline.releasing.public_folder import public_folder
 
 if TYPE_CHECKING:
     from dphist_pipeline.answering.answers import Answer
@@ -96,7 +96,7 @@ def answer(
     from dphist_pipeline.answering.published import latest_revision
 
     box = parse_where(where) if where.strip() else {}
-    opened = Store.open(store_folder(store))
+    public = public_folder(store)
     asked = Asked(
         by=by,
         quantile=quantile,
@@ -116,7 +116,7 @@ def answer(
         pivot=pivot,
     )
     several = asked.question in SEVERAL_TABLES_ANSWER
-    folder = latest_revision(opened.public, release, period, family=several)
+    folder = latest_revision(public, release, period, family=several)
     publication = best_of_folder(folder, asked.axes, box) if several else Publication.read(folder)
     facts = {"release": release, **{name: publication.audit[name] for name in ("period", "revision")}, "where": where}
     period = str(facts["period"])
@@ -124,7 +124,7 @@ def answer(
         print_pivot({**facts, **asked.facts}, answer_pivot(publication, asked, box), as_json)
         return
     if asked.question:
-        other = Publication.read(latest_revision(opened.public, compare, period)) if compare else None
+        other = Publication.read(latest_revision(public, compare, period)) if compare else None
         rows = answer_rows(publication, asked, box, other)
         if as_json:
             print_rows_as_json({**facts, **asked.facts}, rows)

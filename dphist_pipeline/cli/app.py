@@ -17,6 +17,10 @@ from dphist_pipeline.cli.terminal import err
 from dphist_pipeline.errors import DphistError
 
 INTERRUPTED = 130
+NOT_ALLOWED = (
+    "this user may not read or change a file that the command needs. `dphist doctor` says which user releases here; "
+    "run the same command again as that user. Nothing is spent twice."
+)
 
 app = typer.Typer(
     cls=LazyCommands,
@@ -55,6 +59,8 @@ def _run() -> tuple[str, int]:
     except Exception as error:
         if os.environ.get("DPHIST_DEBUG") == "1":
             raise
+        if isinstance(error, PermissionError):
+            return NOT_ALLOWED, 1
         kind = type(error).__name__
         if isinstance(error, OSError) and error.errno:
             # The operating system's text for an error number holds no values.

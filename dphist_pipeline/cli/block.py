@@ -11,7 +11,8 @@ from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json, print_table
-from dphist_pipeline.releasing.store import Store, store_folder
+from dphist_pipeline.releasing.public_folder import public_folder
+from dphist_pipeline.releasing.store import store_folder
 
 
 def block(
@@ -51,7 +52,7 @@ def block(
         raise ApplicationRefused(f"{output} is there already; name another file, or add --overwrite")
     mine = store_folder(store)
     asked = ((mine, release, period), (other_store or mine, other, other_period))
-    one, two = (WholeRelease.read(latest_revision(Store.open(at).public, name, wanted)) for at, name, wanted in asked)
+    one, two = (WholeRelease.read(latest_revision(public_folder(at), name, wanted)) for at, name, wanted in asked)
     found = blocking(one, two, [[name.strip() for name in axes.split(",")] for axes in by], pairs, least)
     facts = found.facts()
     try:

@@ -56,7 +56,9 @@ def check(
             print_explanation(checked, explanation)
         return
     from dphist_pipeline.cli.explaining import tables_of
+    from dphist_pipeline.releasing.public_folder import public_address
 
+    bucket = public_address(store)
     facts = {
         "release": checked.release,
         "mechanism": checked.mechanism,
@@ -71,6 +73,7 @@ def check(
         "period": checked.period,
         "digest": checked.digest,
         "source_columns": columns,
+        **({"copied_to": bucket} if bucket else {}),
         **({"remarks": checked.remarks} if checked.remarks else {}),
     }
     if as_json:
@@ -90,6 +93,7 @@ def check(
             **({"quality": f"{checked.quality.share} of epsilon"} if checked.quality is not None else {}),
             "account": checked.account,
             "columns": columns,
+            **({"copied to": bucket} if bucket else {}),
         }
     )
     print_lines(checked.remarks)

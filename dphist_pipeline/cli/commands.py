@@ -61,7 +61,9 @@ HOMES = {
         "The operator's side: accounts of epsilon, what releases may read, what was spent.",
     ),
     "doctor": Home("doctor", "doctor", "Checks store, ledger, witness, key, disk, clock and versions."),
-    "store": Home("store", "store_app", "A store that was copied, moved or put back from a backup."),
+    "store": Home(
+        "store_copy", "store_app", "A store as a whole: its copy in a bucket, and one put back from a backup."
+    ),
     "local": Home(
         "local_publish",
         "local_app",

@@ -65,7 +65,8 @@ def compare(
     workload: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="`ranges` or `ranges:1,50` (one axis), `boxes` or `boxes:1000`. Repeat for both."
+            metavar="NAME",
+            help="`ranges` or `ranges:1,50` (one axis), `boxes` or `boxes:1000`, `prefixes`, `windows:7`. Repeat it.",
         ),
     ] = None,
     sensitivity: Annotated[int, typer.Option(min=1, help="Largest change of the counts by one privacy unit.")] = 1,

@@ -41,7 +41,7 @@ def publish(
         print_json({**{name: made.audit.get(name) for name in kept}, "path": str(made.path)})
         return
     statement = opened.ledger().statement(checked.account)
-    print_release(made.audit, made.replayed, made.path, statement, charged=False)
+    print_release(made.audit, made.replayed, made.path, statement, charged=False, copied_to=opened.public_address)
 
 
 def reject(
@@ -90,6 +90,8 @@ def withdraw(
     out.print(f"[green]✓[/] Withdrawn: {escape(release)}, period {escape(period)}")
     for folder in folders:
         out.print(f"  marked: {escape(str(folder))}")
+    if opened.public_address:
+        out.print(f"  marked in {escape(opened.public_address)}, too")
     out.print("  The catalogue has it no more. What it spent stays spent.")
 
 

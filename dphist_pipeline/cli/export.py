@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from dphist_pipeline.cli.options import StoreOption
 from dphist_pipeline.cli.terminal import out
-from dphist_pipeline.releasing.store import Store, store_folder
+from dphist_pipeline.releasing.public_folder import public_folder
 
 
 def export(
@@ -34,7 +34,7 @@ def export(
     from dphist_pipeline.answering.exported_rows import Exported
     from dphist_pipeline.answering.exports import ENDINGS, write_export
 
-    exported = Exported.read(Store.open(store_folder(store)).public, release, period, revision)
+    exported = Exported.read(public_folder(store), release, period, revision)
     file = output or Path(f"{release}_published{ENDINGS[to]}")
     write_export(exported, to, file, overwrite=overwrite)
     periods = len(exported.publications)

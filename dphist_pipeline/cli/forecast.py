@@ -33,6 +33,13 @@ def forecast(
             help="Public counts of this grid, as `dphist compare` takes them, or the name of a published release.",
         ),
     ] = None,
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Questions to recommend a mechanism for, as in `dphist compare`: `prefixes`, `windows:7`. Repeat it.",
+        ),
+    ] = None,
     target_error: Annotated[
         float | None,
         typer.Option(metavar="RECORDS", help="Also find the smallest epsilon at which a cell's error is at most this."),
@@ -78,7 +85,10 @@ def forecast(
         raise typer.BadParameter("--target names tables, and this spec has no `tables:`; use --target-error")
     from dphist_pipeline.planning.forecast import prepare
 
-    study = prepare(checked, epsilons, mechanism or [], stand_in, target_error, records, repeat, store, units_by_rows)
+    study = prepare(
+        *(checked, epsilons, mechanism or [], stand_in, target_error, records, repeat, store, units_by_rows),
+        workloads=workload or [],
+    )
     with progress_bar(study.steps, as_json) as step:
         found = study.run(step)
     if as_json:

@@ -26,6 +26,13 @@ def init(
         list[Path] | None,
         typer.Option(metavar="FOLDER", help="A folder of public code lists, which specs may use. Repeat for more."),
     ] = None,
+    public: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="A bucket to copy all that is published to: s3://bucket/prefix. Keys come from the environment.",
+        ),
+    ] = None,
     join: Annotated[
         bool,
         typer.Option(
@@ -40,20 +47,28 @@ def init(
     with a key in the user's configuration, which is made if missing. The
     public folder has an empty catalogue for SQL from the start.
     """
-    made = hosts.join(store_folder(store)) if join else Store.create(store_folder(store))
+    if public is not None:
+        from dphist_pipeline.releasing.public_copy import refuse_taken
+
+        public = refuse_taken(public)
+    root = store_folder(store)
+    made = hosts.join(root, public) if join else Store.create(root, public)
     for folder in code_lists or []:
         allow_code_lists(made, folder)
     with suppress(CatalogueNotBuilt):
         # Its macros take half a second; so the first release adds to it. Where it fails, that release builds it.
         publisher.refresh_catalogue(made, Key("empty", "all", 1))
     if as_json:
-        print_json({"store": str(made.root), "id": made.id, "ledger": made.ledger_id})
+        facts = {"store": str(made.root), "id": made.id, "ledger": made.ledger_id}
+        print_json(facts | ({"public": public} if public else {}))
         return
     if join:
         out.print(f"[green]Made a store[/] at {escape(str(made.root))}, of one that other hosts have, too")
         out.print(f"  charges of this host are drawn in its own confidential folder alone, {own_folder(made).id:.12}")
         return
     out.print(f"[green]Made a store[/] at {escape(str(made.root))}")
+    if public:
+        out.print(f"  what is published goes to {escape(public)}, too; keys come from the environment")
     out.print(f"  decisions are signed with {escape(str(key_path()))}; keep it from those who write specs")
     out.print(f"  charges are witnessed in {escape(Witness.at().where)}; keep it apart from the store's backups")
     out.print("Next, open an account and name its records, for example:")

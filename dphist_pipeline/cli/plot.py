@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from dphist_pipeline.cli.options import StoreOption
 from dphist_pipeline.cli.terminal import out
-from dphist_pipeline.releasing.store import Store, store_folder
+from dphist_pipeline.releasing.public_folder import public_folder
 
 
 def plot(
@@ -41,9 +41,9 @@ def plot(
 
     file = output or Path(f"{release}.svg")
     check_output(file, overwrite)
-    opened = Store.open(store_folder(store))
+    public = public_folder(store)
     box = parse_where(where) if where.strip() else {}
-    folder = latest_revision(opened.public, release, period)
+    folder = latest_revision(public, release, period)
     write_picture(folder, box, where, file, overwrite=overwrite)
     out.print(f"[green]✓[/] Drawn: {escape(str(file))}")
     if (folder / "card.html").exists():

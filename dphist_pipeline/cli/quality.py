@@ -9,7 +9,7 @@ import typer
 
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json, print_table
-from dphist_pipeline.releasing.store import Store, store_folder
+from dphist_pipeline.releasing.public_folder import public_folder
 
 TITLES = {"rows": "rows by where they fell", "units": "units by the rows they hold"}
 
@@ -30,7 +30,7 @@ def quality(
     from dphist_pipeline.answering.published import latest_revision
     from dphist_pipeline.answering.row_quality import published_cuts, read_quality, sentences
 
-    folder = latest_revision(Store.open(store_folder(store)).public, release, period, family=True)
+    folder = latest_revision(public_folder(store), release, period, family=True)
     audit, rows = read_quality(folder)
     found = published_cuts(folder, audit, rows)
     says = sentences(audit, rows, found)

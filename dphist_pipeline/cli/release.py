@@ -71,6 +71,7 @@ def _release(
         print_json(
             {name: made.audit[name] for name in ("release", "period", "revision", "epsilon")}
             | {"replayed": made.replayed, "path": str(made.path), "account": statement_facts(statement)}
+            | ({"copied_to": opened.public_address} if opened.public_address else {})
         )
         return
-    print_release(made.audit, made.replayed, made.path, statement)
+    print_release(made.audit, made.replayed, made.path, statement, copied_to=opened.public_address)

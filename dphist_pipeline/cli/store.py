@@ -15,7 +15,9 @@ from dphist_pipeline.cli.terminal import out, print_facts, print_json, print_tab
 from dphist_pipeline.releasing.deciding import adopt as adopt_store
 from dphist_pipeline.releasing.store import Store, store_folder
 
-store_app = typer.Typer(help="A store that was copied, moved or put back from a backup.", no_args_is_help=True)
+store_app = typer.Typer(
+    help="A store as a whole: its copy in a bucket, and one put back from a backup.", no_args_is_help=True
+)
 
 
 @ledger_app.command()

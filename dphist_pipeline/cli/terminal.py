@@ -92,7 +92,12 @@ def progress_bar(total: int, quiet: bool) -> Iterator[Callable[[str], None]]:
 
 
 def print_release(
-    audit: dict[str, Any], replayed: bool, path: Path, statement: Statement, charged: bool = True
+    audit: dict[str, Any],
+    replayed: bool,
+    path: Path,
+    statement: Statement,
+    charged: bool = True,
+    copied_to: str | None = None,
 ) -> None:
     """Prints what was published, what it cost, and how to query it.
 
@@ -102,6 +107,7 @@ def print_release(
         path: folder of the publication.
         statement: of the account.
         charged: True if this command charged the account, unless it was a replay.
+        copied_to: the bucket that has it, too.
     """
     from dphist_pipeline.releasing.store import store_folder
 
@@ -114,6 +120,7 @@ def print_release(
             "spent": f"{spent}; account {statement.account.name} has {as_text(statement.left)} left of "
             f"{as_text(statement.total)}{' this year' if statement.account.renews else ''}",
             "files": str(path),
+            **({"copied to": copied_to} if copied_to else {}),
         }
     )
     root = path.parents[3]

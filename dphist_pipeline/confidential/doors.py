@@ -34,7 +34,7 @@ from dphist_pipeline.confidential.row_questions import Limits, ObservedRows, Row
 from dphist_pipeline.confidential.scores import Score
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE, SMALLEST_EPSILON, Budget
-from dphist_pipeline.estimates.lines import NoisyWeightedSums, WeightedLine
+from dphist_pipeline.estimates.lines import NoisyWeightedSums, weighted_line
 from dphist_pipeline.estimates.noisy import NoisyCells, NoisyContrasts, NoisySums
 
 LARGEST_SCORE = 1 << 61
@@ -138,7 +138,7 @@ class PrivateCounts:
             kept = self.__answers.answer(f"{budget.step}_weights", free, lambda: packed)
             question = WeightedSums(_unpacked(kept, self.domain.shape), self.domain.shape)
         values, scale = self.__measure(question, budget)
-        return NoisyWeightedSums(values, tuple(map(WeightedLine, question.lines)), scale)
+        return NoisyWeightedSums(values, tuple(map(weighted_line, question.lines)), scale)
 
     def choose(self, groups: Sequence[NDArray[np.int64]], score: Score, budget: Budget) -> NDArray[np.int64]:
         """Privately chooses, for each of disjoint groups of cells, a candidate of large score; spends the budget.

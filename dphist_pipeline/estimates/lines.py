@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,6 +107,20 @@ class WeightedLine:
         return -1 - int.from_bytes(hashlib.sha256(self.weights.astype("<i8").tobytes()).digest()[:7], "little")
 
 
+def weighted_line(weights: NDArray[np.int64]) -> WeightedLine:
+    """The line of some weights, the same one for equal weights, so that what is known of it is computed once.
+
+    Args:
+        weights: see `WeightedLine`.
+    """
+    return _line_of(weights.astype("<i8").tobytes(), weights.shape[1])
+
+
+@lru_cache(maxsize=16)
+def _line_of(content: bytes, positions: int) -> WeightedLine:
+    return WeightedLine(np.frombuffer(content, dtype="<i8").reshape(-1, positions).astype(np.int64))
+
+
 def _along(weights: NDArray[np.int64] | Reals, numbers: Reals) -> Reals:
     """Weights times numbers along the first axis."""
     found: Reals = weights.reshape(-1, *[1] * (numbers.ndim - 1)) * numbers
@@ -162,7 +176,7 @@ def lines_from_facts(facts: Sequence[dict[str, list[list[int]]]]) -> tuple[Weigh
         weights[0] = own
         for row, (first, *some) in zip(weights[1:], sums, strict=True):
             row[first : first + len(some)] = some
-        lines.append(WeightedLine(weights))
+        lines.append(weighted_line(weights))
     return tuple(lines)
 
 

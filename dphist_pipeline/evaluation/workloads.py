@@ -1,10 +1,12 @@
 """Workloads: questions about a released cube, answered from prefix sums.
 
-The user names them as `ranges:1,50,100` (all ranges of these lengths, one axis) or `boxes:100000` (random boxes).
+The user names them as `ranges:1,50,100` (all ranges of these lengths, one axis), `boxes:100000` (random boxes),
+`prefixes` (all ranges or boxes from the first cell) or `windows:7` (all of 7 cells along every axis).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -86,6 +88,41 @@ def random_boxes(shape: tuple[int, ...], number: int = BOXES, seed: int = SEED) 
     return Boxes(ends.min(axis=0), ends.max(axis=0) + 1)
 
 
+def prefixes(shape: tuple[int, ...], most: int = BOXES, seed: int = SEED) -> Boxes:
+    """Boxes from the first cell, each once; if they are more than `most`, so many of them, evenly drawn.
+
+    Args:
+        shape: cells along each axis.
+        most: number of boxes.
+        seed: see `random_boxes`.
+    """
+    chosen = _few(math.prod(shape), most, seed)
+    high = np.stack(np.unravel_index(chosen, shape), axis=1) + 1
+    return Boxes(np.zeros_like(high), high)
+
+
+def windows(shape: tuple[int, ...], length: int, most: int = BOXES, seed: int = SEED) -> Boxes:
+    """Boxes of one length along every axis, of the whole axis where it is shorter; see `prefixes`.
+
+    Args:
+        shape: cells along each axis.
+        length: in cells.
+        most: number of boxes.
+        seed: see `random_boxes`.
+    """
+    sides = np.minimum(shape, length)
+    places = tuple(int(side) for side in np.array(shape) - sides + 1)
+    low = np.stack(np.unravel_index(_few(math.prod(places), most, seed), places), axis=1)
+    return Boxes(low, low + sides)
+
+
+def _few(number: int, most: int, seed: int) -> Numbers:
+    """All numbers below one, or some of them, evenly drawn."""
+    if number <= most:
+        return np.arange(number)
+    return np.random.Generator(np.random.PCG64(seed)).integers(0, number, most)
+
+
 def prefix_sums(values: NDArray[Any]) -> NDArray[Any]:
     """The sum of all cells before each corner.
 
@@ -116,7 +153,7 @@ class Workload:
     """Questions in parts whose errors are reported separately: the ranges of one length, or all boxes.
 
     Attributes:
-        name: `range` or `box`, the first word of its measures.
+        name: `range`, `box`, `prefix` or `window`, the first word of its measures.
         about: description of the questions.
         parts: (name of the part, boxes); the name is empty if there is one part only.
     """
@@ -183,7 +220,14 @@ def _parse(text: str, shape: tuple[int, ...]) -> Workload:
         if number > MOST_BOXES:
             raise WorkloadRefused(text, f"the most boxes are {MOST_BOXES:,}")
         return Workload("box", f"{number:,} random boxes", (("", random_boxes(shape, number)),))
-    raise WorkloadRefused(text, "write `ranges`, `ranges:LENGTH,…`, `boxes` or `boxes:NUMBER`")
+    if kind == "prefixes" and not rest:
+        return Workload("prefix", "all prefixes", (("", prefixes(shape)),))
+    if kind == "windows" and len(numbers) == 1:
+        about = f"all windows of {numbers[0]:,} cells{' along every axis' if len(shape) > 1 else ''}"
+        return Workload("window", about, (("", windows(shape, numbers[0])),))
+    raise WorkloadRefused(
+        text, "write `ranges`, `ranges:LENGTH,…`, `boxes`, `boxes:NUMBER`, `prefixes` or `windows:LENGTH`"
+    )
 
 
 def _ranges(text: str, lengths: list[int], shape: tuple[int, ...]) -> Workload:

@@ -50,7 +50,7 @@ def user(seen: Examined) -> Finding:
         return warning(
             check,
             f"this is {me}, who neither releases here (that is {owner}) nor decides",
-            f"Run releases, and this command, as {owner}: sudo -u {owner} dphist doctor",
+            f"Run releases, and this command, as {owner}, with the same DPHIST_ variables.",
         )
     does = ("releases" if seen.releases_here else "", "decides" if _decides(seen) else "")
     return ok(check, f"this is {me}, who {' and '.join(filter(None, does))}; the store is {owner}'s")

@@ -19,7 +19,7 @@ from dphist_pipeline.ledger.entries import Charge
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.ledger.witness_file import witness_database
-from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.releasing.store import Key, Store
 
 NO_LEDGER = "the ledger could not be opened"
 # Longer than any release takes from its charge to its publication, and than people take to approve one.
@@ -129,6 +129,13 @@ def runs(seen: Examined) -> Finding:
             f"exact files of {len(left)} killed run{'s' * (len(left) > 1)} are still there: {_listed(left)}",
             "Run a release, such as one that is published already: the next run deletes them, for nothing.",
         )
+    unmarked = [key for key in _withdrawn(seen.ledger) if _says_nothing(seen.store, key)]
+    if unmarked:
+        return warning(
+            check,
+            f"withdrawn, and the files do not say so: {_listed([str(key.public_place) for key in unmarked])}",
+            "Run any release of this store, such as one that is published already: it marks them, for nothing.",
+        )
     late = [charge for charge in _charges(seen.ledger, "unpublished") if _age(seen, charge) > UNFINISHED_AFTER]
     if late:
         names = [charge.title for charge in late]
@@ -206,6 +213,17 @@ def _group(gid: int) -> str:
 def _charges(ledger: Ledger, *states: str) -> list[Charge]:
     statements = [ledger.statement(account.name) for account in ledger.accounts()]
     return [charge for one in statements for charge in one.charges if one.states[charge.number] in states]
+
+
+def _withdrawn(ledger: Ledger) -> list[Key]:
+    return [Key(*key) for key, _ in ledger.noted("withdrawn")]
+
+
+def _says_nothing(store: Store, key: Key) -> bool:
+    """Whether a withdrawn publication lacks its mark: the user who withdrew it may not write it, or was killed."""
+    from dphist_pipeline.publishing.release_files import is_marked
+
+    return store.published(key).exists() and not is_marked(store.published(key))
 
 
 def _age(seen: Examined, charge: Charge) -> timedelta:

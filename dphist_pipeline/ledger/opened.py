@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -108,9 +109,8 @@ class OpenedLedger:
         books = self._read(_columns.kind == "charged")
         # Two copies of the store may have charged one period; the witness holds the charge that stands.
         charges = [made for made in books.paid if made is books.charges[made.release, made.period][made.revision]]
-        names = WitnessedCharge.__dataclass_fields__
-        held = (WitnessedCharge(**{name: getattr(charge, name) for name in names}) for charge in charges)
-        return Standing(books.generation, books.started_by, tuple(held))
+        held = attrgetter(*WitnessedCharge.__dataclass_fields__)
+        return Standing(books.generation, books.started_by, tuple(WitnessedCharge(*held(made)) for made in charges))
 
     def head(self) -> tuple[int, int, str]:
         """The store's generation, which is 1 until it is adopted, and number and hash of the latest entry."""

@@ -22,7 +22,7 @@ from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
 from dphist_pipeline.evaluation.contenders import Contender
 from dphist_pipeline.evaluation.measuring import sanitize_with
-from dphist_pipeline.evaluation.workloads import Boxes
+from dphist_pipeline.evaluation.workloads import Boxes, parse_workloads
 
 Numbers = NDArray[np.int64]
 Progress = Callable[[str], None]
@@ -35,14 +35,14 @@ SEED = 20_120_401
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """Boxes of one size; on one axis they are ranges.
+    """Boxes of one size, on one axis ranges; or those of a workload that the user named.
 
     Attributes:
-        cells: number of cells in each box.
+        cells: number of cells in each box, or what the user asks for.
         boxes: the boxes, at evenly drawn places.
     """
 
-    cells: int
+    cells: int | str
     boxes: Boxes
 
 
@@ -65,6 +65,22 @@ def questions(shape: tuple[int, ...]) -> list[Question]:
     return list(found.values())
 
 
+def questions_of(written: str, shape: tuple[int, ...]) -> Question:
+    """The boxes of a workload, as many of each part: all, or about `PLACES` · 8 of them at even steps.
+
+    Args:
+        written: see `workloads.parse_workloads`.
+        shape: cells along each axis.
+    """
+    (workload,) = parse_workloads([written], shape)
+    low, high = [], []
+    for _, boxes in workload.parts:
+        step = max(1, len(boxes.low) * len(workload.parts) // (8 * PLACES))
+        low.append(boxes.low[::step])
+        high.append(boxes.high[::step])
+    return Question(written, Boxes(np.concatenate(low), np.concatenate(high)))
+
+
 @dataclass(frozen=True)
 class Expected:
     """The expected errors of one mechanism at one epsilon.
@@ -81,15 +97,15 @@ class Expected:
     mechanism: str
     epsilon: Fraction
     by_law: bool
-    errors: Mapping[str, Mapping[int, float]]
+    errors: Mapping[str, Mapping[int | str, float]]
     half_width: float | None
-    box_half_widths: Mapping[int, float]
+    box_half_widths: Mapping[int | str, float]
 
-    def between(self, cells: int) -> tuple[float, float]:
+    def between(self, cells: int | str) -> tuple[float, float]:
         """The smallest and the largest error over all counts, in records.
 
         Args:
-            cells: number of cells in a box.
+            cells: number of cells in a box, or what the user asked for.
         """
         found = [by_size[cells] for by_size in self.errors.values()]
         return min(found), max(found)
@@ -184,14 +200,14 @@ class Forecaster:
     def _release(self, exact: Numbers, contender: Contender, epsilon: Fraction) -> Estimate:
         return sanitize_with(exact, contender, epsilon * self.counted, self.sensitivity)
 
-    def _by_law(self, unbiased: NoisyCells | NestedCells) -> dict[int, float]:
-        errors = {CELL: math.sqrt(unbiased.variance)}
+    def _by_law(self, unbiased: NoisyCells | NestedCells) -> dict[int | str, float]:
+        errors: dict[int | str, float] = {CELL: math.sqrt(unbiased.variance)}
         for question in self.asked:
             variances = [unbiased.variance_of_sum(chosen) for chosen in _distinct_boxes(unbiased, question)]
             errors[question.cells] = math.sqrt(sum(variances) / len(variances))
         return errors
 
-    def _box_half_widths(self, unbiased: NoisyCells | NestedCells) -> dict[int, float]:
+    def _box_half_widths(self, unbiased: NoisyCells | NestedCells) -> dict[int | str, float]:
         return {
             question.cells: max(half_width_of_box(unbiased, chosen) for chosen in _distinct_boxes(unbiased, question))
             for question in self.asked
@@ -199,7 +215,7 @@ class Forecaster:
 
     def _simulated(
         self, contender: Contender, epsilon: Fraction, exact: Numbers, asked: Sequence[Question]
-    ) -> dict[int, float]:
+    ) -> dict[int | str, float]:
         truths = [question.boxes.sums(exact) for question in asked]
         squares = np.zeros(1 + len(truths))
         for _ in range(self.repeat):
@@ -219,7 +235,7 @@ def _unbiased_cells(made: Estimate) -> NoisyCells | NestedCells | None:
 
 
 def _distinct_boxes(unbiased: NoisyCells | NestedCells, question: Question) -> Iterator[list[NDArray[np.int64]]]:
-    """The boxes with different noise, as positions along each axis; one box if all cells have equal noise."""
-    boxes = 1 if isinstance(unbiased, NoisyCells) else None
+    """The boxes with different noise, as positions along each axis; one of one size if all cells have equal noise."""
+    boxes = 1 if isinstance(unbiased, NoisyCells) and isinstance(question.cells, int) else None
     for low, high in zip(question.boxes.low[:boxes].tolist(), question.boxes.high[:boxes].tolist(), strict=True):
         yield [np.arange(start, stop) for start, stop in zip(low, high, strict=True)]

@@ -15,7 +15,7 @@ from dphist_pipeline.evaluation.contenders import Contender, choose_contenders
 from dphist_pipeline.evaluation.score_tables import Table, format_epsilon, format_grid, wrap_name
 from dphist_pipeline.planning.bounds import Bound, UnitsByRows, advice, compare_bounds, find_units, table_of
 from dphist_pipeline.planning.dpcube_theory import dpcube_theory
-from dphist_pipeline.planning.expected_errors import CELL, Expected, Forecaster, questions
+from dphist_pipeline.planning.expected_errors import CELL, Expected, Forecaster, questions, questions_of
 from dphist_pipeline.planning.least_epsilon import LeastEpsilon, least_epsilon
 from dphist_pipeline.planning.stand_ins import declared_shapes, read_stand_in
 from dphist_pipeline.releasing.account_runway import AccountRunway, account_runway
@@ -108,6 +108,7 @@ class Forecast:
             "target_error": plan.target,
             "needed": [one.facts() for one in self.costs],
             "left_out": plan.left_out,
+            "recommended": self.recommended(),
             "theory": " ".join(dpcube_theory(spec, plan.contenders)),
             "account": asdict(plan.runway),
             **({"bounds": self._bounds_as_facts()} if plan.units is not None else {}),
@@ -137,7 +138,7 @@ class Forecast:
         """For each epsilon a table of errors; then a table of epsilons for the target."""
         plan = self.plan
         sizes, whole = [question.cells for question in plan.forecaster.asked], plan.spec.domain.cells
-        heads = ["all cells" if size == whole else f"{size:,}" for size in sizes]
+        heads = ["all cells" if size == whole else f"{size:,}" if isinstance(size, int) else size for size in sizes]
         tables: list[Table] = []
         for epsilon in plan.epsilons:
             rows = [self._row(one, sizes) for one in self.found if one.epsilon == epsilon]
@@ -161,6 +162,10 @@ class Forecast:
         if not all(one.by_law for one in self.found):
             repeat = plan.forecaster.repeat
             lines.append(f"sim: simulated on {plan.basis}, {repeat} release{'s' if repeat > 1 else ''} each.")
+        lines += [
+            f"Least error of {one['questions']}, epsilon {one['epsilon']:g}: {one['mechanism']}, {short(one['rmse'])}."
+            for one in self.recommended()
+        ]
         lines += dpcube_theory(plan.spec, plan.contenders)
         if self.bounds:
             lines.append(f"{advice(self.bounds)} Rows beyond those seen are in no line of this table.")
@@ -168,7 +173,21 @@ class Forecast:
             lines.append(f"Do not serve this release: {', '.join(plan.left_out)} (dphist mechanisms NAME).")
         return [*lines, f"Account {plan.runway.account}: {plan.runway.says.rstrip('.')}."]
 
-    def _row(self, one: Expected, sizes: Sequence[int]) -> tuple[str, ...]:
+    def recommended(self) -> list[dict[str, Any]]:
+        """For each epsilon and workload, the mechanism whose error on the worst of the counts is the least."""
+        named = [question.cells for question in self.plan.forecaster.asked if isinstance(question.cells, str)]
+        found = []
+        for epsilon in self.plan.epsilons if len(self.plan.contenders) > 1 else ():
+            here = [one for one in self.found if one.epsilon == epsilon]
+            for asked in named:
+                best = min(here, key=lambda one: one.between(asked)[1])
+                error = best.between(asked)[1]
+                found.append(
+                    {"epsilon": float(epsilon), "questions": asked, "mechanism": best.mechanism, "rmse": error}
+                )
+        return found
+
+    def _row(self, one: Expected, sizes: Sequence[int | str]) -> tuple[str, ...]:
         errors = (_errors(*one.between(size)) for size in (CELL, *sizes))
         width = "-" if one.half_width is None else short(one.half_width)
         return wrap_name(one.mechanism), _basis(one.by_law), *errors, width
@@ -193,6 +212,7 @@ def prepare(
     repeat: int | None,
     store: Path | None,
     units_by_rows: str | None = None,
+    workloads: Sequence[str] = (),
 ) -> ForecastPlan:
     """A forecast that is fully checked before its first simulation.
 
@@ -206,6 +226,7 @@ def prepare(
         repeat: number of simulated releases; None for `enough_repeats`.
         store: as on the command line; needed only for the account, a published stand-in and a quality table.
         units_by_rows: see `bounds.find_units`; None for the quality table of the stand-in, or of the release itself.
+        workloads: see `workloads.parse_workloads`; a mechanism is recommended for each.
 
     Raises:
         DphistError: a mechanism does not serve the release at an epsilon, or the stand-in has another shape.
@@ -222,7 +243,8 @@ def prepare(
         basis, only = read_stand_in(stand_in, spec, _public_folder(store))
         counts = {"stand-in": only}
     times = repeat or enough_repeats(spec.domain.cells)
-    forecaster = Forecaster(shape, spec.sensitivity, questions(shape), counts, times, counted)
+    named = [questions_of(written, shape) for written in dict.fromkeys(workloads)]
+    forecaster = Forecaster(shape, spec.sensitivity, [*questions(shape), *named], counts, times, counted)
     units = find_units(spec, units_by_rows, [*filter(None, [stand_in]), spec.release], _public_folder(store))
     runway = account_runway(spec, store)
     return ForecastPlan(spec, chosen, contenders, forecaster, basis, target, left_out, runway, units)

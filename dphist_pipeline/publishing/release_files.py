@@ -183,7 +183,7 @@ def _seal(known: Mapping[str, Any], staging: Path) -> None:
     made = [name for name in FILES[:-1] if (staging / name).exists()]
     # The digest of the audit comes last; see `stated_digest`.
     audit = {name: fact for name, fact in known.items() if name != "versions"}
-    audit |= {"files": {name: _digest(staging / name) for name in made}, "versions": known["versions"]}
+    audit |= {"files": {name: digest_of(staging / name) for name in made}, "versions": known["versions"]}
     audit["audit_digest"] = audit_digest(audit)
     (staging / "audit.json").write_text(json.dumps(audit, indent=2) + "\n", encoding="utf-8")
     for name in (*made, "audit.json"):
@@ -371,7 +371,7 @@ def _found(published: Path, name: str, audit: Mapping[str, Any]) -> str | None:
     """The digest of a file as it was published, without the mark of a withdrawal."""
     path = published / name
     if name != "card.html" or "withdrawn" not in audit or not path.is_file():
-        return _digest(path)
+        return digest_of(path)
     card = path.read_bytes().decode("utf-8", errors="replace")
     return hashlib.sha256(withdrawal.unmarked(card, audit).encode()).hexdigest()
 
@@ -382,7 +382,7 @@ def audit_digest(audit: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
-def _digest(path: Path) -> str | None:
+def digest_of(path: Path) -> str | None:
     """SHA-256 of a file; None when there is none to read."""
     if not path.is_file():
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -16,7 +17,7 @@ from dphist_pipeline.ledger.moving import move
 from dphist_pipeline.ledger.postgresql import ledger_database
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.releasing.store import Key, Store, ledger_url
+from dphist_pipeline.releasing.store import Key, Store, StoreUnusable, ledger_url
 
 
 class AdoptionUnclear(DphistError):
@@ -83,7 +84,14 @@ def adopt(store: Store, reason: str, elsewhere: Mapping[str, Fraction]) -> tuple
 
     Raises:
         AdoptionUnclear: the witness is gone, and what was spent elsewhere was not stated for every account.
+        StoreUnusable: this user cannot see what was rejected in it.
     """
+    if not os.access(store.confidential, os.R_OK | os.X_OK):
+        problem = (
+            "is not adopted: this user may not look into its confidential/, which holds what was rejected. Run it as "
+            "root, with DPHIST_OPERATOR_KEY=FILE for the operator's key. Nothing was changed."
+        )
+        raise StoreUnusable(store.root, problem)
     # Not `store.ledger()`: what was published or rejected names entries that went missing with the ledger.
     ledger = Ledger.open(ledger_url(store.root), store.ledger_id)
     witness, accounts = store.witness(ledger), [account.name for account in ledger.accounts()]

@@ -62,6 +62,9 @@ def own_folder(store: Store) -> Folder:
         found = json.loads(path.read_bytes())["id"]
         if isinstance(found, str) and len(found) == 32 and found.isalnum():
             return Folder(found, host_name())
+    except PermissionError:
+        problem = "a confidential/ that you may not use. `dphist doctor` says which user releases here"
+        raise StoreUnusable(store.root, f"has {problem}") from None
     except OSError as error:
         problem = f"({error.strerror}) an unusable"
     except (ValueError, KeyError, TypeError):
@@ -90,8 +93,12 @@ def refuse_other_host(store: Store, charge: Charge, published: bool) -> None:
     refuse_other_folder(charge, folder)
 
 
-def join(root: Path) -> Store:
+def join(root: Path, public_address: str | None = None) -> Store:
     """Makes a store of this host for a ledger and a witness that other hosts use, which the environment names.
+
+    Args:
+        root: its folder.
+        public_address: of a copy of its public folder, which hosts of one store share.
 
     Raises:
         StoreUnusable: the environment names no ledger, or a store cannot be made there.
@@ -104,7 +111,7 @@ def join(root: Path) -> Store:
     store_id = witness.store_started_by(ledger.standing().started_by)
     if store_id is None:
         raise WitnessMissing(witness.where, f"the ledger at {ledger.place}")
-    store = Store(make_folders(root, witness), store_id, ledger.id, joined=True)
+    store = Store(make_folders(root, witness), store_id, ledger.id, joined=True, public_address=public_address)
     describe(store)
     return store
 

@@ -12,10 +12,11 @@ from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
+from dphist_pipeline.publishing.current_files import NAME as CURRENT
 from dphist_pipeline.publishing.current_files import is_listed, write_current_files
 from dphist_pipeline.publishing.release_files import (
     move_into_place,
@@ -28,6 +29,9 @@ from dphist_pipeline.releasing.errors import NameTaken, Withdrawn
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.releasing.taken_names import refuse_taken_view
+
+if TYPE_CHECKING:
+    from dphist_pipeline.releasing.public_copy import Copied
 
 Progress = Callable[[str], None]
 
@@ -140,13 +144,17 @@ def refresh_catalogue(
 ) -> None:
     """Lists the current files and builds the catalogue, one process at a time, unless both hold these folders.
 
+    Then brings the copy in a bucket to the same state, where the store has one.
+
     Args:
         store: whose catalogue it is.
         key: of a release that changed.
         folders: of releases that it must hold; with none it is always built.
         progress: told the name of the step.
+
+    Raises:
+        NotCopied: the bucket could not be written; the catalogue is built.
     """
-    from dphist_pipeline.answering import building
     from dphist_pipeline.answering.catalogue import is_up_to_date
     from dphist_pipeline.publishing import croissant
 
@@ -155,11 +163,56 @@ def refresh_catalogue(
             return False
         return all(is_listed(folder) and is_up_to_date(store.public, folder) for folder in folders)
 
+    _build_unless(is_fresh, store, key, progress)
+    if store.public_address is not None:
+        _copy(store, key, progress)
+
+
+def publish_copy(store: Store, progress: Progress = lambda step: None, check: bool = False) -> Copied:
+    """Brings the copy in a store's bucket to the state of its public folder, whose catalogue is built if need be.
+
+    Args:
+        store: with a public address.
+        progress: told the name of the step.
+        check: look at every object, and send again what is missing or altered.
+
+    Raises:
+        NotCopied: the bucket could not be written.
+    """
+    from dphist_pipeline.answering.catalogue import is_complete
+    from dphist_pipeline.publishing import croissant
+
+    key = Key("copied", "all", 1)
+    made_after = (store.public / croissant.NAME, *(folder / CURRENT for folder in _released(store)))
+    _build_unless(
+        lambda: is_complete(store.public) and all(path.is_file() for path in made_after), store, key, progress
+    )
+    return _copy(store, key, progress, check)
+
+
+def _released(store: Store) -> set[Path]:
+    return {period.parent for period in store.public.glob("*/period=*")}
+
+
+def _build_unless(is_fresh: Callable[[], bool], store: Store, key: Key, progress: Progress) -> None:
     if is_fresh():
         return
     progress("updating the catalogue")
     with store.run(key) as scratch, store.building():
         if not is_fresh():  # somebody else may just have built it
-            write_current_files(store.public, scratch)
-            croissant.write_croissant(store.public, scratch)
-            building.build_apart(store.public, scratch)
+            _build(store, scratch)
+
+
+def _build(store: Store, scratch: Path) -> None:
+    from dphist_pipeline.answering import building
+    from dphist_pipeline.publishing import croissant
+
+    write_current_files(store.public, scratch)
+    croissant.write_croissant(store.public, scratch)
+    building.build_apart(store.public, scratch)
+
+
+def _copy(store: Store, key: Key, progress: Progress, check: bool = False) -> Copied:
+    from dphist_pipeline.releasing.public_copy import copy_to_bucket
+
+    return copy_to_bucket(store, key, lambda scratch: _build(store, scratch), progress, check)

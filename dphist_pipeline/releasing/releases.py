@@ -54,8 +54,13 @@ class Release:
     replayed: bool
 
     @classmethod
-    def published(cls, store: Store, name: str, period: str | None = None) -> Release:
+    def published(cls, store: Store | Path | str, name: str, period: str | None = None) -> Release:
         """The latest revision of a published release, of a period or of its latest one.
+
+        Args:
+            store: or its folder, or a folder that `dphist store fetch` filled.
+            name: of the release.
+            period: its key; the latest when left out.
 
         Raises:
             NotPublished: naming what is there.
@@ -63,8 +68,10 @@ class Release:
         """
         from dphist_pipeline.answering.published import latest_revision
         from dphist_pipeline.publishing.release_files import read_audit
+        from dphist_pipeline.releasing.public_folder import public_folder
 
-        folder = latest_revision(store.public, name, period, family=True)
+        public = public_folder(store) if isinstance(store, Path | str) else store.public
+        folder = latest_revision(public, name, period, family=True)
         return cls(folder, read_audit(folder), replayed=True)
 
     def __repr__(self) -> str:

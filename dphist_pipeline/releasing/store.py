@@ -86,12 +86,17 @@ class Store:
     ledger_address: str | None = None  # of a ledger that neither lies in the store nor is named by the environment
     witness_file: str | Path | None = None  # where the environment does not say it
     joined: bool = False  # whether another host of the store was there first
+    public_address: str | None = None  # of a copy of the public folder in a bucket
 
     @classmethod
-    def create(cls, root: Path) -> Store:
+    def create(cls, root: Path, public_address: str | None = None) -> Store:
         """Makes a store with its ledger, known to its witness; refuses a folder that holds anything.
 
         Whoever makes it is the ledger's operator, with the key that is theirs, made where there is none.
+
+        Args:
+            root: its folder.
+            public_address: of a copy of its public folder, `s3://bucket/prefix`, checked.
 
         Raises:
             StoreUnusable: something is there already, or the folder cannot be made.
@@ -112,7 +117,7 @@ class Store:
             with suppress(OSError):
                 root.rmdir()
             raise
-        store = cls(root, store_id, ledger.id)
+        store = cls(root, store_id, ledger.id, public_address=public_address)
         describe(store)
         return store
 
@@ -133,12 +138,16 @@ class Store:
         described = root / "store.json"
         if not described.is_file():
             raise StoreMissing(root)
+        if not os.access(described, os.R_OK):
+            raise StoreUnusable(
+                root, f"has a store.json that this user may not read. Its owner lets you: chmod a+r {described}"
+            )
         try:
             content = json.loads(described.read_bytes())
             # Stores of version 0.1 call it `format`.
             usable = content.get("schema_version", content.get("format")) == SCHEMA_VERSION
             ids, joined = (str(content["id"]), str(content["ledger_id"])), bool(content.get("joined"))
-            store = cls(root, *ids, ledger, witness, joined)
+            store = cls(root, *ids, ledger, witness, joined, content.get("public_address"))
         except (ValueError, KeyError, TypeError, OSError):
             usable = False
         if not usable:
@@ -336,6 +345,7 @@ def describe(store: Store) -> None:
     """Writes down which store a folder holds, and makes it one thereby."""
     content = {"schema_version": SCHEMA_VERSION, "id": store.id, "ledger_id": store.ledger_id}
     content |= {"joined": True} if store.joined else {}
+    content |= {"public_address": store.public_address} if store.public_address else {}
     write_durably(store.root / "store.json", json.dumps(content, indent=2).encode() + b"\n")
     sync_folder(store.root)
 

@@ -14,6 +14,7 @@ Reals = NDArray[np.float64]
 STEPS = 60  # of expectation maximisation
 DESCENTS = 2000  # of projected gradients
 SURE = 2.0  # standard errors that a gain must exceed before it counts
+SURE_OF_MANY = 3.0  # the same for a gain that is the best of many: noise alone reaches √(2·ln 30) = 2.6
 PROOF = 6.0  # gain of a log-likelihood that counts in any case
 FAR = 4.0  # times the best estimated error, beyond which an estimate is no candidate
 
@@ -54,13 +55,13 @@ def surely_likelier(gains: Reals, errors: float) -> bool:
 
 
 def sure_share(gains: Reals) -> float:
-    """How far to trust a mean gain: 0 up to SURE standard errors, near 1 for gains far above.
+    """How far to trust the mean gain of chosen weights: 0 up to SURE_OF_MANY standard errors, near 1 far above.
 
     Args:
         gains: of each cell, shape (n,).
     """
     mean, error = float(gains.mean()), float(gains.std()) / math.sqrt(gains.size)
-    return max(0.0, 1.0 - (SURE * error / mean) ** 2) if mean > 0.0 else 0.0
+    return max(0.0, 1.0 - (SURE_OF_MANY * error / mean) ** 2) if mean > 0.0 else 0.0
 
 
 def likelihood_weights(likely: Reals, first: Reals, trust: float) -> Reals:

@@ -85,6 +85,7 @@ def test_it_grows_in_any_order_to_the_rows_of_one_that_is_built_anew(tmp_path: P
     assert held(grown) == held(anew(public))
 
 
+@pytest.mark.soak
 def test_laws_of_all_kinds_grow_as_they_are_built_anew(tmp_path: Path) -> None:
     public = tmp_path / "public"
     for step, (period, kind) in enumerate(reversed(scenario.PERIODS.items())):
@@ -156,6 +157,7 @@ def test_what_somebody_else_wrote_into_it_is_not_kept(tmp_path: Path) -> None:
     assert held(built(public)) == held(anew(public))
 
 
+@pytest.mark.soak
 def test_it_is_built_anew_from_a_copy_of_the_public_folder_or_a_damaged_file(tmp_path: Path) -> None:
     public = tmp_path / "public"
     publish(public, [WARD])

@@ -31,7 +31,7 @@ from answering_scenario import (
     assert_told,
     attached,
     made,
-    published,
+    published_once,
     rows_of,
 )
 from oracle import Oracle
@@ -70,8 +70,8 @@ QUESTIONS = {
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Asked:
-    return published(tmp_path_factory.mktemp("public"), tmp_path_factory.mktemp("scratch"))
+def store() -> Asked:
+    return published_once()
 
 
 def none_as_nan(value: float | None) -> float:
@@ -116,7 +116,7 @@ RANGES: list[tuple[str, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("axis", "low", "high"), mostly_soaked(RANGES, [1, 3, 7]))
+@pytest.mark.parametrize(("axis", "low", "high"), mostly_soaked(RANGES, [0, 2, 3, 7]))
 def test_a_range_says_what_it_covers_in_sql_and_python(store: Asked, axis: str, low: Any, high: Any) -> None:
     for box in ({}, {"state": "A"}):
         rows = ask(store, "dph_range('r.weekly', ?, ?, ?, ?)", axis, low, high, as_json(box))
@@ -151,7 +151,7 @@ MARGINALS = [["age"], ["day", "county"], ["state"], ["region", "state"], ["state
 
 
 @pytest.mark.parametrize(
-    ("by", "box"), mostly_soaked(list(itertools.product(MARGINALS, BOXES)), [0, 5, 15, 20]), ids=str
+    ("by", "box"), mostly_soaked(list(itertools.product(MARGINALS, BOXES)), [0, 5, 6, 10, 15, 17, 20]), ids=str
 )
 def test_marginals_are_the_same_in_sql_and_python_and_add_up(store: Asked, by: list[str], box: Box) -> None:
     rows = ask(store, "dph_marginal('r.weekly', ?, ?)", by, as_json(box))
@@ -165,7 +165,7 @@ def test_marginals_are_the_same_in_sql_and_python_and_add_up(store: Asked, by: l
 
 
 def test_a_row_of_a_marginal_is_the_answer_to_its_box(store: Asked) -> None:
-    for release in (store.releases[period] for period in TOLD):
+    for release in (store.releases[period] for period in TOLD[1:2]):
         for row in release.marginal(["state", "age"], {"region": ["S", None]}).to_dicts():
             ages = (
                 None if row["age_upper"] is None and row["age_lower"] is None else (row["age_lower"], row["age_upper"])
@@ -184,7 +184,7 @@ def test_a_row_of_a_marginal_is_the_answer_to_its_box(store: Asked) -> None:
 
 @pytest.mark.parametrize(
     ("axis", "box"),
-    mostly_soaked(list(itertools.product(["age", "day"], [*BOXES[:2], BOXES[3]])), [0, 5]),
+    mostly_soaked(list(itertools.product(["age", "day"], [*BOXES[:2], BOXES[3]])), [0, 4, 5]),
     ids=str,
 )
 def test_quantiles_are_the_same_in_sql_and_python(store: Asked, axis: str, box: Box) -> None:
@@ -199,7 +199,7 @@ def test_quantiles_are_the_same_in_sql_and_python(store: Asked, axis: str, box: 
         assert_told(row, expected, told.get(row["period"], {}).get(row["q"]))
 
 
-@pytest.mark.parametrize("kind", mostly_soaked(["cells", "tree"], [1]))
+@pytest.mark.parametrize("kind", ["cells", "tree"])
 def test_quantiles_that_noise_leaves_wide_are_the_same_in_sql_and_python(tmp_path: Path, kind: str) -> None:
     axes = [{"column": "income", "start": 0, "stop": 600, "width": 1}, by_hand.WARD]
     start = by_hand.estimate(axes, np.full((600, 3), 40.0), scale=Fraction(100), off=0)

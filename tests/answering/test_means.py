@@ -8,7 +8,7 @@ import by_hand
 import duckdb
 import numpy as np
 import pytest
-from answering_scenario import PERIODS, TOLD, Asked, Box, as_json, assert_told, attached, published, rows_of
+from answering_scenario import PERIODS, TOLD, Asked, Box, as_json, assert_told, attached, published_once, rows_of
 from moment_oracle import Moments
 
 from dphist_pipeline.answering.chosen_cells import QuestionRefused
@@ -25,8 +25,8 @@ QUESTIONS: list[tuple[str, Box]] = [
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Asked:
-    return published(tmp_path_factory.mktemp("public"), tmp_path_factory.mktemp("scratch"))
+def store() -> Asked:
+    return published_once()
 
 
 @pytest.mark.parametrize(("axis", "box"), QUESTIONS, ids=str)

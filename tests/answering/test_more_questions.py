@@ -24,7 +24,7 @@ from answering_scenario import (
     assert_told,
     attached,
     made,
-    published,
+    published_once,
     rows_of,
 )
 from moment_oracle import deviations, first_not
@@ -50,8 +50,8 @@ REACHED = 1e-9
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Asked:
-    return published(tmp_path_factory.mktemp("public"), tmp_path_factory.mktemp("scratch"))
+def store() -> Asked:
+    return published_once()
 
 
 def ask(store: Asked, question: str, *parameters: object) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import by_hand
 import duckdb
 import pytest
-from answering_scenario import Asked, attached, published
+from answering_scenario import Asked, attached, published_once
 from quick_catalogue import build_catalogue
 
 BOX = "the box is a struct or a JSON object, with each axis once, as {'county': '01'}, not "
@@ -35,8 +35,8 @@ REFUSED = {
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Asked:
-    return published(tmp_path_factory.mktemp("public"), tmp_path_factory.mktemp("scratch"))
+def store() -> Asked:
+    return published_once()
 
 
 @pytest.mark.parametrize(("question", "message"), REFUSED.items())

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from answering_scenario import PERIODS, TOLD, Asked, attached, published, rows_of
+from answering_scenario import PERIODS, TOLD, Asked, attached, published_once, rows_of
 from moment_oracle import deviations
 
 from dphist_pipeline.answering import notes
@@ -16,8 +16,8 @@ from dphist_pipeline.estimates.noisy import NestedCells
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Asked:
-    return published(tmp_path_factory.mktemp("public"), tmp_path_factory.mktemp("scratch"))
+def store() -> Asked:
+    return published_once()
 
 
 PEOPLE = pl.DataFrame({"state": ["C", "B", "A", None], "population": [500, 2000, 1000, 7]})

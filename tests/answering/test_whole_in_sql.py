@@ -6,7 +6,7 @@ import duckdb
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from answering_scenario import Asked, attached, published, rows_of
+from answering_scenario import Asked, attached, published_once, rows_of
 
 from dphist_pipeline.answering.whole_tables import WholeTable, whole_table
 from dphist_pipeline.publishing.release_files import published_unbiased, read_audit
@@ -15,8 +15,8 @@ from dphist_pipeline.spec.axes import domain_of
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Asked:
-    return published(tmp_path_factory.mktemp("public"), tmp_path_factory.mktemp("scratch"))
+def store() -> Asked:
+    return published_once()
 
 
 def whole(release: Release) -> WholeTable:

@@ -179,7 +179,7 @@ PLANTED: dict[str, tuple[str, Callable[[], Any]]] = {
 }
 
 
-QUICK = ("queries that need no decision", "half of epsilon charged")
+QUICK = ("half of epsilon charged",)
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,11 @@ ANSWERS = (
                 "r.balance + r.half_width < 0", "r.balance - r.half_width < 0", "bins are excluded by a wrong end"
             ),
             Mutation("max(r.position + 1) FILTER", "max(r.position) FILTER", "one bin too many"),
-            Mutation("-edges.q * (1 - edges.q)]", "0]", "the covariance of both sides is forgotten"),
+            Mutation(
+                "-edges.q * (1 - edges.q)]) AS weight\n        FROM nested",
+                "0]) AS weight\n        FROM nested",
+                "the covariance of both sides is forgotten",
+            ),
         ),
     ),
     Part(

@@ -121,7 +121,9 @@ LEDGER = (
                 '_ONCE_UNSIGNED = frozenset({"opened", "raised", "keyed", "allowed"})',
                 "planted decisions in an old ledger",
             ),
-            Mutation("if key is not None and key == signer_of(first):", "if False:", "one operator signs twice"),
+            Mutation(
+                "if key is not None and key == self._latest(signer_of(first)):", "if False:", "one operator signs twice"
+            ),
             Mutation("len(self.operators) > 1", "len(self.operators) > 2", "one operator adds a second key alone"),
             Mutation("            if others:\n", "            if False:\n", "a source belongs to two accounts"),
             Mutation(

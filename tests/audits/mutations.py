@@ -5,6 +5,8 @@ Each mutation is a mistake that somebody could make, or an attacker could plant,
 never in the checkout. Prints a table: the mutation, and the first test that failed, or SURVIVED. A few mutations change
 nothing that a caller could see; they are listed with the reason, and are not counted as survivors.
 Ends with 1 if a mutation survived or its tests did not end, and with a message if one no longer fits the code.
+What was noticed is kept in `.soak/mutations.jsonl`: a run goes on where the last one stopped, and leaves it out while
+the mutated file is the same. Delete the file, for instance after tests were changed, to try all.
 
     python tests/audits/mutations.py [--only PART] [--json FILE] [--processes 2]
 """
@@ -12,6 +14,7 @@ Ends with 1 if a mutation survived or its tests did not end, and with a message 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import importlib
 import json
 import os
@@ -22,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from itertools import repeat
@@ -33,6 +36,7 @@ from typing import Any, NamedTuple
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
+NOTICED = PROJECT / ".soak" / "mutations.jsonl"
 COPIED = ("dphist_pipeline", "sql", "tests", "dagster_project", "pyproject.toml")
 SECONDS = 300
 ENDLESS = "no test, but they did not end"
@@ -168,6 +172,34 @@ def verdict(row: dict[str, Any]) -> str:
     return "equivalent" if row["equivalent"] else "survived"
 
 
+def digest(part: Part, mutation: Mutation) -> str:
+    """What tells a mutation from all others, and from itself in another version of its file."""
+    return hashlib.sha256(f"{part.file}\0{mutated(part, mutation)}".encode()).hexdigest()
+
+
+def noticed_before() -> dict[str, dict[str, Any]]:
+    """The rows of mutations that earlier runs saw noticed, by digest."""
+    lines = NOTICED.read_text(encoding="utf-8").splitlines() if NOTICED.exists() else []
+    return {row["digest"]: row for row in map(json.loads, lines)}
+
+
+def tried(pool: ProcessPoolExecutor, asked: list[tuple[Part, Mutation]]) -> Iterator[dict[str, Any]]:
+    """The rows of mutations in their order, those that were noticed before without trying them again."""
+    before, digests = noticed_before(), [digest(*one) for one in asked]
+    waiting = [pool.submit(outcome, *one) for one, name in zip(asked, digests, strict=True) if name not in before]
+    NOTICED.parent.mkdir(exist_ok=True)
+    running = iter(waiting)
+    for name in digests:
+        if name in before:
+            yield before[name]
+            continue
+        row = next(running).result() | {"digest": name}
+        if verdict(row) == "noticed":
+            with NOTICED.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+        yield row
+
+
 def selected(only: str) -> list[Part]:
     """The mutations whose `file: why` a regular expression finds."""
     from mutated_answers import ANSWERS
@@ -202,14 +234,16 @@ def main() -> int:
         ProcessPoolExecutor(options.processes, get_context("fork"), take_copy, (folder,)) as pool,
     ):
         whole = [Part(part.file, part.tests, ()) for part in {part.tests: part for part in parts}.values()]
-        whole = [] if options.at_once else whole
+        before = noticed_before()
+        left = {part.tests for part in parts for one in part.mutations if digest(part, one) not in before}
+        whole = [] if options.at_once else [part for part in whole if part.tests in left]
         for row in pool.map(outcome, whole, repeat(None)):
             if row["noticed_by"]:
                 print(f"without any mutation, this test fails already: {row['noticed_by']}", file=sys.stderr)
                 return 2
         print("| file | mutation | noticed by |\n|---|---|---|", flush=True)
         rows = []
-        for row in pool.map(outcome, *zip(*((part, one) for part in parts for one in part.mutations), strict=True)):
+        for row in tried(pool, [(part, one) for part in parts for one in part.mutations]):
             told = row["noticed_by"] or (f"equivalent: {row['equivalent']}" if row["equivalent"] else "SURVIVED")
             print(f"| {row['file'].removeprefix('dphist_pipeline/')} | {row['why']} | {told} |", flush=True)
             rows.append(row)

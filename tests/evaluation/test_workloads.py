@@ -7,7 +7,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dphist_pipeline.evaluation.workloads import WorkloadRefused, all_ranges, parse_workloads, random_boxes
+from dphist_pipeline.evaluation.workloads import (
+    WorkloadRefused,
+    all_ranges,
+    parse_workloads,
+    prefixes,
+    random_boxes,
+    windows,
+)
 
 
 @pytest.mark.parametrize("shape", [(1,), (7,), (4, 5), (3, 1, 4), (2, 3, 2, 2, 3)])
@@ -62,7 +69,21 @@ def test_errors_of_a_workload_are_those_of_its_answers():
 
 
 @pytest.mark.parametrize(
-    "written", ["", "range", "ranges:0", "ranges:-1", "ranges:a", "ranges:1,,2", "ranges:121", "ranges:1e2"]
+    "written",
+    [
+        "",
+        "range",
+        "ranges:0",
+        "ranges:-1",
+        "ranges:a",
+        "ranges:1,,2",
+        "ranges:121",
+        "ranges:1e2",
+        "windows",
+        "windows:0",
+        "windows:1,2",
+        "prefixes:3",
+    ],
 )
 def test_a_workload_that_is_none_is_refused(written):
     with pytest.raises(WorkloadRefused, match="workload"):
@@ -85,3 +106,21 @@ def test_a_longer_range_of_equal_errors_has_a_larger_error():
     found = ranges.errors(ranges.answers(np.zeros(200, dtype=int)), np.ones(200))
     errors = [found["range_mse", at] for at in ("1", "10", "100")]
     assert errors == [1, 100, 10_000] and all(before < after for before, after in pairwise(errors))
+
+
+def test_prefixes_and_windows_are_all_there_are_each_once():
+    (asked, seven) = parse_workloads(["prefixes", "windows:7"], (9,))
+    assert (asked.about, seven.about) == ("all prefixes", "all windows of 7 cells")
+    assert asked.parts[0][1].low.tolist() == [[0]] * 9
+    assert asked.parts[0][1].high.ravel().tolist() == list(range(1, 10))
+    assert [ends.ravel().tolist() for ends in (seven.parts[0][1].low, seven.parts[0][1].high)] == [[0, 1, 2], [7, 8, 9]]
+    found = windows((3, 4), 3)
+    assert sorted(zip(found.low.tolist(), found.high.tolist(), strict=True)) == [([0, 0], [3, 3]), ([0, 1], [3, 4])]
+    corners = {tuple(high) for high in prefixes((3, 4)).high.tolist()}
+    assert corners == {(one, two) for one in range(1, 4) for two in range(1, 5)}
+
+
+def test_of_many_prefixes_some_are_drawn_the_same_ones_every_time():
+    few = prefixes((1000, 1000), most=50)
+    assert len(few.low) == 50 and few.high.min() >= 1 and few.high.max() <= 1000
+    assert np.array_equal(few.high, prefixes((1000, 1000), most=50).high)

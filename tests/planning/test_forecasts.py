@@ -302,3 +302,23 @@ def test_a_mechanism_that_does_not_serve_a_small_epsilon_is_infinitely_wrong_the
 )
 def test_numbers_are_shown_with_two_digits(number: float, shown: str) -> None:
     assert short(number) == shown
+
+
+def test_a_mechanism_is_recommended_for_each_workload_that_is_named(office: Office) -> None:
+    """Of 7 by 3 cells with plain noise, a window of 3 along both axes has 9 variances."""
+    office.write_spec()
+    named = ["--mechanism", "boost", "--mechanism", "geometric", "--workload", "prefixes", "--workload", "windows:3"]
+    ran = office.run("forecast", "spec.yaml", "--epsilon", "1", *named, "--json")
+    assert (ran.code, ran.err) == (0, "")
+    variance = noise_law.variance(Fraction(2))
+    found = rmse(ran, "geometric")
+    assert found["windows:3"] == pytest.approx(math.sqrt(9 * variance))
+    best = {one["questions"]: one for one in ran.json["recommended"]}
+    assert list(best) == ["prefixes", "windows:3"]
+    for asked, one in best.items():
+        errors = {name: rmse(ran, name)[asked] for name in ("boost", "geometric")}
+        assert one["rmse"] == min(errors.values()) == errors[one["mechanism"]]
+    ran = office.run("forecast", "spec.yaml", "--epsilon", "1", *named)
+    assert "Least error of prefixes, epsilon 1: " in ran.out
+    ran = office.run("forecast", "spec.yaml", "--workload", "circles")
+    assert (ran.code, ran.err.splitlines()[0][:27]) == (1, "error: workload 'circles': ")

@@ -122,6 +122,23 @@ def test_the_benchmark_of_dpcubes_boxes_runs_and_writes_json(tmp_path):
     assert {row["cells"] for row in report["rows"]} >= {16, 64}
 
 
+def test_the_benchmark_of_accuracy_goes_on_where_it_was_and_compares_with_the_best(tmp_path):
+    script, lines, target = PROJECT / "benchmarks" / "accuracy.py", tmp_path / "runs.jsonl", tmp_path / "accuracy.json"
+    small = ["--sets", "level, 64 cells, 300 records", "--mechanisms", "adaptive,geometric,boost"]
+    for runs in ("2", "3"):
+        command = [sys.executable, script, *small, "--runs", runs, "--lines", lines, "--to", target]
+        done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert len(lines.read_text(encoding="utf-8").splitlines()) == 9
+    report = json.loads(target.read_text(encoding="utf-8"))
+    cells, prefixes, ranges = sorted(report["rows"], key=lambda row: row["workload"])
+    assert (cells["workload"], prefixes["workload"], ranges["workload"]) == ("cells", "prefixes", "ranges")
+    assert cells["runs"] == 3 and cells["tuned"] and cells["best published"] == "geometric"
+    assert cells["ratios"]["geometric"] == pytest.approx(1) and cells["ratios"]["adaptive"] < 0.8
+    assert [goal["cases"] for goal in report["goals"]] == [1]
+    assert "<svg" in target.with_suffix(".svg").read_text(encoding="utf-8")
+
+
 def test_the_list_of_the_papers_has_a_line_for_every_table_figure_and_theorem():
     script = PROJECT / "benchmarks" / "papers" / "reproduce.py"
     done = subprocess.run([sys.executable, script, "--list"], capture_output=True, text=True, check=True)

@@ -13,6 +13,7 @@ from typing import Any
 import canary
 import duckdb
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -181,7 +182,7 @@ def test_a_failure_anywhere_leaks_nothing_and_the_same_command_finishes(
 
 @pytest.mark.parametrize(
     "error",
-    mostly_soaked([cube.pl.exceptions.ComputeError(SECRET), OSError(28, SECRET), MemoryError(SECRET)], [0]),
+    mostly_soaked([pl.exceptions.ComputeError(SECRET), OSError(28, SECRET), MemoryError(SECRET)], [0]),
 )
 def test_what_polars_says_is_in_no_exception_either(watched: Watched, monkeypatch: Patch, error: Exception) -> None:
     monkeypatch.setattr(cube, "count_bounded", fails(error))

@@ -152,6 +152,13 @@ def dies_after_its_charge(office: Office, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(spending, "UNFINISHED_AFTER", timedelta(0))
 
 
+def withdrawn_by_another_user(office: Office, patch: pytest.MonkeyPatch) -> None:
+    """Somebody enters it who may not write into the store."""
+    office.released()
+    (charge,) = Store.open(office.store).ledger().charges("wards", "all")
+    Store.open(office.store).ledger().note(charge, "withdrawn", "wrong")
+
+
 def held_for_long(office: Office, patch: pytest.MonkeyPatch) -> None:
     office.write_spec(publish="manual")
     office.released()
@@ -230,6 +237,7 @@ FAULTS: dict[str, tuple[Callable[[Office, pytest.MonkeyPatch], None], str, str, 
         *("runs", "warning", "wards/all", "next run deletes"),
     ),
     "charged, never published": (dies_after_its_charge, "runs", "warning", "wards, period all", "dphist release SPEC"),
+    "withdrawn, not marked": (withdrawn_by_another_user, "runs", "warning", "do not say so: wards/", "it marks them"),
     "a release waits": (held_for_long, "approvals", "warning", "wards, period all", "dphist publish SPEC"),
     "a decision waits": (unsigned_for_long, "approvals", "warning", "decisions that nobody signed", "ledger sign"),
 }

@@ -51,6 +51,7 @@ def served() -> Iterator[Office]:
         all_well(examined(office))  # and all that is imported is imported by root
         office.witness = Path(shutil.move(office.witness, office.folder / "witness.sqlite"))
         owned(office, NOBODY)
+        (office.store / "store.json").chmod(0o644)
         yield office
 
 
@@ -95,8 +96,39 @@ def test_another_user_is_told_who_releases_and_sees_nothing_confidential(served:
         found = json.loads(served.run("doctor", "--json", "--store", served.store).out)
     told = {finding["check"]: finding for finding in found["checks"]}
     assert told["user"]["state"] == "warning" and "that is nobody" in told["user"]["seen"]
-    assert "sudo -u nobody dphist doctor" in told["user"]["mend"]
+    assert "as nobody, with the same DPHIST_ variables" in told["user"]["mend"]
     assert told["confidential"]["state"] == "ok" and "cannot look into it" in told["confidential"]["seen"]
+
+
+def test_a_user_who_cannot_see_what_was_rejected_adopts_nothing(served: Office) -> None:
+    before = served.entries()
+    with somebody(65533):
+        adopted = served.run("store", "adopt", "--reason", "only to try", "--store", served.store)
+    assert adopted.code == 1 and "may not look into its confidential/" in adopted.err and served.entries() == before
+
+
+def test_a_command_of_the_wrong_user_says_who_may_run_it(served: Office) -> None:
+    opened = (served.store / "ledger.sqlite", served.witness, served.folder, served.store)
+    modes = [path.stat().st_mode for path in opened]
+    for path in opened:
+        path.chmod(0o777)
+    with somebody(65533):
+        released = served.run(
+            "release", served.folder / "spec.yaml", "--store", served.store, "--revise", "--reason", "x"
+        )
+    for path, mode in zip(opened, modes, strict=True):
+        path.chmod(mode)
+    assert released.code == 1 and "which user releases here" in released.err
+
+
+def test_a_store_whose_description_is_closed_to_a_user_says_how_to_open_it(served: Office) -> None:
+    (served.store / "store.json").chmod(0o600)
+    with somebody(65533):
+        shown = served.run("ledger", "show", "--store", served.store)
+        found = served.run("doctor", "--store", served.store)
+    (served.store / "store.json").chmod(0o644)
+    assert shown.code == found.code == 1 and f"chmod a+r {served.store}/store.json" in shown.err
+    assert f"chmod a+r {served.store}/store.json" in found.out
 
 
 def test_a_release_that_root_ran_is_found_by_the_files_it_left(served: Office) -> None:

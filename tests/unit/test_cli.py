@@ -37,7 +37,7 @@ COMMANDS = [
 STATEMENT = {"account", "privacy_unit", "neighbours", "renews", "total", "spent", "spent_ever", "left", "charges"} | {
     *("signatures", "decisions", "to_be_signed", "shared_with")
 }
-CHARGE = {"release", "period", "revision", "epsilon", "charged_at", "state", "reason", "notes"}
+CHARGE = {"release", "period", "revision", "epsilon", "charged_at", "state", "reason", "notes", "folder", "host"}
 CHECKED = {"release", "mechanism", "axes", "cells", "privacy_unit", "neighbours", "sensitivity", "epsilon"} | {
     *("account", "period", "digest", "source_columns", "remarks")
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import logging
 from collections.abc import Iterator
@@ -244,3 +245,15 @@ def test_a_server_that_fails_or_is_not_there_says_nothing_of_records(engine: str
     assert not any(logging.getLogger(name).disabled for name in spark.LOGGERS[:2])
     assert "does not answer" in refused("sc://127.0.0.1:1", column([3]), SourceRefused, base=tmp_path)
     assert "no session is active" in refused("session", column([3]), SourceRefused, base=tmp_path)
+
+
+def test_a_session_that_is_collected_later_closes_nothing_of_others(engine: str) -> None:
+    """PySpark would shut down the threads of all sessions of the process, in the middle of another one's count."""
+    reattach = pytest.importorskip("pyspark.sql.connect.client.reattach")
+    gc.collect()
+    closed: list[None] = []
+    with mock.patch.object(reattach.ExecutePlanResponseReattachableIterator, "shutdown", lambda: closed.append(None)):
+        for _ in range(2):
+            same(engine, {"a.parquet": table(10)}, axes=[AGE])
+            gc.collect()
+    assert len(closed) == 2

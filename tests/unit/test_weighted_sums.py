@@ -143,3 +143,5 @@ def test_a_digest_tells_weights_apart() -> None:
     other[2, 2] = 2
     lines = [(LINE,), (other,), (LINE[:2],), (LINE.T.copy(),)]
     assert len({WeightedSums(one, (3,)).digest for one in lines}) == 4
+    one, two = np.ones((1, 2), dtype=int), np.ones((2, 2), dtype=int)
+    assert WeightedSums((one, two), (2, 2)).digest != WeightedSums((two, one), (2, 2)).digest

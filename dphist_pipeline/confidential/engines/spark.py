@@ -87,6 +87,8 @@ def write_cube(plan: CountingPlan, address: str, folder: Path) -> Path:
                 session.catalog.dropTempView("secret")
                 if address != SESSION:
                     session.stop()
+                    # PySpark closes a session again when it is collected, and with it threads that later ones share.
+                    session.client.close = bool
     if rows != sum(footer.num_rows for footer in before) or before != _footers(files, where):
         raise SourceRefused(
             where, "is not the same for Spark as here, or changed while it was read. Nothing was charged"

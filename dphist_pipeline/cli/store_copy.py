@@ -1,0 +1,72 @@
+"""The commands `dphist store publish` and `dphist store fetch`: the copy of the public folder in a bucket."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from dphist_pipeline.cli.options import JsonOption, StoreOption
+from dphist_pipeline.cli.store import store_app
+from dphist_pipeline.cli.terminal import out, print_json, print_lines, progress
+from dphist_pipeline.releasing.store import Store, store_folder
+
+
+@store_app.command()
+def publish(
+    check: Annotated[
+        bool, typer.Option("--check", help="Look at every object, and send again what is missing or altered.")
+    ] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Brings the bucket that `dphist init --public` named up to date.
+
+    `dphist release` does so by itself; this finishes what was cut short or
+    failed. Publications that the ledger knows and only the bucket has are
+    fetched into the public folder. Spends nothing and reads no record.
+    """
+    from dphist_pipeline.releasing.approvals import finish_withdrawals
+    from dphist_pipeline.releasing.public_copy import NoAddress
+    from dphist_pipeline.releasing.publisher import publish_copy
+
+    opened = Store.open(store_folder(store))
+    if opened.public_address is None:
+        raise NoAddress(opened.root)
+    finish_withdrawals(opened, opened.ledger())
+    with progress(as_json) as step:
+        copied = publish_copy(opened, step, check)
+    if as_json:
+        print_json(vars(copied))
+        return
+    done = f"sent {len(copied.sent):,} files to" if copied.sent else "nothing to send:"
+    end = "" if copied.sent else " is up to date"
+    out.print(f"[green]✓[/] {done} {escape(copied.address)}{end}")
+    print_lines([f"  taken from there into the public folder: {place}" for place in copied.taken])
+    print_lines([f"  only there, and not vouched for by this ledger: {place}" for place in copied.only_there])
+
+
+@store_app.command()
+def fetch(
+    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="Where somebody publishes: s3://bucket/prefix.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder, or one from an earlier fetch.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Fetches everything that is published in a bucket, and checks every file.
+
+    Needs no store. The folder serves `dphist answer`, `plot`, `export` and
+    their siblings as --store, and DuckDB as FOLDER/catalog.duckdb. Run it
+    again to bring the folder up to date.
+    """
+    from dphist_pipeline.publishing.fetching import fetch as fetched_from
+
+    fetched = fetched_from(address, folder)
+    if as_json:
+        print_json({**vars(fetched), "folder": str(fetched.folder)})
+        return
+    new = f"{fetched.downloaded:,} were new, {fetched.size / 1e6:,.1f} MB"
+    out.print(f"[green]✓[/] {escape(str(fetched.folder))} has {fetched.files:,} files; {new}")
+    out.print(f"\nAsk it:       dphist answer RELEASE --store {escape(str(fetched.folder))}")
+    out.print(f"With DuckDB:  duckdb -readonly {escape(str(fetched.folder / 'catalog.duckdb'))} -c 'SHOW TABLES'")

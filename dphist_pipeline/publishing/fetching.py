@@ -1,0 +1,108 @@
+"""Fetches the copy of a public folder from a bucket: one whole state of it, every file checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.publishing.manifest import NAME, Entry, Manifest, place_of, read_manifest
+from dphist_pipeline.publishing.object_store import ObjectStore, ObjectStoreFailed
+from dphist_pipeline.publishing.release_files import digest_of
+
+TRIES = 5
+DRAFT = ".fetching"
+
+
+class FolderTaken(DphistError):
+    """A folder that holds something other than an earlier fetch."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        super().__init__(f"{folder} holds something else than an earlier fetch. Name a new or empty folder.")
+
+
+class CopyDamaged(DphistError):
+    """An object in a bucket that is missing, or not what the manifest says."""
+
+    def __init__(self, address: str, path: str) -> None:
+        self.address, self.path = address, path
+        super().__init__(
+            f"{address}: {path} is missing or altered. Nothing of it was kept; tell who publishes there. They mend "
+            "it with `dphist store publish --check`."
+        )
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What a fetch did.
+
+    Attributes:
+        folder: that holds the files.
+        files: how many there are.
+        downloaded: how many of them were not there before.
+        size: of those, in bytes.
+    """
+
+    folder: Path
+    files: int
+    downloaded: int
+    size: int
+
+
+def fetch(address: str, folder: Path) -> Fetched:
+    """Brings a folder to the state of a bucket: the files of its manifest, by their paths, the manifest last.
+
+    Files that are there already and whole are not downloaded again, so a fetch that was cut short goes on.
+
+    Args:
+        address: `s3://bucket/prefix`, where somebody publishes.
+        folder: new or empty, or from an earlier fetch.
+
+    Raises:
+        AddressRefused, ObjectStoreFailed, ManifestDamaged, CopyDamaged: nothing can be read there, or not what was
+            published.
+        FolderTaken: the folder holds something else.
+    """
+    objects = ObjectStore(address)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())) and not (folder / DRAFT).is_dir():
+        raise FolderTaken(folder)
+    stored = objects.read(NAME)
+    if stored is None:
+        raise ObjectStoreFailed(objects.address, f"cannot be read: nobody publishes there; it has no {NAME}.")
+    (folder / DRAFT).mkdir(parents=True, exist_ok=True)
+    downloaded: dict[str, int] = {}
+    for _ in range(TRIES):
+        manifest = read_manifest(stored.content, objects.address)
+        missing = _missing(objects, manifest, folder, downloaded)
+        if missing is None:
+            (folder / DRAFT / NAME).write_bytes(stored.content)
+            (folder / DRAFT / NAME).replace(folder / NAME)
+            return Fetched(folder, len(manifest.files), len(downloaded), sum(downloaded.values()))
+        again = objects.read(NAME)
+        if again is None or again.etag == stored.etag:
+            break
+        stored = again  # somebody published meanwhile
+    raise CopyDamaged(objects.address, missing or NAME)
+
+
+def download(objects: ObjectStore, entry: Entry, file: Path) -> bool:
+    """Writes what a manifest names into a file; False if it is gone, or is something else."""
+    if not objects.download(entry.object, file) or digest_of(file) != entry.sha256:
+        file.unlink(missing_ok=True)
+        return False
+    file.chmod(0o644)
+    return True
+
+
+def _missing(objects: ObjectStore, manifest: Manifest, folder: Path, downloaded: dict[str, int]) -> str | None:
+    """Downloads what a folder lacks, the files of publications first; the path of a file that cannot be had."""
+    for path, entry in sorted(manifest.files.items(), key=lambda item: (place_of(item[0]) is None, item[0])):
+        file = folder / path
+        if digest_of(file) != entry.sha256:
+            if not download(objects, entry, folder / DRAFT / "file"):
+                return path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            (folder / DRAFT / "file").replace(file)
+            downloaded[path] = entry.size
+    return None

@@ -1,0 +1,138 @@
+"""The manifest of a copy of the public folder in a bucket: which object holds which file.
+
+Readers start at `manifest.json`, which is replaced by a conditional write. What it names does not change while it is
+named, so a reader sees one state of the public folder, whole:
+
+- a file of a publication is the object of its own name, such as `wards/period=all/revision=1/histogram.parquet`;
+- a file that is replaced (the catalogue, `current.json`, `croissant.json`, the audit and card of what is withdrawn) is
+  an object below `_versions/`, and is copied to its own name afterwards, for readers who know only that.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from dphist_pipeline.errors import DphistError
+
+NAME = "manifest.json"
+SCHEMA_VERSION = 1
+VERSIONS = "_versions"
+CATALOGUE, CROISSANT, CURRENT = "catalog.duckdb", "croissant.json", "current.json"
+
+_SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_PLACE = re.compile(r"([a-z][a-z0-9_]*/period=[a-z0-9-]+/revision=[0-9]{1,9})/", re.ASCII)
+_FILE = re.compile(r"(?:tables/[a-z0-9_]+/)?[a-z]+\.(?:html|json|parquet|yaml)", re.ASCII)
+_DERIVED = re.compile(r"catalog\.duckdb|croissant\.json|[a-z][a-z0-9_]*/current\.json", re.ASCII)
+
+
+class ManifestDamaged(DphistError):
+    """An object that is called manifest.json and is none."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        super().__init__(
+            f"{address}/{NAME} is not a manifest that this version can read. Update dphist if a newer version wrote "
+            "it; else choose another prefix, or put back the object's last version."
+        )
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An object that holds a file.
+
+    Attributes:
+        object: its name below the prefix.
+        sha256: of the file, in hexadecimal.
+        size: in bytes.
+    """
+
+    object: str
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A state of the public folder in a bucket.
+
+    Attributes:
+        ledger: the id of the ledger that pays for what is there; another ledger's releases are refused.
+        generation: number of this manifest, from 1.
+        files: by path in the public folder.
+        retired: objects that were named before, with the time when they no longer were; some may still be read.
+    """
+
+    ledger: str
+    generation: int
+    files: Mapping[str, Entry] = field(default_factory=dict)
+    retired: Mapping[str, str] = field(default_factory=dict)
+
+    def publications(self) -> set[str]:
+        """The places of the publications that have files here, such as `wards/period=all/revision=1`."""
+        return {place for path in self.files if (place := place_of(path)) is not None}
+
+    def version_of(self, path: str, sha256: str) -> str:
+        """The name of a new object for a file that is replaced, in the manifest after this one.
+
+        It has that manifest's number, so that no object that was retired is ever named again.
+        """
+        return f"{VERSIONS}/{self.generation + 1}/{sha256}/{path.rpartition('/')[2]}"
+
+    def text(self) -> bytes:
+        """The content of the object."""
+        content = {
+            "schema_version": SCHEMA_VERSION,
+            "ledger": self.ledger,
+            "generation": self.generation,
+            "files": {path: vars(entry) for path, entry in sorted(self.files.items())},
+            "retired": dict(sorted(self.retired.items())),
+        }
+        return json.dumps(content, indent=1).encode() + b"\n"
+
+
+def place_of(path: str) -> str | None:
+    """The place of the publication that a file belongs to; None for files that are made from all of them."""
+    found = _PLACE.match(path)
+    return found[1] if found else None
+
+
+def read_manifest(content: bytes, address: str) -> Manifest:
+    """Reads a manifest, which may be anybody's: every name in it stays below the prefix and the folder.
+
+    Raises:
+        ManifestDamaged: it is none, or of another version.
+    """
+    try:
+        told = json.loads(content)
+        if told["schema_version"] == SCHEMA_VERSION and isinstance(told["generation"], int) and told["generation"] > 0:
+            files = {path: _entry(path, entry) for path, entry in told["files"].items()}
+            retired = {name: _time(name, at) for name, at in told["retired"].items()}
+            return Manifest(str(told["ledger"]), told["generation"], files, retired)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        pass
+    raise ManifestDamaged(address)
+
+
+def _entry(path: str, told: Mapping[str, Any]) -> Entry:
+    place = _PLACE.match(path)
+    if not (_FILE.fullmatch(path[place.end() :]) if place else _DERIVED.fullmatch(path)):
+        raise ValueError
+    name, sha256, size = told["object"], told["sha256"], told["size"]
+    if not (_SHA256.fullmatch(sha256) and type(size) is int and size >= 0):
+        raise ValueError
+    if name != path and not re.fullmatch(
+        rf"{VERSIONS}/[0-9]{{1,18}}/{sha256}/{re.escape(path.rpartition('/')[2])}", name, re.ASCII
+    ):
+        raise ValueError
+    return Entry(name, sha256, size)
+
+
+def _time(name: str, at: str) -> str:
+    if not name.startswith(f"{VERSIONS}/") or datetime.fromisoformat(at).tzinfo is None:
+        raise ValueError
+    return at

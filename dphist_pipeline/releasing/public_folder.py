@@ -1,0 +1,31 @@
+"""Where published files are read: in a store, or in a folder that was fetched from a bucket."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dphist_pipeline.publishing.manifest import NAME
+from dphist_pipeline.releasing.store import Store, StoreMissing, store_folder
+
+
+def public_folder(named: Path | str | None) -> Path:
+    """The folder whose files answer questions; no ledger is opened.
+
+    Args:
+        named: a store, or a folder that `dphist store fetch` filled; by default as `store_folder` says.
+
+    Raises:
+        StoreMissing, StoreUnusable: what is wrong, and the mend.
+    """
+    root = store_folder(None if named is None else Path(named))
+    if (root / NAME).is_file() and not (root / "store.json").exists():
+        return root.absolute()
+    return Store.open(root).public
+
+
+def public_address(named: Path | None) -> str | None:
+    """The bucket that a store's releases are copied to; None without one, or without a store yet."""
+    try:
+        return Store.open(store_folder(named)).public_address
+    except StoreMissing:
+        return None

@@ -1,0 +1,141 @@
+"""An office whose releases are copied to a bucket of a server on this machine, and what lies there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+from object_server import ObjectServer, running_object_server
+from office import OPEN_HEALTH, Office
+
+from dphist_pipeline.publishing import object_store
+from dphist_pipeline.publishing.fetching import fetch
+from dphist_pipeline.publishing.manifest import NAME, VERSIONS, Manifest, read_manifest
+from dphist_pipeline.releasing import public_copy
+from dphist_pipeline.releasing.store import Key, Store
+
+BUCKET = "office-public"
+ADDRESS = f"s3://{BUCKET}/counts"
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[ObjectServer]:
+    with running_object_server() as server:
+        yield server
+
+
+@pytest.fixture
+def bucket(running: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> ObjectServer:
+    """A server with one empty bucket, and the environment that finds it."""
+    running.clear()
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name, value in running.environment().items():
+        monkeypatch.setenv(name, value)
+    running.make_bucket(BUCKET)
+    return running
+
+
+@pytest.fixture
+def copied(bucket: ObjectServer, office: Office) -> Office:
+    """An office whose releases are copied to the bucket, before its first one."""
+    made = office.run("init", "--store", office.store, "--public", ADDRESS)
+    assert made.code == 0, made.err
+    assert office.run("ledger", *OPEN_HEALTH, "--store", office.store).code == 0
+    office.write_records()
+    office.write_spec()
+    return office
+
+
+def objects(bucket: ObjectServer) -> dict[str, bytes]:
+    """The objects below the prefix; nothing lies elsewhere."""
+    found = bucket.objects(BUCKET)
+    assert all(name.startswith("counts/") for name in found)
+    return {name.removeprefix("counts/"): content for name, content in found.items()}
+
+
+def manifest(bucket: ObjectServer) -> Manifest:
+    return read_manifest(objects(bucket)[NAME], ADDRESS)
+
+
+def public_files(office: Office) -> dict[str, bytes]:
+    public = office.store / "public"
+    return {path.relative_to(public).as_posix(): path.read_bytes() for path in public.rglob("*") if path.is_file()}
+
+
+def assert_same(bucket: ObjectServer, office: Office) -> None:
+    """The bucket has the public folder, by the manifest and under plain names, and nothing else."""
+    local, there = public_files(office), objects(bucket)
+    named = {path: there[entry.object] for path, entry in manifest(bucket).files.items()}
+    assert named == local
+    plain = {name: content for name, content in there.items() if name != NAME and not name.startswith(f"{VERSIONS}/")}
+    assert plain == local
+    versions = {name for name in there if name.startswith(f"{VERSIONS}/")}
+    known = {entry.object for entry in manifest(bucket).files.values()} | set(manifest(bucket).retired)
+    assert versions <= known
+    for name in versions:
+        assert hashlib.sha256(there[name]).hexdigest() == name.split("/")[2]
+
+
+def spent(office: Office) -> str:
+    return str(office.run("ledger", "show", "health", "--store", office.store, "--json").json[0]["spent"])
+
+
+def drawn(office: Office) -> dict[str, bytes]:
+    journal = office.store / "confidential" / "journal"
+    return {str(path.relative_to(journal)): path.read_bytes() for path in journal.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def states(running: ObjectServer, tmp_path_factory: pytest.TempPathFactory) -> list[Store]:
+    """A store as it was after its first release, a revision and the withdrawal of both."""
+    office = Office(tmp_path_factory.mktemp("states") / "office").opened()
+    found = []
+    with office.witnessed():
+        for number, words in enumerate(
+            [
+                ["release", office.folder / "spec.yaml"],
+                ["release", office.folder / "spec.yaml", "--revise", "--reason", "corrected"],
+                ["withdraw", "wards", "all", "--reason", "wrong file"],
+            ]
+        ):
+            ran = office.run(*words, "--store", office.store)
+            assert ran.code == 0, ran.err
+            root = office.folder / f"store_{number}"
+            shutil.copytree(office.store, root)
+            found.append(Store.open(root, f"sqlite:///{office.store}/ledger.sqlite", office.witness))
+    return found
+
+
+@pytest.fixture
+def one_client(bucket: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spares each call a client of its own, which takes longer than all of its requests."""
+    monkeypatch.setattr(object_store, "_client", cache(object_store._client))
+
+
+def copy(store: Store, address: str) -> public_copy.Copied:
+    return public_copy.copy_to_bucket(replace(store, public_address=address), Key("copied", "all", 1), nothing)
+
+
+def nothing(scratch: Path) -> None:
+    """Builds no catalogue: the folder's own is whole."""
+
+
+def content_of(store: Store) -> dict[str, bytes]:
+    return {
+        path.relative_to(store.public).as_posix(): path.read_bytes()
+        for path in store.public.rglob("*")
+        if path.is_file()
+    }
+
+
+def fetched(address: str, folder: Path) -> dict[str, bytes]:
+    made = fetch(address, folder)
+    return {name: (folder / name).read_bytes() for name in json.loads((made.folder / NAME).read_bytes())["files"]}

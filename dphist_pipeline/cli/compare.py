@@ -1,23 +1,27 @@
-"""The command `dphist compare`: compares mechanisms on public or synthetic counts."""
+"""The command `dphist compare`: compares mechanisms on public or synthetic counts, or on what was published."""
 
 from __future__ import annotations
 
 import json
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 from typer.core import TyperCommand
 
-from dphist_pipeline.cli.options import MechanismsOption
+from dphist_pipeline.cli.options import MechanismsOption, StoreOption
 from dphist_pipeline.cli.terminal import err, out, print_json, print_lines, print_tables, progress_bar
 from dphist_pipeline.spec.numbers import parse_epsilon
+
+if TYPE_CHECKING:
+    from dphist_pipeline.planning.stand_ins import EarlierPeriod
 
 EPSILON = "--epsilon"
 NUMBER = re.compile(r"[0-9.][0-9./eE+-]*")
 FIRST_LINE = "Compares with exact counts: public or synthetic data only. Nothing is charged."
+OF_A_RELEASE = "Compares with estimates that were published, noise and all. Nothing is charged."
 MOST_REPEATS = 100_000
 SHAPE = re.compile(r"[1-9][0-9]{0,8}([x,][1-9][0-9]{0,8})*")
 
@@ -53,7 +57,8 @@ def compare(
         typer.Argument(
             metavar="DATA",
             help="Public counts as Parquet or CSV: a row per cell, with its position along every axis from 0, and "
-            "`count`; or synthetic:NAME with waitakere, search_log, net_trace or social_network.",
+            "`count`; or synthetic:NAME with waitakere, search_log, net_trace or social_network; or the name of a "
+            "release, for its latest published period.",
         ),
     ],
     epsilon: Annotated[
@@ -69,17 +74,22 @@ def compare(
             help="`ranges` or `ranges:1,50` (one axis), `boxes` or `boxes:1000`, `prefixes`, `windows:7`. Repeat it.",
         ),
     ] = None,
-    sensitivity: Annotated[int, typer.Option(min=1, help="Largest change of the counts by one privacy unit.")] = 1,
+    sensitivity: Annotated[
+        int | None,
+        typer.Option(min=1, help="Largest change of the counts by one privacy unit. Default: the release's, else 1."),
+    ] = None,
     shape: Annotated[
         str | None, typer.Option(metavar="SIDES", help="Cells along each axis, as in 256x256. Default: as needed.")
     ] = None,
     json_file: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write JSON; - prints it.")] = None,
     plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw pictures there.")] = None,
+    store: StoreOption = None,
 ) -> None:
     """Compares mechanisms on public counts, by many releases of each.
 
     Shows errors over cells and over ranges or boxes, with standard
-    errors. It reads exact counts, so use it on public records only.
+    errors. It reads exact counts, so use it on public records only, or
+    on what a release of the store published, which costs nothing.
     """
     quiet = json_file == "-"
     sides = _sides(shape)
@@ -87,8 +97,13 @@ def compare(
     from dphist_pipeline.evaluation.comparison import prepare
 
     epsilons = [parse_epsilon(text) for text in epsilon or ["1", "0.1", "0.01"]]
-    study = prepare(data, epsilons, mechanism or [], workload or [], repeat, sensitivity, sides)
-    (err if quiet else out).print(FIRST_LINE)
+    released = _earlier_period(data, sides, store)
+    asked = epsilons, mechanism or [], workload or [], repeat
+    if released is None:
+        study = prepare(data, *asked, sensitivity or 1, sides)
+    else:
+        study = prepare(released.about, *asked, sensitivity or released.sensitivity, published=released.counts)
+    (err if quiet else out).print(FIRST_LINE if released is None else OF_A_RELEASE)
     if not quiet:
         out.print(escape(study.about()))
     with progress_bar(study.releases, quiet) as step:
@@ -101,6 +116,17 @@ def compare(
         return
     print_tables(found.tables())
     print_lines(["", *found.notes(), *(f"  drawn: {path}" for path in drawn)])
+
+
+def _earlier_period(data: str, sides: tuple[int, ...] | None, store: Path | None) -> EarlierPeriod | None:
+    """What the named release published; None if a file or a synthetic set is named."""
+    from dphist_pipeline.planning.stand_ins import names_release, public_folder, read_publication
+
+    if not names_release(data):
+        return None
+    if sides is not None:
+        raise typer.BadParameter("is for files of counts; a release has its own grid", param_hint="--shape")
+    return read_publication(data, public_folder(store))
 
 
 def _sides(shape: str | None) -> tuple[int, ...] | None:

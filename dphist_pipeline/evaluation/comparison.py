@@ -17,12 +17,13 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.evaluation.contenders import Contender, choose_contenders
 from dphist_pipeline.evaluation.measuring import Score, compare
 from dphist_pipeline.evaluation.plots import draw
-from dphist_pipeline.evaluation.public_counts import read_counts
+from dphist_pipeline.evaluation.public_counts import Numbers, read_counts
 from dphist_pipeline.evaluation.recommendation import SIMPLEST, Recommendation, recommendations, same_as_geometric
 from dphist_pipeline.evaluation.score_tables import Table, format_epsilon, format_grid, tables
 from dphist_pipeline.evaluation.workloads import Workload, parse_workloads
 
 NOTE = "compared with exact counts: for public or synthetic data only; nothing was charged"
+PUBLISHED = "compared with what was published: its own noise counts as if it were true; nothing was charged"
 WIDTH = 80
 
 
@@ -48,6 +49,7 @@ class ComparisonPlan:
         repeat: number of releases for each mechanism and epsilon.
         sensitivity: largest change of the counts by one privacy unit, in records.
         left_out: the reason by name of each mechanism that does not serve the counts.
+        note: where the counts are from, and that nothing was charged.
     """
 
     data: str
@@ -58,6 +60,7 @@ class ComparisonPlan:
     repeat: int
     sensitivity: int
     left_out: dict[str, str]
+    note: str = NOTE
 
     @property
     def releases(self) -> int:
@@ -97,7 +100,7 @@ class Comparison:
         """The comparison as JSON values."""
         plan = self.plan
         return {
-            "note": NOTE,
+            "note": plan.note,
             "data": plan.data,
             "shape": list(plan.exact.shape),
             "records": int(plan.exact.sum()),
@@ -165,24 +168,27 @@ def prepare(
     repeat: int = 20,
     sensitivity: int = 1,
     shape: tuple[int, ...] | None = None,
+    published: Numbers | None = None,
 ) -> ComparisonPlan:
     """A comparison that is fully checked before its first release.
 
     Args:
-        data: see `public_counts.read_counts`.
+        data: see `public_counts.read_counts`; with `published`, a description of it.
         epsilons: of the releases; each is taken once.
         mechanisms: see `contenders.parse_contender`; if empty, all that serve the counts.
         workloads: see `workloads.parse_workloads`.
         repeat: number of releases for each mechanism and epsilon.
         sensitivity: largest change of the counts by one privacy unit, in records.
-        shape: see `public_counts.read_counts`.
+        shape: see `public_counts.read_counts`; None with `published`.
+        published: estimates of an earlier period in the place of counts, int64; None to read the counts.
 
     Raises:
         DphistError: with the first problem.
     """
-    exact, unique = read_counts(data, shape), tuple(dict.fromkeys(epsilons))
+    exact, unique = read_counts(data, shape) if published is None else published, tuple(dict.fromkeys(epsilons))
     contenders, left_out = choose_contenders(mechanisms, Domain.from_shape(exact.shape), sensitivity, unique)
     if not contenders:
         raise NoMechanismServes(left_out)
     chosen = tuple(parse_workloads(workloads, exact.shape))
-    return ComparisonPlan(data, exact, unique, contenders, chosen, repeat, sensitivity, left_out)
+    note = NOTE if published is None else PUBLISHED
+    return ComparisonPlan(data, exact, unique, contenders, chosen, repeat, sensitivity, left_out, note)

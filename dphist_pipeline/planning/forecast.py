@@ -17,9 +17,8 @@ from dphist_pipeline.planning.bounds import Bound, UnitsByRows, advice, compare_
 from dphist_pipeline.planning.dpcube_theory import dpcube_theory
 from dphist_pipeline.planning.expected_errors import CELL, Expected, Forecaster, questions, questions_of
 from dphist_pipeline.planning.least_epsilon import LeastEpsilon, least_epsilon
-from dphist_pipeline.planning.stand_ins import declared_shapes, read_stand_in
+from dphist_pipeline.planning.stand_ins import declared_shapes, public_folder, read_stand_in
 from dphist_pipeline.releasing.account_runway import AccountRunway, account_runway
-from dphist_pipeline.releasing.store import Store, store_folder
 from dphist_pipeline.spec.model import ReleaseSpec
 
 DEFAULT_FACTORS = (Fraction(2), Fraction(1), Fraction(1, 2))
@@ -240,12 +239,12 @@ def prepare(
         counts = declared_shapes(shape, records)
         basis = f"{SHAPES} counts of {records:,} records, hence from-to"
     else:
-        basis, only = read_stand_in(stand_in, spec, _public_folder(store))
+        basis, only = read_stand_in(stand_in, spec, public_folder(store))
         counts = {"stand-in": only}
     times = repeat or enough_repeats(spec.domain.cells)
     named = [questions_of(written, shape) for written in dict.fromkeys(workloads)]
     forecaster = Forecaster(shape, spec.sensitivity, [*questions(shape), *named], counts, times, counted)
-    units = find_units(spec, units_by_rows, [*filter(None, [stand_in]), spec.release], _public_folder(store))
+    units = find_units(spec, units_by_rows, [*filter(None, [stand_in]), spec.release], public_folder(store))
     runway = account_runway(spec, store)
     return ForecastPlan(spec, chosen, contenders, forecaster, basis, target, left_out, runway, units)
 
@@ -276,14 +275,6 @@ def _own_mechanism(spec: ReleaseSpec) -> Contender:
     settings = tuple((name, str(value)) for name, value in spec.settings.items())
     named = ",".join(f"{name}={value}" for name, value in settings)
     return Contender(f"{spec.mechanism}:{named}" if named else spec.mechanism, spec.mechanism, settings)
-
-
-def _public_folder(store: Path | None) -> Path | None:
-    """The store's public folder; None if there is no store."""
-    try:
-        return Store.open(store_folder(store)).public
-    except DphistError:
-        return None
 
 
 def short(number: float) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import glob
 import json
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.evaluation.public_counts import SYNTHETIC, read_counts
+from dphist_pipeline.releasing.store import Store, store_folder
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.refusals import shortened
@@ -30,6 +33,21 @@ class StandInRefused(DphistError):
     def __init__(self, named: str, problem: str) -> None:
         self.named, self.problem = named, problem
         super().__init__(f"stand-in {shortened(named, 300)}: {problem}")
+
+
+@dataclass(frozen=True, eq=False)
+class EarlierPeriod:
+    """What a release published before, in the place of counts.
+
+    Attributes:
+        about: which release and period.
+        counts: its estimates, rounded and at least 0, int64, shape of its grid.
+        sensitivity: of its counts, in records; 1 where contributors made the reports.
+    """
+
+    about: str
+    counts: Numbers
+    sensitivity: int
 
 
 def declared_shapes(shape: tuple[int, ...], records: int) -> dict[str, Numbers]:
@@ -74,7 +92,53 @@ def read_stand_in(named: str, spec: ReleaseSpec, public: Path | None) -> tuple[s
     if named.startswith(SYNTHETIC) or ending_of(named) is not None:
         _refuse_source(named, spec)
         return f"public counts of {named}", _read_public_counts(named, shape)
-    return _read_publication(named, shape, public)
+    found = read_publication(named, public)
+    _refuse_other_grid(named, found.counts.shape, shape)
+    return found.about, found.counts
+
+
+def names_release(named: str) -> bool:
+    """Whether a text names a release rather than a file of counts or a synthetic set."""
+    return re.fullmatch("[a-z][a-z0-9_]*", named) is not None
+
+
+def public_folder(store: Path | None) -> Path | None:
+    """The store's public folder; None if there is no store.
+
+    Args:
+        store: as on the command line.
+    """
+    try:
+        return Store.open(store_folder(store)).public
+    except DphistError:
+        return None
+
+
+def read_publication(named: str, public: Path | None) -> EarlierPeriod:
+    """The latest publication of a release. It is public already, so it costs nothing.
+
+    Args:
+        named: a release, or a table of a family.
+        public: the store's public folder; None if there is no store.
+
+    Raises:
+        StandInRefused: it was withdrawn, or there is no store.
+        NotPublished: there is no such release.
+    """
+    from dphist_pipeline.answering.published import latest_revision
+
+    if public is None:
+        raise StandInRefused(named, "is no file ending in .parquet or .csv, and there is no store with releases")
+    folder = latest_revision(public, named, None)
+    audit: Mapping[str, Any] = json.loads((folder / "audit.json").read_bytes())
+    if "withdrawn" in audit:
+        raise StandInRefused(named, f"its latest publication, period {audit['period']}, was withdrawn")
+    import pyarrow.parquet as pq
+
+    estimates = pq.ParquetFile(folder / "histogram.parquet").read(["estimate"]).column(0).to_numpy()
+    counts = np.rint(estimates.clip(0, 2**40)).astype(np.int64).reshape(domain_of(audit["axes"]).shape)
+    about = f"{named}, period {audit['period']}, as published (its own noise is in it)"
+    return EarlierPeriod(about, counts, audit["sensitivity"] or 1)
 
 
 def _rounded_to_total(weights: NDArray[np.float64], records: int) -> Numbers:
@@ -111,22 +175,3 @@ def _refuse_other_grid(named: str, found: tuple[int, ...], shape: tuple[int, ...
     if found != shape:
         sides, wanted = (" × ".join(map(str, sides)) for sides in (found, shape))
         raise StandInRefused(named, f"has a grid of {sides} cells, and the spec one of {wanted}")
-
-
-def _read_publication(named: str, shape: tuple[int, ...], public: Path | None) -> tuple[str, Numbers]:
-    """The estimates of a release's latest publication, rounded, and at least 0."""
-    from dphist_pipeline.answering.published import latest_revision
-
-    if public is None:
-        raise StandInRefused(named, "is no file ending in .parquet or .csv, and there is no store with releases")
-    folder = latest_revision(public, named, None)
-    audit: Mapping[str, Any] = json.loads((folder / "audit.json").read_bytes())
-    if "withdrawn" in audit:
-        raise StandInRefused(named, f"its latest publication, period {audit['period']}, was withdrawn")
-    found = domain_of(audit["axes"]).shape
-    _refuse_other_grid(named, found, shape)
-    import pyarrow.parquet as pq
-
-    estimates = pq.ParquetFile(folder / "histogram.parquet").read(["estimate"]).column(0).to_numpy()
-    counts = np.rint(estimates.clip(0, 2**40)).astype(np.int64).reshape(shape)
-    return f"{named}, period {audit['period']}, as published (its own noise is in it)", counts

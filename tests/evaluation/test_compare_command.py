@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from office import Office
 from refusing import check_changes_nothing
 
-from dphist_pipeline.cli.compare import FIRST_LINE, expand_epsilons
+from dphist_pipeline.cli.compare import FIRST_LINE, OF_A_RELEASE, expand_epsilons
 
 CSV = "bin,count\n" + "".join(f"{place},{place % 5 * 100}\n" for place in range(70))
 
@@ -90,6 +92,25 @@ def test_a_cube_is_asked_boxes_and_those_left_out_are_named(office: Office) -> N
 def test_synthetic_data_have_names(office: Office) -> None:
     ran = office.run("compare", "synthetic:social_network", "--repeat", "1", "--mechanism", "geometric")
     assert "11,342 cells, 674,736 records" in ran.out
+
+
+def test_an_earlier_period_of_a_release_costs_nothing(office: Office) -> None:
+    office.opened().released()
+    before = office.state()
+    asked = ("compare", "wards", "--mechanism", "geometric", "--epsilon", "1", "--repeat", "1")
+    ran = office.run(*asked)
+    assert (ran.code, ran.err) == (0, "")
+    lines = ran.out.splitlines()
+    assert lines[0] == OF_A_RELEASE and "Nothing is charged" in OF_A_RELEASE
+    assert lines[1].startswith("wards, period all, as published (its own noise is in it): 21 cells (7 × 3), ")
+    assert lines[1].endswith("sensitivity 2") and "epsilon 1: 100,000 random boxes" in ran.out
+    counts = pq.read_table(office.published() / "histogram.parquet")["estimate"].to_numpy()
+    found = office.run(*asked, "--sensitivity", "1", "--json", "-").json
+    assert found["records"] == np.rint(counts.clip(0)).sum() and found["sensitivity"] == 1
+    assert "its own noise" in found["data"] and "what was published" in found["note"]
+    assert office.run(*asked, "--shape", "7x3").code == 2
+    assert "nowards" in office.run("compare", "nowards").err
+    assert office.state() == before
 
 
 def test_pictures_are_named(office: Office, counts: str) -> None:

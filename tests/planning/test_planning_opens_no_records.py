@@ -25,6 +25,7 @@ ASKED = {
     "rehearse": ["rehearse", "spec.yaml", "--rows", "50"],
     "forecast": ["forecast", "spec.yaml", *QUICK],
     "forecast by what was published": ["forecast", "spec.yaml", *QUICK, "--stand-in", "wards"],
+    "compare with what was published": ["compare", "wards", *QUICK[:4]],
 }
 _opened: list[str] | None = None
 
@@ -89,6 +90,7 @@ def as_it_was(source: Path) -> None:
         *(("rehearse", change) for change in (missing, a_pipe, unreadable, as_it_was)),
         *(("forecast", change) for change in (a_pipe, as_it_was)),
         ("forecast by what was published", damaged),
+        ("compare with what was published", a_pipe),
     ],
 )
 def test_neither_the_source_nor_the_ledger_is_touched(

@@ -19,12 +19,12 @@ class Contender:
     Attributes:
         written: as the user wrote it, such as `noise_first:penalty=bic`; its name in tables and plots.
         mechanism: name of the mechanism in the registry.
-        settings: (setting, value), both as text.
+        settings: (setting, value), both as text; a value of a spec may be a tuple.
     """
 
     written: str
     mechanism: str
-    settings: tuple[tuple[str, str], ...] = ()
+    settings: tuple[tuple[str, str | tuple[object, ...]], ...] = ()
 
     def check(self, domain: Domain, sensitivity: int, epsilons: Iterable[Fraction]) -> None:
         """Refuses unknown mechanisms and settings, and domains and epsilons that the mechanism does not serve.

@@ -174,8 +174,9 @@ def build(name: str, settings: Mapping[str, object]) -> Mechanism:
 
 
 def settings_of(mechanism: Mechanism) -> dict[str, object]:
-    """All settings of a mechanism as plain JSON values."""
-    return cast(dict[str, object], _adapter(type(mechanism)).dump_python(mechanism, mode="json"))
+    """All settings of a mechanism as plain JSON values; without lists that a digest stands for, if they are empty."""
+    dumped = cast(dict[str, object], _adapter(type(mechanism)).dump_python(mechanism, mode="json"))
+    return {name: value for name, value in dumped.items() if value != "" or getattr(mechanism, name) != ()}
 
 
 def name_of(mechanism: Mechanism) -> str:

@@ -4,8 +4,8 @@ Paper:    McKenna, Miklau, Hay, Machanavajjhala. Optimizing error of high-dimens
           differential privacy. PVLDB 2018: their "p-identity" strategies, every cell and some weighted sums besides,
           one for each axis, multiplied. Here the weights are whole numbers, which add up to the same total in every
           cell, so that the noise is calibrated exactly.
-Privacy:  epsilon on `noisy_weighted_sums`. The weights follow from the declared grid and questions alone. Least squares
-          reads only noisy sums, so it is free.
+Privacy:  epsilon on `noisy_weighted_sums`. The weights follow from the declared grid and questions alone; a file of
+          queries is public, and part of the spec that is charged. Least squares reads only noisy sums, so it is free.
 Domain:   any number of axes, ordered, up to 4,096 cells each. Mean variance of all ranges of 256 / 1,024 / 4,096 cells,
           in (sensitivity / epsilon) squared: 65.5 / 122 / 206; `boost` has 79 / 156 / 260. Below some 20 cells noisy
           cells are as good for ranges. The questions are averaged: narrow ones get more noise than by `geometric`.
@@ -25,14 +25,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import BeforeValidator, Field, PlainSerializer
+from pydantic_core import PydanticCustomError
 
+from dphist_pipeline.canonical_json import sha256
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import LARGEST_SCALE, Budget
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells
-from dphist_pipeline.mechanisms import DomainRefused, Mechanism
+from dphist_pipeline.mechanisms import BadSetting, DomainRefused, Mechanism
 
 if TYPE_CHECKING:
     from dphist_pipeline.solvers.workload_strategies import Gram
@@ -42,21 +44,54 @@ MOST_ON_AN_AXIS = 4096
 TOTALS = {1: 256, 2: 64, 3: 32}
 TOTAL_OF_MANY = 16
 
+Range = tuple[int, int, float]  # first cell, the cell after the last, weight
+
+
+def _refuse_path(queries: object) -> object:
+    if isinstance(queries, str):
+        raise PydanticCustomError("path", "is read from a file where a spec names it; here it takes rows of numbers")
+    return queries
+
+
+def _digest(queries: object) -> str:
+    """What settings say of queries, which are too many to print; the audit has them."""
+    return f"sha256:{sha256(queries)}" if queries else ""
+
+
+_Cell = Annotated[int, Field(ge=0)]
+_Weight = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
+Queries = Annotated[
+    tuple[tuple[_Cell, _Cell, _Cell, _Weight], ...], BeforeValidator(_refuse_path), PlainSerializer(_digest)
+]
+
 
 @dataclass(frozen=True)
 class Workload(Mechanism):
     """Settings: workload, the questions that shall be answered well: `ranges` (all of an axis; with several axes, all
-    boxes), `boxes` (the same), `prefixes` (all that begin at the first cell), or `windows` (all of `length` cells along
-    every axis; of the whole axis where it has fewer); length, for `windows`.
+    boxes), `boxes` (the same), `prefixes` (all that begin at the first cell), `windows` (all of `length` cells along
+    every axis; of the whole axis where it has fewer), or `file` (those of `queries`); length, for `windows`; queries,
+    for `file`: in a spec, a public file with the columns axis, from, to and weight; in Python, rows of the number of an
+    axis, its first cell, the cell after its last, and a weight. They are combined to boxes; an axis without queries is
+    asked cell by cell.
     """
 
-    workload: Literal["ranges", "boxes", "prefixes", "windows"] = "ranges"
+    workload: Literal["ranges", "boxes", "prefixes", "windows", "file"] = "ranges"
     length: Annotated[int, Field(ge=1)] = 7
+    queries: Queries = ()
+
+    def __post_init__(self) -> None:
+        if self.workload == "file" and not self.queries:
+            raise BadSetting("workload", "workload", "`file` needs `queries`, the file, such as codes/queries.csv")
+        if self.workload != "file" and self.queries:
+            raise BadSetting("workload", "queries", f"needs `workload: file`, not {self.workload}")
 
     def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
-        """Refuses axes that are too long for the search, and noise outside the sampler's range."""
+        """Refuses axes that are too long for the search, queries outside of them, and noise that cannot be drawn."""
         if max(domain.shape) > MOST_ON_AN_AXIS:
             raise DomainRefused("workload", f"serves axes of at most {MOST_ON_AN_AXIS:,} cells")
+        ends = dict(enumerate(domain.shape))
+        if not all(low < high <= ends.get(axis, 0) for axis, low, high, _ in self.queries):
+            raise DomainRefused("workload", "has a query that is no range of cells along an axis of this grid")
         scale = sensitivity * math.prod(_total(domain) for _ in domain.axes) / epsilon
         if scale > LARGEST_SCALE:
             least = float(epsilon * scale / LARGEST_SCALE)
@@ -64,7 +99,11 @@ class Workload(Mechanism):
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy weighted sums, then the least squares estimate of the cells."""
-        lines = [_weights(self.workload, self.length, size, _total(counts.domain)) for size in counts.domain.shape]
+        total = _total(counts.domain)
+        lines = [
+            _weights(self.workload, self.length, tuple(ask[1:] for ask in self.queries if ask[0] == axis), size, total)
+            for axis, size in enumerate(counts.domain.shape)
+        ]
         unbiased = NestedCells.of_weighted_sums(counts.noisy_weighted_sums(lines, budget))
         return Estimate(counts.domain, unbiased.values, budget.charges, unbiased=unbiased)
 
@@ -74,17 +113,22 @@ def _total(domain: Domain) -> int:
 
 
 @lru_cache(maxsize=64)
-def _weights(workload: str, length: int, cells: int, total: int) -> NDArray[np.int64]:
+def _weights(workload: str, length: int, queries: tuple[Range, ...], cells: int, total: int) -> NDArray[np.int64]:
     """The weights along an axis: a function of the declared questions and the number of cells alone."""
     from dphist_pipeline.solvers.workload_strategies import strategy_for
 
-    own, sums = strategy_for(_gram(workload, length, cells), total)
+    if workload == "file" and not queries:
+        return np.ones((1, cells), dtype=np.int64)
+    own, sums = strategy_for(_gram(workload, length, queries, cells), total)
     return np.vstack([own, sums])
 
 
-def _gram(workload: str, length: int, cells: int) -> Gram:
+def _gram(workload: str, length: int, queries: tuple[Range, ...], cells: int) -> Gram:
     from dphist_pipeline.solvers import workload_strategies as strategies
 
+    if workload == "file":
+        low, high, weight = (np.array(part) for part in zip(*queries, strict=True))
+        return strategies.gram_of_queries(low, high, weight, cells)
     if workload == "prefixes":
         return strategies.gram_of_prefixes(cells)
     if workload == "windows":

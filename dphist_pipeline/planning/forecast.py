@@ -272,8 +272,9 @@ def _default_epsilons(spec: ReleaseSpec, own: Contender) -> list[Fraction]:
 
 def _own_mechanism(spec: ReleaseSpec) -> Contender:
     """The spec's mechanism with its settings."""
-    settings = tuple((name, str(value)) for name, value in spec.settings.items())
-    named = ",".join(f"{name}={value}" for name, value in settings)
+    plain = spec.plain_settings.items()
+    settings = tuple((name, value if isinstance(value, tuple) else str(value)) for name, value in plain)
+    named = ",".join(f"{name}={value}" for name, value in spec.settings.items())
     return Contender(f"{spec.mechanism}:{named}" if named else spec.mechanism, spec.mechanism, settings)
 
 

@@ -12,6 +12,7 @@ from dphist_pipeline.releasing.store import Key
 from dphist_pipeline.spec.figures import finest_level
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
+from dphist_pipeline.spec.query_files import MECHANISM, SETTING
 
 
 def audit_facts(spec: ReleaseSpec, ledger: Ledger, period: Period, key: Key, charge: Charge) -> dict[str, Any]:
@@ -36,12 +37,19 @@ def audit_facts(spec: ReleaseSpec, ledger: Ledger, period: Period, key: Key, cha
         "mechanism": spec.mechanism,
         **_foreign(spec.mechanism),
         "settings": mechanisms.settings_of(spec.build_mechanism()),
+        **_queries(spec),
         "cells": spec.cells,
         "axes": spec.normalised()["axes"],
         **({} if spec.family is None else {"tables": _tables(spec.family, spec), **_invariants(spec.family, spec)}),
         "spec_digest": spec.digest,
         "ledger": {"number": charge.number, "hash": charge.hash, "charged_at": charge.charged_at},
     }
+
+
+def _queries(spec: ReleaseSpec) -> dict[str, Any]:
+    """The queries of a file, whose digest is among the settings: axis, first cell, the cell after the last, weight."""
+    asked = spec.plain_settings.get(SETTING, ()) if spec.mechanism == MECHANISM else ()
+    return {"queries": [list(one) for one in asked]} if asked else {}
 
 
 def _tables(family: Family, spec: ReleaseSpec) -> dict[str, Any]:

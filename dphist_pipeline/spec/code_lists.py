@@ -219,7 +219,7 @@ def _check_codes(rows: list[Row], column: str) -> None:
         if problem:
             found.append((number, problem))
         seen.setdefault(key, code)
-    _refuse(found)
+    refuse_lines(found)
 
 
 def _from_columns(rows: list[Row], names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
@@ -231,7 +231,7 @@ def _from_columns(rows: list[Row], names: tuple[str, ...]) -> dict[str, tuple[st
         for finer, coarser in pairwise(names):
             if above.setdefault((finer, row[finer]), row[coarser]) != row[coarser]:
                 found.append((number, f"its {finer} lies in another {coarser} on an earlier line"))
-    _refuse(found)
+    refuse_lines(found)
     return {name: tuple(row[name] for _, row in rows) for name in names}
 
 
@@ -245,7 +245,9 @@ def _group_problem(name: str, group: str) -> str:
 def _labels(rows: list[Row], column: str) -> tuple[str, ...]:
     """The label of each code, or an empty text."""
     labels = [(number, row[column]) for number, row in rows]
-    _refuse([(number, f"its label {problem}") for number, label in labels if label and (problem := _problem(label))])
+    refuse_lines(
+        [(number, f"its label {problem}") for number, label in labels if label and (problem := _problem(label))]
+    )
     return tuple(label for _, label in labels)
 
 
@@ -260,12 +262,14 @@ def _from_parents(
         for number, row in rows
         if row[parent] and row[parent] not in lines
     ]
-    _refuse(found + [(lines[code], "is its own ancestor") for code in _on_a_cycle(parents)])
+    refuse_lines(found + [(lines[code], "is its own ancestor") for code in _on_a_cycle(parents)])
     above_others = set(parents.values())
     leaves = [(number, row) for number, row in rows if row[column] not in above_others]
     ancestors = [_ancestors(row[column], parents) for _, row in leaves]
     what = "has more or fewer codes above it than `levels` names; every code needs its place on every level"
-    _refuse([(number, what) for (number, _), above in zip(leaves, ancestors, strict=True) if len(above) != len(names)])
+    refuse_lines(
+        [(number, what) for (number, _), above in zip(leaves, ancestors, strict=True) if len(above) != len(names)]
+    )
     return leaves, {name: tuple(above[place] for above in ancestors) for place, name in enumerate(names)}
 
 
@@ -294,7 +298,7 @@ def _problem(word: str) -> str:
         return str(error)
 
 
-def _refuse(found: list[Mistake]) -> None:
+def refuse_lines(found: list[Mistake]) -> None:
     """Refuses a list with mistakes. The message names the first ones and does not tell the total number."""
     told = [f"line {number}: {problem}" for number, problem in sorted(found)[:MOST_MISTAKES]]
     if len(found) > MOST_MISTAKES:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from difflib import get_close_matches
 from fractions import Fraction
 from functools import cached_property
 from math import prod
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
-from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import (
     AfterValidator,
@@ -36,8 +34,9 @@ from dphist_pipeline.spec.engines import EngineField
 from dphist_pipeline.spec.fields import Flag
 from dphist_pipeline.spec.mistakes import located
 from dphist_pipeline.spec.numbers import Epsilon
-from dphist_pipeline.spec.periods import MONTHS, Length, Month, Period, PeriodRule, WeekStart
+from dphist_pipeline.spec.periods import MONTHS, Length, Month, Period, PeriodRule, WeekStart, known_zone
 from dphist_pipeline.spec.quality import Quality, QualitySpec, checked, refuse_untold
+from dphist_pipeline.spec.query_files import by_cells, with_queries
 from dphist_pipeline.spec.refusals import LONGEST_ECHO, Location, MistakesError, SpecError, as_key, place, shown
 from dphist_pipeline.spec.sources import EVERY_ROW, IN_DIGEST, LATER, DateFormat, SqlFile
 from dphist_pipeline.spec.tables import MECHANISM as TABLES
@@ -50,7 +49,6 @@ LONGEST_DELAY = 36_500
 LARGEST_BOUND = int(LARGEST_SCALE * LARGEST_EPSILON)
 NOT_IN_DIGEST = declared(digest=False)
 _SPELLINGS = {"add_or_remove_one": "add_remove", "replace_one": "substitute"}
-_MACHINE_ZONES = ("localtime", "Factory", "posixrules", "posix/", "right/")
 
 UNSEEN_CUT = (
     "`max_rows_per_unit` keeps rows out of the counts, and nothing will tell how many, nor of which kind: shares may "
@@ -76,19 +74,6 @@ def _known_mechanism(name: str) -> str:
     if name not in names():
         raise ValueError(f"there is no mechanism {shown(name)}. {did_you_mean(name[:LONGEST_ECHO], names())}")
     return name
-
-
-def _known_zone(zone: str) -> str:
-    """An IANA time zone that means the same on every machine."""
-    try:
-        if not zone.startswith(_MACHINE_ZONES):
-            ZoneInfo(zone)
-            return zone
-    except (KeyError, ValueError, OSError):
-        pass
-    near = get_close_matches(zone[:LONGEST_ECHO], sorted(available_timezones()), n=2, cutoff=0.6)
-    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-    raise ValueError(f"there is no time zone {shown(zone)}; use a name such as UTC or Europe/Brussels.{hint}")
 
 
 # A cron line of five fields.
@@ -133,7 +118,7 @@ class ReleaseSpec(EngineField):
     period_format: Annotated[DateFormat | None, LATER] = None
     week_starts: Annotated[WeekStart, IN_DIGEST] = "monday"
     quarter_starts: Annotated[Month, LATER] = "january"
-    time_zone: Annotated[Text, AfterValidator(_known_zone), IN_DIGEST] = "UTC"
+    time_zone: Annotated[Text, AfterValidator(known_zone), IN_DIGEST] = "UTC"
     release_delay_days: Annotated[int, Field(strict=True, ge=0, le=LONGEST_DELAY), NOT_IN_DIGEST] = 0
     # Earlier periods are for the command line.
     first_period: Annotated[str | None, NOT_IN_DIGEST] = None
@@ -186,10 +171,10 @@ class ReleaseSpec(EngineField):
     def _settings_of_the_mechanism(cls, settings: object, info: ValidationInfo) -> object:
         if not isinstance(settings, Mapping):
             return settings
-        chosen = {as_key(key): value for key, value in settings.items()}
+        chosen = with_queries({as_key(key): value for key, value in settings.items()}, info)
         try:
             if "mechanism" in info.data:
-                build(info.data["mechanism"], chosen)
+                build(info.data["mechanism"], by_cells(chosen, None))
         except DphistError as error:
             setting = getattr(error, "setting", None)
             at: Location = (setting,) if isinstance(setting, str) and setting in chosen else ()
@@ -341,9 +326,14 @@ class ReleaseSpec(EngineField):
         # Other engines buy no quality table.
         return [*found, UNSEEN_CUT if self.engine == "duckdb" else UNSEEN_CUT.partition(" `quality:")[0]]
 
+    @property
+    def plain_settings(self) -> dict[str, Any]:
+        """The settings as the mechanism takes them: a file of queries as cells of the grid."""
+        return by_cells(self.settings, self.domain)
+
     def build_mechanism(self) -> Mechanism:
         """The mechanism with its settings."""
-        return build(self.mechanism, self.settings)
+        return build(self.mechanism, self.plain_settings)
 
     def normalised(self) -> dict[str, object]:
         """Every field as a JSON value: exact fractions as text, defaults filled in, `source` as written."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from difflib import get_close_matches
 from typing import Literal, get_args
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
-from dphist_pipeline.spec.refusals import PeriodError
+from dphist_pipeline.spec.refusals import LONGEST_ECHO, PeriodError, shown
 
 Length = Literal["week", "month", "quarter", "year", "none"]
 WeekStart = Literal["monday", "sunday"]
@@ -30,6 +31,7 @@ FIRST_YEAR, LAST_YEAR = 1000, 9000
 _DAY = re.compile(r"(\d{4})-(\d{2})-(\d{2})", re.ASCII)
 _WEEK = re.compile(r"(\d{4})-(W|EW)(\d{2})", re.ASCII)
 MONTHS_OF = {"month": 1, "quarter": 3, "year": 12}
+_MACHINE_ZONES = ("localtime", "Factory", "posixrules", "posix/", "right/")
 
 
 @dataclass(frozen=True)
@@ -214,3 +216,23 @@ def _instant(moment: datetime) -> datetime:
     if moment.tzinfo is None:
         raise TypeError("a moment needs its time zone")
     return moment.astimezone(UTC)
+
+
+def known_zone(zone: str) -> str:
+    """An IANA time zone that means the same on every machine.
+
+    Args:
+        zone: its name.
+
+    Raises:
+        ValueError: there is no such zone.
+    """
+    try:
+        if not zone.startswith(_MACHINE_ZONES):
+            ZoneInfo(zone)
+            return zone
+    except (KeyError, ValueError, OSError):
+        pass
+    near = get_close_matches(zone[:LONGEST_ECHO], sorted(available_timezones()), n=2, cutoff=0.6)
+    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    raise ValueError(f"there is no time zone {shown(zone)}; use a name such as UTC or Europe/Brussels.{hint}")

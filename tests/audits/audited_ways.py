@@ -103,6 +103,8 @@ def _options(hint: Any) -> list[Any]:
         return [False, True]
     if origin is Annotated:
         base, field = get_args(hint)[:2]
+        if get_origin(base) is tuple:  # queries, along the first axis
+            return [(), ((0, 0, 1, 2.0), (0, 0, 2, 1.0))]
         limits = {type(limit).__name__: limit for limit in field.metadata}
         low = next((getattr(limits[key], key.lower()) for key in ("Ge", "Gt") if key in limits), None)
         high = next((getattr(limits[key], key.lower()) for key in ("Le", "Lt") if key in limits), None)

@@ -9,8 +9,8 @@ Privacy:  epsilon on `noisy_weighted_sums`. The weights follow from the declared
 Domain:   any number of axes, ordered, up to 4,096 cells each. Mean variance of all ranges of 256 / 1,024 / 4,096 cells,
           in (sensitivity / epsilon) squared: 65.5 / 122 / 206; `boost` has 79 / 156 / 260. Below some 20 cells noisy
           cells are as good for ranges. The questions are averaged: narrow ones get more noise than by `geometric`.
-Cost:     The search for weights takes a second for an axis of 1,024 cells and some 6 seconds for 4,096, the rest
-          O(cells · sums along an axis).
+Cost:     The search for weights takes a second for an axis of 1,024 cells and some 6 seconds for 4,096, by a file of
+          queries up to half a minute; the rest O(cells · sums along an axis).
 Bars:     on the estimates, which are unbiased, and on every box of cells: the variance is exact; the interval is
           95 % by a calibrated factor.
 """

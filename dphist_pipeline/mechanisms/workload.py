@@ -43,6 +43,9 @@ MOST_ON_AN_AXIS = 4096
 # What the weights of a cell add up to along each axis, by the number of axes; the scale of the noise is their product.
 TOTALS = {1: 256, 2: 64, 3: 32}
 TOTAL_OF_MANY = 16
+# Every cell is published. Without this part of the weight, cells that no query tells apart had up to 200 times the
+# variance, and queries from 0.6 to 1.25 times.
+SINGLE_CELLS = 0.03
 
 Range = tuple[int, int, float]  # first cell, the cell after the last, weight
 
@@ -72,7 +75,7 @@ class Workload(Mechanism):
     every axis; of the whole axis where it has fewer), or `file` (those of `queries`); length, for `windows`; queries,
     for `file`: in a spec, a public file with the columns axis, from, to and weight; in Python, rows of the number of an
     axis, its first cell, the cell after its last, and a weight. They are combined to boxes; an axis without queries is
-    asked cell by cell.
+    asked cell by cell, and single cells count everywhere, for 3 %.
     """
 
     workload: Literal["ranges", "boxes", "prefixes", "windows", "file"] = "ranges"
@@ -128,7 +131,10 @@ def _gram(workload: str, length: int, queries: tuple[Range, ...], cells: int) ->
 
     if workload == "file":
         low, high, weight = (np.array(part) for part in zip(*queries, strict=True))
-        return strategies.gram_of_queries(low, high, weight, cells)
+        single = np.arange(cells)
+        each = np.full(cells, SINGLE_CELLS * weight.sum() / cells)
+        ends = np.append(low, single), np.append(high, single + 1)
+        return strategies.gram_of_queries(*ends, np.append(weight, each), cells)
     if workload == "prefixes":
         return strategies.gram_of_prefixes(cells)
     if workload == "windows":

@@ -60,7 +60,7 @@ def fetch(address: str, folder: Path) -> Fetched:
         folder: new or empty, or from an earlier fetch.
 
     Raises:
-        AddressRefused, ObjectStoreFailed, ManifestDamaged, CopyDamaged: nothing can be read there, or not what was
+        BucketRefused, ObjectStoreFailed, ManifestDamaged, CopyDamaged: nothing can be read there, or not what was
             published.
         FolderTaken: the folder holds something else.
     """

@@ -35,7 +35,7 @@ _ABSENT = {"NoSuchKey", "NotFound", "404"}
 Answer = TypeVar("Answer")
 
 
-class AddressRefused(DphistError):
+class BucketRefused(DphistError):
     """Something else where the address of a bucket is asked for."""
 
     def __init__(self, given: str) -> None:
@@ -74,13 +74,13 @@ def parse_address(address: str) -> tuple[str, str]:
     """The bucket of an address, and the beginning of the names below it: empty, or with a slash at its end.
 
     Raises:
-        AddressRefused: it is none.
+        BucketRefused: it is none.
     """
     bucket, _, prefix = address.removeprefix(SCHEME).partition("/")
     prefix = prefix.removesuffix("/")
     usable = address.startswith(SCHEME) and _BUCKET.fullmatch(bucket) is not None and len(address) <= 500
     if not usable or (prefix and not all(map(_FOLDER.fullmatch, prefix.split("/")))):
-        raise AddressRefused(address)
+        raise BucketRefused(address)
     return bucket, f"{prefix}/" if prefix else ""
 
 

@@ -83,7 +83,7 @@ def refuse_taken(address: str) -> str:
         The address as it is kept.
 
     Raises:
-        BelongsToAnother, ManifestDamaged, ObjectStoreFailed, AddressRefused: what is wrong, and the mend.
+        BelongsToAnother, ManifestDamaged, ObjectStoreFailed, BucketRefused: what is wrong, and the mend.
     """
     objects = ObjectStore(address)
     if os.environ.get("DPHIST_LEDGER"):

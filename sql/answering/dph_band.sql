@@ -14,7 +14,7 @@ inside AS (
 line_variances AS (
     SELECT p.width, max(p.variance) AS largest
     FROM (
-        SELECT v.width, v.position, fsum(CASE WHEN v.node < 0 THEN 1 ELSE -1 END * v.weight ** 2) AS variance
+        SELECT v.width, v.position, fsum(CASE WHEN v.node < 0 THEN 1 ELSE -1 END * v.weight ** 2 ORDER BY v.node) AS variance
         FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_lines')) AS v
         GROUP BY v.width, v.position
     ) AS p
@@ -23,7 +23,7 @@ line_variances AS (
 cell_variances AS (
     SELECT nodes.period, {sum_of_nodes} AS linear_variance
     FROM (
-        SELECT chosen.period, v.level, any_value(v.coefficient) * product(coalesce(l.largest, 1)) AS coefficient
+        SELECT chosen.period, v.level, any_value(v.coefficient) * product(coalesce(l.largest, 1) ORDER BY v.axis) AS coefficient
         FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_covariance')) AS v
         JOIN chosen ON chosen.period = v.period AND chosen.revision = v.revision
         LEFT JOIN line_variances AS l ON l.width = v.width

@@ -58,11 +58,14 @@ rolled_squares AS (
     ) AS nodes
     GROUP BY nodes.grid, nodes.axis, nodes.width, nodes.first
     UNION ALL
-    SELECT nodes.grid, nodes.axis, nodes.width, nodes.first, fsum(nodes.squares) AS squares
+    SELECT nodes.grid, nodes.axis, nodes.width, nodes.first, fsum(nodes.squares ORDER BY nodes.node) AS squares
     FROM (
         SELECT
-            w.grid, w.axis, w.width, rolled.first,
-            CASE WHEN l.node < 0 THEN fsum(l.weight ** 2) ELSE -(fsum(l.weight) ** 2) END AS squares
+            w.grid, w.axis, w.width, rolled.first, l.node,
+            CASE
+                WHEN l.node < 0 THEN fsum(l.weight ** 2 ORDER BY l.position)
+                ELSE -(fsum(l.weight ORDER BY l.position) ** 2)
+            END AS squares
         FROM widths AS w JOIN rolled ON rolled.grid = w.grid AND rolled.axis = w.axis
         JOIN lines AS l ON l.width = w.width AND l.position = rolled.position
         GROUP BY w.grid, w.axis, w.width, rolled.first, l.node
@@ -92,7 +95,7 @@ row_variances AS (
         SELECT
             g.period, g._first, nested.level,
             any_value(nested.coefficient) AS coefficient,
-            any_value(nested.squares) * product(rolled_squares.squares) AS squares
+            any_value(nested.squares) * product(rolled_squares.squares ORDER BY rolled_squares.axis) AS squares
         FROM grouped AS g
         JOIN nested ON nested.period = g.period
         JOIN rolled_axes AS a ON a.grid = nested.grid

@@ -68,18 +68,20 @@ edges AS (
 line_squares AS (
     SELECT
         s.grid, s.width, s.position,
-        fsum(CASE WHEN s.node < 0 THEN s.below ELSE -(s.below ** 2) END) AS below,
-        fsum(CASE WHEN s.node < 0 THEN s.everything - s.below ELSE -((s.everything - s.below) ** 2) END) AS above,
-        fsum(CASE WHEN s.node < 0 THEN s.everything ELSE -(s.everything ** 2) END) AS everything
+        fsum(CASE WHEN s.node < 0 THEN s.below ELSE -(s.below ** 2) END ORDER BY s.node) AS below,
+        fsum(CASE WHEN s.node < 0 THEN s.everything - s.below ELSE -((s.everything - s.below) ** 2) END ORDER BY s.node) AS above,
+        fsum(CASE WHEN s.node < 0 THEN s.everything ELSE -(s.everything ** 2) END ORDER BY s.node) AS everything
     FROM (
         SELECT
             spans.grid, l.width, l.node, l.position,
-            sum(CASE WHEN l.node < 0 THEN l.weight ** 2 ELSE l.weight END) OVER (one_node ORDER BY l.position) AS below,
-            sum(CASE WHEN l.node < 0 THEN l.weight ** 2 ELSE l.weight END) OVER one_node AS everything
+            sum(CASE WHEN l.node < 0 THEN l.weight ** 2 ELSE l.weight END) OVER below AS below,
+            sum(CASE WHEN l.node < 0 THEN l.weight ** 2 ELSE l.weight END) OVER everything AS everything
         FROM spans
         JOIN (SELECT DISTINCT v.grid, v.axis, v.width FROM levels AS v) AS v ON v.grid = spans.grid AND v.axis = spans.axis
         JOIN lines AS l ON l.width = v.width AND l.position BETWEEN spans.first AND spans.final
-        WINDOW one_node AS (PARTITION BY spans.grid, l.width, l.node)
+        WINDOW
+            below AS (PARTITION BY spans.grid, l.width, l.node ORDER BY l.position),
+            everything AS (below ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
     ) AS s
     GROUP BY s.grid, s.width, s.position
 ),

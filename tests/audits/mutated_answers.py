@@ -371,7 +371,9 @@ ANSWERS = (
         (
             Mutation("AND kinds.slope IS NOT DISTINCT FROM l.slope", "", "rows come twice, with another's interval"),
             Mutation(
-                "any_value(nested.squares) * product(rolled_squares.squares)", "any_value(nested.squares)", "levels"
+                "any_value(nested.squares) * product(rolled_squares.squares ORDER BY rolled_squares.axis)",
+                "any_value(nested.squares)",
+                "levels",
             ),
             Mutation("CASE WHEN g._cells = 1 THEN bins.atoms ELSE a.atoms END", "a.atoms", "atoms of the whole box"),
         ),

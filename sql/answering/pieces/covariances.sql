@@ -35,7 +35,7 @@ weighted_nodes AS (
     -- Along a weighted line: every position by itself, and what the other nodes take off.
     SELECT
         w.name, w.grid, w.axis, l.width, CASE WHEN v.node < 0 THEN -1 - v.position ELSE v.node END AS node,
-        CASE WHEN v.node < 0 THEN 1 ELSE -1 END AS sign, fsum(w.weight * v.weight) AS weight
+        CASE WHEN v.node < 0 THEN 1 ELSE -1 END AS sign, fsum(w.weight * v.weight ORDER BY v.position) AS weight
     FROM weights AS w
     JOIN (SELECT DISTINCT n.grid, n.axis, n.width FROM noise_levels AS n) AS l ON l.grid = w.grid AND l.axis = w.axis
     JOIN query_table(regexp_replace(release_name, '[^.]*$', 'dph_lines')) AS v

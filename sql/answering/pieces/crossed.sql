@@ -59,14 +59,14 @@ products AS (
     GROUP BY p.grid, p.axis, p.width
     UNION ALL
     -- Along a weighted line; the part lies in the whole, so every position by itself counts where the part has it.
-    SELECT s.grid, s.axis, s.width, fsum(s.product) AS product
+    SELECT s.grid, s.axis, s.width, fsum(s.product ORDER BY s.node) AS product
     FROM (
         SELECT
-            w.grid, w.axis, w.width,
+            w.grid, w.axis, w.width, l.node,
             CASE
-                WHEN l.node < 0 THEN coalesce(fsum(l.weight ** 2) FILTER (coalesce(part.is_wanted, true)), 0)
-                ELSE -coalesce(fsum(l.weight) FILTER (coalesce(part.is_wanted, true)), 0)
-                    * coalesce(fsum(l.weight) FILTER (coalesce(whole.is_wanted, true)), 0)
+                WHEN l.node < 0 THEN coalesce(fsum(l.weight ** 2 ORDER BY l.position) FILTER (coalesce(part.is_wanted, true)), 0)
+                ELSE -coalesce(fsum(l.weight ORDER BY l.position) FILTER (coalesce(part.is_wanted, true)), 0)
+                    * coalesce(fsum(l.weight ORDER BY l.position) FILTER (coalesce(whole.is_wanted, true)), 0)
             END AS product
         FROM widths AS w
         JOIN lines AS l ON l.width = w.width
@@ -80,11 +80,11 @@ products AS (
     GROUP BY s.grid, s.axis, s.width
 ),
 covariances AS (
-    SELECT l.period, l.revision, fsum(l.coefficient * l.product) AS covariance
+    SELECT l.period, l.revision, fsum(l.coefficient * l.product ORDER BY l.level) AS covariance
     FROM (
         SELECT
             levels.period, levels.revision, levels.level,
-            any_value(levels.coefficient) AS coefficient, product(products.product) AS product
+            any_value(levels.coefficient) AS coefficient, product(products.product ORDER BY products.axis) AS product
         FROM levels JOIN products
             ON products.grid = levels.grid AND products.axis = levels.axis AND products.width = levels.width
         GROUP BY levels.period, levels.revision, levels.level

@@ -52,13 +52,13 @@ squares AS (
     ) AS nodes
     GROUP BY nodes.name, nodes.grid, nodes.axis, nodes.width
     UNION ALL
-    SELECT nodes.name, nodes.grid, nodes.axis, nodes.width, fsum(nodes.squares) AS squares
+    SELECT nodes.name, nodes.grid, nodes.axis, nodes.width, fsum(nodes.squares ORDER BY nodes.node) AS squares
     FROM (
         SELECT
-            w.name, w.grid, w.axis, w.width,
+            w.name, w.grid, w.axis, w.width, l.node,
             CASE
-                WHEN l.node < 0 THEN coalesce(fsum(l.weight ** 2) FILTER (coalesce(p.is_wanted, true)), 0)
-                ELSE -coalesce(fsum(l.weight) FILTER (coalesce(p.is_wanted, true)) ** 2, 0)
+                WHEN l.node < 0 THEN coalesce(fsum(l.weight ** 2 ORDER BY l.position) FILTER (coalesce(p.is_wanted, true)), 0)
+                ELSE -coalesce(fsum(l.weight ORDER BY l.position) FILTER (coalesce(p.is_wanted, true)) ** 2, 0)
             END AS squares
         FROM widths AS w
         JOIN lines AS l ON l.width = w.width
@@ -72,7 +72,7 @@ nested AS (
     SELECT
         squares.name, levels.grid, levels.period, levels.revision, levels.level,
         any_value(levels.coefficient) AS coefficient,
-        product(CASE WHEN apart.axis IS NULL THEN squares.squares ELSE 1 END) AS squares
+        product(CASE WHEN apart.axis IS NULL THEN squares.squares ELSE 1 END ORDER BY squares.axis) AS squares
     FROM levels JOIN squares
         ON squares.grid = levels.grid AND squares.axis = levels.axis AND squares.width = levels.width
     LEFT JOIN apart ON apart.grid = levels.grid AND apart.axis = levels.axis

@@ -27,6 +27,7 @@ WORTH = 0.99
 MEMORY = 12
 MOST_STEPS = 150
 GOOD_ENOUGH = 2e-5
+FARTHEST = 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,6 +187,8 @@ def _descend(function: Callable[[Reals], tuple[float, Reals]], point: Reals) -> 
         direction = _downhill(slope, moves)
         fall = float(np.vdot(direction, slope))
         step = 1.0 if moves else 0.1 / max(1e-300, float(np.abs(slope).max()))
+        # Where the value hardly bends, a step could leave the range of floating point.
+        step = min(step, FARTHEST / max(1e-300, float(np.abs(direction).max())))
         while True:
             there = point + step * direction
             lower, steeper = function(there)

@@ -85,3 +85,19 @@ def test_where_sums_do_not_pay_cells_are_measured_alone() -> None:
     for gram in (gram_of_ranges(1), gram_of_ranges(12), gram_of_windows(200, 1)):
         own, sums = strategy_for(gram)
         assert own.tolist() == [1] * gram.diagonal.size and sums.shape == (0, gram.diagonal.size)
+
+
+@pytest.mark.parametrize(
+    ("cells", "queries"),
+    [
+        (6, [(0, 5, 1e-4), (1, 4, 0.1), (3, 6, 100.0)]),
+        (7, [(0, 7, 100.0), (1, 5, 0.01), (1, 4, 1e-5)]),
+    ],
+)
+def test_the_search_stays_in_range_where_the_error_hardly_bends(
+    cells: int, queries: list[tuple[int, int, float]]
+) -> None:
+    every = [*queries, *((cell, cell + 1, 0.03 * sum(q[2] for q in queries) / cells) for cell in range(cells))]
+    low, high, weights = map(np.array, zip(*every, strict=True))
+    own, sums = strategy_for(gram_of_queries(low, high, weights, cells), 64)
+    assert np.ptp(own + sums.sum(axis=0)) == 0 and own.min() >= 1

@@ -9,10 +9,10 @@ from dphist_pipeline.health.finding import Finding, fault, ok, told, warning
 from dphist_pipeline.ledger.postgresql import PORT, PostgresDatabase, is_local
 
 _ENCRYPTED = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
-# Only who decides may start a generation of a witness, and a user who charges needs no more than the other tables.
+# In a witness, only who decides starts a generation, and nobody enters another version.
 _USER = """
     SELECT current_user, r.rolsuper OR r.rolbypassrls, bool_or(pg_has_role(current_user, c.relowner, 'MEMBER')),
-        bool_and(has_table_privilege(c.oid, 'INSERT')) FILTER (WHERE c.relname <> 'generation')
+        bool_and(has_table_privilege(c.oid, 'INSERT')) FILTER (WHERE c.relname NOT IN ('generation', 'witness'))
     FROM pg_roles r, pg_class c
     WHERE r.rolname = current_user AND c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace
     GROUP BY r.rolsuper, r.rolbypassrls

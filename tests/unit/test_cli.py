@@ -66,7 +66,7 @@ def test_help_fits_eighty_columns_and_is_whole(office: Office, command: list[str
     [
         ([], "Publish differentially private histograms: spec in, published tables out, charged once."),
         (["release"], "For a published period, the command spends nothing, reads no record and shows the publication."),
-        (["compare"], "It reads exact counts, so use it on public records only."),
+        (["compare"], "It reads exact counts, so use it on public records only, or on what"),
         (["ledger", "open"], "Who is protected: the specs' privacy_unit, or `row`."),
         (["ledger", "raise"], "The new total, larger than the old one."),
     ],

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from told_noise import noisy_marginals, told_covariance
 
 from dphist_pipeline.domain import Domain, Family, Levels
 from dphist_pipeline.mechanisms import DomainRefused
@@ -81,24 +82,11 @@ def solved(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     return inverse @ precise.T, inverse
 
 
-def bounded(law: CrossedLaw, table: Axes) -> np.ndarray:
-    """The told bound on the covariance of the cells of a table, as a matrix."""
-    order = sorted(table)
-    found = np.zeros((law.cells(table), law.cells(table)))
-    for agreed, part in law.covariance(table).items():
-        same = np.ones((1, 1))
-        for axis in order:
-            same = np.kron(same, np.eye(law.sizes[axis]) if axis in agreed else np.ones((law.sizes[axis],) * 2))
-        found += part * same
-    return found
-
-
 @settings(deadline=None, max_examples=80)
 @given(problems(), st.integers(0, 2**32))
 def test_estimates_are_those_of_least_squares(problem: Problem, seed: int) -> None:
     sizes, trees, variances, tables = problem
-    rng, law = np.random.default_rng(seed), CrossedLaw(sizes, variances, trees)
-    noisy = {axes: rng.integers(-50, 50, [sizes[a] for a in sorted(axes)]).astype(float) for axes in variances}
+    noisy, law = noisy_marginals(sizes, variances, seed), CrossedLaw(sizes, variances, trees)
     fit, _ = solved(problem)
     seen = np.concatenate([values.ravel() for values in noisy.values()])
     for table, found in zip(tables, estimate_crossed_tables(law, noisy, tables), strict=True):
@@ -117,7 +105,7 @@ def test_what_is_told_of_noise_is_never_too_little(problem: Problem) -> None:
     for table in tables:
         asked = summing(sizes, trees, table)
         covariance = asked @ inverse @ asked.T
-        assert np.linalg.eigvalsh(bounded(law, table) - covariance).min() >= -1e-7
+        assert np.linalg.eigvalsh(told_covariance(law, table) - covariance).min() >= -1e-7
         assert law.variance_of_cell(table) >= np.diag(covariance).mean() * (1 - 1e-9)
         weights = np.split(np.abs(asked @ fit), ends, axis=1)
         for found, most in zip(weights, law.weights_in_cell(table), strict=True):

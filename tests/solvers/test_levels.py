@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from told_noise import noisy_marginals, told_covariance
 
 from dphist_pipeline.domain import Domain, Family, Levels
 from dphist_pipeline.estimates.noise_law import Scales, bound_of_draws, bound_of_variance, variance
@@ -70,32 +71,11 @@ def solved(problem: Problem, noisy: dict[Axes, np.ndarray]) -> tuple[np.ndarray,
     return inverse @ rows.T * scale, inverse
 
 
-def drawn(problem: Problem, seed: int) -> dict[Axes, np.ndarray]:
-    sizes, _, variances, _ = problem
-    rng = np.random.default_rng(seed)
-    return {axes: rng.integers(-50, 50, [sizes[a] for a in sorted(axes)]).astype(float) for axes in variances}
-
-
-def bounded(law: LevelLaw, table: Axes) -> np.ndarray:
-    """The told bound on the covariance of the cells of a table, as a matrix."""
-    order = sorted(table)
-    cells = math.prod(law.sizes[axis] for axis in order)
-    places = np.unravel_index(np.arange(cells), [law.sizes[axis] for axis in order]) if order else ()
-    found = np.zeros((cells, cells))
-    for agreed, part in law.covariance(table).items():
-        same = np.ones((cells, cells))
-        for place, axis in zip(places, order, strict=True):
-            if axis in agreed:
-                same = same * (place[:, None] == place)
-        found += part * same
-    return found
-
-
 @settings(deadline=None, max_examples=60)
 @given(problems(), st.integers(0, 2**32))
 def test_estimates_and_variances_are_those_of_least_squares(problem: Problem, seed: int) -> None:
     sizes, levels, variances, tables = problem
-    noisy, law = drawn(problem, seed), LevelLaw(sizes, variances, levels)
+    noisy, law = noisy_marginals(sizes, variances, seed), LevelLaw(sizes, variances, levels)
     fit, inverse = solved(problem, noisy)
     seen = np.concatenate([values.ravel() for values in noisy.values()])
     for table, found in zip(tables, estimate_tables_at_levels(law, noisy, tables), strict=True):
@@ -109,7 +89,7 @@ def test_estimates_and_variances_are_those_of_least_squares(problem: Problem, se
         assert np.allclose(exact.reshape(told.size, -1), told[:, None], atol=1e-8)
         assert law.variance_of_cell(table) == pytest.approx(exact.mean())
         # For any weights of cells, what is told is at least their variance; without a level it is exact.
-        spare = bounded(law, table) - covariance
+        spare = told_covariance(law, table) - covariance
         assert np.linalg.eigvalsh(spare).min() >= -1e-8
         assert depth or np.allclose(spare, 0, atol=1e-8)
 
@@ -119,7 +99,7 @@ def test_estimates_and_variances_are_those_of_least_squares(problem: Problem, se
 def test_no_box_gives_a_draw_a_larger_weight_than_is_told(problem: Problem, seed: int) -> None:
     sizes, levels, variances, tables = problem
     rng, law = np.random.default_rng(seed), LevelLaw(sizes, variances, levels)
-    noisy = drawn(problem, seed)
+    noisy = noisy_marginals(sizes, variances, seed)
     fit, _ = solved(problem, noisy)
     ends = np.cumsum([values.size for values in noisy.values()])[:-1]
     for table in tables:
@@ -139,7 +119,7 @@ def test_nodes_of_one_level_are_never_correlated_positively(problem: Problem) ->
     sizes, levels, variances, _ = problem
     only = {axes: 1.0 for axes in variances if not axes & {1, 3}} or {frozenset({0}): 1.0}
     problem = sizes, levels, only, []
-    _, inverse = solved(problem, drawn(problem, 0))
+    _, inverse = solved(problem, noisy_marginals(problem[0], problem[2], 0))
     finest = next(axis for axis in (0, 4, 2, None) if axis is None or frozenset({axis}) in only)
     for axis in {None: (), 2: (2,), 4: (2, 4), 0: (2, 4, 0)}[finest]:
         asked = summing(sizes, levels, frozenset({axis}))

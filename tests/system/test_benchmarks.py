@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyarrow import csv, parquet
@@ -14,13 +15,17 @@ from pyarrow import csv, parquet
 PROJECT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.soak
-def test_the_solvers_benchmark_runs_and_writes_json(tmp_path):
-    script, target = PROJECT / "benchmarks" / "solvers.py", tmp_path / "solvers.json"
-    command = [sys.executable, script, "--quick", "--to", target]
+def reported(script: str, target: Path, *words: str | Path) -> Any:
+    """What a benchmark writes as JSON."""
+    command = [sys.executable, PROJECT / "benchmarks" / script, *words, "--to", target]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    report = json.loads(target.read_text(encoding="utf-8"))
+    return json.loads(target.read_text(encoding="utf-8"))
+
+
+@pytest.mark.soak
+def test_the_solvers_benchmark_runs_and_writes_json(tmp_path):
+    report = reported("solvers.py", tmp_path / "solvers.json", "--quick")
     solvers = {row["solver"] for row in report["solvers"]}
     assert {"v_optimal", "closest_neighbours", "optimal_groups", "consistent", "kd_boxes, 3-D"} <= solvers
     assert all(sorts > 0 for row in report["solvers"] for sorts in row["sorts"])
@@ -28,11 +33,7 @@ def test_the_solvers_benchmark_runs_and_writes_json(tmp_path):
 
 
 def test_the_benchmark_of_the_local_model_runs_and_writes_json(tmp_path):
-    script, target = PROJECT / "benchmarks" / "local_model.py", tmp_path / "local_model.json"
-    command = [sys.executable, script, "--quick", "--large", "--to", target]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    report = json.loads(target.read_text(encoding="utf-8"))
+    report = reported("local_model.py", tmp_path / "local_model.json", "--quick", "--large")
     encodings = {"symmetric", "optimized", "grr"}
     assert {(row["encoding"], row["epsilon"]) for row in report["timed"]} == {
         (encoding, epsilon) for encoding in encodings for epsilon in (1, 3, 15)
@@ -46,12 +47,8 @@ def test_the_benchmark_of_the_local_model_runs_and_writes_json(tmp_path):
 
 @pytest.mark.soak
 def test_the_benchmark_of_the_catalogue_runs_and_writes_json(tmp_path):
-    script, target = PROJECT / "benchmarks" / "catalogue.py", tmp_path / "catalogue.json"
     sizes = ["--cells", "10000", "--periods", "1", "--periods", "2", "--releases", "1"]
-    command = [sys.executable, script, *sizes, "--to", target]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    report = json.loads(target.read_text(encoding="utf-8"))
+    report = reported("catalogue.py", tmp_path / "catalogue.json", *sizes)
     assert [row["cells"] for row in report["boxes"]] == [10_000] and report["boxes"][0]["ratio"] > 0
     assert [row["period"] for row in report["publishing"]] == [1, 2]
     assert all(0 < row["catalogue"] < row["release"] for row in report["publishing"])
@@ -62,11 +59,7 @@ def test_the_benchmark_of_the_catalogue_runs_and_writes_json(tmp_path):
     ("name", "words"), [("startup", []), ("scale", ["--rows", "1000", "--cells", "10404", "--bound", "3"])]
 )
 def test_the_benchmarks_of_size_run_and_write_json(tmp_path, name: str, words: list[str]):
-    script, target = PROJECT / "benchmarks" / f"{name}.py", tmp_path / f"{name}.json"
-    command = [sys.executable, script, "--repeats", "1", *words, "--to", target]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    report = json.loads(target.read_text(encoding="utf-8"))
+    report = reported(f"{name}.py", tmp_path / f"{name}.json", "--repeats", "1", *words)
     if name == "startup":
         assert 0 < report["fewest"]["floor"]["processors"] < report["fewest"]["help"]["processors"]
     else:
@@ -75,34 +68,23 @@ def test_the_benchmarks_of_size_run_and_write_json(tmp_path, name: str, words: l
 
 @pytest.mark.soak
 def test_the_benchmark_of_dagsters_cost_runs_and_writes_json(tmp_path):
-    script, target = PROJECT / "benchmarks" / "dagster_overhead.py", tmp_path / "dagster_overhead.json"
-    command = [sys.executable, script, "--rounds", "1", "--persons", "3000", "--to", target]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    report = json.loads(target.read_text(encoding="utf-8"))
+    report = reported("dagster_overhead.py", tmp_path / "dagster_overhead.json", "--rounds", "1", "--persons", "3000")
     for part, way in (("demo", "dagster"), ("load_100", "load")):
         assert report[part][way]["cpu"] > 0 and report[part]["more"].keys() == {"cpu", "wall"}
 
 
 @pytest.mark.soak
 def test_the_benchmark_of_dagsters_runs_runs_and_writes_json(tmp_path):
-    script, target = PROJECT / "benchmarks" / "dagster_runs.py", tmp_path / "dagster_runs.json"
-    command = [sys.executable, script, "--rounds", "1", "--weeks", "2", "--to", target]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    report = json.loads(target.read_text(encoding="utf-8"))
+    report = reported("dagster_runs.py", tmp_path / "dagster_runs.json", "--rounds", "1", "--weeks", "2")
     assert all(report[name]["cpu"] > 0 for name in ("materialize_by_job", "backfill_by_runs"))
 
 
 @pytest.mark.soak
 def test_the_comparison_of_peers_measures_a_run_and_ends_one_that_takes_too_much(tmp_path):
-    script, target = PROJECT / "benchmarks" / "peers" / "compare.py", tmp_path / "peers.json"
-    small = [sys.executable, script, "--rows", "5000", "--sides", "10", "--only", "count_cube", "--to", target]
+    small = ["--rows", "5000", "--sides", "10", "--only", "count_cube"]
     runs = []
     for more in ([], ["--gigabytes", "0.01"]):
-        done = subprocess.run([*small, *more], cwd=PROJECT, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        report = json.loads(target.read_text(encoding="utf-8"))
+        report = reported("peers/compare.py", tmp_path / "peers.json", *small, *more)
         runs += report["runs"]
     measured, ended = runs
     assert measured["cells_released"] == 100 and measured["ended"] == "" and 1.5 < measured["mean_absolute_error"] < 5
@@ -112,25 +94,18 @@ def test_the_comparison_of_peers_measures_a_run_and_ends_one_that_takes_too_much
 
 
 def test_the_benchmark_of_dpcubes_boxes_runs_and_writes_json(tmp_path):
-    script, target = PROJECT / "benchmarks" / "dpcube_boxes.py", tmp_path / "dpcube_boxes.json"
-    command = [sys.executable, script, "--quick", "--to", target]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    report = json.loads(target.read_text(encoding="utf-8"))
+    report = reported("dpcube_boxes.py", tmp_path / "dpcube_boxes.json", "--quick")
     assert report["settings"] == len(report["rows"]) >= 50 and report["above"] <= len(report["again"])
     assert all(row["auto"] > 0 for row in report["rows"])
     assert {row["cells"] for row in report["rows"]} >= {16, 64}
 
 
 def test_the_benchmark_of_accuracy_goes_on_where_it_was_and_compares_with_the_best(tmp_path):
-    script, lines, target = PROJECT / "benchmarks" / "accuracy.py", tmp_path / "runs.jsonl", tmp_path / "accuracy.json"
+    lines, target = tmp_path / "runs.jsonl", tmp_path / "accuracy.json"
     small = ["--sets", "level, 64 cells, 300 records", "--mechanisms", "adaptive,geometric,boost"]
     for runs in ("2", "3"):
-        command = [sys.executable, script, *small, "--runs", runs, "--lines", lines, "--to", target]
-        done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+        report = reported("accuracy.py", target, *small, "--runs", runs, "--lines", lines)
     assert len(lines.read_text(encoding="utf-8").splitlines()) == 9
-    report = json.loads(target.read_text(encoding="utf-8"))
     cells, prefixes, ranges = sorted(report["rows"], key=lambda row: row["workload"])
     assert (cells["workload"], prefixes["workload"], ranges["workload"]) == ("cells", "prefixes", "ranges")
     assert cells["runs"] == 3 and cells["tuned"] and cells["best published"] == "geometric"
@@ -165,29 +140,22 @@ def test_the_list_of_the_papers_has_a_line_for_every_table_figure_and_theorem():
 
 @pytest.mark.soak
 def test_the_benchmark_of_ranges_runs_and_keeps_what_it_has(tmp_path, monkeypatch):
-    script, target = PROJECT / "benchmarks" / "ranges.py", tmp_path / "ranges.json"
     for name, rows in {"line": [(0, 9), (63, 4)], "again": [(31, 7)]}.items():
         cells = "".join(f"{place},{count}\n" for place, count in rows)
         table = csv.read_csv(io.BytesIO(f"bin,count\n{cells}".encode()))
         parquet.write_table(table, tmp_path / f"{name}.parquet")
     monkeypatch.setenv("DPHIST_DATA", str(tmp_path))
-    held = []
-    for sets in (["line"], ["line", "again"]):
-        command = [sys.executable, script, "--releases", "2", "--to", target, "--sets", *sets]
-        done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        held.append(json.loads(target.read_text(encoding="utf-8")))
+    held = [
+        reported("ranges.py", tmp_path / "ranges.json", "--releases", "2", "--sets", *sets)
+        for sets in (["line"], ["line", "again"])
+    ]
     assert len(held[0]) == 6 and held[1][:6] == held[0] and {row["set"] for row in held[1]} == {"line", "again"}
     assert set(held[0][0]["mse"]) == {"geometric", "boost", "dawa", "Identity", "HB", "DAWA"}
 
 
 @pytest.mark.soak
 def test_a_hundred_releases_due_in_one_minute_are_all_done_and_none_twice(tmp_path):
-    script, target = PROJECT / "benchmarks" / "load.py", tmp_path / "load.json"
-    command = [sys.executable, script, "--releases", "100", "--to", target]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    report = json.loads(target.read_text(encoding="utf-8"))
+    report = reported("load.py", tmp_path / "load.json", "--releases", "100")
     assert not report["late"] and report["runs"] == {"SUCCESS": 100}
     assert (report["charged"], report["published"], report["whole"]) == (100, 100, 100)
     assert report["charged_twice"] == [] and report["missing"] == []

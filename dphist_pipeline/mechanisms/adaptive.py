@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from dphist_pipeline.solvers.expert_rules import Expert
 
 Level = tuple[str, str, NDArray[np.float64]]
-FEW = 8  # cells that tell a level
+FEW = 16  # cells that tell a level
 MANY = 64  # neighbours, of which a half says enough
 RADII_ON_A_LINE, RADII_ON_A_GRID, ALONG_AN_AXIS = (1, 4, 16, 64, 256), (1, 2, 4, 8), (1, 4)
-FLAT_ON_A_LINE, FLAT_ON_A_GRID = (4, 8, 16, 32, 64, 128, 256), (1, 2, 4, 8, 16)
+FLAT_ON_A_LINE, FLAT_ON_A_GRID = (8, 16, 32, 64, 128, 256), (1, 2, 4, 8, 16)
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,11 @@ class Adaptive(Mechanism):
         words = halves(noisy)
         folds = (words & np.uint64(1)).astype(np.bool_)
         axes = counts.domain.axes
-        experts = [*PLAIN, *_flat(noisy, axes), *FITTED, *_on_neighbours(noisy, folds, axes)]
+        experts = [*PLAIN, *_flat(noisy, folds, axes), *FITTED, *_on_neighbours(noisy, folds, axes)]
         return mixed(counts, noisy, words, experts, budget, self.objective)
 
 
-def _flat(noisy: NoisyCells, axes: tuple[Axis, ...]) -> list[Expert]:
+def _flat(noisy: NoisyCells, folds: NDArray[np.bool_], axes: tuple[Axis, ...]) -> list[Expert]:
     """Experts that give each cell the level of its surroundings.
 
     Nothing else is fitted, so a cell's own half may have a say.
@@ -71,7 +71,7 @@ def _flat(noisy: NoisyCells, axes: tuple[Axis, ...]) -> list[Expert]:
     whole, found = _whole(noisy), []
     for name, place, radii in _windows(axes, FLAT_ON_A_LINE, FLAT_ON_A_GRID):
         if (cells := _most_cells(radii, whole.shape)) >= FEW:
-            level = np.maximum(0.0, np.rint(likely_levels(whole, radii, float(noisy.scale)).ravel()))
+            level = np.maximum(0.0, np.rint(likely_levels(whole, radii, folds, float(noisy.scale)).ravel()))
             about, pieces = f"counts equal to the level {place}", whole.size / cells
             found.append(Expert(f"flat {name}", about, "level", level, pieces=pieces))
     return found

@@ -33,8 +33,8 @@ Kind = Literal["level", "lean", "sparse", "crowded"]
 TRUST = 20.0  # cells that the prior of all cells counts for in a group
 BESIDE = 0.2  # weight of the two groups beside a group, together with the group's size at most
 MOST_FITTED = 1 << 16  # cells that a prior is fitted on; of more, every second, third, …
-A_PIECE = 0.25  # cost of a level, in log-likelihood
-LEARNING = 6.0  # cost of a distribution of counts
+SURROUNDINGS, A_PIECE = 1.0, 0.25  # cost of levels of surroundings, in log-likelihood: of having any, and of each
+LEARNING = 8.0  # cost of a distribution of counts
 STRATA = 6  # of the law of the noise, in which a rule is probed
 
 
@@ -61,7 +61,9 @@ class Expert:
     @property
     def cost(self) -> float:
         """What the expert's log-likelihood must gain: much if it learns a distribution of counts, else by levels."""
-        return A_PIECE * self.pieces if self.kind in ("level", "lean") else LEARNING
+        if self.kind not in ("level", "lean"):
+            return LEARNING
+        return SURROUNDINGS + A_PIECE * self.pieces if self.pieces else 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,22 +47,30 @@ def window_means(noisy: Numbers, radii: Sequence[int], folds: NDArray[np.bool_] 
     return found
 
 
-def likely_levels(noisy: Numbers, radii: Sequence[int], scale: float) -> Reals:
+def likely_levels(noisy: Numbers, radii: Sequence[int], folds: NDArray[np.bool_], scale: float) -> Reals:
     """The level of each cell's surroundings, by one step from means towards what makes the cells there most likely.
 
     A mean of n cells with Laplace noise of scale b has the variance 2b²/n. The signs of their distances to a first guess
-    bring it to b²/n, as `shared_level` tells, and to no bias beyond that of means, as guesses are averaged as well.
+    bring it near b²/n, as `shared_level` tells. Guesses for a cell's surroundings are means of the other half of the
+    cells: even a twenty-fifth of a cell's own noise in its level would make the level look better than all others.
 
     Args:
         noisy, radii: see `window_means`.
+        folds: the half that each cell is in, shape (cells,).
         scale: of the noise.
 
     Returns:
-        Shape of the cells. O(cells · axes).
+        Shape of the cells; no cell has a say in its own level. O(cells · axes).
     """
-    guess = np.rint(window_means(noisy, radii)).astype(np.int64)
-    sides = np.sign(noisy - guess)
-    found: Reals = window_means(guess, radii) + sign_unit(scale) * window_means(sides, radii)
+    half, found = folds.reshape(noisy.shape), np.empty(noisy.shape)
+    for fold in (False, True):
+        known = half != fold
+        sums, sizes = _box_sums(np.where(known, noisy, 0), radii, known)
+        rest = noisy[known].sum() / max(1, np.count_nonzero(known))
+        guess = np.rint(np.where(sizes > 0, sums / np.maximum(sizes, 1), rest)).astype(np.int64)
+        signs = np.sign(noisy - guess)
+        levels = window_means(guess, radii) + sign_unit(scale) * window_means(signs, radii)
+        found[~known] = levels[~known]
     return found
 
 

@@ -50,7 +50,7 @@ def window_means(noisy: Numbers, radii: Sequence[int], folds: NDArray[np.bool_] 
 def likely_levels(noisy: Numbers, radii: Sequence[int], folds: NDArray[np.bool_], scale: float) -> Reals:
     """The level of each cell's surroundings, by one step from means towards what makes the cells there most likely.
 
-    A mean of n cells with Laplace noise of scale b has the variance 2b²/n. The signs of their distances to a first guess
+    A mean of n cells with Laplace noise of scale b has the variance 2b²/n. Signs of their distances to a first guess
     bring it near b²/n, as `shared_level` tells. Guesses for a cell's surroundings are means of the other half of the
     cells: even a twenty-fifth of a cell's own noise in its level would make the level look better than all others.
 

@@ -1,9 +1,11 @@
 """Adaptive: add noise to every cell, let simple and complex models of the counts compete, and mix them.
 
-Paper:    ours. Each model (an expert) is an empirical Bayes rule; see `bayes`. Plain ones (one level, empty cells, the
-          level of the surroundings) stay unless another is surely likelier. Weights by the likelihood of unseen
-          cells: Smyth, Wolpert. Linearly combining density estimators via stacking. 1999. Weights by unbiased risk:
-          Stein. Estimation of the mean of a multivariate normal distribution. 1981; here for discrete Laplace noise.
+Paper:    ours. Each model (an expert) is an empirical Bayes rule; see `bayes`. All are averaged by the likelihood of
+          unseen cells, less a cost: Hoeting, Madigan, Raftery, Volinsky. Bayesian model averaging: a tutorial. 1999.
+          Plain ones (one level, empty cells, the level of the surroundings) cost least. A mixture cell by cell takes
+          its place if it is surely likelier: Smyth, Wolpert. Linearly combining density estimators via stacking. 1999.
+          Weights by unbiased risk: Stein. Estimation of the mean of a multivariate normal distribution. 1981; here
+          for discrete Laplace noise.
 Privacy:  epsilon, all of it on `noisy_cells`. All that follows reads only noisy counts, so it is free; its random
           halves come from a stream that the noisy counts determine.
 Domain:   any number of axes. Neighbours count along ordered axes; along axes of categories, all cells of a line do.

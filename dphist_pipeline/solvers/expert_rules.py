@@ -33,7 +33,7 @@ Kind = Literal["level", "lean", "sparse", "crowded"]
 TRUST = 20.0  # cells that the prior of all cells counts for in a group
 BESIDE = 0.2  # weight of the two groups beside a group, together with the group's size at most
 MOST_FITTED = 1 << 16  # cells that a prior is fitted on; of more, every second, third, …
-SURROUNDINGS, A_PIECE = 1.0, 0.25  # cost of levels of surroundings, in log-likelihood: of having any, and of each
+SURROUNDINGS, A_PIECE = 1.0, 0.5  # cost of levels of surroundings, in log-likelihood: of having any, and of each
 LEARNING = 10.0  # cost of a distribution of counts
 STRATA = 6  # of the law of the noise, in which a rule is probed
 

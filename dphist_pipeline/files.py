@@ -85,6 +85,20 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def state_folder() -> Path | None:
+    """Where programs keep what a user need not see, by the XDG rules; None where this user has no home folder.
+
+    A folder that is no absolute path does not count.
+    """
+    named = Path(os.environ.get("XDG_STATE_HOME", ""))
+    if named.is_absolute():
+        return named / "dphist"
+    with suppress(RuntimeError):
+        if Path.home().is_absolute():
+            return Path.home() / ".local" / "state" / "dphist"
+    return None
+
+
 def network_disk(path: Path) -> str | None:
     """The type of the network file system that a file is, or would be, on; None for others, and where none is told."""
     with suppress(OSError):

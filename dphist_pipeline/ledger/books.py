@@ -6,7 +6,7 @@ so that an entry which could not have been made honestly is found, whoever wrote
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from fractions import Fraction
@@ -57,6 +57,8 @@ class Books:
     moved: tuple[str, str] | None = None  # to which database and address, if the ledger began in another one
     carried: set[str] = field(default_factory=set)
     paid: list[Charge] = field(default_factory=list)
+    # Rows about releases that were judged by an earlier program: added up, but posted only once they are asked for.
+    unposted: dict[_Key, list[Sequence[Any]]] = field(default_factory=dict)
     _spent: dict[tuple[str, int | None], Fraction] = field(default_factory=dict)
 
     def post(self, entry: Entry, facts: Mapping[str, Any]) -> None:
@@ -89,6 +91,12 @@ class Books:
         if name not in self.accounts:
             raise errors.UnknownAccount(name, self.accounts)
         return self.accounts[name]
+
+    def revisions(self, release: str, period: str) -> dict[int, Charge]:
+        """What was charged for a release and period, by revision."""
+        for entry in (Entry(*row) for row in self.unposted.pop((release, period), ())):
+            self._post(entry, entry.facts, added_up=True)
+        return self.charges.get((release, period), {})
 
     def spent(self, account: Account, year: int) -> Fraction:
         """What counts against an account's total in a year: that year's charges if it renews, else all."""
@@ -145,7 +153,7 @@ class Books:
             raise errors.UnknownAccount(request.account, self.accounts, request.privacy_unit, request.neighbours)
         account = self.accounts[request.account]
         _refuse_other_terms(account, request)
-        there = self.charges.get((request.release, request.period), {})
+        there = self.revisions(request.release, request.period)
         if request.revision in there:
             return _joined(there[request.revision], request)
         if not recorded:
@@ -210,6 +218,8 @@ class Books:
     def _refuse_overspend(self, account: Account, request: ChargeRequest, year: int) -> None:
         left = account.total - self.spent(account, year)
         if request.epsilon > left:
+            for key in [*self.unposted]:
+                self.revisions(*key)
             paid = [charge for charge in self.paid if charge.account == account.name]
             counted = [charge for charge in paid if charge.year == year or not account.renews]
             raise errors.Overspend(request, account, left, counted, year)
@@ -225,12 +235,12 @@ class Books:
                 raise ValueError("less than nothing was spent")
         for charge in map(lost_charge, facts["carried"]):
             self.account(charge.account)
-            there = self.charges.get((charge.release, charge.period), {}).get(charge.revision)
+            there = self.revisions(charge.release, charge.period).get(charge.revision)
             if there is not None and there.hash == charge.hash:
                 raise ValueError("what is carried over is charged here as well")
 
-    def _post(self, entry: Entry, facts: Mapping[str, Any]) -> None:
-        """Adds what an entry that is in force says."""
+    def _post(self, entry: Entry, facts: Mapping[str, Any], added_up: bool = False) -> None:
+        """Adds what an entry that is in force says; `added_up`: the epsilon of a charge is in the sums already."""
         if entry.kind == "created" or (entry.kind == "keyed" and not self.permissions.keyed):
             self.started_by = entry.hash
         self.permissions.post(entry, facts)
@@ -244,7 +254,7 @@ class Books:
                 # A raise that waited for a second signature may have been overtaken by a larger one.
                 self.accounts[account.name] = replace(account, total=max(account.total, read_exact(facts["total"])))
             case "charged":
-                self._spend(charge_of(entry, facts))
+                self._spend(charge_of(entry, facts), added_up)
             case "published":
                 self.published[facts["charge"]] = facts["digest"]
             case "approved" | "rejected" | "withdrawn":
@@ -271,15 +281,17 @@ class Books:
             if charge.account in self.accounts:
                 self._spend(charge)
         for account, epsilon in facts["elsewhere"].items():
-            self._add_spent(account, facts["year"], read_exact(epsilon))
+            self.add_spent(account, facts["year"], read_exact(epsilon))
 
-    def _spend(self, charge: Charge) -> None:
+    def _spend(self, charge: Charge, added_up: bool = False) -> None:
         # Where another copy of the store charged the same period by itself, both are spent, and ours stands here.
+        self.revisions(charge.release, charge.period)
         self.charges.setdefault((charge.release, charge.period), {}).setdefault(charge.revision, charge)
         self.paid.append(charge)
-        self._add_spent(charge.account, charge.year, charge.epsilon)
+        if not added_up:
+            self.add_spent(charge.account, charge.year, charge.epsilon)
 
-    def _add_spent(self, account: str, year: int, epsilon: Fraction) -> None:
+    def add_spent(self, account: str, year: int, epsilon: Fraction) -> None:
         for span in (year, None):
             self._spent[account, span] = self._spent.get((account, span), Fraction(0)) + epsilon
 

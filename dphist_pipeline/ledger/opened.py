@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.ledger.books import Books
+from dphist_pipeline.ledger.checkpoint import judged
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
 from dphist_pipeline.ledger.entries import (
     Account,
@@ -148,7 +149,7 @@ class OpenedLedger:
     def charges(self, release: str, period: str) -> list[Charge]:
         """What was charged for a release and period, by revision."""
         books = self._read(_of_period(release, period))
-        return [charge for _, charge in sorted(books.charges.get((release, period), {}).items())]
+        return [charge for _, charge in sorted(books.revisions(release, period).items())]
 
     def published_digest(self, charge: Charge) -> str | None:
         """The digest of the values that were published for a charge, None before they were."""
@@ -175,7 +176,7 @@ class OpenedLedger:
 
     def verify(self) -> int:
         """Reads the whole ledger again and checks every hash and every rule; gives the number of entries."""
-        books = verified(self._file)
+        books = verified(self._file, whole=True)
         if books.ledger_id != self.id:
             raise LedgerForeign(where=self._file.where, found=books.ledger_id, expected=self.id)
         self.require([("the ledger as this program opened it", self._seen.number, self._seen.hash)])
@@ -206,16 +207,16 @@ class OpenedLedger:
         return books
 
     @contextmanager
-    def _writing(self, account: str, decisions: bool = False) -> Iterator[Writing]:
-        """A transaction for a decision about an account."""
-        with self._file.transaction("write") as connection:
-            yield Writing(connection, self._books(connection, account, decisions=decisions), utc_now())
-
-    @contextmanager
-    def _entering(self, intent: Intent = "write") -> Iterator[Writing]:
-        """A transaction for a charge, or for something about one; its books are kept, so nothing is posted to them."""
+    def _writing(self, intent: Intent = "write") -> Iterator[Writing]:
+        """A transaction that may add entries, judged by the books of the whole ledger."""
         with self._file.transaction(intent) as connection:
-            yield Writing(connection, self._followed(connection), utc_now())
+            books = self._followed(connection)
+            last = books.last
+            try:
+                yield Writing(connection, books, utc_now())
+            finally:
+                if books.last is not last:  # an entry was posted to them that may never be committed
+                    self._known = None
 
     def _followed(self, connection: sa.Connection) -> Books:
         """The books of the whole ledger: those that are known, and the entries made since.
@@ -224,7 +225,9 @@ class OpenedLedger:
         """
         known = self._known
         last = (known.last if known else None) or self._seen
-        self._refuse_other(connection, last)
+        there = connection.execute(sa.select(_columns.hash).where(_columns.number == last.number)).scalar()
+        if there != last.hash:
+            raise self._outdated("this program, which opened it a moment ago,", last.number)
         self._known = None  # until the entries since are found to be intact
         if known is None:
             known = replay(self._file.where, all_entries(connection))
@@ -234,22 +237,8 @@ class OpenedLedger:
         books.refuse_moved(self._file.engine)
         return books
 
-    def _refuse_other(self, connection: sa.Connection, seen: Entry) -> None:
-        """Refuses a ledger without an entry that was seen in it."""
-        there = connection.execute(sa.select(_columns.hash).where(_columns.number == seen.number)).scalar()
-        if there != seen.hash:
-            raise self._outdated("this program, which opened it a moment ago,", seen.number)
-
-    def _books(self, connection: sa.Connection, account: str, decisions: bool = False) -> Books:
-        """What a decision about an account is judged by; `decisions`: those of all accounts, too."""
-        self._refuse_other(connection, self._seen)
-        which = sa.or_(_columns.account == account, _columns.kind.in_(DECISIONS if decisions else ()))
-        books = gather(self._file.where, _some(connection, which))
-        books.refuse_moved(self._file.engine)
-        return books
-
     def _refuse_unknown_charge(self, books: Books, charge: Charge) -> None:
-        there = books.charges.get((charge.release, charge.period), {}).get(charge.revision)
+        there = books.revisions(charge.release, charge.period).get(charge.revision)
         if there != charge:
             raise self._outdated("the charge to be published", charge.number)
 
@@ -262,12 +251,12 @@ def utc_now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def verified(file: Database) -> Books:
-    """The books of a whole ledger, whose tables, hashes, signatures and rules were all checked."""
+def verified(file: Database, whole: bool = False) -> Books:
+    """The books of a whole ledger, whose tables, hashes, signatures and rules were all checked: see `checkpoint`."""
     file.require_there()
     with file.transaction("read") as connection:
         file.verify_tables(connection)
-        return replay(file.where, all_entries(connection))
+        return judged(file.where, lambda: connection.execute(sa.select(ENTRIES).order_by(_columns.number)), whole)
 
 
 def all_entries(connection: sa.Connection, after: int = 0) -> Iterator[Entry]:

@@ -184,7 +184,7 @@ def _judge_charged(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None
 
 
 def _judge_publication(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
-    charge: Charge | None = books.charges.get((str(entry.release), str(entry.period)), {}).get(entry.revision or 0)
+    charge: Charge | None = books.revisions(str(entry.release), str(entry.period)).get(entry.revision or 0)
     if charge is None or (charge.number, charge.account) != (facts["charge"], entry.account):
         raise _BrokenRule("it is about what was not charged")
     if books.judge_publication(charge, entry.kind, facts):

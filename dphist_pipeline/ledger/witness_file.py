@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import sqlalchemy as sa
 
-from dphist_pipeline.files import make_folder
+from dphist_pipeline.files import make_folder, state_folder
 from dphist_pipeline.ledger.errors import FileExists, LedgerError, WitnessAltered, WitnessMissing
 from dphist_pipeline.ledger.postgresql import PostgresDatabase, names_server
 from dphist_pipeline.ledger.tables import ENTRIES, Database, Intent, SqliteFile
@@ -223,16 +223,8 @@ class WitnessServer(_OfWitness, PostgresDatabase):
 
 def witness_database(address: str | Path | None) -> WitnessFile | WitnessServer:
     """Where a witness is: at an absolute path or URL, else at $DPHIST_WITNESS, else in the user's state folder."""
-    text = str(address or os.environ.get(WITNESS) or _in_state_folder())
+    given, kept = address or os.environ.get(WITNESS), state_folder()
+    if not given and kept is None:
+        raise WitnessFile.refused("this user has no home folder to keep it in")
+    text = str(given or f"{kept}/witness.sqlite")
     return WitnessServer.at(text) if names_server(text) else WitnessFile.named(text)
-
-
-def _in_state_folder() -> Path:
-    """The witness in the user's state folder, by the XDG rules: a folder that is no absolute path does not count."""
-    named = Path(os.environ.get("XDG_STATE_HOME", ""))
-    if named.is_absolute():
-        return named / "dphist" / "witness.sqlite"
-    with suppress(RuntimeError):
-        if Path.home().is_absolute():
-            return Path.home() / ".local" / "state" / "dphist" / "witness.sqlite"
-    raise WitnessFile.refused("this user has no home folder to keep it in")

@@ -154,10 +154,9 @@ class Ledger(OpenedLedger):
     def disallow(self, number: int, reason: str, operator: Operator | None) -> Decision:
         """Takes back what was allowed: nothing more is read or drawn by it, and what was released stays."""
         refuse_no_reason("Taking back a decision", reason)
-        account = self._account_of(number)
         with self._writing() as writing:
-            there = writing.books.permissions.judge_disallowed(number, account)
-            writing.decide("disallowed", account, {"decision": number, "reason": reason}, operator)
+            there = writing.books.permissions.judge_disallowed(number)
+            writing.decide("disallowed", there.account, {"decision": number, "reason": reason}, operator)
             return there
 
     def add_key(self, name: str, key: str, operator: Operator) -> int | None:
@@ -187,10 +186,9 @@ class Ledger(OpenedLedger):
 
     def countersign(self, number: int, operator: Operator) -> None:
         """Gives the second signature of a decision that waits for it."""
-        account = self._account_of(number)
         with self._writing() as writing:
-            writing.books.permissions.judge_countersignature(number, operator.public)
-            writing.decide("countersigned", account, {"decision": number}, operator)
+            first = writing.books.permissions.judge_countersignature(number, operator.public)
+            writing.decide("countersigned", str(first.account), {"decision": number}, operator)
 
     def adopt(
         self,
@@ -218,10 +216,6 @@ class Ledger(OpenedLedger):
             books.judge_adopted(facts)
             writing.decide("adopted", EVERYWHERE, facts, operator)
             return books.generation
-
-    def _account_of(self, number: int) -> str:
-        """Whose an entry is; `EVERYWHERE` where there is no such entry, for the judgement to refuse."""
-        return next((str(entry.account) for entry in self.entries() if entry.number == number), EVERYWHERE)
 
     # What a release run enters.
 

@@ -65,7 +65,7 @@ def judged(where: str, connection: sa.Connection, whole: bool = False) -> Books:
     note = None if whole or place is None else _NOTE.fullmatch(read_own(place, 100))
     rows, known = _Rows(connection), int(note[1]) if note else 0
     first = list(islice(rows, known))
-    if note and rows.digest == note[2].decode():
+    if note and (len(first), rows.digest) == (known, note[2].decode()):
         books = follow(_resumed(where, first), starmap(Entry, rows))
     else:
         rows, known = _Rows(connection) if known else rows, 0

@@ -31,16 +31,18 @@ def write_durably(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def replace_durably(path: Path, draft: Path, content: bytes) -> None:
+def replace_durably(path: Path, draft: Path, content: bytes, mode: int = 0o600) -> None:
     """Replaces a private file, whole or not at all; one process at a time.
 
     Args:
         path: of the file.
         draft: beside it; what a killed process left there is deleted.
         content: of the new file.
+        mode: permissions of the new file.
     """
     draft.unlink(missing_ok=True)
     write_durably(draft, content)
+    draft.chmod(mode)
     draft.replace(path)
     sync_folder(path.parent)
 
@@ -115,6 +117,16 @@ def state_folder() -> Path | None:
         if Path.home().is_absolute():
             return Path.home() / ".local" / "state" / "dphist"
     return None
+
+
+def may(path: Path, mode: int) -> bool:
+    """Whether this user may read, write or enter a file or folder.
+
+    Args:
+        path: of the file or folder.
+        mode: `os.R_OK | os.W_OK | os.X_OK`.
+    """
+    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
 def network_disk(path: Path) -> str | None:

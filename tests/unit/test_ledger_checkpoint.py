@@ -101,7 +101,7 @@ EDITS = {
     "hash": f"UPDATE ledger_entry SET hash = '{'0' * 64}' WHERE number = 10",
     "time": "UPDATE ledger_entry SET made_at = '2020-01-01T00:00:00Z' WHERE number = 3",
     "period": "UPDATE ledger_entry SET period = '2026-01-01' WHERE number = 4",
-    "last": "DELETE FROM ledger_entry WHERE number = 9",
+    "number": "UPDATE ledger_entry SET number = 50 WHERE number = 9",
 }
 
 
@@ -149,14 +149,14 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "far too many entries": lambda note: note.write_bytes(b"999999999" + note.read_bytes()[2:]),
     "others may write": lambda note: note.chmod(0o622),
     "a link": lambda note: note.symlink_to(note.rename(note.with_name("moved"))),
-    "a pipe": lambda note: (note.unlink(), os.mkfifo(note, 0o600)),
-    "a folder": lambda note: (note.unlink(), note.mkdir()),
+    "a pipe": lambda note: [note.unlink(), os.mkfifo(note, 0o600)],  # type: ignore[func-returns-value]
+    "a folder": lambda note: [note.unlink(), note.mkdir()],  # type: ignore[func-returns-value]
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_with_a_note_that_cannot_be_trusted_every_entry_is_judged(
-    ledger: Ledger, judged: list[int], short: Path, damage: str
+    path: Path, ledger: Ledger, judged: list[int], short: Path, damage: str
 ) -> None:
     used(ledger)
     (note,) = short.iterdir()
@@ -168,7 +168,7 @@ def test_with_a_note_that_cannot_be_trusted_every_entry_is_judged(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_a_note_of_another_user_is_none(ledger: Ledger, judged: list[int], short: Path) -> None:
+def test_a_note_of_another_user_is_none(path: Path, ledger: Ledger, judged: list[int], short: Path) -> None:
     used(ledger)
     (note,) = short.iterdir()
     judged.clear()
@@ -196,7 +196,7 @@ def accounted(path: Path) -> Ledger:
 
 
 def test_other_code_judges_again_what_this_code_judged(
-    ledger: Ledger, judged: list[int], monkeypatch: pytest.MonkeyPatch
+    path: Path, ledger: Ledger, judged: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     used(ledger)
     judged.clear()

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.files import locked_folder
+from dphist_pipeline.files import locked_folder, replace_durably
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.publishing.bucket_copy import (
     BelongsToAnother,
@@ -32,7 +32,7 @@ from dphist_pipeline.publishing.fetching import download
 from dphist_pipeline.publishing.manifest import NAME, Manifest, ManifestDamaged, place_of, read_manifest
 from dphist_pipeline.publishing.object_store import ObjectStore, ObjectStoreFailed
 from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, move_into_place, read_audit
-from dphist_pipeline.releasing.store import Key, Store, describe_anew
+from dphist_pipeline.releasing.store import DESCRIBED, Key, Store, StoreUnusable, description
 
 TRIES = 20
 
@@ -106,8 +106,15 @@ def with_bucket(store: Store, address: str) -> Store:
     objects = ObjectStore(address)
     found_in(objects, store.ledger_id)
     store = replace(store, public_address=objects.address)
-    describe_anew(store)
-    return store
+    described = store.root / DESCRIBED
+    try:
+        with locked_folder(store.root):
+            mode = described.stat().st_mode & 0o777  # whoever could read it still can
+            replace_durably(described, store.root / f".{DESCRIBED}.new", description(store), mode)
+        return store
+    except OSError as error:
+        problem = f"cannot remember that: {DESCRIBED} is not written ({error.strerror})"
+    raise StoreUnusable(store.root, f"{problem}. Run this as the user who releases.")
 
 
 def copy_to_bucket(

@@ -32,7 +32,6 @@ from dphist_pipeline.files import (
     make_folder,
     may,
     network_disk,
-    replace_durably,
     sync_folder,
     write_durably,
 )
@@ -354,28 +353,12 @@ def folder_content() -> bytes:
 
 def describe(store: Store) -> None:
     """Writes down which store a folder holds, and makes it one thereby."""
-    write_durably(store.root / DESCRIBED, _description(store))
+    write_durably(store.root / DESCRIBED, description(store))
     sync_folder(store.root)
 
 
-def describe_anew(store: Store) -> None:
-    """Writes down what changed about a store; whoever could read its description still can.
-
-    Raises:
-        StoreUnusable: this user cannot write it.
-    """
-    described = store.root / DESCRIBED
-    try:
-        with locked_folder(store.root):
-            mode = described.stat().st_mode & 0o777
-            replace_durably(described, store.root / f".{DESCRIBED}.new", _description(store), mode)
-        return
-    except OSError as error:
-        problem = f"cannot remember that: {DESCRIBED} is not written ({error.strerror})"
-    raise StoreUnusable(store.root, f"{problem}. Run this as the user who releases.")
-
-
-def _description(store: Store) -> bytes:
+def description(store: Store) -> bytes:
+    """The content of `store.json`."""
     content = {"schema_version": SCHEMA_VERSION, "id": store.id, "ledger_id": store.ledger_id}
     content |= {"joined": True} if store.joined else {}
     content |= {"public_address": store.public_address} if store.public_address else {}

@@ -18,6 +18,7 @@ from statistics import median
 from typing import Any, get_type_hints
 
 import dphist_pipeline as dph
+from dphist_pipeline.spec import row_functions as known
 
 PROJECT = Path(__file__).resolve().parent.parent
 MEASURED = PROJECT / "docs/measured"
@@ -49,6 +50,16 @@ def spec_example() -> str:
 def spec_fields() -> str:
     """A table of all fields of a release spec, by its Pydantic model."""
     return _fields(dph.ReleaseSpec, "spec.yaml")
+
+
+def row_functions() -> str:
+    """The functions that a row query may call, by the kind of what they give."""
+    given: dict[str, list[str]] = {}
+    for name, function in {**known.FUNCTIONS, known.TRUNCATING: known.TRUNCATION}.items():
+        given.setdefault(function.gives, []).append(f"`{name}`")
+    given["VARCHAR"] += [f"`{name}`" for name in known.JOINING]
+    given["the kind of its arguments"] = [f"`{name}`" for name in (*known.ALIKE, "coalesce", "CASE")]
+    return _table(("gives", "functions and operators"), ((kind, ", ".join(names)) for kind, names in given.items()))
 
 
 def collection_example() -> str:
@@ -263,6 +274,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     for made in (
         spec_example,
         spec_fields,
+        row_functions,
         collection_example,
         collection_fields,
         sql_macros,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from dphist_pipeline.cli.answer_pivot import answer_pivot, print_pivot
 from dphist_pipeline.cli.answer_rows import (
@@ -160,4 +161,6 @@ def _unit_in_words(audit: Mapping[str, Any]) -> tuple[str, str]:
 
 def _share_of(found: Answer) -> str:
     """The standard deviation of the noise in percent of the count."""
-    return "more than 100 %" if found.noise_error > found.unbiased else f"{100 * found.noise_error / found.unbiased:.1f} %"
+    return (
+        "more than 100 %" if found.noise_error > found.unbiased else f"{100 * found.noise_error / found.unbiased:.1f} %"
+    )

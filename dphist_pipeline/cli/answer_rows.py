@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from rich.markup import escape
+
 from dphist_pipeline.cli.terminal import out, print_json, print_table
 
 if TYPE_CHECKING:

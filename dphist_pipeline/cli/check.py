@@ -55,7 +55,7 @@ def check(
         else:
             print_explanation(checked, explanation)
         return
-    from dphist_pipeline.cli.explaining import quality_of, quality_in_words, tables_of
+    from dphist_pipeline.cli.explaining import quality_in_words, quality_of, tables_of
     from dphist_pipeline.releasing.public_folder import public_address
 
     bucket = public_address(store)

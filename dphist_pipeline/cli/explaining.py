@@ -87,7 +87,9 @@ def _measured(marginals: Sequence[Mapping[str, Any]]) -> str:
     if len(marginals) > MOST_MEASURED:
         return f"{len(marginals):,} marginals"
     ordered = sorted(marginals, key=lambda one: -Fraction(one["share"]))
-    named = [f"{' × '.join(one['axes']) or 'the total'} with {100 * float(Fraction(one['share'])):.1f} %" for one in ordered]
+    named = [
+        f"{' × '.join(one['axes']) or 'the total'} with {100 * float(Fraction(one['share'])):.1f} %" for one in ordered
+    ]
     return f"{', '.join(named)} of epsilon"
 
 
@@ -118,7 +120,11 @@ def print_explanation(spec: ReleaseSpec, facts: dict[str, Any]) -> None:
     ]
     print_table(["axis", "column", "cells", "declared"], rows)
     account, each = facts["account"], per_period(spec)
-    left = f"{account['left_in_words']}, enough for {account['releases_left']:,} more such" if account["known"] else account["because"]
+    left = (
+        f"{account['left_in_words']}, enough for {account['releases_left']:,} more such"
+        if account["known"]
+        else account["because"]
+    )
     out.print()
     print_facts(
         {

@@ -56,7 +56,7 @@ def buy_quality(spec: ReleaseSpec, load: Callable[[], ObservedRows], answers: An
 
 
 def half_widths(spec: ReleaseSpec) -> dict[str, int]:
-    """Half the width of the 95 % interval of every number that `buy_quality` would buy, by its statistic; in rows or units.
+    """Half the width of the 95 % interval of the numbers that `buy_quality` would buy, by statistic; in rows or units.
 
     It follows from the spec alone. Where several tables tell a statistic, the widest counts.
 

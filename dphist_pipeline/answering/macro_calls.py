@@ -32,7 +32,7 @@ class ForeignCatalogue(DphistError):
         self.folder = folder
         super().__init__(
             f"the catalogue in {folder} asks for files or the network, which no catalogue of ours does: it was kept "
-            "from both. Somebody altered it. Fetch it from where you trust who publishes; in a store, run any release again."
+            "from both. Somebody altered it. Fetch it from where you trust who publishes; in a store, release again."
         )
 
 

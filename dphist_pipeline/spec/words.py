@@ -25,6 +25,8 @@ OUR_COLUMNS = frozenset(
         *("release", "period", "revision", "cell_number", "whole_count"),
     ]
 )
+# Columns that answers have beside those of the axes.
+ANSWER_COLUMNS = ("unbiased", "noise_error", "basis", "cells", "note", "reliability", "capped")
 OUR_FOLDERS = frozenset({"catalog", "journal"})
 OUR_TABLES = "dph_"
 EVERY_REVISION = "_all"  # after a release's name: the catalogue's view of every revision

@@ -54,12 +54,7 @@ def spec_fields() -> str:
 
 def row_functions() -> str:
     """The functions that a row query may call, by the kind of what they give."""
-    given: dict[str, list[str]] = {}
-    for name, function in {**known.FUNCTIONS, known.TRUNCATING: known.TRUNCATION}.items():
-        given.setdefault(function.gives, []).append(f"`{name}`")
-    given["VARCHAR"] += [f"`{name}`" for name in known.JOINING]
-    given["the kind of its arguments"] = [f"`{name}`" for name in (*known.ALIKE, "coalesce", "CASE")]
-    return _table(("gives", "functions and operators"), ((kind, ", ".join(names)) for kind, names in given.items()))
+    return _table(("gives", "functions and operators"), ((kind, ", ".join(f)) for kind, f in known.by_kind().items()))
 
 
 def collection_example() -> str:

@@ -187,7 +187,7 @@ def _read_by(statement: Statement) -> dict[str, str]:
     """The sources that an account may read, and the accounts that share its people."""
     facts = {}
     for kind, called in (("source", "reads"), ("query", "by query"), ("engine", "by Spark at")):
-        found = [f"{made.name} (entry {made.number})" for made in statement.decisions if made.kind == kind]
+        found = [f"{made.told} (entry {made.number})" for made in statement.decisions if made.kind == kind]
         if found or kind == "source":
             facts[called] = ", ".join(found) or "nothing yet: dphist ledger allow"
     if statement.waiting:

@@ -3,10 +3,10 @@
     python benchmarks/ledger.py [--server ADDRESS] [--output FILE]
 
 Every size is a ledger of its own with one account: charges, each followed by its publication. Reported are medians of
-`REPEATS` checks and as many charges, in milliseconds of wall time (least and worst beside it), and seconds of a first opening, which judges every
-entry, of a later one, which judges what is new, and of `verify`. Seconds of this process's CPU stand beside, which
-other programs on the machine change less. Most of a charge's time waits for the disk, so beside it stands the same
-transaction without a ledger: one row, committed.
+`REPEATS` checks and as many charges, in milliseconds of wall time with the least and the worst beside, and seconds of a
+first opening, which judges every entry, of a later one, which judges what is new, and of `verify`. CPU time of this
+process stands beside, which other programs on the machine change less. Most of a charge's time waits for the disk, so
+beside it stands the same transaction without a ledger: one row, committed.
 `--server` measures in databases that it names by {size}, `postgresql://me@/ledger_{size}?host=/run/postgresql`.
 """
 

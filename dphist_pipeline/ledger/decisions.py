@@ -73,23 +73,15 @@ class SourceReading:
 
     def options(self) -> str:
         """The options of `dphist ledger open` and `allow` that say all this."""
-        return " ".join([f"--source {quote(self.address)}", *self._ways()])
-
-    def _ways(self) -> list[str]:
-        """How it is read, as options, where it is not as usual."""
-        given = []
+        given = [f"--source {quote(self.address)}"]
         if self.table is not None:
             given.append(f"--source-table {quote(self.table)}")
         if self.format == "csv":
             given += [f"--csv-delimiter {quote(self.csv_delimiter)}"] * (self.csv_delimiter != ",")
             given += [f"--csv-quote {quote(self.csv_quote)}"] * (self.csv_quote != "")
         given += ["--hive"] * self.hive + ["--decimal-comma"] * self.decimal_comma
-        return given + [f"--unit-normalise {quote(','.join(self.unit_normalise))}"] * bool(self.unit_normalise)
-
-    @property
-    def told(self) -> str:
-        """The address and how it is read, for people: one file may be allowed to be read in several ways."""
-        return " ".join([self.address, *self._ways()])
+        given += [f"--unit-normalise {quote(','.join(self.unit_normalise))}"] * bool(self.unit_normalise)
+        return " ".join(given)
 
 
 @dataclass(frozen=True)
@@ -109,11 +101,6 @@ class Decision:
     number: int = 0  # of its entry, like the two below
     hash: str = ""
     made_at: str = ""
-
-    @property
-    def told(self) -> str:
-        """The name; of a source with how it is read."""
-        return self.name if self.reading is None else self.reading.told
 
 
 def _is_plain(value: object) -> bool:

@@ -17,6 +17,7 @@ Reals = NDArray[np.float64]
 Wholes = NDArray[np.int64]
 
 FINEST = -12  # cells are multiples of 2^-12, or coarser ones where the total is above 2^40
+AT_ONCE = 1 << 15  # cells whose shares are found together, which the processor's own memory holds
 DIGITS = 52  # so that every sum of cells is exact in float64, and parts agree with their wholes
 
 
@@ -69,14 +70,13 @@ def _share(wholes: Wholes, parts: Reals, whole_of: NDArray[np.int64]) -> Wholes:
         whole_of: the whole that each part belongs to, shape (parts,).
     """
     rows, count = wholes.shape
-    down = np.floor(parts)
     if count == 1:
-        left = wholes - down.sum(axis=1, keepdims=True).astype(np.int64)
-        # Largest remainders first; the sort is stable, so the first of equal ones comes first.
-        order = np.argsort(down - parts, axis=1, kind="stable")
-        gets = np.zeros(parts.shape, dtype=np.int64)
-        np.put_along_axis(gets, order, (np.arange(parts.shape[1]) < left).astype(np.int64), axis=1)
-        return down.astype(np.int64) + gets
+        found: Wholes = np.empty(parts.shape, dtype=np.int64)
+        some = max(1, AT_ONCE // parts.shape[1])
+        for start in range(0, rows, some):
+            found[start : start + some] = _share_rows(wholes[start : start + some], parts[start : start + some])
+        return found
+    down = np.floor(parts)
     belongs = (np.arange(rows)[:, None] * count + whole_of).ravel()
     spare = wholes.ravel() - np.bincount(belongs, weights=down.ravel(), minlength=wholes.size).astype(np.int64)
     # Sorted by whole, then by remainder, the largest first; their sum is exact.
@@ -86,3 +86,16 @@ def _share(wholes: Wholes, parts: Reals, whole_of: NDArray[np.int64]) -> Wholes:
     given = np.zeros(sequence.size, dtype=np.int64)
     given[sequence] = rank < spare[belongs[sequence]]
     return down.astype(np.int64) + given.reshape(parts.shape)
+
+
+def _share_rows(wholes: Wholes, parts: Reals) -> Wholes:
+    """The same where each row has one whole, shape (rows, 1)."""
+    down = np.floor(parts)
+    owed = down - parts
+    spare = wholes - down.sum(axis=1, keepdims=True).astype(np.int64)
+    # The largest remainders are the least numbers here; the first of equal ones come first.
+    bound = np.take_along_axis(np.sort(owed, axis=1), np.maximum(spare - 1, 0), axis=1)
+    gets = owed < bound
+    equal = owed == bound
+    equal &= np.cumsum(equal, axis=1) <= spare - gets.sum(axis=1, keepdims=True)
+    return down.astype(np.int64) + (gets | equal)

@@ -1,8 +1,8 @@
 """The passes of `marginal_fit` over a large table: one for each set of sums, which shifts, cuts, sums and counts.
 
-The table is only read: what its cells are shifted by is added up anew in every pass, from one number for each wanted sum.
-So a pass costs the reading of the table, which is held in a quarter of the bytes where these hold every value. Sums differ
-from NumPy's in their last digits, since they are added in another order.
+The table is only read: what its cells are shifted by is added up anew in every pass, from one number for each wanted
+sum. So a pass costs the reading of the table, which is held in a quarter of the bytes where these hold every value.
+Sums differ from NumPy's in their last digits, since they are added in another order.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class ShiftedTable:
 
 def _narrow(rows: Reals) -> Any:
     """The same values as int16 or float32, if it holds them all, as it does most noisy counts."""
-    fits = -(1 << 15) <= rows.min() and rows.max() < 1 << 15
+    fits = rows.min() >= -(1 << 15) and rows.max() < 1 << 15
     for kind in (np.int16, np.float32) if fits else (np.float32,):
         narrow = rows.astype(kind)
         if np.array_equal(narrow, rows):
@@ -181,7 +181,12 @@ def _add_rows(
         left = size
         while left > FEW:  # halves are added side by side, which the processor does at once
             half = left // 2
-            low, high, low_free, high_free = to[:half], to[left - half : left], counted[:half], counted[left - half : left]
+            low, high, low_free, high_free = (
+                to[:half],
+                to[left - half : left],
+                counted[:half],
+                counted[left - half : left],
+            )
             for cell in range(half):
                 low[cell] += high[cell]
                 low_free[cell] += high_free[cell]

@@ -77,7 +77,8 @@ class Journal:
     def _link(self, final: Path, asked: Mapping[str, str], values: NDArray[np.int64]) -> None:
         payload = np.ascontiguousarray(values, dtype="<i8").ravel().data
         nonce = os.urandom(32).hex()
-        header = {**asked, "nonce": nonce, "size": str(values.size), "sha256": _digest(nonce.encode(), payload)}
+        digest = hashlib.sha256(nonce.encode() + payload).hexdigest()
+        header = {**asked, "nonce": nonce, "size": str(values.size), "sha256": digest}
         make_folder(self._folder)
         scratch = self._scratch / uuid.uuid4().hex
         try:
@@ -91,10 +92,8 @@ class Journal:
     @staticmethod
     def _read(final: Path, asked: Mapping[str, str]) -> tuple[NDArray[np.int64], str]:
         """The values of an answer, and the digest that a witness may know."""
-        with final.open("rb") as file:
-            line = file.readline()
-            payload = bytearray(max(0, os.fstat(file.fileno()).st_size - len(line)))
-            file.readinto(payload)
+        content = final.read_bytes()
+        line, payload = content[: (end := content.find(b"\n") + 1)], memoryview(content)[end:]
         try:
             header = json.loads(line)
         except ValueError:
@@ -102,18 +101,11 @@ class Journal:
         if not isinstance(header, dict):
             raise JournalMismatch(final, "is damaged")
         nonce = header.get("nonce", "")  # answers of earlier versions have none
-        digest = _digest(str(nonce).encode(), payload)
+        digest = hashlib.sha256(str(nonce).encode() + payload).hexdigest()
         if header.get("sha256") != digest or header.get("size") != str(len(payload) // 8):
             raise JournalMismatch(final, "is damaged")
         differing = sorted(key for key in asked if header.get(key) != asked[key])
         if differing:
             raise JournalMismatch(final, f"was made for another {' and '.join(differing)}")
-        values = np.frombuffer(payload, dtype="<i8").astype(np.int64, copy=False)
-        return values, digest if nonce else _digest(line, payload)
-
-
-def _digest(first: bytes, rest: memoryview | bytearray) -> str:
-    """SHA-256 of both, without a copy of them side by side."""
-    digest = hashlib.sha256(first)
-    digest.update(rest)
-    return digest.hexdigest()
+        values = np.frombuffer(payload, dtype="<i8").astype(np.int64)
+        return values, digest if nonce else hashlib.sha256(content).hexdigest()

@@ -171,9 +171,8 @@ def _folders(public: Path, release: str = "*") -> dict[Key, Path]:
 def _is_added_to_copy(public: Path, draft: Path, sealed: int) -> bool:
     """Copies the catalogue and adds what was published since; False if it must be built from the public files."""
     try:
-        with (public / NAME).open("rb") as old, draft.open("wb") as new:
-            written = os.fstat(old.fileno()).st_mtime_ns
-            shutil.copyfileobj(old, new, 1 << 20)
+        written = (public / NAME).stat().st_mtime_ns
+        shutil.copyfile(public / NAME, draft)  # within the kernel, where that can
         with _one_thread() as connection:
             connection.execute(f"ATTACH {literal(str(draft))} AS catalogue")
             connection.execute("USE catalogue")

@@ -215,7 +215,7 @@ def _check_codes(rows: list[Row], column: str) -> None:
         code, key = row[column], words.comparable(row[column])
         problem = _problem(code)
         if not problem and key in seen:
-            problem = f"repeats an earlier code{'' if seen[key] == code else ', case ignored'}; keep one of them"
+            problem = f"repeats an earlier code{'' if seen[key] == code else ', case and hidden signs ignored'}; keep one of them"
         if problem:
             found.append((number, problem))
         seen.setdefault(key, code)

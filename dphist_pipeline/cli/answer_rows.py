@@ -89,8 +89,20 @@ class Asked:
 
     @property
     def axes(self) -> list[str]:
-        """The axes or levels that it is asked by."""
-        return [name for names in (self.by, self.pivot, self.ranks) if names for name in names_of(names)]
+        """The axes or levels that it names beside its conditions."""
+        named = (self.by, self.pivot, self.ranks, self.mean, self.sum, self.standardise)
+        found = [name for names in named if names for name in names_of(names)]
+        return [*found, _shares(self.quantile)[0]] if self.quantile else found
+
+    def boxes(self, box: Box) -> list[Box]:
+        """All boxes that are asked about.
+
+        Args:
+            box: that of `--where`.
+        """
+        from dphist_pipeline.answering.grammar import parse_where
+
+        return [box, *(parse_where(text) for text in (self.difference, self.ratio) if text)]
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from dphist_pipeline.spec.axes import domain_of
 def best_publication(named: Publication, by: Sequence[str] = (), boxes: Sequence[Box] = ({},)) -> Publication:
     """The table that answers a question: the named one, or another of its family that knows it better.
 
-    The axes and levels that the question names decide; see `family_choice`.
+    The axes and levels that the question names decide, not the values in boxes; see `family_choice`.
 
     Args:
         named: any publication.
@@ -35,7 +35,7 @@ def best_publication(named: Publication, by: Sequence[str] = (), boxes: Sequence
         return read[table]
 
     choice = FamilyChoice(_domains(audit_in_force(folder)), lambda table: publication(table).audit)
-    return publication(choice.best(named.audit["table"], _names_in(by, boxes)))
+    return publication(choice.best(named.audit["table"], by, [name for box in boxes for name in box]))
 
 
 def best_of_folder(folder: Path, by: Sequence[str], boxes: Sequence[Box]) -> Publication:
@@ -53,7 +53,8 @@ def best_of_folder(folder: Path, by: Sequence[str], boxes: Sequence[Box]) -> Pub
         return best_publication(Publication.read(folder), by, boxes)
     audit = audit_in_force(folder)
     domains = _domains(audit)
-    having = [table for table, domain in domains.items() if _names_in(by, boxes) <= names_of_table(domain)]
+    wanted = {*by, *(name for box in boxes for name in box)}
+    having = [table for table, domain in domains.items() if wanted <= names_of_table(domain)]
     if not having:
         raise FamilyNamed(audit["release"], list(audit["tables"]))
     smallest = min(having, key=lambda table: domains[table].cells)
@@ -63,7 +64,3 @@ def best_of_folder(folder: Path, by: Sequence[str], boxes: Sequence[Box]) -> Pub
 def _domains(audit: Mapping[str, Any]) -> dict[str, Domain]:
     return {name: domain_of(table["axes"]) for name, table in audit["tables"].items()}
 
-
-def _names_in(by: Sequence[str], boxes: Sequence[Box]) -> Collection[str]:
-    """The axes and levels that a question names."""
-    return frozenset([*by, *(name for box in boxes for name in box)])

@@ -33,8 +33,9 @@ def better_rows(audits: Sequence[Audit]) -> Any:
     rows = []
     for tables in families.values():
         domains = {name: domain_of(audit["axes"]) for name, audit in tables.items()}
-        for release, names, best in FamilyChoice(domains, tables.__getitem__).all_better():
-            rows.append({**{name: tables[release][name] for name in KEY}, "names": names, "best": best})
+        for release, by, boxed, best in FamilyChoice(domains, tables.__getitem__).all_better():
+            key = {name: tables[release][name] for name in KEY}
+            rows.append({**key, "names": {"by": by, "boxed": boxed}, "best": best})
     return pa.Table.from_pylist(rows, BETTER)
 
 

@@ -349,7 +349,11 @@ GROUPS = _schema(
 )
 BETTER = _schema(
     *(_RELEASE, _PERIOD, _REVISION),
-    ("names", pa.list_(_TEXT), "the axes and levels that a question names, in the order of the alphabet"),
+    (
+        "names",
+        pa.struct([("by", pa.list_(_TEXT)), ("boxed", pa.list_(_TEXT))]),
+        "axes and levels in a question: those with conditions (boxed), the others it is asked by; as in the alphabet",
+    ),
     ("best", _TEXT, "the table of the same family that macros ask for such questions"),
     (
         "first_number",

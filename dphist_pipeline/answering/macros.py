@@ -70,17 +70,19 @@ _PAIRS = {
     "dph_compare_releases": "one.place = 1 AND two.place = 2 AND two.period = one.period",
     "dph_changes": "one.period = (SELECT max(c.period) FROM chosen AS c WHERE c.period < two.period)",
 }
-# The axes and levels that a macro names beside those of its boxes. Other macros show the cells of the table that is named,
-# or what else is told about it.
-_NO_AXES, _ONE_AXIS = "[]", "[coalesce(CAST(axis AS VARCHAR), '')]"
+# The axes that a macro sums along beside its boxes, and names that it is asked by. Other macros show the cells of the table
+# that is named, or what else is told about it.
+_NO_NAMES = "CAST([] AS VARCHAR[])"
+_BY_BOXES = {"along": _NO_NAMES, "by": "[]"}
+_ALONG_AXIS = {"along": "[coalesce(CAST(axis AS VARCHAR), '')]", "by": "[]"}
 _NAMING = {
-    **dict.fromkeys(("dph_total", "dph_box", "dph_share", "dph_difference", "dph_ratio"), _NO_AXES),
-    **dict.fromkeys(("dph_compare", "dph_compare_releases", "dph_changes", "dph_over"), _NO_AXES),
-    **dict.fromkeys(("dph_range", "dph_quantile", "dph_mean", "dph_sum"), _ONE_AXIS),
-    "dph_marginal": "axes",
+    **dict.fromkeys(("dph_total", "dph_box", "dph_share", "dph_difference", "dph_ratio"), _BY_BOXES),
+    **dict.fromkeys(("dph_compare", "dph_compare_releases", "dph_changes", "dph_over"), _BY_BOXES),
+    **dict.fromkeys(("dph_range", "dph_quantile", "dph_mean", "dph_sum"), _ALONG_AXIS),
+    "dph_marginal": {**_BY_BOXES, "by": "axes"},
 }
 _BOXES = {
-    "dph_total": ("no_box",),
+    "dph_total": (),
     "dph_share": ("whole", "part"),
     **dict.fromkeys(("dph_difference", "dph_ratio"), ("first_box", "second_box")),
 }
@@ -168,7 +170,6 @@ def _parts(name: str) -> dict[str, str]:
     """The pieces of SQL that a macro may name, by their names in its file."""
     inside, trials = _piece("inside"), _piece("trials")
     given = {one: _piece("given_box", given=one) for one in ("box", "whole", "part", "first_box", "second_box")}
-    given["no_box"] = "JSON '{}'"
     parts = {
         "schema": "",
         "opening": _opening(name, given),
@@ -219,7 +220,7 @@ def _parts(name: str) -> dict[str, str]:
     parts["two_boxes"] = _piece("two_boxes", **parts)
     parts["change_of_two"] = _piece("change_of_two", pairs=_PAIRS.get(name, ""), **parts)
     if name in _ONE_BOX:
-        one = {**parts, "box": parts["no_box"]} if name == "dph_total" else parts
+        one = {**parts, "box": "JSON '{}'"} if name == "dph_total" else parts
         parts["one_box"] = _piece("one_box", **one)
     return parts
 
@@ -229,7 +230,9 @@ def _opening(name: str, given: Mapping[str, str]) -> str:
     best = _ALWAYS_NAMED
     if name in _NAMING:
         boxes = ", ".join(given[box] for box in _BOXES.get(name, ("box",)))
-        join = _piece("best_join", boxes=boxes, names=_NAMING[name])
+        none = f"{{'by': {_NO_NAMES}, 'boxed': {_NO_NAMES}}}"
+        names = _piece("asked_names", boxes=boxes, **_NAMING[name]) if boxes else none
+        join = _piece("best_join", asked_names=names)
         best = {"best_columns": "o.is_latest, o.first_number", "best_join": join}
     columns = "t.*" if name in _ROW_FOR_ROW else _NUMBERS
     return _piece("opening", columns=columns, **best, **_KEYS.get(name, _ONE_KEY))

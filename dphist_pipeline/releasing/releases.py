@@ -113,7 +113,7 @@ class Release:
 
     def range(self, axis: str, low: End, high: End, box: Box = _ALL) -> RangeAnswer:
         """The estimated count in [low, high) of an axis, whether or not its ends are edges of bins."""
-        return self._asked([axis], box).range(axis, (low, high), box)
+        return self._asked((), box, {axis: None}).range(axis, (low, high), box)
 
     def marginal(self, by: Sequence[str], box: Box = _ALL) -> pl.DataFrame:
         """The estimated counts by some axes or levels of them, each with its error bar: `marginal(["ward", "age"])`."""
@@ -145,16 +145,16 @@ class Release:
     def quantile(self, axis: str, q: float | Sequence[float] = 0.5, box: Box = _ALL) -> Quantile | list[Quantile]:
         """In which bin of an axis a quantile lies, with the bins that noise leaves open; a list of q gives a list."""
         shares = q if isinstance(q, Sequence) else [q]
-        found = self._asked([axis], box).quantiles(axis, shares, box)
+        found = self._asked((), box, {axis: None}).quantiles(axis, shares, box)
         return found if isinstance(q, Sequence) else found[0]
 
     def mean(self, axis: str, low: End = None, high: End = None, box: Box = _ALL) -> Answer:
         """The mean of a binned axis over the rows of a box; all values in open bins lie within `low` and `high`."""
-        return self._asked([axis], box).mean(axis, low, high, box)
+        return self._asked((), box, {axis: None}).mean(axis, low, high, box)
 
     def sum(self, axis: str, low: End = None, high: End = None, box: Box = _ALL) -> Answer:
         """The sum of a binned axis over the rows of a box; see `mean`."""
-        return self._asked([axis], box).sum(axis, low, high, box)
+        return self._asked((), box, {axis: None}).sum(axis, low, high, box)
 
     def rate(self, by: Sequence[str], population: Any, per: float = 100_000, box: Box = _ALL) -> pl.DataFrame:
         """The estimated counts for each `per` people of a population: a frame or table with the columns of the axes."""

@@ -86,14 +86,17 @@ first_problems AS (
     HAVING max(k.standard) = 0
 )
 SELECT
-    COLUMNS(
-        lambda c: NOT starts_with(c, '_') AND c <> CAST(over AS VARCHAR)
-            AND regexp_replace(c, '_(lower|upper|label)$', '') <> CAST(over AS VARCHAR)
-    ),
+    shown.* EXCLUDE (_first),
     barred.population,
     {answer}
 FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN (
-    answered JOIN barred ON barred.period = answered.period AND barred._first = answered._first
+    (
+        SELECT COLUMNS(
+            lambda c: c = '_first' OR NOT starts_with(c, '_') AND c <> CAST(over AS VARCHAR)
+                AND regexp_replace(c, '_(lower|upper|label)$', '') <> CAST(over AS VARCHAR)
+        )
+        FROM answered
+    ) AS shown JOIN barred ON barred.period = shown.period AND barred._first = shown._first
 ) ON true
 WHERE {no_problem}
-ORDER BY answered.period, answered._first
+ORDER BY shown.period, shown._first

@@ -63,4 +63,3 @@ def best_of_folder(folder: Path, by: Sequence[str], boxes: Sequence[Box]) -> Pub
 
 def _domains(audit: Mapping[str, Any]) -> dict[str, Domain]:
     return {name: domain_of(table["axes"]) for name, table in audit["tables"].items()}
-

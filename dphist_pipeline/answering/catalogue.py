@@ -190,7 +190,9 @@ def _is_added_to_copy(public: Path, draft: Path, sealed: int) -> bool:
         return False
 
 
-def _add(connection: duckdb.DuckDBPyConnection, folders: Mapping[Key, Path], held: Collection[Key], sealed: int) -> None:
+def _add(
+    connection: duckdb.DuckDBPyConnection, folders: Mapping[Key, Path], held: Collection[Key], sealed: int
+) -> None:
     """Adds publications to the catalogue that is in use; of a release whose axes changed, all of them anew."""
     connection.execute("BEGIN TRANSACTION")
     added, there = _read({key: folder for key, folder in folders.items() if key not in held}), releases_in(connection)

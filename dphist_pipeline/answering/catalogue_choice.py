@@ -1,9 +1,8 @@
-"""What macros read as the cells of a release: its own, and those of other tables of its family that may answer for it."""
+"""What macros read as the cells of a release: its own, and those of tables of its family that may answer for it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -25,17 +24,17 @@ def better_rows(audits: Sequence[Audit]) -> Any:
 
     `first_number` is left to be filled in: it depends on all publications of a release.
     """
-    families: dict[tuple[Any, ...], dict[str, Audit]] = {}
+    families: dict[tuple[Any, ...], dict[str, Any]] = {}
     for audit in audits:
         if "family" in audit:
             key = (audit["family"], audit["period"], audit["revision"])
             families.setdefault(key, {})[str(audit["release"])] = audit
-    rows = []
+    rows: list[dict[str, Any]] = []
     for tables in families.values():
         domains = {name: domain_of(audit["axes"]) for name, audit in tables.items()}
         for release, by, boxed, best in FamilyChoice(domains, tables.__getitem__).all_better():
-            key = {name: tables[release][name] for name in KEY}
-            rows.append({**key, "names": {"by": by, "boxed": boxed}, "best": best})
+            named = {name: tables[release][name] for name in KEY}
+            rows.append({**named, "names": {"by": by, "boxed": boxed}, "best": best})
     return pa.Table.from_pylist(rows, BETTER)
 
 

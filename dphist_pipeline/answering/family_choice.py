@@ -4,10 +4,10 @@ All tables of a family agree on every sum. Where axes are used at several levels
 a table of states mostly knows states better than one of counties does. The rule looks at the axes and levels that a
 question names, never at the values of a box, so the catalogue can hold its results.
 
-A table is replaced by one that is better for these names: it tells less noise for every sum that is tried. Along an axis
-by which rows are asked for, single groups are tried; along one with a condition also few and many groups together, and
-contrasts of groups. Both tables tell a covariance that is a sum of terms, each for the cells that agree on some axes, so
-the variance of a sum needs only, for every axis, the sum of squared weights and the squared sum of weights.
+A table is replaced by one that is better for these names: it tells less noise for every sum that is tried. Along an
+axis by which rows are asked for, single groups are tried; along one with a condition also few and many groups together,
+and contrasts of groups. Both tables tell a covariance that is a sum of terms, each for the cells that agree on some
+axes, so the variance of a sum needs only, for every axis, the sum of squared weights and the squared sum of weights.
 
 A chosen table is asked again whether another is better, so that the last one is not replaced whoever names it.
 """
@@ -214,7 +214,10 @@ class FamilyChoice:
                 squares[axis.name], square[axis.name] = np.float64(axis.size), np.float64(axis.size) ** 2
         found: Any = 0.0
         for coefficient, agreed in law.parts:
-            along = (squares[axis.name] if same else square[axis.name] for axis, same in zip(domain.axes, agreed, strict=True))
+            along = (
+                squares[axis.name] if same else square[axis.name]
+                for axis, same in zip(domain.axes, agreed, strict=True)
+            )
             found = found + coefficient * math.prod(along)
         return np.asarray(found, dtype=np.float64).ravel()
 

@@ -70,8 +70,8 @@ _PAIRS = {
     "dph_compare_releases": "one.place = 1 AND two.place = 2 AND two.period = one.period",
     "dph_changes": "one.period = (SELECT max(c.period) FROM chosen AS c WHERE c.period < two.period)",
 }
-# The axes that a macro sums along beside its boxes, and names that it is asked by. Other macros show the cells of the table
-# that is named, or what else is told about it.
+# The axes that a macro sums along beside its boxes, and names that it is asked by. Other macros show the cells of the
+# table that is named, or what else is told about it.
 _NO_NAMES = "CAST([] AS VARCHAR[])"
 _BY_BOXES = {"along": _NO_NAMES, "by": "[]"}
 _ALONG_AXIS = {"along": "[coalesce(CAST(axis AS VARCHAR), '')]", "by": "[]"}
@@ -86,7 +86,10 @@ _BOXES = {
     "dph_share": ("whole", "part"),
     **dict.fromkeys(("dph_difference", "dph_ratio"), ("first_box", "second_box")),
 }
-_ALWAYS_NAMED = {"best_columns": "r.is_latest, 0 AS first_number", "best_join": "WHERE r.release = (SELECT asked.release FROM asked)"}
+_ALWAYS_NAMED = {
+    "best_columns": "r.is_latest, 0 AS first_number",
+    "best_join": "WHERE r.release = (SELECT asked.release FROM asked)",
+}
 _NONE_APART = "SELECT CAST(NULL AS VARCHAR) AS grid, CAST(NULL AS VARCHAR) AS axis WHERE false"
 _ROLLED_APART = "SELECT DISTINCT w.grid, w.level_of AS axis FROM wanted_axes AS w WHERE w.is_asked"
 _SPAN_APART = "SELECT spans.grid, spans.axis FROM spans"

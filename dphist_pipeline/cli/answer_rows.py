@@ -91,10 +91,7 @@ class Asked:
     def axes(self) -> list[str]:
         """The axes or levels that it is asked by."""
         return [
-            name
-            for names in (self.by, self.pivot, self.ranks, self.standardise)
-            if names
-            for name in names_of(names)
+            name for names in (self.by, self.pivot, self.ranks, self.standardise) if names for name in names_of(names)
         ]
 
     def boxes(self, box: Box) -> list[Box]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dphist_pipeline.answering.catalogue_rows import BETTER, KEY, Audit
 from dphist_pipeline.answering.family_choice import FamilyChoice
-from dphist_pipeline.answering.views import ASKED, CELLS, Column, asked_statements
+from dphist_pipeline.answering.views import CELLS, Column, asked_statements
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.sql_files import identifier
 

@@ -208,6 +208,40 @@ def _ratio(case: dict[str, Any], name: str) -> float | None:
     return min(ours) / min(error for own, error in errors.items() if own not in OWN) if ours else None
 
 
+def scale_rows() -> str:
+    """A release of very many rows beside a bare GROUP BY, by rows, bound and memory."""
+    runs = [json.loads(path.read_text(encoding="utf-8")) for path in MEASURED.glob("rows_*.json")]
+    exceeding = {"few": "2 % of persons", "all": "everybody"}
+    lines = [
+        [
+            *(_shown(run["rows"]), _shown(run["bound"] or "none"), exceeding[run["over"]] if run["bound"] else "–"),
+            run["memory"],
+            *(f"{run[name]['seconds']:.1f}" for name in ("floor", "start_up", "release")),
+            *(f"{run[f'ratio_of_{what}']:.1f}" for what in ("seconds", "processors")),
+            f"{run['gigabytes']:.1f}",
+        ]
+        for run in sorted(runs, key=lambda run: (run["bound"], run["over"] == "all", run["memory"], run["rows"]))
+    ]
+    ratios = ["ratio, clock", "ratio, processors"]
+    return _table(["rows", "bound", "exceeded by", "limit", "floor", "start-up", "release", *ratios, "GB"], lines)
+
+
+def scale_engines() -> str:
+    """Counting by engine: DuckDB, Sail, and Spark with workers."""
+    lines = [
+        [
+            *(_shown(held["rows"]), row["engine"], _shown(row["workers"]), _shown(row["bound"] or "none")),
+            *(f"{row[what]:.1f}" for what in ("seconds", "processors")),
+            *(_shown(len(row["turns"])), f"{row['of_1000_rows']['seconds']:.1f}"),
+        ]
+        for path in sorted(MEASURED.glob("engines_*.json"))
+        for held in [json.loads(path.read_text(encoding="utf-8"))]
+        for row in held["engines"]
+    ]
+    taken = ["clock", "processors", "turns", "clock, 1,000 rows"]
+    return _table(["rows", "engine", "workers", "bound", *taken], lines)
+
+
 def scale_steps() -> str:
     """Processor seconds of every step of a release, by rows and cells."""
     runs = sorted(json.loads(SCALE.read_text(encoding="utf-8"))["runs"], key=lambda run: (run["bound"], run["rows"]))
@@ -278,6 +312,8 @@ GENERATED: dict[str, Callable[[], str]] = {
         peers_promises,
         ranges_ratios,
         ranges_cases,
+        scale_rows,
+        scale_engines,
         scale_steps,
         scale_publishing,
         start_up,

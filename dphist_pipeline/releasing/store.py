@@ -27,14 +27,21 @@ from pathlib import Path
 from sqlalchemy import URL
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.files import locked_folder, make_folder, network_disk, sync_folder, write_durably
+from dphist_pipeline.files import (
+    locked_folder,
+    make_folder,
+    may,
+    network_disk,
+    sync_folder,
+    write_durably,
+)
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.releasing.run_folders import KEPT, LOCK, beside, forget, locked, made_and_locked
 
 SCHEMA_VERSION = 1
-FOLDER = "folder.json"
+DESCRIBED, FOLDER = "store.json", "folder.json"
 KEPT_SECONDS = 24 * 3600
 
 
@@ -135,10 +142,10 @@ class Store:
         """
         _refuse_address(Path(root))
         root = Path(root).absolute()
-        described = root / "store.json"
+        described = root / DESCRIBED
         if not described.is_file():
             raise StoreMissing(root)
-        if not os.access(described, os.R_OK):
+        if not may(described, os.R_OK):
             raise StoreUnusable(
                 root, f"has a store.json that this user may not read. Its owner lets you: chmod a+r {described}"
             )
@@ -193,7 +200,7 @@ class Store:
         from dphist_pipeline.releasing.hosts import own_folder
 
         # A user who only decides sees no confidential folder, and so is told of every host's files.
-        own = own_folder(self).id if os.access(self.confidential, os.R_OK | os.X_OK) else None
+        own = own_folder(self).id if may(self.confidential, os.R_OK | os.X_OK) else None
         ledger = self.ledger()
         self.refuse_cut(ledger, self.witness(ledger))
         entries, whole, missing = ledger.verify(), 0, []
@@ -346,11 +353,16 @@ def folder_content() -> bytes:
 
 def describe(store: Store) -> None:
     """Writes down which store a folder holds, and makes it one thereby."""
+    write_durably(store.root / DESCRIBED, description(store))
+    sync_folder(store.root)
+
+
+def description(store: Store) -> bytes:
+    """The content of `store.json`."""
     content = {"schema_version": SCHEMA_VERSION, "id": store.id, "ledger_id": store.ledger_id}
     content |= {"joined": True} if store.joined else {}
     content |= {"public_address": store.public_address} if store.public_address else {}
-    write_durably(store.root / "store.json", json.dumps(content, indent=2).encode() + b"\n")
-    sync_folder(store.root)
+    return json.dumps(content, indent=2).encode() + b"\n"
 
 
 def _refuse_address(root: Path) -> None:

@@ -42,6 +42,7 @@ _BETTER = 1 - 1e-6  # of the variance; sums that have the same one differ by rou
 _WIDER = 1.02  # of an interval: as much as rounding to whole numbers and steps of its table do
 _FAR = 0.5  # of the variance: with less, the interval is narrower whatever the scale of a draw
 _LARGE = 64  # scale of a draw above which rounding to whole numbers does not matter
+_FEW = 8  # groups together, up to which every number is tried
 _PICKED = 6  # single groups of a level that are tried
 
 
@@ -304,8 +305,8 @@ def _tried_sums(axes: Sequence[Axis], names: Sequence[str], are_boxed: bool) -> 
 def _sums_of_groups(sizes: Reals, picked: Reals) -> _Sums:
     """Some groups alone, the first and the last ones together, and contrasts of groups, by numbers of positions."""
     many = sizes.size
-    counts = {2 << step for step in range(0, 40, 2)} | {many // 2, many - 1, many}
-    together = np.array(sorted(count for count in counts if 2 <= count <= many), dtype=np.int64)
+    few = {*range(2, _FEW + 1), *(_FEW << step for step in range(40)), many // 2, many}
+    together = np.array(sorted({n for count in few for n in (count, many - count) if 2 <= n <= many}), dtype=np.int64)
     below = np.concatenate([[0.0], np.cumsum(sizes)])
     sums = np.concatenate([picked, below[together], below[-1] - below[many - together]])
     return _Sums(np.concatenate([sums, sizes[[0, -1]]]), np.concatenate([sums**2, np.zeros(2)]))

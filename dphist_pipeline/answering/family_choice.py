@@ -202,7 +202,8 @@ class FamilyChoice:
         used = {axis.name: (names[0] | names[1]) & {*_names_of(axis)} for axis in domain.axes}
         # In an order that is that of all tables, whatever their axes are called.
         tried = sorted((sorted(of_axis), axis) for axis, of_axis in used.items() if of_axis)
-        squares, square = {}, {}
+        squares: dict[str, Reals] = {}
+        square: dict[str, Reals] = {}
         for place, (of_axis, name) in enumerate(tried):
             sums = self._sums_of(frozenset(of_axis), not names[1].isdisjoint(of_axis)).get(name)
             if sums is None:
@@ -212,7 +213,7 @@ class FamilyChoice:
             squares[name], square[name] = sums.squares.reshape(shape), sums.square.reshape(shape)
         for axis in domain.axes:
             if axis.name not in squares:  # summed over
-                squares[axis.name], square[axis.name] = np.float64(axis.size), np.float64(axis.size) ** 2
+                squares[axis.name], square[axis.name] = np.array(float(axis.size)), np.array(float(axis.size) ** 2)
         found: Any = 0.0
         for coefficient, agreed in law.parts:
             along = (

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from dphist_pipeline.cli.answer_pivot import answer_pivot, print_pivot
 from dphist_pipeline.cli.answer_rows import (
@@ -22,8 +23,6 @@ from dphist_pipeline.releasing.public_folder import public_folder
 
 if TYPE_CHECKING:
     from dphist_pipeline.answering.answers import Answer
-
-SEVERAL_TABLES_ANSWER = ("", "by", "ranks")  # questions that any table of a family may answer that has their axes
 
 
 def answer(
@@ -115,9 +114,10 @@ def answer(
         compare=compare,
         pivot=pivot,
     )
-    several = asked.question in SEVERAL_TABLES_ANSWER
-    folder = latest_revision(public, release, period, family=several)
-    publication = best_of_folder(folder, asked.axes, box) if several else Publication.read(folder)
+    # Other questions are asked of several periods, whose tables may be others.
+    one_period = asked.question not in ("changes", "over", "compare")
+    folder = latest_revision(public, release, period, family=one_period)
+    publication = best_of_folder(folder, asked.axes, asked.boxes(box)) if one_period else Publication.read(folder)
     facts = {"release": release, **{name: publication.audit[name] for name in ("period", "revision")}, "where": where}
     period = str(facts["period"])
     if asked.pivot:
@@ -145,7 +145,7 @@ def answer(
             out.print(f"  The interval belongs to the unbiased estimate, {found.unbiased:,.0f}.")
         out.print(f"  Reliability: {found.reliability}, the noise is {_share_of(found)} of the count")
     if found.note:
-        out.print(f"  {found.note}")
+        out.print(f"  {escape(found.note)}")
     if "reports" in publication.audit:
         accepted = publication.audit["reports"]["accepted"]
         out.print(f"  Estimated from {accepted:,} reports; an estimate may exceed their number.")
@@ -160,4 +160,6 @@ def _unit_in_words(audit: Mapping[str, Any]) -> tuple[str, str]:
 
 def _share_of(found: Answer) -> str:
     """The standard deviation of the noise in percent of the count."""
-    return "more than 100 %" if found.noise_error > found.unbiased else f"{found.noise_error / found.unbiased:.1%}"
+    return (
+        "more than 100 %" if found.noise_error > found.unbiased else f"{100 * found.noise_error / found.unbiased:.1f} %"
+    )

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from rich.markup import escape
+
 from dphist_pipeline.cli.terminal import out, print_json, print_table
 
 if TYPE_CHECKING:
@@ -90,7 +92,21 @@ class Asked:
     @property
     def axes(self) -> list[str]:
         """The axes or levels that it is asked by."""
-        return [name for names in (self.by, self.pivot, self.ranks) if names for name in names_of(names)]
+        return [
+            name for names in (self.by, self.pivot, self.ranks, self.standardise) if names for name in names_of(names)
+        ]
+
+    def boxes(self, box: Box) -> list[Box]:
+        """All boxes that are asked about, with the axis that is summed along, if there is one.
+
+        Args:
+            box: that of `--where`.
+        """
+        from dphist_pipeline.answering.grammar import parse_where
+
+        along = self.mean or self.sum or (_shares(self.quantile)[0] if self.quantile else "")
+        others = [parse_where(text) for text in (self.difference, self.ratio) if text]
+        return [box, *others, {along: None}] if along else [box, *others]
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -175,7 +191,7 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows) -> None:
     for word in (word for word in MARKS if word in words):
         out.print(f"{MARKS[word].strip()} {word}: {LEGEND[word]}")
     for number, note in enumerate(notes, 1):
-        out.print(f"({number}) {note}")
+        out.print(f"({number}) {escape(note)}")
 
 
 def print_rows_as_json(facts: Mapping[str, Any], rows: Rows) -> None:

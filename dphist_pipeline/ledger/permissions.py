@@ -197,13 +197,9 @@ class Permissions:
     def _engine(self, account: str, engine: str) -> Decision:
         decisions = [decision for decision in self.of(account) if decision.server is not None]
         if not decisions:
-            problem, command = (
-                f"has no server that is allowed for account '{account}'",
-                "dphist ledger allow {} --{} ADDRESS",
-            )
-            raise errors.NotAllowed(
-                what=f"`engine: {engine}`", problem=problem, command=command.format(account, engine)
-            )
+            problem = f"has no server that is allowed for account '{account}'"
+            command = f"dphist ledger allow {account} --{engine} ADDRESS"
+            raise errors.NotAllowed(what=f"`engine: {engine}`", problem=problem, command=command)
         return decisions[-1]
 
 

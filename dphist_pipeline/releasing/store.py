@@ -37,7 +37,7 @@ from dphist_pipeline.files import (
 )
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.ledger.witness import Witness
+from dphist_pipeline.ledger.witness import Witness, place_of
 from dphist_pipeline.releasing.run_folders import KEPT, LOCK, beside, forget, locked, made_and_locked
 
 SCHEMA_VERSION = 1
@@ -199,10 +199,13 @@ class Store:
         from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, is_marked, read_audit
         from dphist_pipeline.releasing.hosts import own_folder
 
-        # A user who only decides sees no confidential folder, and so is told of every host's files.
-        own = own_folder(self).id if may(self.confidential, os.R_OK | os.X_OK) else None
         ledger = self.ledger()
-        self.refuse_cut(ledger, self.witness(ledger))
+        witness = self.witness(ledger)
+        self.refuse_cut(ledger, witness)
+        # A user who only decides sees no confidential folder. If the witness does not know it either, every host's
+        # files are told.
+        sees = may(self.confidential, os.R_OK | os.X_OK)
+        own = {own_folder(self).id} if sees else witness.folders_at(place_of(self.root))
         entries, whole, missing = ledger.verify(), 0, []
         for account in ledger.accounts():
             for charge in (made for made in ledger.statement(account.name).charges if not made.lost):
@@ -213,7 +216,7 @@ class Store:
                         self.published(key), "is there, and the ledger does not say so; release it again, for nothing"
                     )
                 if recorded is not None and not self.published(key).exists():
-                    here = charge.folder is None or own in (None, charge.folder.id)
+                    here = not own or charge.folder is None or charge.folder.id in own
                     missing += [str(key.public_place)] if here else []
                 elif recorded is not None:
                     audit = read_audit(self.published(key))

@@ -17,16 +17,17 @@ _NETWORK |= {
 _MOUNTS = Path("/proc/self/mountinfo")
 
 
-def write_durably(path: Path, content: bytes) -> None:
+def write_durably(path: Path, *parts: bytes | memoryview) -> None:
     """Writes a new private file (mode 0600) and waits until it is on the disk.
 
     Args:
         path: of the new file.
-        content: of the file.
+        parts: of its content, one after the other.
     """
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:
-        file.write(content)
+        for part in parts:
+            file.write(part)
         file.flush()
         os.fsync(file.fileno())
 

@@ -11,12 +11,12 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
-from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
+import unhurried
 from database_server import Server, running_server
 from office import Office, made_once
 from quick_catalogue import build_catalogue, empty_catalogue, place
@@ -57,14 +57,6 @@ def database_server() -> Iterator[Server]:
         yield server
 
 
-class Unhurried(sqlite3.Connection):
-    """A connection that leaves it to the operating system when the disk has what was written."""
-
-    def execute(self, sql: str, *more: Any) -> sqlite3.Cursor:
-        """As SQLite's own."""
-        return super().execute(sql.replace("synchronous=EXTRA", "synchronous=OFF"), *more)
-
-
 @pytest.fixture(autouse=True, scope="module")
 def cheaper_publications(request: pytest.FixtureRequest) -> Iterator[None]:
     """Spares a publication its own processes, its pictures and its catalogue: of fixtures of a module, too.
@@ -83,8 +75,8 @@ def cheaper_publications(request: pytest.FixtureRequest) -> Iterator[None]:
             patch.setattr(catalogue, "is_up_to_date", lambda public, folder: (public / catalogue.NAME).exists())
         patch.setattr(release, "started_early", nullcontext)
         if not re.search("fsync|synchronous", text):
-            patch.setattr(os, "fsync", lambda handle: None)
-            patch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Unhurried))
+            patch.setattr(os, "fsync", unhurried.fsync)
+            patch.setattr(sqlite3, "connect", unhurried.connect)
         if folder not in ("publishing", "docs"):
             patch.setattr(pages, "draw", lambda picture: "<g/>")
             patch.setattr(pages, "svg_in_page", lambda drawn: ("0 0 1 1", drawn))

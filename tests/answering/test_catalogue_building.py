@@ -68,7 +68,7 @@ def publish(public: Path, period: str, axes: list[dict[str, Any]] | None = None,
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project whose first week was released."""
-    made = Project.make(tmp_path_factory.mktemp("catalogues") / "project")
+    made = Project.make(tmp_path_factory.mktemp("catalogues") / "project", catalogued=True)
     made.release(WEEKS[0])
     return made
 

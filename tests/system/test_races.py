@@ -172,7 +172,7 @@ def test_twenty_processes_rebuild_deleted_files_as_they_were(tmp_path: Path) -> 
     project.forget("public")
     project.source.unlink()
 
-    outcomes = at_once([(project, WEEK, "")] * TWENTY)
+    outcomes = at_once([(project, WEEK, "")] * 20)
 
     assert {(made.refusal, made.replayed) for made in outcomes} == {("", True)}
     assert project.files("public") == files

@@ -18,9 +18,11 @@ from typing import Any
 import pytest
 import unhurried
 from database_server import Server, running_server
+from hypothesis import is_hypothesis_test
 from office import Office, made_once
 from quick_catalogue import build_catalogue, empty_catalogue, place
 
+import examples  # noqa: F401  (sets how many examples are tried)
 from dphist_pipeline.answering import building, catalogue
 from dphist_pipeline.cli import release
 from dphist_pipeline.ledger.signing import Operator
@@ -35,10 +37,12 @@ ASKED = ("answering", "applications", "docs", "golden", "publishing")  # folders
 
 @pytest.hookimpl(tryfirst=True)  # before marks choose
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leaves tests that start a server to `make outside`."""
+    """Leaves tests that start a server to `make outside`; `make soak` tries all tests by examples again, with more."""
     for item in items:
         if "database_server" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.outside)
+        if is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker(pytest.mark.many_examples)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -261,9 +261,6 @@ OF_EACH_KIND = (
     "folders",
     "quoted CSV",
     "blanks with forms",
-)
-OF_EACH_KIND += (
-    "blanks with forms",
     "bad bytes and forms",
     "NUL and forms",
     "names of a megabyte",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,32 +17,52 @@ _NETWORK |= {
 _MOUNTS = Path("/proc/self/mountinfo")
 
 
-def write_durably(path: Path, content: bytes) -> None:
+def write_durably(path: Path, *parts: bytes | memoryview) -> None:
     """Writes a new private file (mode 0600) and waits until it is on the disk.
 
     Args:
         path: of the new file.
-        content: of the file.
+        parts: of its content, one after the other.
     """
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:
-        file.write(content)
+        for part in parts:
+            file.write(part)
         file.flush()
         os.fsync(file.fileno())
 
 
-def replace_durably(path: Path, draft: Path, content: bytes) -> None:
+def replace_durably(path: Path, draft: Path, content: bytes, mode: int = 0o600) -> None:
     """Replaces a private file, whole or not at all; one process at a time.
 
     Args:
         path: of the file.
         draft: beside it; what a killed process left there is deleted.
         content: of the new file.
+        mode: permissions of the new file.
     """
     draft.unlink(missing_ok=True)
     write_durably(draft, content)
+    draft.chmod(mode)
     draft.replace(path)
     sync_folder(path.parent)
+
+
+def read_own(path: Path, most: int) -> bytes:
+    """The first bytes of a file that nobody but this user can have written; nothing of any other file.
+
+    Args:
+        path: of the file, which need not be there.
+        most: how many bytes.
+    """
+    with suppress(OSError):
+        # Neither through a link, nor waiting for the other end of a pipe.
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(handle, "rb") as file:
+            found = os.fstat(handle)
+            if found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                return file.read(most) or b""
+    return b""
 
 
 @contextmanager
@@ -83,6 +104,30 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def state_folder() -> Path | None:
+    """Where programs keep what a user need not see, by the XDG rules; None where this user has no home folder.
+
+    A folder that is no absolute path does not count.
+    """
+    named = Path(os.environ.get("XDG_STATE_HOME", ""))
+    if named.is_absolute():
+        return named / "dphist"
+    with suppress(RuntimeError):
+        if Path.home().is_absolute():
+            return Path.home() / ".local" / "state" / "dphist"
+    return None
+
+
+def may(path: Path, mode: int) -> bool:
+    """Whether this user may read, write or enter a file or folder.
+
+    Args:
+        path: of the file or folder.
+        mode: `os.R_OK | os.W_OK | os.X_OK`.
+    """
+    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
 def network_disk(path: Path) -> str | None:

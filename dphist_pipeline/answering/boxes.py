@@ -51,16 +51,17 @@ def answer_box(estimate: Estimate, box: Mapping[str, Condition]) -> Answer:
     around, shares = overlapped_cells(domain, box)
     within = [along[share == 1] for along, share in zip(around, shares, strict=True)]
     cut = [axis.name for axis, share in zip(domain.axes, shares, strict=True) if (share < 1).any()]
-    weights = reduce(np.multiply, np.ix_(*shares)) if cut else 1.0
+    weights = reduce(np.multiply, np.ix_(*shares)) if cut else None
     number = math.prod(len(along) for along in around)
-    found, note = exact_sum(values[np.ix_(*around)] * weights), CUT.format(axes=", ".join(cut)) if cut else ""
-    outer, inner = (_interval_of(estimate, cells) for cells in (around, within))
+    found, note = _sum(values, around, weights), CUT.format(axes=", ".join(cut)) if cut else ""
+    outer = _interval_of(estimate, around)
+    inner = _interval_of(estimate, within) if cut else outer
     if outer is None or inner is None:
         note = note or (NO_INTERVAL if estimate.sums is None else CUTS_GROUP)
         return Answer(found, math.nan, math.nan, math.nan, "noise_only", number, note=note)
     middle = outer.unbiased
     if cut:
-        middle = math.nan if unbiased is None else exact_sum(unbiased.values[np.ix_(*around)] * weights)
+        middle = math.nan if unbiased is None else _sum(unbiased.values, around, weights)
     note = note or note_of(found, outer.lower, outer.upper)
     return Answer(found, middle, inner.lower, outer.upper, outer.basis, number, outer.noise_error, note)
 
@@ -106,6 +107,12 @@ def _of_groups(sums: NestedSums, boxes: NDArray[np.int64], level: Fraction) -> _
 def _of_cells(estimate: Estimate, cells: Positions, level: Fraction) -> _Interval:
     unbiased = estimate.unbiased
     assert unbiased is not None
-    centre, reach = exact_sum(unbiased.values[np.ix_(*cells)]), half_width_of_box(unbiased, cells, level)
+    centre, reach = _sum(unbiased.values, cells), half_width_of_box(unbiased, cells, level)
     basis: Basis = "unbiased" if isinstance(unbiased, NoisyCells) else "linear"
     return _Interval(centre, centre - reach, centre + reach, basis, math.sqrt(unbiased.variance_of_sum(cells)))
+
+
+def _sum(values: NDArray[np.float64], cells: Positions, weights: NDArray[np.float64] | None = None) -> float:
+    """The sum of the cells at all combinations of positions; all cells are not copied first."""
+    chosen = values if math.prod(map(len, cells)) == values.size else values[np.ix_(*cells)]
+    return exact_sum(chosen if weights is None else chosen * weights)

@@ -123,6 +123,8 @@ def attach_catalogue(connection: duckdb.DuckDBPyConnection, public: Path) -> fro
     """
     try:
         connection.execute(f"ATTACH {literal(str(public / NAME))} AS catalogue (READ_ONLY)")
+        # It may come from a bucket that others write to, and its views and macros are SQL that is run here.
+        connection.execute("SET enable_external_access = false")
         known = connection.execute("SELECT audit_digest FROM catalogue.dph_releases").fetchall()
         made_by = connection.execute("SELECT version FROM catalogue.dph_version").fetchall()
     except duckdb.Error:  # the file is missing or damaged, or another version made it
@@ -169,9 +171,8 @@ def _folders(public: Path, release: str = "*") -> dict[Key, Path]:
 def _is_added_to_copy(public: Path, draft: Path, sealed: int) -> bool:
     """Copies the catalogue and adds what was published since; False if it must be built from the public files."""
     try:
-        with (public / NAME).open("rb") as old, draft.open("wb") as new:
-            written = os.fstat(old.fileno()).st_mtime_ns
-            shutil.copyfileobj(old, new, 1 << 20)
+        written = (public / NAME).stat().st_mtime_ns
+        shutil.copyfile(public / NAME, draft)  # within the kernel, where that can
         with _one_thread() as connection:
             connection.execute(f"ATTACH {literal(str(draft))} AS catalogue")
             connection.execute("USE catalogue")

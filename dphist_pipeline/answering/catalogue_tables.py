@@ -157,26 +157,29 @@ def _insert_cells(
     path = folder / "histogram.parquet"
     named = [field.name for field in pq.read_schema(path) if field.type == pa.string()]
     file = pq.ParquetFile(path, read_dictionary=named)
-    whole = whole_of(folder, audit, file.read(["estimate", "unbiased_estimate"]))
+    numbers = file.read(["estimate", "unbiased_estimate"])
+    whole = whole_of(folder, audit, numbers)
     _insert(connection, f"{within}dph_distances", distance_rows(audit, whole))
-    batches = _with_whole_counts(file, whole.counts.ravel())
+    batches = _with_whole_counts(file, numbers, whole.counts.ravel())
     insert = f"INSERT INTO {table} BY NAME SELECT *, $period AS period, $revision AS revision FROM {ROWS}"
     with _registered(connection, batches):
         connection.execute(insert, {"period": audit["period"], "revision": audit["revision"]})
 
 
-def _with_whole_counts(file: pq.ParquetFile, counts: NDArray[np.int64]) -> pa.RecordBatchReader:
-    """The published cells, read a part at a time, with two more columns."""
-    schema, more = file.schema_arrow, {"whole_count": counts, "cell_number": np.arange(counts.size)}
-    for name in more:
-        schema = schema.append(pa.field(name, pa.int64()))
+def _with_whole_counts(file: pq.ParquetFile, numbers: pa.Table, counts: NDArray[np.int64]) -> pa.RecordBatchReader:
+    """The published cells, read a part at a time but for the `numbers` that were read, with two more columns."""
+    named = [name for name in file.schema_arrow.names if name not in numbers.column_names]
+    fields = [file.schema_arrow.field(name) for name in named] + list(numbers.schema)
+    schema = pa.schema([*fields, pa.field("whole_count", pa.int64()), pa.field("cell_number", pa.int64())])
 
     def batches() -> Iterator[Any]:
         start = 0
-        for batch in file.iter_batches(GROUP_ROWS):
-            added = [pa.array(column[start : start + batch.num_rows]) for column in more.values()]
-            yield pa.RecordBatch.from_arrays([*batch.columns, *added], schema=schema)
-            start += batch.num_rows
+        for batch in file.iter_batches(GROUP_ROWS, columns=named):
+            end = start + batch.num_rows
+            read = numbers.slice(start, batch.num_rows).combine_chunks().to_batches()[0].columns
+            added = [pa.array(counts[start:end]), pa.array(np.arange(start, end))]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *read, *added], schema=schema)
+            start = end
 
     return pa.RecordBatchReader.from_batches(schema, batches())
 

@@ -85,7 +85,7 @@ def whole_table(domain: Domain, values: Reals, unbiased: Unbiased | None, sums: 
     basis = values if unbiased is None else unbiased.values
     widths = _Widths(unbiased, domain.shape)
     levels = [groupings(axis) for axis in domain.axes]
-    near = np.clip(values, *_ends(basis, widths.of(tuple(range(values.ndim)))))
+    near = values if values is basis else np.clip(values, *_ends(basis, widths.of(tuple(range(values.ndim)))))
     counts = round_nested(_fitted(near, basis, levels, _total(basis, widths, sums)), levels)
     return WholeTable(counts, tuple(_distances(domain, counts, basis, widths)) if unbiased is not None else ())
 

@@ -120,13 +120,13 @@ def compare(
 
 def _earlier_period(data: str, sides: tuple[int, ...] | None, store: Path | None) -> EarlierPeriod | None:
     """What the named release published; None if a file or a synthetic set is named."""
-    from dphist_pipeline.planning.stand_ins import names_release, public_folder, read_publication
+    from dphist_pipeline.planning.stand_ins import folder_if_any, names_release, read_publication
 
     if not names_release(data):
         return None
     if sides is not None:
         raise typer.BadParameter("is for files of counts; a release has its own grid", param_hint="--shape")
-    return read_publication(data, public_folder(store))
+    return read_publication(data, folder_if_any(store))
 
 
 def _sides(shape: str | None) -> tuple[int, ...] | None:

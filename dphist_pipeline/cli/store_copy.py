@@ -19,20 +19,27 @@ def publish(
     check: Annotated[
         bool, typer.Option("--check", help="Look at every object, and send again what is missing or altered.")
     ] = False,
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Publish to this bucket from now on: s3://bucket/prefix."),
+    ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Brings the bucket that `dphist init --public` named up to date.
+    """Brings the bucket that `dphist init --public` or --to named up to date.
 
     `dphist release` does so by itself; this finishes what was cut short or
     failed. Publications that the ledger knows and only the bucket has are
     fetched into the public folder. Spends nothing and reads no record.
     """
     from dphist_pipeline.releasing.approvals import finish_withdrawals
-    from dphist_pipeline.releasing.public_copy import NoAddress
+    from dphist_pipeline.releasing.public_copy import NoAddress, with_bucket
     from dphist_pipeline.releasing.publisher import publish_copy
 
     opened = Store.open(store_folder(store))
+    before = opened.public_address
+    if to is not None:
+        opened = with_bucket(opened, to)
     if opened.public_address is None:
         raise NoAddress(opened.root)
     finish_withdrawals(opened, opened.ledger())
@@ -44,6 +51,8 @@ def publish(
     done = f"sent {len(copied.sent):,} files to" if copied.sent else "nothing to send:"
     end = "" if copied.sent else " is up to date"
     out.print(f"[green]✓[/] {done} {escape(copied.address)}{end}")
+    if before not in (None, opened.public_address):
+        out.print(f"  {escape(str(before))} stays as it is, and gets nothing more")
     print_lines([f"  taken from there into the public folder: {place}" for place in copied.taken])
     print_lines([f"  only there, and not vouched for by this ledger: {place}" for place in copied.only_there])
 

@@ -75,14 +75,14 @@ class Journal:
         return values
 
     def _link(self, final: Path, asked: Mapping[str, str], values: NDArray[np.int64]) -> None:
-        payload = np.ascontiguousarray(values, dtype="<i8").tobytes()
+        payload = np.ascontiguousarray(values, dtype="<i8").ravel().data
         nonce = os.urandom(32).hex()
         digest = hashlib.sha256(nonce.encode() + payload).hexdigest()
         header = {**asked, "nonce": nonce, "size": str(values.size), "sha256": digest}
         make_folder(self._folder)
         scratch = self._scratch / uuid.uuid4().hex
         try:
-            write_durably(scratch, json.dumps(header, sort_keys=True).encode() + b"\n" + payload)
+            write_durably(scratch, json.dumps(header, sort_keys=True).encode() + b"\n", payload)
             os.link(scratch, final)
         except FileExistsError:
             pass  # another run was first: its answer stands, ours is forgotten
@@ -93,7 +93,7 @@ class Journal:
     def _read(final: Path, asked: Mapping[str, str]) -> tuple[NDArray[np.int64], str]:
         """The values of an answer, and the digest that a witness may know."""
         content = final.read_bytes()
-        line, _, payload = content.partition(b"\n")
+        line, payload = content[: (end := content.find(b"\n") + 1)], memoryview(content)[end:]
         try:
             header = json.loads(line)
         except ValueError:

@@ -76,10 +76,8 @@ def _table(law: Law) -> _Table:
     falling = np.fromiter(law.thresholds(WORD_BITS), dtype=np.uint64)
     rising = falling[::-1].copy()
     firsts = np.arange(1 << 16, dtype=np.uint64) << GUIDE_SHIFT
-    below, up_to = (
-        np.searchsorted(rising, firsts),
-        np.searchsorted(rising, firsts + (firsts[1] - np.uint64(1)), "right"),
-    )
+    below = np.searchsorted(rising, firsts)
+    up_to = np.searchsorted(rising, firsts + (firsts[1] - np.uint64(1)), "right")
     rising.flags.writeable = False
     return _Table(law, rising, np.where(below == up_to, below, -1))
 

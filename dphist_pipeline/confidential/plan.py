@@ -38,9 +38,7 @@ class Marginal:
     """A table that is counted from the rows of a grid that is never built."""
 
     axes: tuple[int, ...]  # numbers of the plan's axes
-    groups: tuple[
-        tuple[int, ...] | None, ...
-    ]  # of each axis: for each position its group; None where it is not grouped
+    groups: tuple[tuple[int, ...] | None, ...]  # of each axis: by position its group; None where it is not grouped
     shape: tuple[int, ...]  # positions, or groups, along each of these axes
 
     @property

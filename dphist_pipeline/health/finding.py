@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from shlex import quote
 from typing import Literal
 
 from dphist_pipeline.errors import DphistError
@@ -15,6 +16,7 @@ from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.releasing.store import Store
 
 State = Literal["ok", "warning", "fault"]
+NAMED = 3  # of many, in a message
 STATES: tuple[State, ...] = ("ok", "warning", "fault")  # from good to bad
 
 
@@ -93,6 +95,12 @@ def worst(findings: Iterable[Finding]) -> State:
     return max((finding.state for finding in findings), key=STATES.index, default="ok")
 
 
+def listed(names: Sequence[object]) -> str:
+    """The first names of a list, and how many more there are."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return "; ".join(map(str, names[:NAMED])) + more
+
+
 def name_of(uid: int) -> str:
     """A user's name, or number where there is no name."""
     try:
@@ -101,6 +109,6 @@ def name_of(uid: int) -> str:
         return f"user {uid}"
 
 
-def may(path: Path, mode: int) -> bool:
-    """Whether this user may read, write or enter a file or folder: `os.R_OK | os.W_OK | os.X_OK`."""
-    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
+def quoted(path: Path) -> str:
+    """A path as a shell takes it."""
+    return quote(str(path))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import shlex
 import stat
 import tempfile
 from pathlib import Path
 
-from dphist_pipeline.health.finding import Examined, Finding, fault, may, name_of, not_looked_at, ok, told, warning
+from dphist_pipeline.files import may
+from dphist_pipeline.health.finding import Examined, Finding, fault, name_of, not_looked_at, ok, quoted, told, warning
 from dphist_pipeline.ledger.errors import OperatorKeyUnusable
 from dphist_pipeline.ledger.signing import Operator, key_path
 
@@ -16,7 +16,7 @@ OTHERS = stat.S_IRWXO
 GROUP_OR_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 WRITABLE_BY_OTHERS = stat.S_IWOTH
 GIGABYTE = 10**9
-# Of free disk: a release stages its rows, and spills what does not fit into DPHIST_MEMORY.
+# Gigabytes of free disk: a release stages its rows, and spills what does not fit into DPHIST_MEMORY.
 LEAST, ENOUGH = 1, 10
 FEWEST_FILES = 1_000
 
@@ -30,10 +30,10 @@ def store(seen: Examined) -> Finding:
         if not folder.is_dir():
             return fault(check, f"{folder} is not there", f"Put the store back from a backup, {folder} with it.")
         if folder.stat().st_mode & WRITABLE_BY_OTHERS:
-            return fault(check, f"everybody can change files in {folder}", f"chmod o-w {_quoted(folder)}")
+            return fault(check, f"everybody can change files in {folder}", f"chmod o-w {quoted(folder)}")
     if seen.releases_here and not may(seen.store.public, os.W_OK):
         return fault(
-            check, f"this user cannot publish into {seen.store.public}", f"chmod u+w {_quoted(seen.store.public)}"
+            check, f"this user cannot publish into {seen.store.public}", f"chmod u+w {quoted(seen.store.public)}"
         )
     return ok(check, f"{seen.root}, id {seen.store.id}")
 
@@ -67,16 +67,16 @@ def confidential(seen: Examined) -> Finding:
         return fault(check, f"{folder} is no folder", "Put the folder itself there, not a link to it.")
     if found.st_mode & GROUP_OR_OTHERS:
         who = "everybody" if found.st_mode & OTHERS else "its group"
-        return fault(check, f"{who} may read or change {folder}", f"chmod 700 {_quoted(folder)}")
+        return fault(check, f"{who} may read or change {folder}", f"chmod 700 {quoted(folder)}")
     owner = name_of(found.st_uid)
     if not may(folder, os.R_OK | os.X_OK):
         return ok(check, f"{folder} is {owner}'s; this user cannot look into it, as it should be")
     if found.st_uid == os.geteuid() and not may(folder, os.W_OK):
-        return fault(check, f"{owner} cannot write into {folder}", f"chmod 700 {_quoted(folder)}")
+        return fault(check, f"{owner} cannot write into {folder}", f"chmod 700 {quoted(folder)}")
     foreign = _of_another_user(folder, found.st_uid)
     if foreign is not None:
         return fault(
-            check, f"{foreign} is not {owner}'s: another user released here", f"chown -R {owner} {_quoted(folder)}"
+            check, f"{foreign} is not {owner}'s: another user released here", f"chown -R {owner} {quoted(folder)}"
         )
     return ok(check, f"{folder} is {owner}'s alone (mode 700)")
 
@@ -93,7 +93,7 @@ def operator_key(seen: Examined) -> Finding:
     if not may(path, os.R_OK):
         return ok(check, f"the key at {path} is {name_of(found.st_uid)}'s; this user decides nothing")
     if found.st_mode & GROUP_OR_OTHERS:
-        return fault(check, f"others may read or change the key at {path}", f"chmod 600 {_quoted(path)}")
+        return fault(check, f"others may read or change the key at {path}", f"chmod 600 {quoted(path)}")
     if path.resolve().is_relative_to(seen.root.resolve()):
         return fault(
             check, f"the key at {path} lies in the store", "Move it out of the store, and set DPHIST_OPERATOR_KEY."
@@ -102,7 +102,7 @@ def operator_key(seen: Examined) -> Finding:
         return fault(
             check,
             f"this user can read the key at {path}, and must only release",
-            f"Give the file to whoever decides, and take it away here: {_quoted(path)}",
+            f"Give the file to whoever decides, and take it away here: {quoted(path)}",
         )
     return _known_key(check, seen, path)
 
@@ -121,7 +121,7 @@ def _known_key(check: str, seen: Examined, path: Path) -> Finding:
         return warning(
             check,
             f"the key at {path} was replaced by another one",
-            f"Set DPHIST_OPERATOR_KEY to the new key, and delete the old one: rm {_quoted(path)}",
+            f"Set DPHIST_OPERATOR_KEY to the new key, and delete the old one: rm {quoted(path)}",
         )
     if not operators:
         return ok(check, f"the key at {path} will be the operator's by the first decision")
@@ -181,7 +181,3 @@ def _of_another_user(folder: Path, owner: int) -> Path | None:
             except FileNotFoundError:  # a run under way tidied up
                 continue
     return None
-
-
-def _quoted(path: Path) -> str:
-    return shlex.quote(str(path))

@@ -5,16 +5,26 @@ from __future__ import annotations
 import grp
 import os
 import stat
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
-from shlex import quote
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.files import may
 from dphist_pipeline.health import left_files, server
-from dphist_pipeline.health.finding import Examined, Finding, fault, may, name_of, not_looked_at, ok, told, warning
+from dphist_pipeline.health.finding import (
+    Examined,
+    Finding,
+    fault,
+    listed,
+    name_of,
+    not_looked_at,
+    ok,
+    quoted,
+    told,
+    warning,
+)
 from dphist_pipeline.ledger.entries import Charge
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness
@@ -27,7 +37,6 @@ UNFINISHED_AFTER, FORGOTTEN_AFTER = timedelta(hours=6), timedelta(days=7)
 BUILT = 2026  # no clock that is right shows an earlier year
 TOLERATED = timedelta(minutes=5)  # between the clocks of two machines that share a ledger
 RECENT = 100  # entries that are looked at for a clock that went back
-NAMED = 3
 
 
 def ledger(seen: Examined) -> Finding:
@@ -126,14 +135,14 @@ def runs(seen: Examined) -> Finding:
     if left:
         return warning(
             check,
-            f"exact files of {len(left)} killed run{'s' * (len(left) > 1)} are still there: {_listed(left)}",
+            f"exact files of {len(left)} killed run{'s' * (len(left) > 1)} are still there: {listed(left)}",
             "Run a release, such as one that is published already: the next run deletes them, for nothing.",
         )
     unmarked = [key for key in _withdrawn(seen.ledger) if _says_nothing(seen.store, key)]
     if unmarked:
         return warning(
             check,
-            f"withdrawn, and the files do not say so: {_listed([str(key.public_place) for key in unmarked])}",
+            f"withdrawn, and the files do not say so: {listed([str(key.public_place) for key in unmarked])}",
             "Run any release of this store, such as one that is published already: it marks them, for nothing.",
         )
     late = [charge for charge in _charges(seen.ledger, "unpublished") if _age(seen, charge) > UNFINISHED_AFTER]
@@ -142,7 +151,7 @@ def runs(seen: Examined) -> Finding:
         period = "" if late[0].period == "all" else f" --period {late[0].period}"
         return warning(
             check,
-            f"charged and not published: {_listed(names)}",
+            f"charged and not published: {listed(names)}",
             f"Finish it, for nothing more: dphist release SPEC{period}, with the spec of {late[0].release}.",
         )
     if not may(seen.confidential, os.R_OK | os.X_OK):
@@ -161,7 +170,7 @@ def approvals(seen: Examined) -> Finding:
         first = forgotten[0]
         return warning(
             check,
-            f"waiting for more than {FORGOTTEN_AFTER.days} days: {_listed([charge.title for charge in forgotten])}",
+            f"waiting for more than {FORGOTTEN_AFTER.days} days: {listed([charge.title for charge in forgotten])}",
             f"dphist publish SPEC --approved-by NAME, or dphist reject {first.release} {first.period} --reason TEXT",
         )
     unsigned = [
@@ -171,10 +180,10 @@ def approvals(seen: Examined) -> Finding:
     old = [entry for entry in seen.ledger.entries() if entry.number in unsigned]
     old = [entry for entry in old if seen.now - _moment(entry.made_at) > FORGOTTEN_AFTER]
     if old:
-        listed = _listed([f"entry {entry.number}" for entry in old])
+        names = [f"entry {entry.number}" for entry in old]
         return warning(
             check,
-            f"decisions that nobody signed for more than {FORGOTTEN_AFTER.days} days: {listed}",
+            f"decisions that nobody signed for more than {FORGOTTEN_AFTER.days} days: {listed(names)}",
             f"Another operator signs: dphist ledger sign {old[0].number}",
         )
     return ok(check, f"{len(waiting)} releases wait for approval, {len(unsigned)} decisions for a second signature")
@@ -192,12 +201,12 @@ def _file_access(check: str, file: Path) -> Finding:
     """Permissions of a database file and of its folder, in which the database makes files of its own."""
     found, folder = file.stat(), file.parent
     if found.st_mode & stat.S_IRWXO:
-        return fault(check, f"everybody may read or change {file}", f"chmod o= {quote(str(file))}")
+        return fault(check, f"everybody may read or change {file}", f"chmod o= {quoted(file)}")
     above = folder.stat()
     if above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX:
-        return fault(check, f"everybody may replace files in {folder}", f"chmod o-w {quote(str(folder))}")
+        return fault(check, f"everybody may replace files in {folder}", f"chmod o-w {quoted(folder)}")
     if not (may(file, os.R_OK | os.W_OK) and may(folder, os.W_OK | os.X_OK)):
-        shared = f"chmod g+rw {quote(str(file))}; chmod g+rwxs {quote(str(folder))}"
+        shared = f"chmod g+rw {quoted(file)}; chmod g+rwxs {quoted(folder)}"
         return fault(check, f"this user cannot write {file}, or files beside it", f"If they share a group: {shared}")
     whose = f", and of group {_group(found.st_gid)}" if found.st_mode & stat.S_IRWXG else " alone"
     return ok(check, f"{file} is {name_of(found.st_uid)}'s{whose} (mode {stat.S_IMODE(found.st_mode):o})")
@@ -235,8 +244,3 @@ def _moment(written: str) -> datetime:
     if len(written) == 4:
         return datetime(int(written), 1, 1, tzinfo=UTC)
     return datetime.strptime(written, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-
-
-def _listed(names: Sequence[object]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return "; ".join(map(str, names[:NAMED])) + more

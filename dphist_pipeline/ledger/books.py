@@ -6,10 +6,11 @@ so that an entry which could not have been made honestly is found, whoever wrote
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from fractions import Fraction
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from dphist_pipeline.ledger import errors
@@ -36,11 +37,7 @@ _STATES = ("lost", "withdrawn", "rejected", "published", "approved", "waits", "u
 
 @dataclass
 class Books:
-    """The sums and decisions of a run of entries, in order: of the whole ledger, or of a part of it.
-
-    A part that holds all entries of an account and all of a release and period is enough to judge
-    a charge to that account for that release and period.
-    """
+    """The sums and decisions of all entries, in order."""
 
     where: str
     ledger_id: str = ""
@@ -56,7 +53,9 @@ class Books:
     started_by: str = ""
     moved: tuple[str, str] | None = None  # to which database and address, if the ledger began in another one
     carried: set[str] = field(default_factory=set)
-    paid: list[Charge] = field(default_factory=list)
+    paid: list[tuple[int, Charge]] = field(default_factory=list)  # with the entry that stated it
+    # Rows about releases that were judged by an earlier program: added up, but posted only once they are asked for.
+    unposted: dict[_Key, list[Sequence[Any]]] = field(default_factory=dict)
     _spent: dict[tuple[str, int | None], Fraction] = field(default_factory=dict)
 
     def post(self, entry: Entry, facts: Mapping[str, Any]) -> None:
@@ -90,6 +89,19 @@ class Books:
             raise errors.UnknownAccount(name, self.accounts)
         return self.accounts[name]
 
+    def revisions(self, release: str, period: str) -> dict[int, Charge]:
+        """What was charged for a release and period, by revision."""
+        for entry in (Entry(*row) for row in self.unposted.pop((release, period), ())):
+            self._post(entry, entry.facts, added_up=True)
+        return self.charges.get((release, period), {})
+
+    def every_charge(self) -> list[Charge]:
+        """Every charge, in the order of the ledger."""
+        for key in [*self.unposted]:
+            self.revisions(*key)
+        self.paid.sort(key=itemgetter(0))
+        return [charge for _, charge in self.paid]
+
     def spent(self, account: Account, year: int) -> Fraction:
         """What counts against an account's total in a year: that year's charges if it renews, else all."""
         return self._spent.get((account.name, year if account.renews else None), Fraction(0))
@@ -98,7 +110,7 @@ class Books:
         """An account's standing in a year."""
         account = self.account(name)
         spent = self.spent(account, year)
-        charges = [charge for charge in self.paid if charge.account == name]
+        charges = [charge for charge in self.every_charge() if charge.account == name]
         return Statement(
             account=account,
             year=year,
@@ -145,7 +157,7 @@ class Books:
             raise errors.UnknownAccount(request.account, self.accounts, request.privacy_unit, request.neighbours)
         account = self.accounts[request.account]
         _refuse_other_terms(account, request)
-        there = self.charges.get((request.release, request.period), {})
+        there = self.revisions(request.release, request.period)
         if request.revision in there:
             return _joined(there[request.revision], request)
         if not recorded:
@@ -160,13 +172,10 @@ class Books:
         return None
 
     def judge_publication(self, charge: Charge, kind: str, facts: Mapping[str, Any]) -> bool:
-        """Whether the same entry about a charge stands there already; refuses an entry that must not follow."""
-        if kind == "published":
-            return self.judge_published(charge, text_of("digest of the values", facts["digest"]))
-        return self.judge_note(charge, kind, facts["text"])
-
-    def judge_published(self, charge: Charge, digest: str) -> bool:
-        """Whether these values stand there already as the charge's; other values are refused, and rejected ones."""
+        """Whether the same entry about a charge stands there already; refuses other values, and rejected ones."""
+        if kind != "published":
+            return self.judge_note(charge, kind, facts["text"])
+        digest = text_of("digest of the values", facts["digest"])
         self._refuse_rejected(charge)
         there = self.published.get(charge.number)
         if there is not None and there != digest:
@@ -190,9 +199,8 @@ class Books:
 
     def unpublished(self, release: str) -> list[Charge]:
         """What was charged for a release and is neither published nor rejected, by period and revision."""
-        made = sorted(
-            (made for made in self.paid if made.release == release), key=lambda made: (made.period, made.revision)
-        )
+        made = [made for made in self.every_charge() if made.release == release]
+        made.sort(key=attrgetter("period", "revision"))
         return [charge for charge in made if self._state(charge) in ("unpublished", "waits", "approved")]
 
     def _refuse_rejected(self, charge: Charge) -> None:
@@ -210,7 +218,7 @@ class Books:
     def _refuse_overspend(self, account: Account, request: ChargeRequest, year: int) -> None:
         left = account.total - self.spent(account, year)
         if request.epsilon > left:
-            paid = [charge for charge in self.paid if charge.account == account.name]
+            paid = [charge for charge in self.every_charge() if charge.account == account.name]
             counted = [charge for charge in paid if charge.year == year or not account.renews]
             raise errors.Overspend(request, account, left, counted, year)
 
@@ -225,12 +233,12 @@ class Books:
                 raise ValueError("less than nothing was spent")
         for charge in map(lost_charge, facts["carried"]):
             self.account(charge.account)
-            there = self.charges.get((charge.release, charge.period), {}).get(charge.revision)
+            there = self.revisions(charge.release, charge.period).get(charge.revision)
             if there is not None and there.hash == charge.hash:
                 raise ValueError("what is carried over is charged here as well")
 
-    def _post(self, entry: Entry, facts: Mapping[str, Any]) -> None:
-        """Adds what an entry that is in force says."""
+    def _post(self, entry: Entry, facts: Mapping[str, Any], added_up: bool = False) -> None:
+        """Adds what an entry that is in force says; `added_up`: the epsilon of a charge is in the sums already."""
         if entry.kind == "created" or (entry.kind == "keyed" and not self.permissions.keyed):
             self.started_by = entry.hash
         self.permissions.post(entry, facts)
@@ -244,7 +252,7 @@ class Books:
                 # A raise that waited for a second signature may have been overtaken by a larger one.
                 self.accounts[account.name] = replace(account, total=max(account.total, read_exact(facts["total"])))
             case "charged":
-                self._spend(charge_of(entry, facts))
+                self._spend(charge_of(entry, facts), entry, added_up)
             case "published":
                 self.published[facts["charge"]] = facts["digest"]
             case "approved" | "rejected" | "withdrawn":
@@ -269,17 +277,19 @@ class Books:
             charge = lost_charge(written)
             self.carried.add(charge.hash)
             if charge.account in self.accounts:
-                self._spend(charge)
+                self._spend(charge, entry)
         for account, epsilon in facts["elsewhere"].items():
-            self._add_spent(account, facts["year"], read_exact(epsilon))
+            self.add_spent(account, facts["year"], read_exact(epsilon))
 
-    def _spend(self, charge: Charge) -> None:
+    def _spend(self, charge: Charge, stated: Entry, added_up: bool = False) -> None:
         # Where another copy of the store charged the same period by itself, both are spent, and ours stands here.
+        self.revisions(charge.release, charge.period)
         self.charges.setdefault((charge.release, charge.period), {}).setdefault(charge.revision, charge)
-        self.paid.append(charge)
-        self._add_spent(charge.account, charge.year, charge.epsilon)
+        self.paid.append((stated.number, charge))
+        if not added_up:
+            self.add_spent(charge.account, charge.year, charge.epsilon)
 
-    def _add_spent(self, account: str, year: int, epsilon: Fraction) -> None:
+    def add_spent(self, account: str, year: int, epsilon: Fraction) -> None:
         for span in (year, None):
             self._spent[account, span] = self._spent.get((account, span), Fraction(0)) + epsilon
 

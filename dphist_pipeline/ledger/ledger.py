@@ -34,9 +34,8 @@ from dphist_pipeline.ledger.entries import (
 )
 from dphist_pipeline.ledger.errors import LedgerForeign, NotRecordable, UnknownAccount
 from dphist_pipeline.ledger.limits import refuse_bad_account, refuse_bad_request, refuse_no_reason, text_of
-from dphist_pipeline.ledger.opened import OpenedLedger, Writing, all_entries, verified
+from dphist_pipeline.ledger.opened import OpenedLedger, Writing, verified
 from dphist_pipeline.ledger.postgresql import ledger_database
-from dphist_pipeline.ledger.replay import replay
 from dphist_pipeline.ledger.signing import Operator, is_public_key
 from dphist_pipeline.ledger.witness import WitnessedCharge
 
@@ -103,7 +102,7 @@ class Ledger(OpenedLedger):
             "store": account.store_id,
             **({"signatures": account.signatures} if account.signatures > 1 else {}),
         }
-        with self._writing(account.name, decisions=True) as writing:
+        with self._writing() as writing:
             writing.books.judge_account(account)
             writing.decide("opened", account.name, facts, operator)
             if source is not None:
@@ -114,7 +113,7 @@ class Ledger(OpenedLedger):
     def raise_total(self, name: str, total: Fraction, reason: str, operator: Operator | None = None) -> None:
         """Gives an account a larger total, and writes down why."""
         text_of("account", name)
-        with self._writing(name) as writing:
+        with self._writing() as writing:
             writing.books.judge_raise(name, total, reason)
             writing.decide("raised", name, {"total": exact_text(total), "reason": reason}, operator)
 
@@ -143,7 +142,7 @@ class Ledger(OpenedLedger):
         if reason or "query" in what:
             refuse_no_reason(f"Allowing what account '{account}' reads", reason)
         # Decisions of all accounts are read: the source may belong to another one.
-        with self._writing(account, decisions=True) as writing:
+        with self._writing() as writing:
             for name in also_of if account == EVERYWHERE else (account, *also_of):
                 writing.books.account(name)
             there = writing.books.permissions.judge_allowed(account, facts)
@@ -155,15 +154,15 @@ class Ledger(OpenedLedger):
     def disallow(self, number: int, reason: str, operator: Operator | None) -> Decision:
         """Takes back what was allowed: nothing more is read or drawn by it, and what was released stays."""
         refuse_no_reason("Taking back a decision", reason)
-        with self._writing(account := self._account_of(number)) as writing:
-            there = writing.books.permissions.judge_disallowed(number, account)
-            writing.decide("disallowed", account, {"decision": number, "reason": reason}, operator)
+        with self._writing() as writing:
+            there = writing.books.permissions.judge_disallowed(number)
+            writing.decide("disallowed", there.account, {"decision": number, "reason": reason}, operator)
             return there
 
     def add_key(self, name: str, key: str, operator: Operator) -> int | None:
         """Lets another operator decide, too; gives the number of the entry where it waits for a second signature."""
         facts = {"operator": _operator(name, key)}
-        with self._writing(EVERYWHERE) as writing:
+        with self._writing() as writing:
             writing.books.permissions.judge_key(facts)
             entry = writing.decide("keyed", EVERYWHERE, facts, operator)
             return entry.number if entry.number in writing.books.permissions.waiting else None
@@ -181,15 +180,15 @@ class Ledger(OpenedLedger):
         """
         facts = {"operator": _operator(name, key), "reason": reason}
         refuse_no_reason("A key that takes another's place", reason)
-        with self._writing(EVERYWHERE) as writing:
+        with self._writing() as writing:
             writing.books.permissions.judge_key(facts)
             writing.decide("rotated", EVERYWHERE, facts, operator)
 
     def countersign(self, number: int, operator: Operator) -> None:
         """Gives the second signature of a decision that waits for it."""
-        with self._writing(account := self._account_of(number), decisions=True) as writing:
-            writing.books.permissions.judge_countersignature(number, operator.public)
-            writing.decide("countersigned", account, {"decision": number}, operator)
+        with self._writing() as writing:
+            first = writing.books.permissions.judge_countersignature(number, operator.public)
+            writing.decide("countersigned", str(first.account), {"decision": number}, operator)
 
     def adopt(
         self,
@@ -206,36 +205,31 @@ class Ledger(OpenedLedger):
             elsewhere: what was spent that neither holds, by account.
             operator: who decides.
         """
-        with self._file.transaction("write") as connection:
-            books = replay(self._file.where, all_entries(connection))
+        with self._writing() as writing:
+            books = writing.books
             facts = {
                 "generation": books.generation + 1,
                 "reason": reason,
                 "carried": [{**vars(charge), "epsilon": exact_text(charge.epsilon)} for charge in carried],
                 "elsewhere": {account: exact_text(epsilon) for account, epsilon in sorted(elsewhere.items())},
             }
-            books.refuse_moved(self._file.engine)
             books.judge_adopted(facts)
-            Writing(connection, books, opened.utc_now()).decide("adopted", EVERYWHERE, facts, operator)
+            writing.decide("adopted", EVERYWHERE, facts, operator)
             return books.generation
-
-    def _account_of(self, number: int) -> str:
-        """Whose an entry is; `EVERYWHERE` where there is no such entry, for the judgement to refuse."""
-        return next((str(entry.account) for entry in self.entries() if entry.number == number), EVERYWHERE)
 
     # What a release run enters.
 
     def check(self, request: ChargeRequest) -> None:
         """Refuses early whatever `charge` would refuse, including a ledger that cannot be written to."""
         refuse_bad_request(request)
-        with self._entering("rehearse") as writing:
+        with self._writing("rehearse") as writing:
             writing.books.judge_charge(request, writing.books.year_at(writing.now))
             writing.books.refuse_clock_behind(writing.now)
 
     def charge(self, request: ChargeRequest) -> Charge:
         """Charges a release's epsilon once and for good; gives the charge that paid for the same thing already."""
         refuse_bad_request(request)
-        with self._entering() as writing:
+        with self._writing() as writing:
             books = writing.books
             joined = books.judge_charge(request, books.year_at(writing.now))
             if joined is not None:
@@ -268,7 +262,7 @@ class Ledger(OpenedLedger):
         self._enter_about(charge, kind, {"text": text})
 
     def _enter_about(self, charge: Charge, kind: str, facts: dict[str, str]) -> None:
-        with self._entering() as writing:
+        with self._writing() as writing:
             self._refuse_unknown_charge(writing.books, charge)
             if not writing.books.judge_publication(charge, kind, facts):
                 writing.append(kind, {"charge": charge.number, **facts}, charge.account, charge)

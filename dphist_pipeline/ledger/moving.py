@@ -18,8 +18,6 @@ from dphist_pipeline.ledger.replay import replay
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.tables import ENTRIES
 
-_BATCH = 1000
-
 
 def move(source: str | sa.URL, expected_id: str, target: str | sa.URL, operator: Operator) -> Ledger:
     """Moves a ledger, and gives it where it is then. After a crash, the same call finishes what it began.
@@ -47,22 +45,7 @@ def move(source: str | sa.URL, expected_id: str, target: str | sa.URL, operator:
                 Writing(here, books, opened.utc_now()).decide("moved", EVERYWHERE, facts, operator)
             elif books.moved != (new.engine, new.where):
                 books.refuse_moved(old.engine)
-            last = _copied(here, there)
-            copied = replay(new.where, all_entries(there)).last
-            if copied is None or (copied.number, copied.hash) != last:
+            there.execute(sa.insert(ENTRIES), [vars(entry) for entry in all_entries(here)])
+            if replay(new.where, all_entries(there)).last != books.last:
                 raise LedgerAltered(where=new.where, problem="the database did not keep the entries as they are")
     return Ledger.open(target, expected_id)
-
-
-def _copied(here: sa.Connection, there: sa.Connection) -> tuple[int, str]:
-    """Writes every entry to the new place, and gives number and hash of the last."""
-    last, rows = (0, ""), []
-    for entry in all_entries(here):
-        rows.append(vars(entry))
-        last = entry.number, entry.hash
-        if len(rows) == _BATCH:
-            there.execute(sa.insert(ENTRIES), rows)
-            rows = []
-    if rows:
-        there.execute(sa.insert(ENTRIES), rows)
-    return last

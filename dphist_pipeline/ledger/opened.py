@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.ledger.books import Books
+from dphist_pipeline.ledger.checkpoint import judged
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
 from dphist_pipeline.ledger.entries import (
     Account,
@@ -29,8 +30,7 @@ from dphist_pipeline.ledger.entries import (
 )
 from dphist_pipeline.ledger.errors import KeyForeign, LedgerForeign, LedgerOutdated
 from dphist_pipeline.ledger.limits import text_of
-from dphist_pipeline.ledger.permissions import DECISIONS
-from dphist_pipeline.ledger.replay import follow, gather, replay
+from dphist_pipeline.ledger.replay import follow
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.tables import ENTRIES, Database, Intent
 from dphist_pipeline.ledger.witness import Standing, WitnessedCharge
@@ -41,15 +41,15 @@ _columns = ENTRIES.c
 class OpenedLedger:
     """A ledger that was found intact. Holds no connection between calls, and keeps what it adds up to.
 
-    A new entry is judged by that and by the entries made since, each checked as in a whole ledger. So an edit of an
-    earlier entry, while a program runs, misleads nobody; it is found when the ledger is opened or verified next.
+    What is asked, and whether an entry may be made, is told by that and by the entries made since, each judged as in a
+    whole ledger. So an edit of an earlier entry, while a program runs, misleads nobody; it is found when the ledger is
+    opened or verified next. One thread at a time.
 
     `id` is what a store remembers, to know its ledger again.
     """
 
     def __init__(self, file: Database, books: Books) -> None:
-        if books.last is None:
-            raise ValueError("a ledger begins with an entry")
+        assert books.last is not None  # a ledger begins with an entry
         self.id = books.ledger_id
         self._file = file
         self._seen = books.last
@@ -71,17 +71,16 @@ class OpenedLedger:
 
     def decisions(self, account: str) -> list[Decision]:
         """What is allowed for an account now, oldest first; for `EVERYWHERE`, the folders of code lists."""
-        return self._read(_columns.account == account).permissions.of(account)
+        return self._read().permissions.of(account)
 
     def decisions_of(self, charge: Charge) -> list[Decision]:
         """The decisions that a charge rests on, though they may have been taken back since."""
-        books = self._read(sa.or_(_columns.number.in_(charge.allowed), _columns.kind == "countersigned"))
-        return [books.permissions.ever[number] for number in charge.allowed]
+        ever = self._read().permissions.ever
+        return [ever[number] for number in charge.allowed]
 
     def sources(self) -> list[Decision]:
         """Every source that any account may read."""
-        decisions = self._read(_columns.kind.in_(DECISIONS)).permissions.allowed.values()
-        return [decision for decision in decisions if decision.reading is not None]
+        return [decision for decision in self._read().permissions.allowed.values() if decision.reading is not None]
 
     def allowed(self, request: ChargeRequest) -> tuple[Decision, ...]:
         """The decisions that let a release read what it asks for, as they stand now.
@@ -89,7 +88,7 @@ class OpenedLedger:
         Raises:
             NotAllowed: naming what differs, and the command that would allow it.
         """
-        return self._read(_columns.account == request.account).permissions.required(request)
+        return self._read().permissions.required(request)
 
     def operators(self) -> dict[str, str]:
         """Names of operators by their public keys."""
@@ -106,18 +105,19 @@ class OpenedLedger:
 
     def standing(self) -> Standing:
         """The store's generation and every charge, as the witness holds them."""
-        books = self._read(_columns.kind == "charged")
+        books = self._read()
         # Two copies of the store may have charged one period; the witness holds the charge that stands.
-        charges = [made for made in books.paid if made is books.charges[made.release, made.period][made.revision]]
+        charges = [
+            made for made in books.every_charge() if made is books.revisions(made.release, made.period)[made.revision]
+        ]
         held = attrgetter(*WitnessedCharge.__dataclass_fields__)
         return Standing(books.generation, books.started_by, tuple(WitnessedCharge(*held(made)) for made in charges))
 
     def head(self) -> tuple[int, int, str]:
         """The store's generation, which is 1 until it is adopted, and number and hash of the latest entry."""
         books = self._read()
-        if books.last is None:
-            raise self._outdated("this program, which opened it a moment ago,", self._seen.number)
-        return books.generation, books.last.number, books.last.hash
+        last = books.last or self._seen
+        return books.generation, last.number, last.hash
 
     def adopted_at(self) -> int:
         """The number of the entry that began this generation; 0 for the first: charges before it are never drawn."""
@@ -125,30 +125,23 @@ class OpenedLedger:
 
     def accounts(self) -> list[Account]:
         """All accounts with their totals as they are now, in the order they were opened."""
-        return list(self._read(_columns.kind == "raised").accounts.values())
+        return list(self._read().accounts.values())
 
     def account(self, name: str) -> Account:
         """One account with its total as it is now."""
-        return self._read(_columns.account == text_of("account", name)).account(name)
+        return self._read().account(text_of("account", name))
 
     def statement(self, name: str) -> Statement:
         """What an account holds, what was spent of it and by which charges, oldest first."""
         text_of("account", name)
-        with self._file.transaction("read") as connection:
-
-            def read(which: sa.ColumnElement[bool]) -> Books:
-                return gather(self._file.where, _some(connection, which))
-
-            books = read(_columns.account == name)
-            year = books.year_at(utc_now())
-            others = read(_columns.kind.in_(DECISIONS)).permissions.sharing(name)
-            shared = [read(_columns.account == other).statement(other, year) for other in others]
-            return replace(books.statement(name, year), shared=shared)
+        books = self._read()
+        year = books.year_at(utc_now())
+        shared = [books.statement(other, year) for other in books.permissions.sharing(name)]
+        return replace(books.statement(name, year), shared=shared)
 
     def charges(self, release: str, period: str) -> list[Charge]:
         """What was charged for a release and period, by revision."""
-        books = self._read(_of_period(release, period))
-        return [charge for _, charge in sorted(books.charges.get((release, period), {}).items())]
+        return [charge for _, charge in sorted(self._read().revisions(release, period).items())]
 
     def published_digest(self, charge: Charge) -> str | None:
         """The digest of the values that were published for a charge, None before they were."""
@@ -160,12 +153,11 @@ class OpenedLedger:
 
     def unpublished(self, release: str) -> list[Charge]:
         """What was charged for a release and is neither published nor rejected, by period and revision."""
-        return self._read(_columns.release == release).unpublished(release)
+        return self._read().unpublished(release)
 
     def noted(self, kind: NoteKind) -> list[tuple[tuple[str, str, int], Note]]:
         """Every charge with a note of a kind, as (release, period, revision), and what was said."""
-        with self._file.transaction("read") as connection:
-            found = [entry for entry in _some(connection, _columns.kind == kind) if entry.kind == kind]
+        found = [entry for entry in self.entries() if entry.kind == kind]
         return [((str(entry.release), str(entry.period), entry.revision or 0), note_of(entry)) for entry in found]
 
     def entries(self) -> list[Entry]:
@@ -175,7 +167,7 @@ class OpenedLedger:
 
     def verify(self) -> int:
         """Reads the whole ledger again and checks every hash and every rule; gives the number of entries."""
-        books = verified(self._file)
+        books = verified(self._file, whole=True)
         if books.ledger_id != self.id:
             raise LedgerForeign(where=self._file.where, found=books.ledger_id, expected=self.id)
         self.require([("the ledger as this program opened it", self._seen.number, self._seen.hash)])
@@ -189,67 +181,53 @@ class OpenedLedger:
         with self._file.transaction("read") as connection:
             rows = connection.execute(sa.select(_columns.number, _columns.hash))
             hashes = {row.number: row.hash for row in rows}
-            known = gather(self._file.where, _some(connection)).carried.union(carried)
+            known = self._followed(connection).carried.union(carried)
         for seen_in, number, of in witnesses:
             if hashes.get(number) != of and of not in known:
                 raise self._outdated(seen_in, number)
 
-    def _read(self, which: sa.ColumnElement[bool] | None = None) -> Books:
-        """The books of the entries asked for, and of what is about the whole ledger."""
+    def _read(self) -> Books:
+        """The books of the whole ledger as it is now."""
         with self._file.transaction("read") as connection:
-            return gather(self._file.where, _some(connection, which))
+            return self._followed(connection)
 
     def _of_charge(self, charge: Charge) -> Books:
-        """The books of a charge's release and period, which must hold the charge."""
-        books = self._read(_of_period(charge.release, charge.period))
+        """The same, which must hold the charge."""
+        books = self._read()
         self._refuse_unknown_charge(books, charge)
         return books
 
     @contextmanager
-    def _writing(self, account: str, decisions: bool = False) -> Iterator[Writing]:
-        """A transaction for a decision about an account."""
-        with self._file.transaction("write") as connection:
-            yield Writing(connection, self._books(connection, account, decisions=decisions), utc_now())
-
-    @contextmanager
-    def _entering(self, intent: Intent = "write") -> Iterator[Writing]:
-        """A transaction for a charge, or for something about one; its books are kept, so nothing is posted to them."""
+    def _writing(self, intent: Intent = "write") -> Iterator[Writing]:
+        """A transaction that may add entries, judged by the books of the whole ledger."""
         with self._file.transaction(intent) as connection:
-            yield Writing(connection, self._followed(connection), utc_now())
+            books = self._followed(connection)
+            books.refuse_moved(self._file.engine)
+            last = books.last
+            try:
+                yield Writing(connection, books, utc_now())
+            finally:
+                if books.last is not last:  # an entry was posted to them that may never be committed
+                    self._known = None
 
     def _followed(self, connection: sa.Connection) -> Books:
-        """The books of the whole ledger: those that are known, and the entries made since.
-
-        The write lock is held, so that no other thread is here.
-        """
+        """The books of the whole ledger: those that are known, and the entries made since."""
         known = self._known
         last = (known.last if known else None) or self._seen
-        self._refuse_other(connection, last)
+        entries = all_entries(connection, last.number - 1)  # one question: a server takes its time for each
+        there = next(entries, None)
+        if there is None or there.hash != last.hash:
+            raise self._outdated("this program, which opened it a moment ago,", last.number)
         self._known = None  # until the entries since are found to be intact
         if known is None:
-            known = replay(self._file.where, all_entries(connection))
+            known = judged(self._file.where, connection)
         else:
-            known = follow(known, all_entries(connection, last.number))
-        self._known = books = known
-        books.refuse_moved(self._file.engine)
-        return books
-
-    def _refuse_other(self, connection: sa.Connection, seen: Entry) -> None:
-        """Refuses a ledger without an entry that was seen in it."""
-        there = connection.execute(sa.select(_columns.hash).where(_columns.number == seen.number)).scalar()
-        if there != seen.hash:
-            raise self._outdated("this program, which opened it a moment ago,", seen.number)
-
-    def _books(self, connection: sa.Connection, account: str, decisions: bool = False) -> Books:
-        """What a decision about an account is judged by; `decisions`: those of all accounts, too."""
-        self._refuse_other(connection, self._seen)
-        which = sa.or_(_columns.account == account, _columns.kind.in_(DECISIONS if decisions else ()))
-        books = gather(self._file.where, _some(connection, which))
-        books.refuse_moved(self._file.engine)
-        return books
+            follow(known, entries)
+        self._known = known
+        return known
 
     def _refuse_unknown_charge(self, books: Books, charge: Charge) -> None:
-        there = books.charges.get((charge.release, charge.period), {}).get(charge.revision)
+        there = books.revisions(charge.release, charge.period).get(charge.revision)
         if there != charge:
             raise self._outdated("the charge to be published", charge.number)
 
@@ -262,12 +240,12 @@ def utc_now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def verified(file: Database) -> Books:
-    """The books of a whole ledger, whose tables, hashes, signatures and rules were all checked."""
+def verified(file: Database, whole: bool = False) -> Books:
+    """The books of a whole ledger, whose tables, hashes, signatures and rules were all checked: see `checkpoint`."""
     file.require_there()
     with file.transaction("read") as connection:
         file.verify_tables(connection)
-        return replay(file.where, all_entries(connection))
+        return judged(file.where, connection, whole)
 
 
 def all_entries(connection: sa.Connection, after: int = 0) -> Iterator[Entry]:
@@ -276,19 +254,6 @@ def all_entries(connection: sa.Connection, after: int = 0) -> Iterator[Entry]:
     rows = sa.select(*_columns).where(_columns.number > after) if after else sa.select(*_columns)
     for row in connection.execute(rows.order_by(_columns.number)):
         yield Entry(*row)
-
-
-def _some(connection: sa.Connection, which: sa.ColumnElement[bool] | None = None) -> Iterator[Entry]:
-    """The entries asked for, every opening of an account, what is about the whole ledger, and the last, in order."""
-    last = sa.select(sa.func.max(_columns.number)).scalar_subquery()
-    general = sa.or_(_columns.kind.in_(("created", "opened")), _columns.account == EVERYWHERE)
-    wanted = sa.or_(sa.false() if which is None else which, general, _columns.number == last)
-    for row in connection.execute(sa.select(*_columns).where(wanted).order_by(_columns.number)):
-        yield Entry(*row)
-
-
-def _of_period(release: str, period: str) -> sa.ColumnElement[bool]:
-    return sa.and_(_columns.release == release, _columns.period == period)
 
 
 @dataclass(frozen=True)

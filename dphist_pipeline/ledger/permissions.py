@@ -111,8 +111,8 @@ class Permissions:
         if operator["key"] in self.names:
             raise errors.KeyKnown(name=self.names[operator["key"]])
 
-    def judge_countersignature(self, number: int, key: str | None) -> None:
-        """Refuses a second signature for what does not wait for one, or by the operator who gave the first."""
+    def judge_countersignature(self, number: int, key: str | None) -> Entry:
+        """The decision that waits for a second signature; refuses another one by the operator who gave the first."""
         if number not in self.waiting:
             raise errors.DecisionUnknown(number, self.waiting)
         first = self.waiting[number]
@@ -123,6 +123,7 @@ class Permissions:
         if first.kind == "allowed":
             # While it waited, the source may have been allowed for another account.
             self.judge_allowed(str(first.account), first.facts)
+        return first
 
     def _latest(self, key: str | None) -> str | None:
         """The key that a person decides with now, by one that they had."""
@@ -143,11 +144,11 @@ class Permissions:
                 raise errors.SourceOfAnother(draft.name, account, sorted(others))
         return None
 
-    def judge_disallowed(self, number: int, account: str) -> Decision:
-        """The decision that is taken back, which must be in force."""
+    def judge_disallowed(self, number: int, account: str | None = None) -> Decision:
+        """The decision that is taken back, which must be in force, and that account's if one is named."""
         there = self.allowed.get(number)
-        if there is None or there.account != account:
-            raise errors.DecisionUnknown(number, [made.number for made in self.of(account)])
+        if there is None or account not in (None, there.account):
+            raise errors.DecisionUnknown(number, self.allowed)
         return there
 
     def owners(self, reading: SourceReading) -> set[str]:
@@ -196,13 +197,9 @@ class Permissions:
     def _engine(self, account: str, engine: str) -> Decision:
         decisions = [decision for decision in self.of(account) if decision.server is not None]
         if not decisions:
-            problem, command = (
-                f"has no server that is allowed for account '{account}'",
-                "dphist ledger allow {} --{} ADDRESS",
-            )
-            raise errors.NotAllowed(
-                what=f"`engine: {engine}`", problem=problem, command=command.format(account, engine)
-            )
+            problem = f"has no server that is allowed for account '{account}'"
+            command = f"dphist ledger allow {account} --{engine} ADDRESS"
+            raise errors.NotAllowed(what=f"`engine: {engine}`", problem=problem, command=command)
         return decisions[-1]
 
 

@@ -1,9 +1,9 @@
-"""Reads a ledger back: the chain, and every rule again, for the whole of it or for a part."""
+"""Reads a ledger back: the chain, and every rule again."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dphist_pipeline.canonical_json import canonical_json
@@ -40,30 +40,17 @@ _FACTS: dict[str, tuple[set[str], set[str]]] = {
 
 def replay(where: str, entries: Iterable[Entry]) -> Books:
     """The books of a whole ledger: checks the chain, and passes every judgement on every entry again."""
-    books = _posted(where, entries, _refuse_broken_rule)
+    books = follow(Books(where), entries)
     if books.last is None:
         raise LedgerAltered(where=where, problem="it holds no entry")
     return books
 
 
 def follow(books: Books, entries: Iterable[Entry]) -> Books:
-    """The books of a whole ledger, by those of its beginning, which were checked already, and the entries after it."""
-    return _posted(books.where, entries, _refuse_broken_rule, books)
+    """The same, by the books of its beginning, which was checked already, and the entries after it.
 
-
-def gather(where: str, entries: Iterable[Entry]) -> Books:
-    """The books of a part of a ledger: checks each entry's own hash and signature, but not the rules."""
-    return _posted(where, entries, lambda books, entry, facts: None)
-
-
-def _posted(
-    where: str,
-    entries: Iterable[Entry],
-    judge: Callable[[Books, Entry, Mapping[str, Any]], None],
-    before: Books | None = None,
-) -> Books:
-    """Posts entries that are what their hashes say; whatever is wrong with one becomes a LedgerAltered."""
-    books = before or Books(where)
+    Whatever is wrong with an entry becomes a LedgerAltered; the books are then of no use.
+    """
     for entry in entries:
         try:
             if seal(entry) != entry.hash:
@@ -71,7 +58,7 @@ def _posted(
             if entry.kind not in _FACTS:
                 raise ValueError("an unknown kind of entry")
             facts = entry.facts
-            judge(books, entry, facts)
+            _refuse_broken_rule(books, entry, facts)
             books.post(entry, facts)
             continue
         except DphistError as error:
@@ -79,7 +66,7 @@ def _posted(
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             problem = "its contents cannot be read"
         number = entry.number if isinstance(entry.number, int) else "without a number"
-        raise LedgerAltered(where=f"{where}, entry {number}", number=number, problem=problem)
+        raise LedgerAltered(where=f"{books.where}, entry {number}", number=number, problem=problem)
     return books
 
 
@@ -184,7 +171,7 @@ def _judge_charged(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None
 
 
 def _judge_publication(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
-    charge: Charge | None = books.charges.get((str(entry.release), str(entry.period)), {}).get(entry.revision or 0)
+    charge: Charge | None = books.revisions(str(entry.release), str(entry.period)).get(entry.revision or 0)
     if charge is None or (charge.number, charge.account) != (facts["charge"], entry.account):
         raise _BrokenRule("it is about what was not charged")
     if books.judge_publication(charge, entry.kind, facts):

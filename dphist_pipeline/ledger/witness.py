@@ -215,6 +215,12 @@ class Witness:
             connection.execute(sa.insert(PLACES).values(store=of, number=number + 1, place=place))
             return last
 
+    def folders_at(self, place: str) -> set[str]:
+        """Ids of the confidential folders that were noted at a place."""
+        with suppress(errors.WitnessMissing), self._file.session("read") as connection:
+            return {*connection.execute(sa.select(PLACES.c.store).where(PLACES.c.place == place)).scalars()}
+        return set()
+
     def _compared(self, connection: sa.Connection, store_id: str, ledger: Standing, year: int | None = None) -> int:
         """How many of the ledger's charges, its first ones, the witness holds; refuses where the two disagree."""
         self._refuse_generation(connection, store_id, ledger.generation, ledger.started_by)

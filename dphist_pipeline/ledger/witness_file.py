@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import sqlalchemy as sa
 
-from dphist_pipeline.files import make_folder
+from dphist_pipeline.files import make_folder, state_folder
 from dphist_pipeline.ledger.errors import FileExists, LedgerError, WitnessAltered, WitnessMissing
 from dphist_pipeline.ledger.postgresql import PostgresDatabase, names_server
 from dphist_pipeline.ledger.tables import ENTRIES, Database, Intent, SqliteFile
@@ -137,17 +137,25 @@ class _OfWitness(Database):
             self.verify_tables(connection)
             yield connection
 
-    def write_version(self, connection: sa.Connection) -> None:
-        """Writes down which version made it."""
+    def create_tables(self, connection: sa.Connection) -> None:
+        """Makes the tables with their triggers, and writes down by which version."""
+        self._refuse_beside_ledger(connection)
+        super().create_tables(connection)  # type: ignore[safe-super]  # that of the file, or of the server's database
         connection.execute(sa.insert(_VERSION).values(schema_version=SCHEMA_VERSION))
 
-    def verify_version(self, connection: sa.Connection) -> None:
-        """Refuses a witness of another version."""
+    def verify_tables(self, connection: sa.Connection) -> None:
+        """Refuses a database with a ledger, of another version, or without our tables and the triggers on them."""
+        self._refuse_beside_ledger(connection)
         if sa.inspect(connection).has_table(_VERSION.name):
             found = connection.execute(sa.select(sa.func.max(_VERSION.c.schema_version))).scalar()
             if found != SCHEMA_VERSION:
                 problem = f"its schema version is {found}, this dphist-pipeline reads {SCHEMA_VERSION}"
                 raise self.altered(problem)
+        super().verify_tables(connection)  # type: ignore[safe-super]
+
+    def _refuse_beside_ledger(self, connection: sa.Connection) -> None:
+        if sa.inspect(connection).has_table(ENTRIES.name):
+            raise self.refused(f"the database at {self.where} holds a ledger")
 
 
 class WitnessFile(_OfWitness, SqliteFile):
@@ -180,16 +188,6 @@ class WitnessFile(_OfWitness, SqliteFile):
             return
         raise problem
 
-    def create_tables(self, connection: sa.Connection) -> None:
-        """Makes the tables with their triggers, and writes down by which version."""
-        super().create_tables(connection)
-        self.write_version(connection)
-
-    def verify_tables(self, connection: sa.Connection) -> None:
-        """Refuses a file of another version, or without our tables and the triggers on them."""
-        self.verify_version(connection)
-        super().verify_tables(connection)
-
 
 class WitnessServer(_OfWitness, PostgresDatabase):
     """A PostgreSQL database that holds a witness, and no ledger: both would be put back from one backup."""
@@ -204,35 +202,11 @@ class WitnessServer(_OfWitness, PostgresDatabase):
             with suppress(FileExists), self.transaction("write") as connection:
                 self.create_tables(connection)
 
-    def create_tables(self, connection: sa.Connection) -> None:
-        """Makes the tables with their triggers, and writes down by which version."""
-        self._refuse_beside_ledger(connection)
-        super().create_tables(connection)
-        self.write_version(connection)
-
-    def verify_tables(self, connection: sa.Connection) -> None:
-        """Refuses a database with a ledger, of another version, or without our tables and the triggers on them."""
-        self._refuse_beside_ledger(connection)
-        self.verify_version(connection)
-        super().verify_tables(connection)
-
-    def _refuse_beside_ledger(self, connection: sa.Connection) -> None:
-        if sa.inspect(connection).has_table(ENTRIES.name):
-            raise self.refused(f"the database at {self.where} holds a ledger")
-
 
 def witness_database(address: str | Path | None) -> WitnessFile | WitnessServer:
     """Where a witness is: at an absolute path or URL, else at $DPHIST_WITNESS, else in the user's state folder."""
-    text = str(address or os.environ.get(WITNESS) or _in_state_folder())
+    given, kept = address or os.environ.get(WITNESS), state_folder()
+    if not given and kept is None:
+        raise WitnessFile.refused("this user has no home folder to keep it in")
+    text = str(given or f"{kept}/witness.sqlite")
     return WitnessServer.at(text) if names_server(text) else WitnessFile.named(text)
-
-
-def _in_state_folder() -> Path:
-    """The witness in the user's state folder, by the XDG rules: a folder that is no absolute path does not count."""
-    named = Path(os.environ.get("XDG_STATE_HOME", ""))
-    if named.is_absolute():
-        return named / "dphist" / "witness.sqlite"
-    with suppress(RuntimeError):
-        if Path.home().is_absolute():
-            return Path.home() / ".local" / "state" / "dphist" / "witness.sqlite"
-    raise WitnessFile.refused("this user has no home folder to keep it in")

@@ -55,7 +55,7 @@ def mixed(
         counts: what the noisy cells were asked of.
         noisy: the answer.
         words: see `halves`.
-        experts: the plain ones first, and of these and of the others the simplest first.
+        experts: in any order.
         budget: what paid for it.
         objective: the error to keep small: squared ones, or relative ones.
     """

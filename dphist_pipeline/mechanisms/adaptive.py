@@ -1,9 +1,11 @@
 """Adaptive: add noise to every cell, let simple and complex models of the counts compete, and mix them.
 
-Paper:    ours. Each model (an expert) is an empirical Bayes rule; see `bayes`. Plain ones (one level, empty cells, the
-          level of the surroundings) stay unless another is surely likelier. Weights by the likelihood of unseen
-          cells: Smyth, Wolpert. Linearly combining density estimators via stacking. 1999. Weights by unbiased risk:
-          Stein. Estimation of the mean of a multivariate normal distribution. 1981; here for discrete Laplace noise.
+Paper:    ours. Each model (an expert) is an empirical Bayes rule; see `bayes`. All are averaged by the likelihood of
+          unseen cells, less a cost: Hoeting, Madigan, Raftery, Volinsky. Bayesian model averaging: a tutorial. 1999.
+          Plain ones (one level, empty cells, the level of the surroundings) cost least. A mixture cell by cell takes
+          its place if it is surely likelier: Smyth, Wolpert. Linearly combining density estimators via stacking. 1999.
+          Weights by unbiased risk: Stein. Estimation of the mean of a multivariate normal distribution. 1981; here
+          for discrete Laplace noise.
 Privacy:  epsilon, all of it on `noisy_cells`. All that follows reads only noisy counts, so it is free; its random
           halves come from a stream that the noisy counts determine.
 Domain:   any number of axes. Neighbours count along ordered axes; along axes of categories, all cells of a line do.
@@ -37,6 +39,7 @@ Level = tuple[str, str, NDArray[np.float64]]
 FEW = 16  # cells that tell a level
 MANY = 64  # neighbours, of which a half says enough
 RADII_ON_A_LINE, RADII_ON_A_GRID, ALONG_AN_AXIS = (1, 4, 16, 64, 256), (1, 2, 4, 8), (1, 4)
+FLAT_ON_A_LINE, FLAT_ON_A_GRID = (8, 16, 32, 64, 128, 256), (1, 2, 4, 8, 16)
 
 
 @dataclass(frozen=True)
@@ -55,30 +58,29 @@ class Adaptive(Mechanism):
         words = halves(noisy)
         folds = (words & np.uint64(1)).astype(np.bool_)
         axes = counts.domain.axes
-        experts = [*PLAIN, *_flat(noisy, axes), *FITTED, *_on_neighbours(noisy, folds, axes)]
+        experts = [*PLAIN, *_flat(noisy, folds, axes), *FITTED, *_on_neighbours(noisy, folds, axes)]
         return mixed(counts, noisy, words, experts, budget, self.objective)
 
 
-def _flat(noisy: NoisyCells, axes: tuple[Axis, ...]) -> list[Expert]:
-    """Experts that give each cell the level of its surroundings; the largest ones first.
+def _flat(noisy: NoisyCells, folds: NDArray[np.bool_], axes: tuple[Axis, ...]) -> list[Expert]:
+    """Experts that give each cell the level of its surroundings.
 
     Nothing else is fitted, so a cell's own half may have a say.
     """
     from dphist_pipeline.solvers.expert_rules import Expert
-    from dphist_pipeline.solvers.neighbour_levels import window_means
-    from dphist_pipeline.solvers.shared_level import signs
+    from dphist_pipeline.solvers.neighbour_levels import likely_levels
 
-    middle, sides, unit = signs(noisy.values, float(noisy.scale))
-    shape, found = noisy.values.shape, []
-    for name, place, radii in _windows(axes):
-        if (cells := _most_cells(radii, shape)) >= FEW:
-            level = np.maximum(0.0, np.rint(middle + unit * window_means(sides, radii).ravel()))
-            found.append((cells, Expert(f"flat {name}", f"counts equal to the level {place}", "level", level)))
-    return [expert for _, expert in sorted(found, key=lambda one: -one[0])]
+    whole, found = _whole(noisy), []
+    for name, place, radii in _windows(axes, FLAT_ON_A_LINE, FLAT_ON_A_GRID):
+        if (cells := _most_cells(radii, whole.shape)) >= FEW:
+            level = np.maximum(0.0, np.rint(likely_levels(whole, radii, folds, float(noisy.scale)).ravel()))
+            about, pieces = f"counts equal to the level {place}", whole.size / cells
+            found.append(Expert(f"flat {name}", about, "level", level, pieces=pieces))
+    return found
 
 
 def _on_neighbours(noisy: NoisyCells, folds: NDArray[np.bool_], axes: tuple[Axis, ...]) -> list[Expert]:
-    """Experts that hear, for each cell, a level that its neighbours suggest; the simpler ones first."""
+    """Experts that hear, for each cell, a level that its neighbours suggest."""
     from dphist_pipeline.solvers.expert_rules import Expert
     from dphist_pipeline.solvers.neighbour_levels import groups_by_rank
 
@@ -93,17 +95,25 @@ def _on_neighbours(noisy: NoisyCells, folds: NDArray[np.bool_], axes: tuple[Axis
 
 def _levels(noisy: NoisyCells, folds: NDArray[np.bool_], axes: tuple[Axis, ...]) -> Iterator[Level]:
     """What neighbours suggest for each cell: a name, words, and levels of shape (cells,)."""
-    for name, place, radii in _windows(axes):
+    for name, place, radii in _windows(axes, RADII_ON_A_LINE, RADII_ON_A_GRID):
         yield name, f"the mean {place}", _window_means(noisy, radii, folds)
     if len(axes) == 1 and not isinstance(axes[0], CategoricalAxis):
         yield from _segments(noisy, folds)
 
 
-def _windows(axes: tuple[Axis, ...]) -> Iterator[tuple[str, str, list[int]]]:
-    """Boxes around a cell: a name, words, and how far they reach along each axis."""
+def _windows(
+    axes: tuple[Axis, ...], on_a_line: tuple[int, ...], on_a_grid: tuple[int, ...]
+) -> Iterator[tuple[str, str, list[int]]]:
+    """Boxes around a cell: a name, words, and how far they reach along each axis.
+
+    Args:
+        axes: of the domain.
+        on_a_line: radii in cells if there is one axis.
+        on_a_grid: radii of boxes in all directions if there are more.
+    """
     ordered = [not isinstance(axis, CategoricalAxis) for axis in axes]
     longest = max((axis.size for axis, along in zip(axes, ordered, strict=True) if along), default=0)
-    for radius in RADII_ON_A_LINE if len(axes) == 1 else RADII_ON_A_GRID:
+    for radius in on_a_line if len(axes) == 1 else on_a_grid:
         if longest > 1 and (radius == 1 or 2 * radius < longest):
             yield f"±{radius}", f"up to {radius} cells away", [radius if along else 0 for along in ordered]
     if len(axes) == 1:
@@ -126,10 +136,16 @@ def _window_means(noisy: NoisyCells, radii: list[int], folds: NDArray[np.bool_])
     """Means of the neighbours; by the other half alone if there are many, or if some cells share a box."""
     from dphist_pipeline.solvers.neighbour_levels import window_means
 
-    shape, most = noisy.values.shape, 2.0**62 / noisy.values.size
-    whole = np.clip(noisy.values, -most, most).astype(np.int64)
+    whole, shape = _whole(noisy), noisy.values.shape
     shared = any(0 < side <= 2 * radius for radius, side in zip(radii, shape, strict=True))
     return window_means(whole, radii, folds if shared or _most_cells(radii, shape) > MANY else None).ravel()
+
+
+def _whole(noisy: NoisyCells) -> NDArray[np.int64]:
+    """The noisy counts, cut off where sums of all of them would overflow."""
+    most = 2.0**62 / noisy.values.size
+    whole: NDArray[np.int64] = np.clip(noisy.values, -most, most).astype(np.int64)
+    return whole
 
 
 def _segments(noisy: NoisyCells, folds: NDArray[np.bool_]) -> Iterator[Level]:

@@ -17,7 +17,7 @@ from dphist_pipeline.planning.bounds import Bound, UnitsByRows, advice, compare_
 from dphist_pipeline.planning.dpcube_theory import dpcube_theory
 from dphist_pipeline.planning.expected_errors import CELL, Expected, Forecaster, questions, questions_of
 from dphist_pipeline.planning.least_epsilon import LeastEpsilon, least_epsilon
-from dphist_pipeline.planning.stand_ins import declared_shapes, public_folder, read_stand_in
+from dphist_pipeline.planning.stand_ins import declared_shapes, folder_if_any, read_stand_in
 from dphist_pipeline.releasing.account_runway import AccountRunway, account_runway
 from dphist_pipeline.spec.model import ReleaseSpec
 
@@ -239,12 +239,12 @@ def prepare(
         counts = declared_shapes(shape, records)
         basis = f"{SHAPES} counts of {records:,} records, hence from-to"
     else:
-        basis, only = read_stand_in(stand_in, spec, public_folder(store))
+        basis, only = read_stand_in(stand_in, spec, folder_if_any(store))
         counts = {"stand-in": only}
     times = repeat or enough_repeats(spec.domain.cells)
     named = [questions_of(written, shape) for written in dict.fromkeys(workloads)]
     forecaster = Forecaster(shape, spec.sensitivity, [*questions(shape), *named], counts, times, counted)
-    units = find_units(spec, units_by_rows, [*filter(None, [stand_in]), spec.release], public_folder(store))
+    units = find_units(spec, units_by_rows, [*filter(None, [stand_in]), spec.release], folder_if_any(store))
     runway = account_runway(spec, store)
     return ForecastPlan(spec, chosen, contenders, forecaster, basis, target, left_out, runway, units)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.evaluation.public_counts import SYNTHETIC, read_counts
-from dphist_pipeline.releasing.store import Store, store_folder
+from dphist_pipeline.releasing.public_folder import public_folder
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.refusals import shortened
@@ -102,14 +102,14 @@ def names_release(named: str) -> bool:
     return re.fullmatch("[a-z][a-z0-9_]*", named) is not None
 
 
-def public_folder(store: Path | None) -> Path | None:
-    """The store's public folder; None if there is no store.
+def folder_if_any(store: Path | None) -> Path | None:
+    """The folder of published files; None if there is none.
 
     Args:
-        store: as on the command line.
+        store: as on the command line; see `public_folder`.
     """
     try:
-        return Store.open(store_folder(store)).public
+        return public_folder(store)
     except DphistError:
         return None
 

@@ -148,13 +148,38 @@ def _published(public: Path, before: Manifest, catalogued: frozenset[str]) -> It
         stated, tables = stated_digest(folder), sorted(folder.glob(f"{TABLES_OF_FAMILY}/*"))
         if stated and not {stated_digest(table) for table in tables or [folder]} <= catalogued:
             continue
-        last = "audit.json" if stated else "card.html"  # of what is withdrawn, the card is marked last
-        named = before.files.get(f"{place}/{last}")
-        if named is not None and named.sha256 == digest_of(folder / last):
+        if _is_there(folder, place, before):
             continue
         for part in (folder, *tables):
             inside = part.relative_to(public).as_posix()
             yield from ((f"{inside}/{name}", part / name) for name in (*read_audit(part)["files"], "audit.json"))
+
+
+def _is_there(folder: Path, place: str, manifest: Manifest) -> bool:
+    """Whether a bucket has a publication as it is now, by the file that is written last."""
+    last = "audit.json" if stated_digest(folder) else "card.html"  # of what is withdrawn, the card is marked last
+    named = manifest.files.get(f"{place}/{last}")
+    return named is not None and named.sha256 == digest_of(folder / last)
+
+
+def unsent(public: Path, manifest: Manifest) -> list[str]:
+    """Places of publications, and paths of files made from them, that a bucket does not have as they are now.
+
+    Args:
+        public: the store's public folder, of which audits, cards and the files made from them are read.
+        manifest: of the bucket.
+    """
+    folders = {folder.relative_to(public).as_posix(): folder for folder in public.glob("*/period=*/revision=*")}
+    found = [
+        place
+        for place, folder in sorted(folders.items())
+        if place_of(f"{place}/audit.json") == place and (folder / "audit.json").is_file()
+        if not _is_there(folder, place, manifest)
+    ]
+    for path, source in _derived(public):
+        named = manifest.files.get(path)
+        found += [path] if named is None or named.sha256 != digest_of(source) else []
+    return found
 
 
 def _derived(public: Path) -> Iterator[tuple[str, Path]]:

@@ -115,13 +115,17 @@ def marginal(grid: Grid, shown: Sequence[int], most: Sequence[int]) -> Marginal:
     axes, values = tuple(groups[number] for number in shown), shaped(_summed(grid.values, groups))
     if grid.unbiased is None:
         return Marginal(axes, values)
-    centre, reach = shaped(_summed(grid.unbiased.values, groups)), shaped(_half_widths(grid.unbiased, groups))
+    is_same = grid.unbiased.values is grid.values
+    centre = values if is_same else shaped(_summed(grid.unbiased.values, groups))
+    reach = shaped(_half_widths(grid.unbiased, groups))
     return Marginal(axes, values, centre - reach, centre + reach, reach, reported)
 
 
 def _summed(values: Reals, groups: Sequence[Groups]) -> Reals:
     for number, part in enumerate(groups):
-        values = values.take(np.concatenate(part.positions), axis=number)
+        positions = np.concatenate(part.positions)
+        if not np.array_equal(positions, np.arange(values.shape[number])):  # else a copy of all cells would be made
+            values = values.take(positions, axis=number)
         starts = np.cumsum([0, *(group.size for group in part.positions[:-1])])
         values = np.add.reduceat(values, starts, axis=number)
     return values

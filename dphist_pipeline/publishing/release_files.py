@@ -152,7 +152,7 @@ def _write_tables(
         **_unbiased_facts(estimate),
         **({"findings": [asdict(one) for one in estimate.findings]} if estimate.findings else {}),
         "noise": NOISE_OF_REPORTS if isinstance(estimate.unbiased, ReportedCells) else NOISE,
-        # Of a table of a family they are in the family's audit: a thousand tables may have a thousand charges.
+        # The audit of a family holds the charges of all its tables: a thousand tables may have a thousand charges.
         **({} if "family" in facts else {"charges": _charge_facts(charges)}),
         "values_digest": values_digest(estimate),
         "versions": _versions(),

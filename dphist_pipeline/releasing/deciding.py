@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.files import may
 from dphist_pipeline.ledger.errors import LedgerMoved
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.limits import refuse_bad_spending
@@ -86,7 +87,7 @@ def adopt(store: Store, reason: str, elsewhere: Mapping[str, Fraction]) -> tuple
         AdoptionUnclear: the witness is gone, and what was spent elsewhere was not stated for every account.
         StoreUnusable: this user cannot see what was rejected in it.
     """
-    if not os.access(store.confidential, os.R_OK | os.X_OK):
+    if not may(store.confidential, os.R_OK | os.X_OK):
         problem = (
             "is not adopted: this user may not look into its confidential/, which holds what was rejected. Run it as "
             "root, with DPHIST_OPERATOR_KEY=FILE for the operator's key. Nothing was changed."

@@ -50,7 +50,8 @@ def own_folder(store: Store) -> Folder:
     Raises:
         StoreUnusable: the id is damaged, or cannot be written.
     """
-    path, problem = store.confidential / FOLDER, "a damaged"
+    path = store.confidential / FOLDER
+    problem = f"a damaged {path.relative_to(store.root)}: put it back from a backup"
     try:
         if not path.exists():
             draft = path.with_name(f".{uuid.uuid4().hex}")
@@ -64,12 +65,11 @@ def own_folder(store: Store) -> Folder:
             return Folder(found, host_name())
     except PermissionError:
         problem = "a confidential/ that you may not use. `dphist doctor` says which user releases here"
-        raise StoreUnusable(store.root, f"has {problem}") from None
     except OSError as error:
-        problem = f"({error.strerror}) an unusable"
+        problem = problem.replace("a damaged", f"({error.strerror}) an unusable", 1)
     except (ValueError, KeyError, TypeError):
         pass
-    raise StoreUnusable(store.root, f"has {problem} {path.relative_to(store.root)}: put it back from a backup")
+    raise StoreUnusable(store.root, f"has {problem}")
 
 
 def refuse_other_host(store: Store, charge: Charge, published: bool) -> None:

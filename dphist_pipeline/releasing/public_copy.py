@@ -1,4 +1,4 @@
-"""The copy of a store's public folder in a bucket, whose address `dphist init --public` wrote into the store.
+"""The copy of a store's public folder in a bucket, whose address is kept in `store.json`.
 
 The public folder stays what publications are made in, and the catalogue is built from. Several stores of one ledger may
 share a bucket: each takes from it what the ledger says was published and its own folder lacks.
@@ -10,12 +10,12 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.files import locked_folder
+from dphist_pipeline.files import locked_folder, replace_durably
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.publishing.bucket_copy import (
     BelongsToAnother,
@@ -32,7 +32,7 @@ from dphist_pipeline.publishing.fetching import download
 from dphist_pipeline.publishing.manifest import NAME, Manifest, ManifestDamaged, place_of, read_manifest
 from dphist_pipeline.publishing.object_store import ObjectStore, ObjectStoreFailed
 from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, move_into_place, read_audit
-from dphist_pipeline.releasing.store import Key, Store
+from dphist_pipeline.releasing.store import DESCRIBED, Key, Store, StoreUnusable, description
 
 TRIES = 20
 
@@ -43,8 +43,8 @@ class NoAddress(DphistError):
     def __init__(self, root: Path) -> None:
         self.root = root
         super().__init__(
-            f"the store at {root} has no bucket: `dphist init --public s3://bucket/prefix` names one when a store is "
-            "made. What is published lies in its public folder; copy that anywhere."
+            f"the store at {root} has no bucket: `dphist store publish --to s3://bucket/prefix` names one. What is "
+            "published lies in its public folder; copy that anywhere."
         )
 
 
@@ -93,6 +93,28 @@ def refuse_taken(address: str) -> str:
     else:
         found_in(objects, "")
     return objects.address
+
+
+def with_bucket(store: Store, address: str) -> Store:
+    """The store with another bucket to copy to, which it remembers; nothing is sent yet.
+
+    What was sent to an earlier bucket stays there.
+
+    Raises:
+        BelongsToAnother, ManifestDamaged, ObjectStoreFailed, BucketRefused, StoreUnusable: what is wrong, and the mend.
+    """
+    objects = ObjectStore(address)
+    found_in(objects, store.ledger_id)
+    store = replace(store, public_address=objects.address)
+    described = store.root / DESCRIBED
+    try:
+        with locked_folder(store.root):
+            mode = described.stat().st_mode & 0o777  # whoever could read it still can
+            replace_durably(described, store.root / f".{DESCRIBED}.new", description(store), mode)
+        return store
+    except OSError as error:
+        problem = f"cannot remember that: {DESCRIBED} is not written ({error.strerror})"
+    raise StoreUnusable(store.root, f"{problem}. Run this as the user who releases.")
 
 
 def copy_to_bucket(

@@ -27,14 +27,21 @@ from pathlib import Path
 from sqlalchemy import URL
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.files import locked_folder, make_folder, network_disk, sync_folder, write_durably
+from dphist_pipeline.files import (
+    locked_folder,
+    make_folder,
+    may,
+    network_disk,
+    sync_folder,
+    write_durably,
+)
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.ledger.witness import Witness
+from dphist_pipeline.ledger.witness import Witness, place_of
 from dphist_pipeline.releasing.run_folders import KEPT, LOCK, beside, forget, locked, made_and_locked
 
 SCHEMA_VERSION = 1
-FOLDER = "folder.json"
+DESCRIBED, FOLDER = "store.json", "folder.json"
 KEPT_SECONDS = 24 * 3600
 
 
@@ -135,10 +142,10 @@ class Store:
         """
         _refuse_address(Path(root))
         root = Path(root).absolute()
-        described = root / "store.json"
+        described = root / DESCRIBED
         if not described.is_file():
             raise StoreMissing(root)
-        if not os.access(described, os.R_OK):
+        if not may(described, os.R_OK):
             raise StoreUnusable(
                 root, f"has a store.json that this user may not read. Its owner lets you: chmod a+r {described}"
             )
@@ -192,10 +199,13 @@ class Store:
         from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, is_marked, read_audit
         from dphist_pipeline.releasing.hosts import own_folder
 
-        # A user who only decides sees no confidential folder, and so is told of every host's files.
-        own = own_folder(self).id if os.access(self.confidential, os.R_OK | os.X_OK) else None
         ledger = self.ledger()
-        self.refuse_cut(ledger, self.witness(ledger))
+        witness = self.witness(ledger)
+        self.refuse_cut(ledger, witness)
+        # A user who only decides sees no confidential folder. If the witness does not know it either, every host's
+        # files are told.
+        sees = may(self.confidential, os.R_OK | os.X_OK)
+        own = {own_folder(self).id} if sees else witness.folders_at(place_of(self.root))
         entries, whole, missing = ledger.verify(), 0, []
         for account in ledger.accounts():
             for charge in (made for made in ledger.statement(account.name).charges if not made.lost):
@@ -206,7 +216,7 @@ class Store:
                         self.published(key), "is there, and the ledger does not say so; release it again, for nothing"
                     )
                 if recorded is not None and not self.published(key).exists():
-                    here = charge.folder is None or own in (None, charge.folder.id)
+                    here = not own or charge.folder is None or charge.folder.id in own
                     missing += [str(key.public_place)] if here else []
                 elif recorded is not None:
                     audit = read_audit(self.published(key))
@@ -346,11 +356,16 @@ def folder_content() -> bytes:
 
 def describe(store: Store) -> None:
     """Writes down which store a folder holds, and makes it one thereby."""
+    write_durably(store.root / DESCRIBED, description(store))
+    sync_folder(store.root)
+
+
+def description(store: Store) -> bytes:
+    """The content of `store.json`."""
     content = {"schema_version": SCHEMA_VERSION, "id": store.id, "ledger_id": store.ledger_id}
     content |= {"joined": True} if store.joined else {}
     content |= {"public_address": store.public_address} if store.public_address else {}
-    write_durably(store.root / "store.json", json.dumps(content, indent=2).encode() + b"\n")
-    sync_folder(store.root)
+    return json.dumps(content, indent=2).encode() + b"\n"
 
 
 def _refuse_address(root: Path) -> None:

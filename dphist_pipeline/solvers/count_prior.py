@@ -33,7 +33,7 @@ CROWD = 3.0  # noisy cells within 1.5 noise scales that make an atom
 MOST_ADDED = 24  # atoms and bins of a sparse prior
 KNOWN = 1.0  # cells' worth of trust in the first guess of the bins' weights
 UNLIKE = 0.02  # cells that differ from one level, as expected before any is seen
-RARE = 0.3  # the same where bins have to be paid for: no count is impossible
+RARE = 0.1  # the same where bins have to be paid for: no count is impossible
 SMALLEST = 1e-290  # likelihood; noise that reaches it occurs to nobody, but an answer made by hand may
 
 

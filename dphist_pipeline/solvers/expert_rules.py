@@ -33,6 +33,8 @@ Kind = Literal["level", "lean", "sparse", "crowded"]
 TRUST = 20.0  # cells that the prior of all cells counts for in a group
 BESIDE = 0.2  # weight of the two groups beside a group, together with the group's size at most
 MOST_FITTED = 1 << 16  # cells that a prior is fitted on; of more, every second, third, …
+SURROUNDINGS, A_PIECE = 1.0, 0.5  # cost of levels of surroundings, in log-likelihood: of having any, and of each
+LEARNING = 10.0  # cost of a distribution of counts
 STRATA = 6  # of the law of the noise, in which a rule is probed
 
 
@@ -46,6 +48,7 @@ class Expert:
         kind: how priors are found; see `count_prior`.
         levels: what each cell's count is measured from, whole numbers, shape (n,); None for 0.
         groups: group number of each cell, shape (n,); None if all cells share a prior.
+        pieces: of the cells that have levels of their own.
     """
 
     name: str
@@ -53,11 +56,14 @@ class Expert:
     kind: Kind
     levels: Reals | None = None
     groups: Numbers | None = None
+    pieces: float = 0.0
 
     @property
-    def plain(self) -> bool:
-        """Whether the expert expects cells at their level, and learns no distribution of counts."""
-        return self.kind in ("level", "lean")
+    def cost(self) -> float:
+        """What the expert's log-likelihood must gain: much if it learns a distribution of counts, else by levels."""
+        if self.kind not in ("level", "lean"):
+            return LEARNING
+        return SURROUNDINGS + A_PIECE * self.pieces if self.pieces else 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,31 +13,28 @@ Reals = NDArray[np.float64]
 
 STEPS = 60  # of expectation maximisation
 DESCENTS = 2000  # of projected gradients
-SURE = 2.0  # standard errors that a gain must exceed before it counts
 SURE_OF_MANY = 3.0  # the same for a gain that is the best of many: noise alone reaches √(2·ln 30) = 2.6
 PROOF = 6.0  # gain of a log-likelihood that counts in any case
 FAR = 4.0  # times the best estimated error, beyond which an estimate is no candidate
 
 
-def simplest_good(likely: Reals, plain: int) -> int:
-    """The simplest expert that is not surely behind: of the plain ones, then of that one and all others.
+def averaging_weights(likely: Reals, costs: Reals) -> Reals:
+    """Weights of experts by the likelihood of all cells together, less what each expert costs: Bayesian averaging.
+
+    Where few records decide, no expert is surely the best, and an average of those that are near it errs less than any
+    choice; where many do, one has all of the weight.
 
     Args:
-        likely: likelihood of every cell under every expert that has not seen the cell, shape (experts, n), the
-            simplest expert first.
-        plain: number of plain experts, which come first.
+        likely: likelihood of every cell under every expert that has not seen the cell, shape (experts, n).
+        costs: fall of the log-likelihood before any cell is seen, shape (experts,).
+
+    Returns:
+        Shape (experts,); they sum to 1.
     """
-    logs = np.log(likely)
-    best = _first_good(logs[:plain])
-    others: list[int] = [best, *range(plain, len(likely))]
-    return others[_first_good(logs[others])]
-
-
-def _first_good(logs: Reals) -> int:
-    """The first row whose sum is not surely below the largest one."""
-    best = logs[np.argmax(logs.sum(axis=1))]
-    kept = [not surely_likelier(best - row, SURE) for row in logs]
-    return kept.index(True)
+    logs = np.log(likely).sum(axis=1) - costs
+    weights = np.exp(logs - logs.max())
+    found: Reals = weights / weights.sum()
+    return found
 
 
 def surely_likelier(gains: Reals, errors: float) -> bool:
@@ -68,7 +65,7 @@ def likelihood_weights(likely: Reals, first: Reals, trust: float) -> Reals:
     """Weights of a mixture of experts under which the cells are likely, drawn towards a first guess.
 
     Args:
-        likely: see `simplest_good`.
+        likely: see `averaging_weights`.
         first: weights to start from, shape (experts,); they sum to 1.
         trust: number of cells that the first guess counts for.
     """

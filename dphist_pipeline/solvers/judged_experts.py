@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.solvers.expert_rules import Expert, Probes, estimates, fitted_rules
 from dphist_pipeline.solvers.expert_weights import (
+    averaging_weights,
     estimated_errors,
     likelihood_weights,
     risk_weights,
-    simplest_good,
     sure_share,
     surely_likelier,
 )
@@ -22,8 +22,8 @@ from dphist_pipeline.solvers.expert_weights import (
 Reals = NDArray[np.float64]
 
 MOST_JUDGED = 1 << 16  # cells on which experts are judged; a random part of more
-ON_THE_SIMPLEST = 0.98  # first guess of its weight; the others share the rest
-SURE_OF_A_MIXTURE = 3.0  # standard errors that its likelihood must gain over the simplest
+ON_THE_AVERAGE = 0.98  # first guess of its weight in a mixture; all experts share the rest
+SURE_OF_A_MIXTURE = 3.0  # standard errors that its likelihood must gain over the average
 RELEVANT = 1e-4  # weight below which an expert is left out
 
 
@@ -37,7 +37,7 @@ class Judged:
         probes: changes of the noisy counts at which rules are looked at.
         likely: likelihood of each cell at each change, by expert, shape (cells, changes) each.
         values: the estimates, the same.
-        plain: number of plain experts, which come first.
+        costs: of the experts, shape (experts,); see `Expert.cost`.
     """
 
     seen: Reals
@@ -45,7 +45,7 @@ class Judged:
     probes: Probes
     likely: Sequence[Reals]
     values: Sequence[Reals]
-    plain: int
+    costs: Reals
 
     @classmethod
     def of(
@@ -54,7 +54,7 @@ class Judged:
         """Fits and asks all experts.
 
         Args:
-            experts: the plain ones first, and of these and of the others the simplest first.
+            experts: in any order.
             line: noisy counts, shape (n,).
             scale, variance: of the noise.
             words: a random word for each cell; the lowest bit tells its half, the others whether it is judged.
@@ -65,8 +65,8 @@ class Judged:
             estimates(one, fitted_rules(one, line, folds, scale), line, chosen, probes.offsets, scale)
             for one in experts
         ]
-        plain = sum(one.plain for one in experts)
-        return cls(line[chosen], variance, probes, [part for part, _ in said], [part for _, part in said], plain)
+        costs = np.array([one.cost for one in experts])
+        return cls(line[chosen], variance, probes, [part for part, _ in said], [part for _, part in said], costs)
 
     @property
     def errors(self) -> Reals:
@@ -96,14 +96,13 @@ class Judged:
 
     def _by_likelihood(self) -> tuple[Reals, Reals]:
         """Weights of priors under which unseen cells are likely, and the estimates of their mixture."""
-        likely, experts = np.array([part[:, 0] for part in self.likely]), len(self.likely)
-        simplest = simplest_good(likely, self.plain)
-        first = np.full(experts, (1.0 - ON_THE_SIMPLEST) / experts)
-        first[simplest] += ON_THE_SIMPLEST
+        likely = np.array([part[:, 0] for part in self.likely])
+        average = averaging_weights(likely, self.costs)
+        first = ON_THE_AVERAGE * average + (1.0 - ON_THE_AVERAGE) / average.size
         weights = likelihood_weights(likely, first, 3.0 * math.log(max(3, self.seen.size)))
-        gains = np.log((weights[:, None] * likely).sum(axis=0)) - np.log(likely[simplest])
+        gains = np.log((weights[:, None] * likely).sum(axis=0)) - np.log((average[:, None] * likely).sum(axis=0))
         if not surely_likelier(gains, SURE_OF_A_MIXTURE):
-            weights = (np.arange(experts) == simplest).astype(np.float64)
+            weights = average
         weights = np.where(weights < RELEVANT, 0.0, weights)
         weights /= weights.sum()
         together, total = np.zeros_like(self.likely[0]), np.zeros_like(self.likely[0])

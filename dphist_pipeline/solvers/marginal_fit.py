@@ -102,21 +102,19 @@ def fit_to_sums(values: Reals, wanted: Sequence[GroupSums | MarginalSums]) -> Re
 
 def _fit_large(values: Reals, wanted: Sequence[MarginalSums]) -> Reals:
     """The same steps by passes that read each cell once."""
-    from dphist_pipeline.solvers.marginal_passes import Groups, shift_and_sum
+    from dphist_pipeline.solvers.marginal_passes import Groups, ShiftedTable
 
-    shifted = values.astype(np.float64).ravel()
-    groups = [Groups.of(values.shape, one.summed) for one in wanted]
+    table = ShiftedTable(values, [Groups.of(values.shape, one.summed) for one in wanted])
     shifts = [np.zeros(one.targets.size) for one in wanted]
-    step, last = np.zeros(groups[-1].number), groups[-1]
     for _ in range(MOST_PASSES):
         farthest = 0.0
-        for one, its, shift in zip(wanted, groups, shifts, strict=True):
-            sums, free = shift_and_sum(shifted, step, last, its)
+        for number, (one, shift) in enumerate(zip(wanted, shifts, strict=True)):
+            sums, free = table.sums(number)
             gap = sums - one.targets.ravel() - one.slack * shift
             farthest = max(farthest, float(np.abs(gap).max()))
-            step, last = gap / (np.maximum(free, 1.0) + one.slack), its
+            step = gap / (np.maximum(free, 1.0) + one.slack)
+            table.shift(number, step)
             shift += step
         if farthest <= NEAR_ENOUGH:
             break
-    shift_and_sum(shifted, step, last, last)
-    return np.maximum(shifted, 0.0, out=shifted).reshape(values.shape)
+    return table.cut()

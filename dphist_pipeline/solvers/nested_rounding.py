@@ -17,6 +17,7 @@ Reals = NDArray[np.float64]
 Wholes = NDArray[np.int64]
 
 FINEST = -12  # cells are multiples of 2^-12, or coarser ones where the total is above 2^40
+AT_ONCE = 1 << 15  # cells whose shares are found together, which the processor's own memory holds
 DIGITS = 52  # so that every sum of cells is exact in float64, and parts agree with their wholes
 
 
@@ -39,7 +40,8 @@ def round_nested(table: Reals, levels: Sequence[Sequence[NDArray[np.int64]]]) ->
     exact *= unit
     rounded: Wholes = np.full((1, 1), round(float(exact.sum())), dtype=np.int64)
     for axis, (size, groupings) in enumerate(zip(table.shape, levels, strict=True)):
-        sums = exact.sum(axis=tuple(range(axis + 1, table.ndim))).reshape(-1, size)
+        behind = tuple(range(axis + 1, table.ndim))
+        sums = (exact.sum(axis=behind) if behind else exact).reshape(-1, size)
         rounded = rounded.reshape(-1, 1)
         above = np.zeros(size, dtype=np.int64)
         for labels in (*groupings, np.arange(size)):
@@ -52,12 +54,12 @@ def round_nested(table: Reals, levels: Sequence[Sequence[NDArray[np.int64]]]) ->
 
 def _sums_by(labels: NDArray[np.int64], sums: Reals) -> Reals:
     """Sums by group along the last axis, shape (rows, groups)."""
-    rows, groups = len(sums), int(labels.max()) + 1
-    if groups == labels.size and (labels == np.arange(groups)).all():
+    order = np.argsort(labels, kind="stable")
+    starts = np.flatnonzero(np.diff(labels[order], prepend=-1))
+    if starts.size == labels.size and (order[1:] > order[:-1]).all():
         return sums
-    places = np.arange(rows)[:, None] * groups + labels
-    found = np.bincount(places.ravel(), weights=sums.ravel(), minlength=rows * groups)
-    return found.reshape(rows, groups).astype(np.float64)
+    found: Reals = np.add.reduceat(sums if (order[1:] > order[:-1]).all() else sums[:, order], starts, axis=1)
+    return found
 
 
 def _share(wholes: Wholes, parts: Reals, whole_of: NDArray[np.int64]) -> Wholes:
@@ -65,24 +67,38 @@ def _share(wholes: Wholes, parts: Reals, whole_of: NDArray[np.int64]) -> Wholes:
 
     Args:
         wholes: shape (rows, wholes).
-        parts: shape (rows, parts).
+        parts: shape (rows, parts), multiples of 2^-12.
         whole_of: the whole that each part belongs to, shape (parts,).
     """
-    rows, count = wholes.shape
-    down = np.floor(parts)
-    if count == 1:
-        left = wholes - down.sum(axis=1, keepdims=True).astype(np.int64)
-        # Largest remainders first; the sort is stable, so the first of equal ones comes first.
-        order = np.argsort(down - parts, axis=1, kind="stable")
-        gets = np.zeros(parts.shape, dtype=np.int64)
-        np.put_along_axis(gets, order, (np.arange(parts.shape[1]) < left).astype(np.int64), axis=1)
-        return down.astype(np.int64) + gets
-    belongs = (np.arange(rows)[:, None] * count + whole_of).ravel()
-    spare = wholes.ravel() - np.bincount(belongs, weights=down.ravel(), minlength=wholes.size).astype(np.int64)
-    # Sorted by whole, then by remainder, the largest first; their sum is exact.
-    sequence = np.argsort(belongs + (down - parts).ravel(), kind="stable")
-    starts = np.searchsorted(belongs[sequence], np.arange(wholes.size))
-    rank = np.arange(sequence.size) - starts[belongs[sequence]]
-    given = np.zeros(sequence.size, dtype=np.int64)
-    given[sequence] = rank < spare[belongs[sequence]]
-    return down.astype(np.int64) + given.reshape(parts.shape)
+    (rows, size), found = parts.shape, np.empty(parts.shape, dtype=np.int64)
+    in_order = np.sort(whole_of)
+    rank = np.arange(size) - np.searchsorted(in_order, in_order)
+    some = max(1, AT_ONCE // size)
+    for start in range(0, rows, some):
+        taken = slice(start, start + some)
+        down = np.floor(parts[taken])
+        spare = wholes[taken] - _sums_by(whole_of, down).astype(np.int64)
+        places = _by_remainder(down - parts[taken], whole_of)
+        given = found[taken]
+        np.put_along_axis(given, places, rank < spare[:, in_order], axis=1)
+        given += down.astype(np.int64)
+    return found
+
+
+def _by_remainder(owed: Reals, whole_of: NDArray[np.int64]) -> Wholes:
+    """The parts of each row in order: by whole, then by what they are rounded down by, the most first, then by place.
+
+    Args:
+        owed: what they are rounded down by, above -1 and at most 0, shape (rows, parts).
+        whole_of: as in `_share`.
+    """
+    if owed.shape[1] > AT_ONCE:
+        return np.argsort(whole_of + owed, axis=1, kind="stable")  # the sum is exact
+    bits = owed.shape[1].bit_length()  # whole numbers that hold all three are sorted several times faster
+    keys = (owed * 2.0**-FINEST).astype(np.int64)
+    keys += whole_of << -FINEST
+    keys <<= bits
+    keys += np.arange(owed.shape[1])
+    keys.sort(axis=1)
+    keys &= (1 << bits) - 1
+    return keys

@@ -17,20 +17,18 @@ Reals = NDArray[np.float64]
 DOUBT = 3.0  # variances of a level, by which its square is lowered
 
 
-def signs(noisy: Reals, scale: float) -> tuple[float, NDArray[np.int64], float]:
-    """The median, each cell's side of it (-1, 0 or 1), and the counts that a mean sign of 1 stands for.
+def sign_unit(scale: float) -> float:
+    """The counts that a mean sign of 1 stands for.
 
     Args:
-        noisy: whole noisy counts, any shape.
         scale: of the noise.
     """
-    middle = float(np.rint(np.median(noisy)))
-    return middle, np.sign(noisy - middle).astype(np.int64), -1.0 / math.expm1(-1.0 / scale)
+    return -1.0 / math.expm1(-1.0 / scale)
 
 
 def sure_level(noisy: Reals, scale: float) -> float:
     """The common count of cells, at least 0; drawn to 0 as far as noise explains it."""
-    middle, sides, unit = signs(noisy, scale)
-    level = max(0.0, middle + unit * float(sides.mean()))
+    middle, unit = float(np.rint(np.median(noisy))), sign_unit(scale)
+    level = max(0.0, middle + unit * float(np.sign(noisy - middle).mean()))
     error = DOUBT * unit**2 / noisy.size
     return level * max(0.0, 1.0 - error / max(level**2, error))

@@ -46,19 +46,19 @@ class Gram:
 
 
 def gram_of_ranges(cells: int) -> Gram:
-    """Of all ranges of a line: V[i, j] = (min(i, j) + 1) · (cells - max(i, j))."""
+    """The Gram matrix of all ranges of a line: V[i, j] = (min(i, j) + 1) · (cells - max(i, j))."""
     start = np.arange(1.0, cells + 1)
     return Gram(lambda rows: _separable(rows, start, start[::-1]), start * start[::-1], cells * (cells + 1) / 2)
 
 
 def gram_of_prefixes(cells: int) -> Gram:
-    """Of all ranges that start at the first cell: V[i, j] = cells - max(i, j)."""
+    """The Gram matrix of all ranges that start at the first cell: V[i, j] = cells - max(i, j)."""
     after = np.arange(float(cells), 0, -1)
     return Gram(lambda rows: _separable(rows, np.ones(cells), after), after, cells)
 
 
 def gram_of_windows(cells: int, length: int) -> Gram:
-    """Of all ranges of one length, at most the number of cells."""
+    """The Gram matrix of all ranges of one length, at most the number of cells."""
 
     def times(rows: Reals) -> Reals:
         sums = np.pad(np.cumsum(rows, axis=1), ((0, 0), (1, 0)))
@@ -75,7 +75,7 @@ def gram_of_windows(cells: int, length: int) -> Gram:
 
 
 def gram_of_queries(low: Numbers, high: Numbers, weights: Reals, cells: int) -> Gram:
-    """Of the given half-open ranges, each with a weight; O(cells²) numbers.
+    """The Gram matrix of half-open ranges, each with a weight; O(cells²) numbers.
 
     Args:
         low, high: ends of each range, in cells, shape (queries,).

@@ -305,7 +305,7 @@ def test_numbers_are_shown_with_two_digits(number: float, shown: str) -> None:
 
 
 def test_a_mechanism_is_recommended_for_each_workload_that_is_named(office: Office) -> None:
-    """Of 7 by 3 cells with plain noise, a window of 3 along both axes has 9 variances."""
+    """With plain noise on 7 by 3 cells, the sum over a window of 3 along both axes has 9 variances."""
     office.write_spec()
     named = ["--mechanism", "boost", "--mechanism", "geometric", "--workload", "prefixes", "--workload", "windows:3"]
     ran = office.run("forecast", "spec.yaml", "--epsilon", "1", *named, "--json")

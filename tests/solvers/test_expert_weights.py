@@ -1,4 +1,4 @@
-"""Unbiased risks against simulation, weights against a search, and the rule that keeps the simple expert."""
+"""Unbiased risks against simulation, weights against a search, and averages by likelihood."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 
 from dphist_pipeline.solvers.expert_rules import Expert, Probes, distinct, estimates, fitted_rules
 from dphist_pipeline.solvers.expert_weights import (
+    averaging_weights,
     estimated_errors,
     likelihood_weights,
     risk_weights,
-    simplest_good,
     sure_share,
     surely_likelier,
 )
@@ -96,16 +96,19 @@ def test_an_estimate_with_a_far_larger_error_is_no_candidate():
     assert risk_weights(errors, np.full((2, 40), 0.5), 1.0).tolist() == [1, 0]
 
 
-def test_the_simpler_expert_is_kept_unless_another_is_surely_likelier():
-    draws = np.random.default_rng(5)
-    base = np.exp(draws.normal(size=400))
-    little, much = base * np.exp(draws.normal(0.002, 0.1, 400)), base * np.exp(draws.normal(0.5, 1, 400))
-    assert simplest_good(np.array([base, little]), 1) == 0
-    assert simplest_good(np.array([base, little, much]), 1) == 2
-    assert simplest_good(np.array([base, little, much]), 3) == 2
-    # Among plain experts the second is better; the third, which learns more, is not surely better than that one.
-    slightly = much * np.exp(draws.normal(0.005, 0.3, 400))
-    assert simplest_good(np.array([base, much, slightly]), 2) == 1
+def test_an_average_weighs_experts_by_the_likelihood_of_all_cells_less_their_costs():
+    likely = np.array([np.full(10, 1e-200), np.full(10, 1e-200 * math.exp(0.5)), np.full(10, 1e-220)])
+    found = averaging_weights(likely, np.array([0.0, 4.0, 0.0]))
+    # The second gains 5 and costs 4.
+    assert found.tolist() == pytest.approx([1 / (1 + math.e), math.e / (1 + math.e), 0], abs=1e-12)
+
+
+def test_what_learns_or_has_many_levels_costs_more():
+    level, flat, wide, learns = (
+        Expert("", "", kind, pieces=pieces)
+        for kind, pieces in (("level", 0.0), ("level", 100.0), ("level", 10.0), ("sparse", 0.0))
+    )
+    assert level.cost == 0 < wide.cost < learns.cost < flat.cost
 
 
 def test_a_gain_is_sure_beyond_its_standard_errors_or_if_it_is_large():

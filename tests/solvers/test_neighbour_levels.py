@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphist_pipeline.solvers.neighbour_levels import groups_by_rank, segment_levels, window_means
+from dphist_pipeline.solvers.neighbour_levels import groups_by_rank, likely_levels, segment_levels, window_means
 from examples import examples
 
 
@@ -50,6 +50,34 @@ def test_by_halves_a_window_holds_the_cells_of_the_other_half(radii):
         others = half != half[row, column]
         window = near & others if (near & others).any() else others
         assert found[row, column] == pytest.approx(noisy[window].mean())
+
+
+@pytest.mark.parametrize("level", [0, 6, 900])
+@pytest.mark.parametrize(("shape", "radii"), [((4000,), [12]), ((64, 64), [2, 2])])
+def test_levels_of_surroundings_are_known_better_than_by_their_mean(level, shape, radii):
+    scale, draws = 20.0, np.random.default_rng(5)
+    noisy = np.rint(level + draws.laplace(0, scale, shape)).astype(int)
+    folds = draws.integers(0, 2, noisy.size).astype(bool)
+    by_mean, found = window_means(noisy, radii) - level, likely_levels(noisy, radii, folds, scale) - level
+    assert abs(found.mean()) < 1.5
+    assert 0.35 < found.var() / by_mean.var() < 0.75  # 24 cells, of which the best rule has 0.5
+
+
+def test_levels_of_surroundings_follow_counts_far_beyond_the_noise():
+    slope = 40 * np.arange(300)
+    found = likely_levels(slope + np.random.default_rng(6).integers(-3, 4, 300), [8], np.arange(300) % 3 == 0, 5.0)
+    assert np.abs(found - slope)[20:-20].max() < 5
+
+
+@pytest.mark.parametrize("radius", [1, 8])
+def test_a_cells_own_count_has_no_say_in_the_level_of_its_surroundings(radius):
+    draws = np.random.default_rng(7)
+    line, folds = np.rint(draws.laplace(0, 20, 60)).astype(int), draws.integers(0, 2, 60).astype(bool)
+    for place in (0, 20, 21, 22):
+        changed = line + 1000 * (np.arange(60) == place)
+        before, after = (likely_levels(cells, [radius], folds, 20.0) for cells in (line, changed))
+        assert before[place] == after[place]
+        assert (before != after).any()
 
 
 def test_among_equal_cells_levels_tell_nothing_about_the_noise_of_a_cell():

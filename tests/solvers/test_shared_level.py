@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dphist_pipeline.solvers.count_prior import Sight, bin_edges, one_level_prior
-from dphist_pipeline.solvers.shared_level import signs, sure_level
+from dphist_pipeline.solvers.shared_level import sign_unit, sure_level
 
 
 def noisy(counts, scale, draws):
@@ -16,10 +16,9 @@ def noisy(counts, scale, draws):
     return (counts + draws.geometric(stay, counts.size) - draws.geometric(stay, counts.size)).astype(float)
 
 
-def test_signs_stand_for_counts_on_either_side_of_the_median():
-    middle, sides, unit = signs(np.array([[3.0, 9.0], [3.0, -4.0]]), 1.0)
-    assert (middle, sides.tolist()) == (3, [[0, 1], [0, -1]])
-    assert unit == pytest.approx(1 / (1 - math.exp(-1)))
+def test_the_mean_sign_stands_for_counts():
+    counts, scale, draws = np.full(200_000, 3), 30.0, np.random.default_rng(9)
+    assert sign_unit(scale) * np.sign(noisy(counts, scale, draws)).mean() == pytest.approx(3, rel=0.15)
 
 
 @pytest.mark.parametrize(("scale", "level"), [(10.0, 5), (10.0, 400), (3.0, 40)])

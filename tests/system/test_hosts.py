@@ -154,6 +154,25 @@ def test_a_damaged_id_is_refused_before_anything_is_spent(tmp_path: Path, conten
     assert project.spent() == 0
 
 
+def test_who_sees_no_confidential_folder_is_told_of_this_hosts_missing_files_alone(
+    two: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for host, week in zip(two, WEEKS, strict=False):
+        host.release(week)
+    monkeypatch.setattr(store_module, "may", lambda path, mode: path.name != "confidential")
+    monkeypatch.setattr(hosts, "own_folder", refuse_reading)
+    for host in two:
+        with host.witnessed():
+            assert host.store().verify()[1:] == (1, [])
+    shutil.rmtree(two[1].published(WEEKS[1]))
+    with two[1].witnessed():
+        assert two[1].store().verify()[2] == [f"{NAME}/period={WEEKS[1]}/revision=1"]
+
+
+def refuse_reading(store: Store) -> Folder:
+    raise PermissionError(store.confidential)
+
+
 # Making another host, and disks that machines share.
 
 

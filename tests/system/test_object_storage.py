@@ -91,7 +91,7 @@ def test_a_bucket_that_fails_costs_one_clear_message_and_no_second_draw(copied: 
 
 def test_a_store_without_a_bucket_has_nothing_to_publish(office: Office):
     refused = office.opened().run("store", "publish", "--store", office.store)
-    assert refused.code == 1 and "has no bucket: `dphist init --public s3://bucket/prefix`" in refused.err
+    assert refused.code == 1 and "has no bucket: `dphist store publish --to s3://bucket/prefix`" in refused.err
 
 
 REFUSED = [

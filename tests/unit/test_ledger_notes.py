@@ -73,7 +73,7 @@ def test_a_ledger_that_says_both_is_found_altered(
 ) -> None:
     with monkeypatch.context() as careless:
         careless.setattr(Books, "judge_note", lambda *_: False)
-        careless.setattr(Books, "judge_published", lambda *_: False)
+        careless.setattr(Books, "judge_publication", lambda *_: False)
         for kind in order:
             if kind == "published":
                 ledger.record_published(charge, "digest")

@@ -175,7 +175,7 @@ def test_a_damaged_file_is_refused_and_stays(tmp_path: Path, content: bytes) -> 
 
 def test_a_ledger_is_no_witness(tmp_path: Path) -> None:
     Ledger.create(url_of(tmp_path / "ledger.sqlite"))
-    with pytest.raises(WitnessAltered, match="holds no witness"):
+    with pytest.raises(AddressRefused, match="holds a ledger"):
         Witness.at(tmp_path / "ledger.sqlite").enrol(STORE, "entry-1")
 
 

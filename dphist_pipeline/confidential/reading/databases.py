@@ -63,7 +63,6 @@ def open_file_table(connection: duckdb.DuckDBPyConnection, table: str, written: 
 def open_server_table(connection: duckdb.DuckDBPyConnection, table: str, written: str) -> Source:
     """The columns of a table in the attached PostgreSQL database."""
     schema, name = _parts(table, "public")
-
     query = statement("ingest/postgres_columns", schema=literal(schema), table=literal(name))
     columns = asked(connection, written, "does not answer", _of_server(query))
     if not columns:

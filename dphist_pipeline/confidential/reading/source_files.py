@@ -132,7 +132,6 @@ def _types(
 
     Time stamps in milliseconds are told apart, because reading one beyond the year 294247 raises, whatever the query.
     """
-
     columns = columns_of(connection, called, problem, relation, {"files": [file]})
     milliseconds = (
         "SELECT name FROM parquet_schema($file) "

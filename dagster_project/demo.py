@@ -1,6 +1,6 @@
 """The demo: people who do not exist, released through Dagster, then asked in SQL. Run by `make demo`.
 
-Done again, it replays: every published file keeps its bytes, nothing is spent and no record is read.
+Run it again: every published file keeps its bytes, nothing is spent and no record is read.
 """
 
 from __future__ import annotations

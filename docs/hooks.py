@@ -18,6 +18,7 @@ from statistics import median
 from typing import Any, get_type_hints
 
 import dphist_pipeline as dph
+from dphist_pipeline.spec import row_functions as known
 
 PROJECT = Path(__file__).resolve().parent.parent
 MEASURED = PROJECT / "docs/measured"
@@ -49,6 +50,11 @@ def spec_example() -> str:
 def spec_fields() -> str:
     """A table of all fields of a release spec, by its Pydantic model."""
     return _fields(dph.ReleaseSpec, "spec.yaml")
+
+
+def row_functions() -> str:
+    """The functions that a row query may call, by the kind of what they give."""
+    return _table(("gives", "functions and operators"), ((kind, ", ".join(f)) for kind, f in known.by_kind().items()))
 
 
 def collection_example() -> str:
@@ -197,8 +203,7 @@ def ranges_cases() -> str:
 
 
 def _ranges() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(RANGES.read_text(encoding="utf-8"))
-    return found
+    return list(json.loads(RANGES.read_text(encoding="utf-8")))
 
 
 def _ratio(case: dict[str, Any], name: str) -> float | None:
@@ -238,8 +243,7 @@ def scale_engines() -> str:
         for held in [json.loads(path.read_text(encoding="utf-8"))]
         for row in held["engines"]
     ]
-    taken = ["clock", "processors", "turns", "clock, 1,000 rows"]
-    return _table(["rows", "engine", "workers", "bound", *taken], lines)
+    return _table(["rows", "engine", "workers", "bound", "clock", "processors", "turns", "clock, 1,000 rows"], lines)
 
 
 def scale_steps() -> str:
@@ -295,28 +299,10 @@ def start_up() -> str:
 GENERATED: dict[str, Callable[[], str]] = {
     made.__name__: made
     for made in (
-        spec_example,
-        spec_fields,
-        collection_example,
-        collection_fields,
-        sql_macros,
-        command_line,
-        python_api,
-        mechanism_cards,
-        measured,
-        accuracy_ratios,
-        accuracy_goals,
-        accuracy_cases,
-        accuracy_invented,
-        peers_runs,
-        peers_promises,
-        ranges_ratios,
-        ranges_cases,
-        scale_rows,
-        scale_engines,
-        scale_steps,
-        scale_publishing,
-        start_up,
+        *(spec_example, spec_fields, row_functions, collection_example, collection_fields, sql_macros, command_line),
+        *(python_api, mechanism_cards, measured, accuracy_ratios, accuracy_goals, accuracy_cases, accuracy_invented),
+        *(peers_runs, peers_promises, ranges_ratios, ranges_cases, scale_rows, scale_engines, scale_steps),
+        *(scale_publishing, start_up),
     )
 }
 

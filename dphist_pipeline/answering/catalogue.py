@@ -123,6 +123,8 @@ def attach_catalogue(connection: duckdb.DuckDBPyConnection, public: Path) -> fro
     """
     try:
         connection.execute(f"ATTACH {literal(str(public / NAME))} AS catalogue (READ_ONLY)")
+        # It may come from a bucket that others write to, and its views and macros are SQL that is run here.
+        connection.execute("SET enable_external_access = false")
         known = connection.execute("SELECT audit_digest FROM catalogue.dph_releases").fetchall()
         made_by = connection.execute("SELECT version FROM catalogue.dph_version").fetchall()
     except duckdb.Error:  # the file is missing or damaged, or another version made it

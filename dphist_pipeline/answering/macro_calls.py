@@ -18,10 +18,22 @@ from dphist_pipeline.answering.catalogue import NAME, attach_catalogue
 from dphist_pipeline.answering.catalogue_tables import create_tables
 from dphist_pipeline.answering.chosen_cells import QuestionRefused
 from dphist_pipeline.answering.macros import macro
+from dphist_pipeline.errors import DphistError
 from dphist_pipeline.publishing.release_files import read_audit, release_folder
 from dphist_pipeline.sql_files import identifier, literal
 
 OPEN_AT_ONCE = 4
+
+
+class ForeignCatalogue(DphistError):
+    """A catalogue whose macros reach for files or the network; no catalogue of ours does."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        super().__init__(
+            f"the catalogue in {folder} asks for files or the network, which no catalogue of ours does: it was kept "
+            "from both. Somebody altered it. Fetch it from where you trust who publishes; in a store, release again."
+        )
 
 
 @dataclass(frozen=True)
@@ -72,6 +84,7 @@ def call_macro(
 
     Raises:
         QuestionRefused: the macro refuses the question.
+        ForeignCatalogue: the catalogue's macro is none of ours.
     """
     connection, within = _opened(sources, macro_name)
     release = literal(f"{within}{identifier(sources[0].release)}")
@@ -88,12 +101,18 @@ def call_macro(
         problem = str(error).partition(f"{macro_name}: ")[2]
         if not problem:
             raise
+    except duckdb.PermissionException:
+        raise ForeignCatalogue(_public(sources)) from None
     raise QuestionRefused("", problem)
+
+
+def _public(sources: tuple[Source, ...]) -> Path:
+    return release_folder(sources[0].folder).parent
 
 
 def _opened(sources: tuple[Source, ...], macro_name: str) -> tuple[duckdb.DuckDBPyConnection, str]:
     """A connection that has the macro and whose tables hold the publications, and the prefix of their names."""
-    public = release_folder(sources[0].folder).parent
+    public = _public(sources)
     # A process that was forked must not use its parent's connections, so the number of the process is part of the key.
     with suppress(OSError):
         facts = (public / NAME).stat()

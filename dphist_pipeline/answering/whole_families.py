@@ -227,8 +227,8 @@ class _Fixed:
         for number, axis in enumerate(domain.axes):
             texts = texts_at(axis, figures.level)
             if texts:
-                names = list(dict.fromkeys(texts))
-                labels[number] = np.array([names.index(text) for text in texts], dtype=np.int64)
+                names = {text: label for label, text in enumerate(dict.fromkeys(texts))}
+                labels[number] = np.array([names[text] for text in texts], dtype=np.int64)
                 return cls(labels, number, np.array([figures.rows[name] for name in names], dtype=np.int64))
         raise KeyError(figures.level)
 

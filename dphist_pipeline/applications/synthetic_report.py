@@ -108,13 +108,13 @@ class Report:
         yield (
             "Sums of the records, brought to the total of the release, against its unbiased estimates",
             head,
-            [(o.sums_by, f"{o.sums:,}", f"{o.mean:,.1f}", f"{o.farthest:,.1f}", f"{o.apart:.1%}") for o in self.sums],
+            [(o.sums_by, f"{o.sums:,}", f"{o.mean:,.1f}", f"{o.farthest:,.1f}", _percent(o.apart)) for o in self.sums],
         )
         if self.tested is not None:
             one = self.tested
             rows: list[tuple[str, ...]] = [
-                ("trained on the synthetic records", f"{one.accuracy:.1%}"),
-                ("always the most frequent category", f"{one.most_frequent:.1%}"),
+                ("trained on the synthetic records", _percent(one.accuracy)),
+                ("always the most frequent category", _percent(one.most_frequent)),
             ]
             yield f"{one.target} of {one.records:,} public records", ["classifier", "accuracy"], rows
 
@@ -160,3 +160,7 @@ def _tested(whole: WholeRelease, drawn: NDArray[np.int64], test: PublicTest) -> 
     frequent = np.bincount(examples.classes, weights=examples.weights).argmax()
     accuracy = fitted(test.target, test.features, examples).accuracy(test.table)
     return Tested(test.target.name, int(known.sum()), accuracy, float((truth[known] == frequent).mean()))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

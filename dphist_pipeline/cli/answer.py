@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from dphist_pipeline.cli.answer_pivot import answer_pivot, print_pivot
 from dphist_pipeline.cli.answer_rows import (
@@ -145,7 +146,7 @@ def answer(
             out.print(f"  The interval belongs to the unbiased estimate, {found.unbiased:,.0f}.")
         out.print(f"  Reliability: {found.reliability}, the noise is {_share_of(found)} of the count")
     if found.note:
-        out.print(f"  {found.note}")
+        out.print(f"  {escape(found.note)}")
     if "reports" in publication.audit:
         accepted = publication.audit["reports"]["accepted"]
         out.print(f"  Estimated from {accepted:,} reports; an estimate may exceed their number.")
@@ -160,4 +161,6 @@ def _unit_in_words(audit: Mapping[str, Any]) -> tuple[str, str]:
 
 def _share_of(found: Answer) -> str:
     """The standard deviation of the noise in percent of the count."""
-    return "more than 100 %" if found.noise_error > found.unbiased else f"{found.noise_error / found.unbiased:.1%}"
+    return (
+        "more than 100 %" if found.noise_error > found.unbiased else f"{100 * found.noise_error / found.unbiased:.1f} %"
+    )

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from rich.markup import escape
+
 from dphist_pipeline.cli.terminal import out, print_json, print_table
 
 if TYPE_CHECKING:
@@ -175,7 +177,7 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows) -> None:
     for word in (word for word in MARKS if word in words):
         out.print(f"{MARKS[word].strip()} {word}: {LEGEND[word]}")
     for number, note in enumerate(notes, 1):
-        out.print(f"({number}) {note}")
+        out.print(f"({number}) {escape(note)}")
 
 
 def print_rows_as_json(facts: Mapping[str, Any], rows: Rows) -> None:

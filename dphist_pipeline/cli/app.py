@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from unicodedata import category
 
 import typer
 from rich.markup import escape
@@ -44,8 +45,13 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     message, code = _run()
     if message:
-        err.print(f"[bold red]error:[/] {escape(message)}")
+        err.print(f"[bold red]error:[/] {escape(_without_control(message))}")
     sys.exit(code)
+
+
+def _without_control(message: str) -> str:
+    """A message whose parts from files of others cannot steer the terminal."""
+    return "".join(repr(sign)[1:-1] if category(sign) == "Cc" and sign != "\n" else sign for sign in message)
 
 
 def _run() -> tuple[str, int]:

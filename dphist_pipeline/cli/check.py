@@ -55,7 +55,7 @@ def check(
         else:
             print_explanation(checked, explanation)
         return
-    from dphist_pipeline.cli.explaining import tables_of
+    from dphist_pipeline.cli.explaining import quality_in_words, quality_of, tables_of
     from dphist_pipeline.releasing.public_folder import public_address
 
     bucket = public_address(store)
@@ -65,6 +65,7 @@ def check(
         "axes": {axis.name: axis.size for axis in checked.domain.axes},
         "cells": checked.cells,
         **tables_of(checked),
+        **quality_of(checked),
         "privacy_unit": checked.privacy_unit,
         "neighbours": checked.neighbours,
         "sensitivity": checked.sensitivity,
@@ -90,7 +91,7 @@ def check(
             **made,
             "protects": promise(checked),
             "mechanism": f"{checked.mechanism}, epsilon {as_text(checked.epsilon)} per {per_period(checked)}",
-            **({"quality": f"{checked.quality.share} of epsilon"} if checked.quality is not None else {}),
+            **quality_in_words(checked),
             "account": checked.account,
             "columns": columns,
             **({"copied to": bucket} if bucket else {}),

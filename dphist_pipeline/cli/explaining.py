@@ -15,9 +15,17 @@ from dphist_pipeline.ledger.ledger import as_text
 from dphist_pipeline.mechanisms.tables import shares_for
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS
 from dphist_pipeline.releasing.account_runway import account_statement, text_of_rest
+from dphist_pipeline.releasing.row_quality import half_widths
 from dphist_pipeline.spec.model import ReleaseSpec
 
 MOST_EXAMPLES, MOST_TABLES, MOST_MEASURED = 3, 12, 6
+# What a quality table counts, in the words of a terminal; undeclared values are known as well as unparsed ones.
+QUALITY_NUMBERS = {
+    "cut": "rows cut",
+    "rows": "rows outside declared cells",
+    "unparsed": "values that failed",
+    "units": "units by rows",
+}
 
 
 def explain_spec(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
@@ -32,6 +40,7 @@ def explain_spec(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
         "axes": [_axis(axis) for axis in spec.domain.axes],
         "cells": spec.cells,
         **tables_of(spec),
+        **quality_of(spec),
         "columns": [*(column for axis in spec.axes for column in axis.columns), *OUR_COLUMNS],
         "privacy_unit": spec.privacy_unit,
         "sensitivity": spec.sensitivity,
@@ -78,8 +87,25 @@ def _measured(marginals: Sequence[Mapping[str, Any]]) -> str:
     if len(marginals) > MOST_MEASURED:
         return f"{len(marginals):,} marginals"
     ordered = sorted(marginals, key=lambda one: -Fraction(one["share"]))
-    named = [f"{' × '.join(one['axes']) or 'the total'} with {float(Fraction(one['share'])):.1%}" for one in ordered]
+    named = [
+        f"{' × '.join(one['axes']) or 'the total'} with {100 * float(Fraction(one['share'])):.1f} %" for one in ordered
+    ]
     return f"{', '.join(named)} of epsilon"
+
+
+def quality_of(spec: ReleaseSpec) -> dict[str, Any]:
+    """How far off the numbers of the quality table will be, by what they count; as JSON values."""
+    widths = half_widths(spec)
+    return {"quality_half_widths": widths} if widths else {}
+
+
+def quality_in_words(spec: ReleaseSpec) -> dict[str, str]:
+    """The quality table for a terminal: what it costs, and how far off its numbers will be."""
+    if spec.quality is None:
+        return {}
+    widths = half_widths(spec)
+    told = [f"{called} ± {widths[statistic]:,}" for statistic, called in QUALITY_NUMBERS.items() if statistic in widths]
+    return {"quality": f"{spec.quality.share} of epsilon; 95 % intervals: {', '.join(told)}"}
 
 
 def print_explanation(spec: ReleaseSpec, facts: dict[str, Any]) -> None:
@@ -94,7 +120,11 @@ def print_explanation(spec: ReleaseSpec, facts: dict[str, Any]) -> None:
     ]
     print_table(["axis", "column", "cells", "declared"], rows)
     account, each = facts["account"], per_period(spec)
-    left = f"{account['left_in_words']}: {account['releases_left']:,} more" if account["known"] else account["because"]
+    left = (
+        f"{account['left_in_words']}, enough for {account['releases_left']:,} more such"
+        if account["known"]
+        else account["because"]
+    )
     out.print()
     print_facts(
         {
@@ -105,8 +135,8 @@ def print_explanation(spec: ReleaseSpec, facts: dict[str, Any]) -> None:
             "mechanism": ", ".join(
                 [facts["mechanism"], *(f"{name} {value}" for name, value in facts["settings"].items())]
             ),
-            "epsilon": f"{as_text(spec.epsilon)} for each {each}"
-            + (f", {spec.quality.share} of it for the quality table" if spec.quality is not None else ""),
+            "epsilon": f"{as_text(spec.epsilon)} for each {each}",
+            **quality_in_words(spec),
             "account": f"{account['name']}: {left}",
             "digest": facts["digest"],
         }

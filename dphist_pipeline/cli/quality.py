@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json, print_table
@@ -40,7 +41,7 @@ def quality(
         return
     out.print(f"[bold]{release}[/], period {audit['period']}, revision {audit['revision']}")
     for sentence in says:
-        out.print(f"  {sentence}")
+        out.print(f"  {escape(sentence)}")
     for statistic in ("rows", "units"):
         _print_numbers(TITLES[statistic], [row for row in rows if row["statistic"] == statistic])
     failures = [row for row in rows if row["statistic"] in ("unparsed", "undeclared")]

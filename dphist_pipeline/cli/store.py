@@ -51,9 +51,9 @@ def report(
         out.print(f"[green]✓[/] Written: {escape(str(page))}")
 
 
-DECIDED = {"entry": "entry", "at": "when", "by": "who", "did": "decision", "what": "of what", "reason": "why"}
+DECIDED = {"entry": "entry", "when": "when (UTC)", "by": "who", "did": "decision", "what": "of what", "reason": "why"}
 CHARGED = {
-    **{"release": "release", "period": "period", "revision": "revision", "epsilon": "epsilon", "at": "charged"},
+    **{"release": "release", "period": "period", "revision": "revision", "epsilon": "epsilon", "when": "charged"},
     **{"state": "state", "reason": "why again", "notes": "what was said"},
 }
 

@@ -185,9 +185,11 @@ def print_statement(statement: Statement, as_json: bool) -> None:
 
 def _read_by(statement: Statement) -> dict[str, str]:
     """The sources that an account may read, and the accounts that share its people."""
+    from dphist_pipeline.publishing.ledger_report import told_of
+
     facts = {}
     for kind, called in (("source", "reads"), ("query", "by query"), ("engine", "by Spark at")):
-        found = [f"{made.name} (entry {made.number})" for made in statement.decisions if made.kind == kind]
+        found = [f"{told_of(made)} (entry {made.number})" for made in statement.decisions if made.kind == kind]
         if found or kind == "source":
             facts[called] = ", ".join(found) or "nothing yet: dphist ledger allow"
     if statement.waiting:

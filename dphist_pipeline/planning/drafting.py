@@ -13,10 +13,9 @@ from dphist_pipeline.planning.columns import Column, Layout
 from dphist_pipeline.spec import sources, words
 from dphist_pipeline.spec.loading import COMPONENT, project_folder, spec_from_attributes
 from dphist_pipeline.spec.refusals import SpecError, shortened, shown
-from dphist_pipeline.spec.words import published_name
+from dphist_pipeline.spec.words import OPEN, published_name
 from dphist_pipeline.spec.yaml_rules import read_yaml
 
-OPEN = "TO_DECIDE"
 MOST_AXES = 4
 MOST_COLUMNS = 200
 LONGEST_NAME_SHOWN = 40

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +32,17 @@ class CopyDamaged(DphistError):
         super().__init__(
             f"{address}: {path} is missing or altered. Nothing of it was kept; tell who publishes there. They mend "
             "it with `dphist store publish --check`."
+        )
+
+
+class FolderUnusable(DphistError):
+    """A folder that takes no files, or not as many as a bucket has."""
+
+    def __init__(self, folder: Path, problem: str) -> None:
+        self.folder, self.problem = folder, problem
+        super().__init__(
+            f"{folder} cannot be filled: {problem}. Mend that, or name another folder, and run it again: what is there "
+            "already is not fetched twice."
         )
 
 
@@ -63,8 +76,16 @@ def fetch(address: str, folder: Path) -> Fetched:
         BucketRefused, ObjectStoreFailed, ManifestDamaged, CopyDamaged: nothing can be read there, or not what was
             published.
         FolderTaken: the folder holds something else.
+        FolderUnusable: nothing can be written there, or the disk is too small for what the manifest names.
     """
-    objects = ObjectStore(address)
+    try:
+        return _fetched(ObjectStore(address), folder)
+    except OSError as error:
+        problem = os.strerror(error.errno) if error.errno else "it is not valid"
+    raise FolderUnusable(folder, problem)
+
+
+def _fetched(objects: ObjectStore, folder: Path) -> Fetched:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())) and not (folder / DRAFT).is_dir():
         raise FolderTaken(folder)
     stored = objects.read(NAME)
@@ -74,6 +95,7 @@ def fetch(address: str, folder: Path) -> Fetched:
     downloaded: dict[str, int] = {}
     for _ in range(TRIES):
         manifest = read_manifest(stored.content, objects.address)
+        _refuse_too_much(manifest, folder)
         missing = _missing(objects, manifest, folder, downloaded)
         if missing is None:
             (folder / DRAFT / NAME).write_bytes(stored.content)
@@ -86,9 +108,17 @@ def fetch(address: str, folder: Path) -> Fetched:
     raise CopyDamaged(objects.address, missing or NAME)
 
 
+def _refuse_too_much(manifest: Manifest, folder: Path) -> None:
+    """Refuses before anything is written what the disk has no room for; sizes are anybody's claims."""
+    new = {entry.object: entry.size for path, entry in manifest.files.items() if not (folder / path).is_file()}
+    needed, free = sum(new.values()), shutil.disk_usage(folder).free
+    if needed > free:
+        raise FolderUnusable(folder, f"it needs {needed / 1e6:,.0f} MB, and its disk has {free / 1e6:,.0f} MB left")
+
+
 def download(objects: ObjectStore, entry: Entry, file: Path) -> bool:
     """Writes what a manifest names into a file; False if it is gone, or is something else."""
-    if not objects.download(entry.object, file) or digest_of(file) != entry.sha256:
+    if not objects.download(entry.object, file, entry.size) or digest_of(file) != entry.sha256:
         file.unlink(missing_ok=True)
         return False
     file.chmod(0o644)

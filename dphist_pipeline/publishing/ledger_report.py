@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from shlex import quote
 from typing import Any
 
-from dphist_pipeline.ledger.decisions import EVERYWHERE
+from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
 from dphist_pipeline.ledger.entries import Entry, Statement, as_text
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.permissions import DECISIONS
@@ -51,7 +52,7 @@ def report(ledger: Ledger, year: int | None = None) -> dict[str, Any]:
                 "spent": as_text(statement.spent),
                 "spent_ever": as_text(statement.spent_ever),
                 "left": as_text(statement.left),
-                "allowed": [f"{made.kind} {made.name}" for made in statement.decisions],
+                "allowed": [f"{made.kind} {told_of(made)}" for made in statement.decisions],
                 "shared_with": [other.account.name for other in statement.shared],
                 "decisions": [_decided(entry, signers) for entry in entries if _is_about(entry, account.name)],
                 "held": _held(statement, year),
@@ -67,6 +68,16 @@ def report(ledger: Ledger, year: int | None = None) -> dict[str, Any]:
     }
 
 
+def told_of(decision: Decision) -> str:
+    """What a decision allows, by its name; of a source with how it is read: one file may be allowed in several ways."""
+    return decision.name if decision.reading is None else _read(decision.reading)
+
+
+def _read(reading: SourceReading) -> str:
+    """The address, and the options that say how it is read."""
+    return reading.address + reading.options().removeprefix(f"--source {quote(reading.address)}")
+
+
 def _is_about(entry: Entry, account: str) -> bool:
     return entry.kind in DECISIONS and entry.account == account
 
@@ -75,7 +86,9 @@ def _decided(entry: Entry, signers: dict[str, str]) -> dict[str, Any]:
     facts, key = entry.facts, signer_of(entry)
     kind = next((kind for kind in _ALLOWED if kind in facts), "")
     stated = facts.get(kind, {})
-    what = stated.get("address") or stated.get("name", "")
+    what = (
+        _read(SourceReading.of_facts(stated)) if kind == "source" else stated.get("address") or stated.get("name", "")
+    )
     if entry.kind in ("opened", "raised"):
         what = f"total {facts['total'].removesuffix('/1')}"
     elif entry.kind in ("keyed", "rotated"):
@@ -87,11 +100,17 @@ def _decided(entry: Entry, signers: dict[str, str]) -> dict[str, Any]:
     return {
         "entry": entry.number,
         "at": entry.made_at,
+        "when": _minute(entry.made_at),
         "by": signers.get(key, "unknown") if key else "nobody signed it, as in earlier versions",
         "did": _WORDS.get(entry.kind) or _ALLOWED.get(kind, "decided"),
         "what": what,
         "reason": facts.get("reason", ""),
     }
+
+
+def _minute(at: str) -> str:
+    """A time as it fits a column of a table."""
+    return at[:16].replace("T", " ")
 
 
 def _held(statement: Statement, year: int | None) -> dict[str, int]:
@@ -113,6 +132,7 @@ def _charges(statement: Statement, year: int | None) -> list[dict[str, Any]]:
             "revision": charge.revision,
             "epsilon": as_text(charge.epsilon),
             "at": charge.charged_at,
+            "when": _minute(charge.charged_at),
             "state": statement.states[charge.number],
             "host": charge.folder.host if charge.folder else "",
             "reason": charge.reason,

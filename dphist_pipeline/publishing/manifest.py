@@ -21,13 +21,19 @@ from dphist_pipeline.errors import DphistError
 
 NAME = "manifest.json"
 SCHEMA_VERSION = 1
+LAST_GENERATION = 10**18
+LARGEST_OBJECT = 50 << 40  # bytes, as Amazon's S3 takes them
 VERSIONS = "_versions"
 CATALOGUE, CROISSANT, CURRENT = "catalog.duckdb", "croissant.json", "current.json"
 
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
-_PLACE = re.compile(r"([a-z][a-z0-9_]*/period=[a-z0-9-]+/revision=[0-9]{1,9})/", re.ASCII)
-_FILE = re.compile(r"(?:tables/[a-z0-9_]+/)?[a-z]+\.(?:html|json|parquet|yaml)", re.ASCII)
-_DERIVED = re.compile(r"catalog\.duckdb|croissant\.json|[a-z][a-z0-9_]*/current\.json", re.ASCII)
+# No name is longer than file systems take.
+_RELEASE = "[a-z][a-z0-9_]{0,199}"
+_PLACE = re.compile(rf"({_RELEASE}/period=[a-z0-9-]{{1,40}}/revision=[0-9]{{1,9}})/", re.ASCII)
+_FILE = re.compile(r"(?:tables/[a-z0-9_]{1,200}/)?[a-z]{1,40}\.(?:html|json|parquet|yaml)", re.ASCII)
+_DERIVED = re.compile(rf"catalog\.duckdb|croissant\.json|{_RELEASE}/current\.json", re.ASCII)
+_VERSION = re.compile(rf"{VERSIONS}/[0-9]{{1,18}}/[0-9a-f]{{64}}/[a-z]{{1,40}}\.[a-z]{{1,20}}", re.ASCII)
+_LEDGER = re.compile(r"[0-9A-Za-z_-]{1,100}", re.ASCII)
 
 
 class ManifestDamaged(DphistError):
@@ -109,10 +115,12 @@ def read_manifest(content: bytes, address: str) -> Manifest:
     """
     try:
         told = json.loads(content)
-        if told["schema_version"] == SCHEMA_VERSION and isinstance(told["generation"], int) and told["generation"] > 0:
+        ledger, generation = told["ledger"], told["generation"]
+        is_number = type(generation) is int and 0 < generation < LAST_GENERATION
+        if told["schema_version"] == SCHEMA_VERSION and is_number and _LEDGER.fullmatch(ledger):
             files = {path: _entry(path, entry) for path, entry in told["files"].items()}
             retired = {name: _time(name, at) for name, at in told["retired"].items()}
-            return Manifest(str(told["ledger"]), told["generation"], files, retired)
+            return Manifest(ledger, generation, files, retired)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
     raise ManifestDamaged(address)
@@ -123,7 +131,7 @@ def _entry(path: str, told: Mapping[str, Any]) -> Entry:
     if not (_FILE.fullmatch(path[place.end() :]) if place else _DERIVED.fullmatch(path)):
         raise ValueError
     name, sha256, size = told["object"], told["sha256"], told["size"]
-    if not (_SHA256.fullmatch(sha256) and type(size) is int and size >= 0):
+    if not (_SHA256.fullmatch(sha256) and type(size) is int and 0 <= size <= LARGEST_OBJECT):
         raise ValueError
     if name != path and not re.fullmatch(
         rf"{VERSIONS}/[0-9]{{1,18}}/{sha256}/{re.escape(path.rpartition('/')[2])}", name, re.ASCII
@@ -133,6 +141,6 @@ def _entry(path: str, told: Mapping[str, Any]) -> Entry:
 
 
 def _time(name: str, at: str) -> str:
-    if not name.startswith(f"{VERSIONS}/") or datetime.fromisoformat(at).tzinfo is None:
+    if not _VERSION.fullmatch(name) or datetime.fromisoformat(at).tzinfo is None:
         raise ValueError
     return at

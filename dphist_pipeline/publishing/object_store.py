@@ -10,6 +10,7 @@ import base64
 import os
 import re
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from dphist_pipeline.errors import DphistError
 
 SCHEME = "s3://"
 DIGEST = "sha256"  # the name under which an object says what it holds
+MOST_READ = 256 << 20  # bytes of an object that is read into memory
 MOST_IN_ONE_REQUEST = 64 << 20  # bytes; what is larger goes up in parts
 USUAL_REGION = "us-east-1"
 TYPES = {
@@ -93,21 +95,39 @@ class ObjectStore:
         self._client = _client(self.address)
 
     def read(self, name: str) -> Stored | None:
-        """The content of an object; None if it is not there."""
+        """The content of an object; None if it is not there.
+
+        Raises:
+            ObjectStoreFailed: among others if it is larger than `MOST_READ`, which may be anybody's object.
+        """
 
         def get() -> Stored:
             found = self._client.get_object(Bucket=self.bucket, Key=self.prefix + name)
-            return Stored(found["Body"].read(), found["ETag"])
+            with closing(found["Body"]) as body:
+                return Stored(body.read(MOST_READ + 1), found["ETag"])
 
-        return self._asked(get, "read", absent=True)
+        stored = self._asked(get, "read", absent=True)
+        if stored is not None and len(stored.content) > MOST_READ:
+            problem = f"cannot be read: its {name} is larger than {MOST_READ >> 20} MB. Tell who publishes there."
+            raise ObjectStoreFailed(self.address, problem)
+        return stored
 
-    def download(self, name: str, path: Path) -> bool:
-        """Writes an object into a file; False if the object is not there."""
+    def download(self, name: str, path: Path, size: int) -> bool:
+        """Writes an object into a file; False if the object is not there, or is larger than it should be.
+
+        Args:
+            name: of the object.
+            path: of the file.
+            size: that it should have; not more is written, whatever the server sends.
+        """
 
         def get() -> bool:
-            found = self._client.get_object(Bucket=self.bucket, Key=self.prefix + name)
-            with path.open("wb") as file:
-                for part in found["Body"].iter_chunks(1 << 20):
+            found, left = self._client.get_object(Bucket=self.bucket, Key=self.prefix + name), size
+            with closing(found["Body"]) as body, path.open("wb") as file:
+                for part in body.iter_chunks(1 << 20):
+                    left -= len(part)
+                    if left < 0:
+                        return False
                     file.write(part)
             return True
 

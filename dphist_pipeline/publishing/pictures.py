@@ -201,9 +201,8 @@ def _small_heat_maps(sums: Marginal) -> Chart:
 
 def _squares(sums: Marginal, values: Reals, low: Reals | None, room: float) -> Chart:
     """Squares of colour, with a dot where the interval reaches 0."""
-    across, down = (
-        _different(axis.ticks, MOST_LETTERS // 2 if room < WIDTH / 2 else MOST_LETTERS) for axis in sums.axes[:2]
-    )
+    most = (MOST_LETTERS // 2, MOST_LETTERS * 2 // 3) if room < WIDTH / 2 else (MOST_LETTERS, MOST_LETTERS)
+    across, down = (_different(axis.ticks, letters) for axis, letters in zip(sums.axes[:2], most, strict=True))
     bounds = colour_bounds(sums.values)
     classes = _classes(bounds)
     columns = {

@@ -117,20 +117,23 @@ def _confirmed(store: Store, key: Key, expected: Mapping[str, object], differs: 
     return Release(store.published(key), audit, replayed=True)
 
 
-def refuse_taken_name(store: Store, release: str, collection: str | None = None, tables: Sequence[str] = ()) -> None:
+def refuse_taken_name(
+    store: Store, release: str, collection: str | None = None, tables: Sequence[str] = (), charged: bool = False
+) -> None:
     """Refuses a name that belongs to something else in the store, in any period.
 
     Args:
         store: where to publish.
         release: the name.
-        tables: of a family.
         collection: that wants the name; None for a release of the central model.
+        tables: of a family.
+        charged: see `refuse_taken_view`.
 
     Raises:
         NameTaken: anything else was published under it, or charged and drawn for.
         ViewTaken, TableTaken: a view of a release that is there has that name, or the name of a view of this one.
     """
-    refuse_taken_view(store, release, tables)
+    refuse_taken_view(store, release, tables, charged)
     taken = collection is not None and (store.confidential / "journal" / release).exists()
     for audit in store.public.glob(f"{release}/period=*/revision=*/audit.json"):
         with suppress(OSError, ValueError, TypeError, AttributeError):  # a damaged audit names no owner

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dphist_pipeline.answering.chosen_cells import written_end
+from dphist_pipeline.answering.intervals import half_width_of_sum
 from dphist_pipeline.confidential.doors import PrivateRows
 from dphist_pipeline.confidential.journal import Answers
 from dphist_pipeline.confidential.row_questions import (
@@ -50,8 +51,32 @@ def buy_quality(spec: ReleaseSpec, load: Callable[[], ObservedRows], answers: An
     asked = list(_questions(spec, seen))
     budget = Budget(spec.epsilon * spec.quality.share, "quality")
     parts = budget.split(**{one.step: Fraction(1, len(asked)) for one in asked})
-    doors = PrivateRows(Limits(spec.max_rows_per_unit, seen, spec.neighbours == "substitute"), load, answers)
+    doors = PrivateRows(_limits(spec, seen), load, answers)
     return tuple(_table(doors, one, part) for one, part in zip(asked, parts, strict=True))
+
+
+def half_widths(spec: ReleaseSpec) -> dict[str, int]:
+    """Half the width of the 95 % interval of the numbers that `buy_quality` would buy, by statistic; in rows or units.
+
+    It follows from the spec alone. Where several tables tell a statistic, the widest counts.
+
+    Args:
+        spec: checked.
+    """
+    seen = rows_seen(spec)
+    if spec.quality is None or seen is None:
+        return {}
+    asked, found = list(_questions(spec, seen)), dict[str, int]()
+    each = spec.epsilon * spec.quality.share / len(asked)
+    for one in asked:
+        half = half_width_of_sum(one.question.sensitivity(_limits(spec, seen)) / each, 1)
+        for statistic in dict.fromkeys(names[0] for names in one.names):
+            found[statistic] = max(half, found.get(statistic, 0))
+    return found
+
+
+def _limits(spec: ReleaseSpec, seen: int) -> Limits:
+    return Limits(spec.max_rows_per_unit, seen, spec.neighbours == "substitute")
 
 
 def _questions(spec: ReleaseSpec, seen: int) -> Iterator[_Asked]:

@@ -129,7 +129,8 @@ def begin(
     if charge is not None:
         refuse_rejected(store, ledger, charge)
     key = Key(spec.release, period.key, request.revision)
-    publisher.refuse_taken_name(store, spec.release, tables=spec.family.names if spec.family is not None else ())
+    tables = spec.family.names if spec.family is not None else ()
+    publisher.refuse_taken_name(store, spec.release, tables=tables, charged=charge is not None)
     return Attempt(spec, store, ledger, period, key, charge, request, progress)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from dphist_pipeline.publishing.release_files import TABLES_OF_FAMILY
 from dphist_pipeline.releasing.errors import TableTaken, ViewTaken
@@ -10,27 +10,37 @@ from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.words import EVERY_REVISION
 
 
-def refuse_taken_view(store: Store, release: str, tables: Sequence[str] = ()) -> None:
-    """Refuses a name that the catalogue would need twice; a release that is there already keeps its name.
+def refuse_taken_view(store: Store, release: str, tables: Sequence[str] = (), charged: bool = False) -> None:
+    """Refuses a name that the catalogue would need twice; a release that is there already keeps its names.
 
     Args:
         store: where to publish.
         release: the name.
         tables: of a family.
+        charged: whether they are paid for already, so that a family that is there is finished with all of them.
 
     Raises:
         ViewTaken: with the other release.
         TableTaken: with the name in the catalogue, and the other release.
     """
     if _is_used(store, release):
+        held = _tables(store, release)
+        if held and not charged:
+            _refuse_taken_tables(store, release, set(_views(release, tables)) - set(_views(release, held)))
         return
     others = [release + EVERY_REVISION, release.removesuffix(EVERY_REVISION)]
     there = [name for name in others if name != release and _is_used(store, name)]
     if there:
         raise ViewTaken(release, there[0])
-    of_families = {name: family for family in _families(store) for name in _views(family, _tables(store, family))}
-    for name in _views(release, tables):
-        if tables and _is_used(store, name):
+    _refuse_taken_tables(store, release, _views(release, tables), bool(tables))
+
+
+def _refuse_taken_tables(store: Store, release: str, names: Iterable[str], of_family: bool = True) -> None:
+    """Refuses names of views that another release, or a table of another family, has."""
+    others = [family for family in _families(store) if family != release]
+    of_families = {name: family for family in others for name in _views(family, _tables(store, family))}
+    for name in sorted(names):
+        if of_family and _is_used(store, name):
             raise TableTaken(release, name, name)
         if name in of_families:
             raise TableTaken(release, name, of_families[name])

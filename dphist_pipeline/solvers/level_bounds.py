@@ -29,6 +29,7 @@ Reals = NDArray[np.float64]
 _MOST_STEPS, _LEAST_STEPS = 200, 4
 _MOST_NODES = 4e7  # that all steps together look at
 _ROUNDING = 1 - 1e-6  # of the bound; far more than rounding takes
+_LEAST_SQUARE = 1e-100  # of a share, whose sum is 1
 
 
 def bound_of_even_trees(wanted: Wanted, trees: Iterable[Levels]) -> float:
@@ -79,7 +80,8 @@ def bound_of_tree(
             found, gains = found + mean, gains + falls[depths] * told[part]
         bound = max(bound, found**2 / float(gains.max()))
         squares = squares * np.sqrt(gains)
-        squares = squares / squares.sum()
+        # What is worthless falls towards 0, and the square of its variance would overflow; the bound holds for any.
+        squares = np.maximum(squares / squares.sum(), _LEAST_SQUARE)
     return bound * _ROUNDING
 
 

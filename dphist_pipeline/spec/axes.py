@@ -87,6 +87,7 @@ def _without_clashes(axes: tuple[AxisSpec, ...]) -> tuple[AxisSpec, ...]:
     """Axes whose published columns have names of their own."""
     found: list[tuple[Location, str]] = []
     taken = dict.fromkeys(words.OUR_COLUMNS, "that every release has")
+    taken |= dict.fromkeys(words.ANSWER_COLUMNS, "that every answer has")
     for number, axis in enumerate(axes):
         for column in (axis.name, *axis.columns):
             if taken.setdefault(column, f"of axes[{number}]") != f"of axes[{number}]":

@@ -88,8 +88,9 @@ def finest_level(asked: FiguresSpec, axes: Sequence[Axis]) -> str:
         MistakesError: levels of several axes or of none, values without figures, figures that contradict each other.
     """
     names = list(dict.fromkeys(level for _, level, _, _ in asked.figures))
+    known = {level for level in names if any(texts_at(axis, level) for axis in axes)}
     for line, level, _, _ in asked.figures:
-        if not any(texts_at(axis, level) for axis in axes):
+        if level not in known:
             raise MistakesError(
                 [((), f"line {line}: its level is no axis of categories, or level of one, in `tables`")]
             )

@@ -117,3 +117,11 @@ SQL_VALUES = frozenset(
         *("current_user", "session_user", "user", "current_role", "current_catalog", "current_schema"),
     ]
 )
+
+
+def by_kind() -> dict[str, list[str]]:
+    """The names of all functions, each as code, by the kind of what they give; for the reference."""
+    found: dict[str, list[str]] = {}
+    for name, function in {**FUNCTIONS, TRUNCATING: TRUNCATION, **dict.fromkeys(JOINING, FUNCTIONS["lower"])}.items():
+        found.setdefault(function.gives, []).append(f"`{name}`")
+    return {**found, "the kind of its arguments": [f"`{name}`" for name in (*ALIKE, "coalesce", "CASE")]}

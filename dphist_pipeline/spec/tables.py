@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from itertools import combinations, pairwise
 from math import prod
 from typing import Annotated, Any
@@ -96,7 +97,11 @@ def family_of(tables: TablesSpec, axes: tuple[Axis, ...], most_cells: int) -> Fa
     # Named as written, with axes in declared order.
     wanted = {tuple(sorted(set(table), key=chosen.index)): "_".join(table) for table in tables.list}
     if not found and tables.all:
-        every = combinations(chosen, min(tables.all, len({known[name][0] for name in chosen})))
+        sizes = Counter(known[name][0] for name in chosen)
+        together = min(tables.all, len(sizes))
+        if (many := _ways(sizes.values(), together)) > MOST_TABLES:
+            raise _of_tables([_too_many(many)])
+        every = combinations(chosen, together)
         apart = [table for table in every if len({known[name][0] for name in table}) == len(table)]
         wanted = {table: "_".join(table) for table in apart} | wanted
     names = list(wanted.values())
@@ -112,6 +117,19 @@ def family_of(tables: TablesSpec, axes: tuple[Axis, ...], most_cells: int) -> Fa
     if found := found or _unfit(tables, family):
         raise _of_tables(found)
     return family
+
+
+def _ways(sizes: Iterable[int], together: int) -> int:
+    """How many tables of so many axes there are, each axis at one of its levels; counted without making them."""
+    ways = [1, *[0] * together]
+    for size in sizes:
+        for axes in range(together, 0, -1):
+            ways[axes] += ways[axes - 1] * size
+    return ways[together]
+
+
+def _too_many(tables: int) -> tuple[Location, str]:
+    return (), f"asks for {tables:,} tables, and at most {MOST_TABLES:,} are made; ask for fewer"
 
 
 def _of_tables(found: list[tuple[Location, str]]) -> MistakesError:
@@ -163,7 +181,7 @@ def _unfit(tables: TablesSpec, family: Family) -> list[tuple[Location, str]]:
     if not family.names:
         return [((), f"asks for no table; use `list:` or `all:`, such as {EXAMPLE}")]
     if len(family.names) > MOST_TABLES:
-        return [((), f"asks for {len(family.names):,} tables, and at most {MOST_TABLES:,} are made; ask for fewer")]
+        return [_too_many(len(family.names))]
     found: list[tuple[Location, str]] = []
     first: dict[str, int] = {}
     for number, name in enumerate(family.names):

@@ -13,6 +13,7 @@ from dphist_pipeline.spec.fields import listed
 from dphist_pipeline.spec.mistakes import checker
 from dphist_pipeline.spec.refusals import Location, MistakesError, listed_words, shown
 
+OPEN = "TO_DECIDE"  # what drafts of specs hold where a person must decide
 LONGEST_NAME = 63
 LONGEST_TEXT = 200
 SQL_WORDS = listed_words("sql_words")
@@ -24,6 +25,8 @@ OUR_COLUMNS = frozenset(
         *("release", "period", "revision", "cell_number", "whole_count"),
     ]
 )
+# Columns that answers have beside those of the axes.
+ANSWER_COLUMNS = ("unbiased", "noise_error", "basis", "cells", "note", "reliability", "capped")
 OUR_FOLDERS = frozenset({"catalog", "journal"})
 OUR_TABLES = "dph_"
 EVERY_REVISION = "_all"  # after a release's name: the catalogue's view of every revision
@@ -43,6 +46,8 @@ def _visible(value: str) -> str:
 
 
 def _plain(word: str) -> str:
+    if word == OPEN:
+        raise ValueError(f"is still {OPEN}: give a plain name of lower-case letters, digits and _, and no SQL word")
     if not is_plain(word):
         such_as = f", such as {suggestion(word)}" if suggestion(word) else ""
         form = f"use lower-case letters, digits and _, begin with a letter, at most {LONGEST_NAME} characters"

@@ -60,7 +60,7 @@ class _StrictLoader(yaml.SafeLoader):
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self._level = 0
+        self._level = self._composed = 0
         self._weights: dict[int, tuple[int, int]] = {}
 
     def only_document(self) -> object:
@@ -77,6 +77,9 @@ class _StrictLoader(yaml.SafeLoader):
         self._level += 1
         if self._level > MOST_LEVELS:
             _refuse(event, f"is nested more than {MOST_LEVELS} levels deep")
+        self._composed += 1
+        if self._composed > MOST_NODES:  # before it takes gigabytes
+            _refuse(event, f"is one of more than {MOST_NODES:,} values; keep fewer in a file")
         node = super().compose_node(parent, index)
         self._level -= 1
         if isinstance(event, yaml.AliasEvent):

@@ -61,7 +61,7 @@ def test_counts_say_how_reliable_they_are(store: Store) -> None:
             "poor" if row["ci_lower"] <= 0 or share > 0.25 else "fair" if share > 0.1 else "good"
         )
     assert facts(store, "cells")["reliability"] == "good" and facts(store, "none")["reliability"] is None
-    assert "  Reliability: good, the noise is 0.1% of the count" in answered(store, "cells").stdout
+    assert "  Reliability: good, the noise is 0.1 % of the count" in answered(store, "cells").stdout
     assert "!" not in answered(store, "cells", "--by", "age").stdout
     shown = answered(store, "cells", "--by", "age,county,day").stdout
     assert shown.count(" ~") > 1 and "\n~ fair: the standard deviation of the noise is between 10 and 25 %" in shown

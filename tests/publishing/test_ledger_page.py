@@ -12,14 +12,14 @@ from dphist_pipeline.publishing.pages import ledger_page
 
 DECISION = {
     "entry": 3,
-    "at": "2026-03-01",
+    "when": "2026-03-01",
     "by": "Ada",
     "did": "allowed a source",
     "what": "a.csv",
     "reason": "a start",
 }
 CHARGE = {
-    **{"release": "wards", "period": "2026-03-02", "revision": 2, "epsilon": "1/2", "at": "2026-03-10"},
+    **{"release": "wards", "period": "2026-03-02", "revision": 2, "epsilon": "1/2", "when": "2026-03-10"},
     **{
         "state": "published",
         "reason": "a late file",

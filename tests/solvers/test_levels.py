@@ -257,3 +257,12 @@ def test_every_table_is_told_where_an_axis_has_one_position_or_a_node_no_sibling
         {axes: np.ones([of.domain.shape[a] for a in sorted(axes)]) for axes in measured},
         [frozenset(table) for table in of.tables],
     )
+
+
+def test_the_lower_bound_of_a_lopsided_tree_does_not_overflow() -> None:
+    """Five of seven fine nodes lie in one coarse one; some candidates are so worthless that their share vanishes."""
+    levels, sizes = Levels((1, 0), (np.array([0, 0, 0, 0, 0, 1, 2, 3]),)), (8, 4, 7, 7)
+    tables = [frozenset(table) for table in ([0, 2], [1], [1, 3], [0], [2], [3])]
+    wanted = wanted_tables(sizes, tables, [1.0] * 6, 10**6, levels.above)
+    measurable = [opened(candidate, levels.above) for candidate in wanted.candidates]
+    assert 7 < bound_of_tree(wanted, measurable, sizes, tables, [1.0] * 6, levels) < 28

@@ -250,7 +250,7 @@ def test_a_table_of_a_server_is_read_whatever_it_holds(server: str, tmp_path: Pa
         ({"source_table": "clinic.nothing"}, SourceRefused, "has no table 'clinic.nothing'"),
         ({"source_table": "nothing'; DROP"}, SourceRefused, "has no table"),
         ({"source_table": "clinic.seen"}, SourceRefused, "as a view or the like"),
-        ({"axes": [{**WARD, "column": "note"}]}, ColumnRefused, "column 'note' has type JSON"),
+        ({"axes": [{**WARD, "column": "note", "name": "ward"}]}, ColumnRefused, "column 'note' has type JSON"),
         ({"axes": [{**WARD, "column": "notes"}]}, ColumnRefused, "'notes' is not in the source. Did you mean 'note'"),
     ],
 )

@@ -2,7 +2,7 @@
 
 The file is drafted elsewhere and renamed into place. So it can be read during a publication, copied anywhere, and
 attached read-only in plain DuckDB. For each release it holds a table of its cells (all periods and revisions, with the
-number of each cell) and two views of it; see `views`. The other tables are those of `catalogue_rows.TABLES`:
+number of each cell) and views of it; see `views`. The other tables are those of `catalogue_rows.TABLES`:
 
     dph_releases       one row per publication: its privacy promise, and the scale and variance of a draw of its noise;
                        for a release of the local model, the error law of estimates from reports instead
@@ -14,6 +14,8 @@ number of each cell) and two views of it; see `views`. The other tables are thos
                        which both lie in the same node; a node is `width` cells wide along each axis. Where weighted
                        sums were measured, it is the product of the axes' covariances; `width` names their `dph_lines`
     dph_lines          for each axis of which weighted sums were measured, the covariance of its positions
+    dph_better         for tables of a family with levels: the axes and levels of a question, for which another table of
+                       the family tells less noise than the one that is named; macros ask that one
     dph_quality_rows   the quality tables of publications that have one: one row per number, in the order of the file
     dph_version        one row: the version of the macros and tables
     dph_linear_widths  for each noise scale, the half width of a 95 % interval of a linear estimate in standard
@@ -30,7 +32,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import duckdb
@@ -183,23 +185,36 @@ def _is_added_to_copy(public: Path, draft: Path, sealed: int) -> bool:
             is_whole = made == [(version(), written // 10**9)] and written % 10**9 == 0
             if not is_whole or any(stated_digest(folders.get(key, draft)) != held[key] for key in held):
                 return False
-            _add(connection, public, {key: folder for key, folder in folders.items() if key not in held}, sealed)
+            _add(connection, folders, held.keys(), sealed)
             return True
     except (duckdb.Error, FileNotFoundError):  # the file is missing or damaged, or another version made it
         return False
 
 
-def _add(connection: duckdb.DuckDBPyConnection, public: Path, folders: Mapping[Key, Path], sealed: int) -> None:
+def _add(
+    connection: duckdb.DuckDBPyConnection, folders: Mapping[Key, Path], held: Collection[Key], sealed: int
+) -> None:
     """Adds publications to the catalogue that is in use; of a release whose axes changed, all of them anew."""
     connection.execute("BEGIN TRANSACTION")
-    added, there = _read(folders), releases_in(connection)
+    added, there = _read({key: folder for key, folder in folders.items() if key not in held}), releases_in(connection)
     grids = set(connection.execute("SELECT DISTINCT release, grid FROM dph_releases").fetchall())
     new_grids = {(str(audit["release"]), grid_of(audit)) for _, audit in added} - grids
-    changed = {release for release, _ in new_grids if release in there}
+    changed = _with_families({release for release, _ in new_grids if release in there}, folders) & there
     for release in changed:
         remove_release(connection, release)
     added = [one for one in added if one[1]["release"] not in changed]
-    added += [one for release in sorted(changed) for one in list_publications(public, release)]
+    added += _read({key: folder for key, folder in folders.items() if key[0] in changed})
     add_publications(connection, added)
     connection.execute("UPDATE dph_version SET sealed = $sealed", {"sealed": sealed})
     connection.execute("COMMIT")
+
+
+def _with_families(releases: set[str], folders: Mapping[Key, Path]) -> set[str]:
+    """Some releases, and all tables of their families, which answer for each other."""
+    family_of = {
+        name: folder.parents[3].name
+        for (name, _, _), folder in folders.items()
+        if folder.parent.name == TABLES_OF_FAMILY
+    }
+    families = {family_of[release] for release in releases if release in family_of}
+    return releases | {table for table, family in family_of.items() if family in families}

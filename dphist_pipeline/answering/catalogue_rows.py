@@ -117,14 +117,13 @@ def most_draws(audit: Audit) -> int:
     For linear estimates, the variance of a sum of n cells is at most n times the largest sum of a row of the
     covariance of cells, which is compared with the variance of a draw.
     """
-    in_a_cell = 1.0
+    row = 0.0
     if lines := lines_from_facts(audit.get("unbiased_lines") or []):
         # A line's covariance is at most that of its positions, each measured by itself alone.
         row = audit["unbiased_covariance"][0]["coefficient"] * math.prod(float(line.alone.max()) for line in lines)
-        in_a_cell = max(1.0, row / noise_law.variance(Fraction(audit["unbiased_noise_scale"])))
     elif audit.get("unbiased_covariance"):
         row = math.fsum(abs(part["coefficient"]) * math.prod(part["widths"]) for part in audit["unbiased_covariance"])
-        in_a_cell = max(1.0, row / noise_law.variance(Fraction(audit["unbiased_noise_scale"])))
+    in_a_cell = max(1.0, row / noise_law.variance(Fraction(audit["unbiased_noise_scale"])))
     return math.ceil(2 * int(audit["cells"]) * in_a_cell)
 
 
@@ -350,6 +349,20 @@ GROUPS = _schema(
     _SCALE,
     ("noise_variance", _REAL, "variance of its noise"),
 )
+BETTER = _schema(
+    *(_RELEASE, _PERIOD, _REVISION),
+    (
+        "names",
+        pa.struct([("by", pa.list_(_TEXT)), ("boxed", pa.list_(_TEXT))]),
+        "axes and levels in a question: those with conditions (boxed), the others it is asked by; as in the alphabet",
+    ),
+    ("best", _TEXT, "the table of the same family that macros ask for such questions"),
+    (
+        "first_number",
+        _WHOLE,
+        "number of the first cell of that table among those that macros read for the release; a multiple of its cells",
+    ),
+)
 VERSION = _schema(
     ("version", _TEXT, "digest of the definitions of tables, views and macros"),
     ("sealed", _WHOLE, "the file's time of modification, in seconds since 1970; another one means another writer"),
@@ -364,5 +377,6 @@ TABLES = {
     "dph_groups": ("Noisy sums of groups of cells, drawn after the groups were found.", GROUPS),
     "dph_quality_rows": ("What was bought about the rows behind the counts: one row for each number.", QUALITY),
     "dph_distances": ("How far sums of whole counts are from the unbiased estimates.", DISTANCES),
+    "dph_better": ("Where another table of a family tells less noise than the one that is named.", BETTER),
     "dph_version": ("One row: the version of the definitions.", VERSION),
 }

@@ -15,6 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from dphist_pipeline.answering.catalogue_choice import (
+    answering_tables,
+    better_rows,
+    make_asked_views,
+    number_better_tables,
+)
 from dphist_pipeline.answering.catalogue_rows import (
     TABLES,
     bin_rows,
@@ -33,8 +39,11 @@ from dphist_pipeline.answering.catalogue_rows import (
 from dphist_pipeline.answering.macros import MACROS, macro
 from dphist_pipeline.answering.row_quality import read_rows
 from dphist_pipeline.answering.views import (
+    ASKED,
     CELLS,
+    Column,
     Described,
+    asked_statements,
     macro_comment,
     table_comments,
     title_comments,
@@ -73,20 +82,22 @@ def create_tables(
     for name in macros:
         connection.execute(macro(name, schema))
         connection.execute(macro_comment(within, name))
-    add_publications(connection, publications, within)
+    add_publications(connection, publications, schema)
 
 
 def add_publications(
-    connection: duckdb.DuckDBPyConnection, publications: Sequence[Publication], within: str = ""
+    connection: duckdb.DuckDBPyConnection, publications: Sequence[Publication], schema: str | None = None
 ) -> None:
     """Adds publications to a catalogue that does not hold them.
 
     Args:
         connection: to DuckDB.
         publications: ordered by release, period and revision; of a release that is there, with axes that it had before.
-        within: the schema with a dot after it; nothing for the current schema of the connection.
+            A publication of a family comes with all its tables.
+        schema: of the catalogue; None for the current schema of the connection.
     """
-    there = releases_in(connection, within)
+    within = "" if schema is None else f"{identifier(schema)}."
+    there, answered = releases_in(connection, within), answering_tables(connection, within)
     of = {name: list(made) for name, made in groupby(publications, key=lambda one: str(one[1]["release"]))}
     _describe(connection, within, publications)
     for release, made in of.items():
@@ -97,6 +108,9 @@ def add_publications(
         for folder, audit in made:
             _insert_cells(connection, within, table, folder, audit)
         _run(connection, title_comments(within, release, _title(connection, within, release), there | set(of)))
+    answering = answering_tables(connection, within)
+    changed = [name for name in of if name not in there or answered.get(name) != answering.get(name)]
+    make_asked_views(connection, schema, changed, answering)
 
 
 def remove_release(connection: duckdb.DuckDBPyConnection, release: str) -> None:
@@ -106,10 +120,11 @@ def remove_release(connection: duckdb.DuckDBPyConnection, release: str) -> None:
         connection: to DuckDB.
         release: its name.
     """
-    connection.execute(f"DROP VIEW {identifier(release)}")
+    views = [release, ASKED + release]
     if release + EVERY_REVISION not in releases_in(connection):
-        for name in (release + EVERY_REVISION, CELLS + release + EVERY_REVISION):
-            connection.execute(f"DROP VIEW {identifier(name)}")
+        views += [name + EVERY_REVISION for name in views]
+    for name in views:
+        connection.execute(f"DROP VIEW {identifier(name)}")
     connection.execute(f"DROP TABLE {identifier(CELLS + release)}")
     for table in [name for name, (_, columns) in TABLES.items() if "release" in columns.names]:
         connection.execute(f"DELETE FROM {table} WHERE release = $release", {"release": release})
@@ -131,7 +146,9 @@ def version() -> str:
     tables = [f"{columns}{comments_of(columns)}" for _, columns in TABLES.values()]
     columns = [*("period", "revision", "cell_number", "a_lower", "a_upper", "b", "b_label"), *OUR_COLUMNS]
     axes = [{"column": "a", "edges": [0, 1]}, {"column": "b", "values": ["c"], "labels": ["C"]}]
-    views = view_statements("", Described.of("example", columns, [{"axes": axes}]), set())
+    views = list(view_statements("", Described.of("example", columns, [{"axes": axes}]), set()))
+    asked = [Column(name, "VARCHAR", "") for name in columns]
+    views = [*views, *asked_statements("", "example", asked, [("other", 1, asked)])]
     told = [*tables, *views, *title_comments("", "example", "Example", set()), *map(macro, MACROS)]
     return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
 
@@ -199,8 +216,10 @@ def _describe(connection: duckdb.DuckDBPyConnection, within: str, publications: 
         *(("dph_groups", rows) for rows in grouped),
         *(("dph_quality_rows", quality_table(audit, read_rows(folder))) for folder, audit in publications),
         *(("dph_bins", bin_rows(audit)) for audit in grids.values()),
+        ("dph_better", better_rows(audits)),
     ]:
         _insert(connection, f"{within}{name}", added)
+    number_better_tables(connection, within)
     _add_widths(connection, within, audits, grouped)
     latest = (
         f"SELECT max(l.revision) FROM {within}dph_releases AS l WHERE (l.release, l.period) = (r.release, r.period)"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
 
@@ -69,6 +70,26 @@ _PAIRS = {
     "dph_compare_releases": "one.place = 1 AND two.place = 2 AND two.period = one.period",
     "dph_changes": "one.period = (SELECT max(c.period) FROM chosen AS c WHERE c.period < two.period)",
 }
+# The axes that a macro sums along beside its boxes, and names that it is asked by. Other macros show the cells of the
+# table that is named, or what else is told about it.
+_NO_NAMES = "CAST([] AS VARCHAR[])"
+_BY_BOXES = {"along": _NO_NAMES, "by": "[]"}
+_ALONG_AXIS = {"along": "[coalesce(CAST(axis AS VARCHAR), '')]", "by": "[]"}
+_NAMING = {
+    **dict.fromkeys(("dph_total", "dph_box", "dph_share", "dph_difference", "dph_ratio"), _BY_BOXES),
+    **dict.fromkeys(("dph_compare", "dph_compare_releases", "dph_changes", "dph_over"), _BY_BOXES),
+    **dict.fromkeys(("dph_range", "dph_quantile", "dph_mean", "dph_sum"), _ALONG_AXIS),
+    "dph_marginal": {**_BY_BOXES, "by": "axes"},
+}
+_BOXES = {
+    "dph_total": (),
+    "dph_share": ("whole", "part"),
+    **dict.fromkeys(("dph_difference", "dph_ratio"), ("first_box", "second_box")),
+}
+_ALWAYS_NAMED = {
+    "best_columns": "r.is_latest, 0 AS first_number",
+    "best_join": "WHERE r.release = (SELECT asked.release FROM asked)",
+}
 _NONE_APART = "SELECT CAST(NULL AS VARCHAR) AS grid, CAST(NULL AS VARCHAR) AS axis WHERE false"
 _ROLLED_APART = "SELECT DISTINCT w.grid, w.level_of AS axis FROM wanted_axes AS w WHERE w.is_asked"
 _SPAN_APART = "SELECT spans.grid, spans.axis FROM spans"
@@ -105,6 +126,7 @@ _INNER_ANSWER = """
     CASE WHEN NOT barred.is_grouped THEN coalesce(barred.linear_variance, barred.cells * barred.noise_variance) END
         AS _variance,
     barred.linear_variance IS NOT NULL AS _is_linear, barred.unbiased AS _unbiased,
+    {'noise_scale': barred.noise_scale, 'noise_variance': barred.noise_variance} AS _law,
     (SELECT a FROM (SELECT {answer}) AS a) AS _answer
 """
 _AROUND_MARGINALS = {
@@ -135,7 +157,8 @@ def macro(name: str, schema: str | None = None) -> str:
     if name == "dph_compare_releases":
         boxes = {"first": parts["box"], "second": "coalesce({second_box}, {box})".format(**parts)}
         for side, box in boxes.items():
-            parts[f"{side}_side"] = _of_release(f"{side}_release", _piece("side", **{**parts, "box": box}))
+            of_side = {**parts, "box": box, "opening": _opening(name, {"box": box})}
+            parts[f"{side}_side"] = _of_release(f"{side}_release", _piece("side", **of_side))
         parts["change_of_two"] = _of_release("first_release", parts["change_of_two"])
     parts["schema"] = "" if schema is None else f"{identifier(schema)}."
     return statement(f"answering/{name}", **parts, **_NOTES)
@@ -149,17 +172,14 @@ def _of_release(release: str, text: str) -> str:
 def _parts(name: str) -> dict[str, str]:
     """The pieces of SQL that a macro may name, by their names in its file."""
     inside, trials = _piece("inside"), _piece("trials")
+    given = {one: _piece("given_box", given=one) for one in ("box", "whole", "part", "first_box", "second_box")}
     parts = {
         "schema": "",
-        "opening": _piece(
-            "opening",
-            columns="t.*" if name in _ROW_FOR_ROW else _NUMBERS,
-            **_KEYS.get(name, _ONE_KEY),
-        ),
+        "opening": _opening(name, given),
         "bins": _piece("bins"),
         "bin_in_words": _piece("ends_in_words", low="barred.lower_end", high="barred.upper_end"),
         "bins_in_words": _piece("ends_in_words", low="barred.low", high="barred.high"),
-        **{given: _piece("given_box", given=given) for given in ("box", "whole", "part", "first_box", "second_box")},
+        **given,
         "boxes": _piece(
             "boxes",
             named=_NAMED.get(name, _THE_BOX),
@@ -206,6 +226,19 @@ def _parts(name: str) -> dict[str, str]:
         one = {**parts, "box": "JSON '{}'"} if name == "dph_total" else parts
         parts["one_box"] = _piece("one_box", **one)
     return parts
+
+
+def _opening(name: str, given: Mapping[str, str]) -> str:
+    """SQL for the cells and publications of a question; `given` has the boxes as JSON, by the names of arguments."""
+    best = _ALWAYS_NAMED
+    if name in _NAMING:
+        boxes = ", ".join(given[box] for box in _BOXES.get(name, ("box",)))
+        none = f"{{'by': {_NO_NAMES}, 'boxed': {_NO_NAMES}}}"
+        names = _piece("asked_names", boxes=boxes, **_NAMING[name]) if boxes else none
+        join = _piece("best_join", asked_names=names)
+        best = {"best_columns": "o.is_latest, o.first_number", "best_join": join}
+    columns = "t.*" if name in _ROW_FOR_ROW else _NUMBERS
+    return _piece("opening", columns=columns, **best, **_KEYS.get(name, _ONE_KEY))
 
 
 def _report_reach(level: Fraction) -> str:

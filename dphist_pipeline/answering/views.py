@@ -1,4 +1,4 @@
-"""The plain views of a release in the catalogue, for tools that call no macros, and the comments on everything.
+"""The views of a release in the catalogue: plain ones for tools that call no macros, and the one that macros read.
 
 `<release>` has the latest revision of each period, `<release>_all` every revision. Both read the release's table, whose
 name no release can have. A view never hides a published column: it leaves out its own column of that name.
@@ -19,6 +19,7 @@ from dphist_pipeline.spec.words import EVERY_REVISION
 from dphist_pipeline.sql_files import identifier, literal
 
 CELLS = "dph_cells_"  # the table of a release, before its name
+ASKED = "dph_asked_"  # the view that macros read, before the name of the release
 _COMMENTS = {
     "period": "first day of the period, such as 2026-01-05; `all` for a release without periods",
     "period_start": "first day of the period",
@@ -34,6 +35,15 @@ _COMMENTS = {
     "group_id": "cells with the same number share one estimate; null without groups",
 }
 _KEY = ("period", "revision", "cell_number")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the table of a release, as DuckDB knows it."""
+
+    name: str
+    kind: str
+    comment: str
 
 
 @dataclass(frozen=True)
@@ -81,13 +91,43 @@ def view_statements(within: str, of: Described, taken: set[str]) -> Iterator[str
         of: the release.
         taken: names of releases; a release keeps its name where another one's view of every revision would have it.
     """
-    about = f"What views and macros read. Ask {of.release}, or {of.release}{EVERY_REVISION}, instead."
+    about = f"What views read. Ask {of.release}, or {of.release}{EVERY_REVISION}, instead."
     comments = of.comments
     yield from table_comments(within, CELLS + of.release, about, {name: comments[name] for name in of.columns})
     if of.release + EVERY_REVISION not in taken:
         yield from _view(within, of, of.release + EVERY_REVISION, latest=False)
         yield from _view_without_rows(within, of)
     yield from _view(within, of, of.release, latest=True)
+
+
+def asked_statements(
+    within: str, release: str, columns: Sequence[Column], others: Sequence[tuple[str, int, Sequence[Column]]]
+) -> Iterator[str]:
+    """The statements that make the view that macros read: the cells of a release, then those of other tables.
+
+    Args:
+        within: the schema with a dot after it, or nothing.
+        release: its name.
+        columns: of its table; the view has the same.
+        others: tables that may answer for it: name, number of the first cell, and columns.
+    """
+    view, parts = f"{within}{identifier(ASKED + release)}", [f"SELECT * FROM {within}{identifier(CELLS + release)}"]
+    for table, first, theirs in others:
+        kinds = {column.name: column.kind for column in theirs}
+        common = ", ".join(_as_in(column, kinds[column.name], first) for column in columns if column.name in kinds)
+        parts.append(f"SELECT {common} FROM {within}{identifier(CELLS + table)}")
+    yield f"CREATE OR REPLACE VIEW {view} AS\n" + "\nUNION ALL BY NAME\n".join(parts)
+    also = " The cells of other tables of its family follow, which may answer for it." if others else ""
+    yield f"COMMENT ON VIEW {view} IS {literal(f'What macros read. Ask {release} instead.{also}')}"
+    yield from _column_comments(within, ASKED + release, {column.name: column.comment for column in columns})
+
+
+def _as_in(column: Column, kind: str, first: int) -> str:
+    """SQL for the column of another table as a column of a release's view."""
+    if column.name == "cell_number":
+        return f"cell_number + {first} AS cell_number"
+    name = identifier(column.name)
+    return name if kind == column.kind else f"TRY_CAST({name} AS {column.kind}) AS {name}"
 
 
 def title_comments(within: str, release: str, title: str, taken: set[str]) -> Iterator[str]:
@@ -132,7 +172,7 @@ def macro_comment(within: str, name: str) -> str:
 
 def _view_without_rows(within: str, of: Described) -> Iterator[str]:
     """A view without rows: a macro that is asked for `<release>_all` finds it, and can say what it takes instead."""
-    view, table = CELLS + of.release + EVERY_REVISION, f"{within}{identifier(CELLS + of.release)}"
+    view, table = ASKED + of.release + EVERY_REVISION, f"{within}{identifier(CELLS + of.release)}"
     about = f"Holds nothing. Macros look here if they are asked for {of.release}{EVERY_REVISION}, and refuse."
     yield f"CREATE OR REPLACE VIEW {within}{identifier(view)} AS FROM {table} WHERE false"
     yield f"COMMENT ON VIEW {within}{identifier(view)} IS {literal(about)}"

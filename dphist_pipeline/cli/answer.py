@@ -24,8 +24,6 @@ from dphist_pipeline.releasing.public_folder import public_folder
 if TYPE_CHECKING:
     from dphist_pipeline.answering.answers import Answer
 
-SEVERAL_TABLES_ANSWER = ("", "by", "ranks")  # questions that any table of a family may answer that has their axes
-
 
 def answer(
     release: Annotated[
@@ -116,9 +114,10 @@ def answer(
         compare=compare,
         pivot=pivot,
     )
-    several = asked.question in SEVERAL_TABLES_ANSWER
-    folder = latest_revision(public, release, period, family=several)
-    publication = best_of_folder(folder, asked.axes, box) if several else Publication.read(folder)
+    # Other questions are asked of several periods, whose tables may be others.
+    one_period = asked.question not in ("changes", "over", "compare")
+    folder = latest_revision(public, release, period, family=one_period)
+    publication = best_of_folder(folder, asked.axes, asked.boxes(box)) if one_period else Publication.read(folder)
     facts = {"release": release, **{name: publication.audit[name] for name in ("period", "revision")}, "where": where}
     period = str(facts["period"])
     if asked.pivot:

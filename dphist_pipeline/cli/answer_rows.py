@@ -92,7 +92,21 @@ class Asked:
     @property
     def axes(self) -> list[str]:
         """The axes or levels that it is asked by."""
-        return [name for names in (self.by, self.pivot, self.ranks) if names for name in names_of(names)]
+        return [
+            name for names in (self.by, self.pivot, self.ranks, self.standardise) if names for name in names_of(names)
+        ]
+
+    def boxes(self, box: Box) -> list[Box]:
+        """All boxes that are asked about, with the axis that is summed along, if there is one.
+
+        Args:
+            box: that of `--where`.
+        """
+        from dphist_pipeline.answering.grammar import parse_where
+
+        along = self.mean or self.sum or (_shares(self.quantile)[0] if self.quantile else "")
+        others = [parse_where(text) for text in (self.difference, self.ratio) if text]
+        return [box, *others, {along: None}] if along else [box, *others]
 
     @property
     def facts(self) -> dict[str, Any]:

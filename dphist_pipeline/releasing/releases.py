@@ -113,7 +113,7 @@ class Release:
 
     def range(self, axis: str, low: End, high: End, box: Box = _ALL) -> RangeAnswer:
         """The estimated count in [low, high) of an axis, whether or not its ends are edges of bins."""
-        return self._asked().range(axis, (low, high), box)
+        return self._asked((), box, {axis: None}).range(axis, (low, high), box)
 
     def marginal(self, by: Sequence[str], box: Box = _ALL) -> pl.DataFrame:
         """The estimated counts by some axes or levels of them, each with its error bar: `marginal(["ward", "age"])`."""
@@ -145,23 +145,23 @@ class Release:
     def quantile(self, axis: str, q: float | Sequence[float] = 0.5, box: Box = _ALL) -> Quantile | list[Quantile]:
         """In which bin of an axis a quantile lies, with the bins that noise leaves open; a list of q gives a list."""
         shares = q if isinstance(q, Sequence) else [q]
-        found = self._asked().quantiles(axis, shares, box)
+        found = self._asked((), box, {axis: None}).quantiles(axis, shares, box)
         return found if isinstance(q, Sequence) else found[0]
 
     def mean(self, axis: str, low: End = None, high: End = None, box: Box = _ALL) -> Answer:
         """The mean of a binned axis over the rows of a box; all values in open bins lie within `low` and `high`."""
-        return self._asked().mean(axis, low, high, box)
+        return self._asked((), box, {axis: None}).mean(axis, low, high, box)
 
     def sum(self, axis: str, low: End = None, high: End = None, box: Box = _ALL) -> Answer:
         """The sum of a binned axis over the rows of a box; see `mean`."""
-        return self._asked().sum(axis, low, high, box)
+        return self._asked((), box, {axis: None}).sum(axis, low, high, box)
 
     def rate(self, by: Sequence[str], population: Any, per: float = 100_000, box: Box = _ALL) -> pl.DataFrame:
         """The estimated counts for each `per` people of a population: a frame or table with the columns of the axes."""
         import polars as pl
         import pyarrow as pa
 
-        return pl.DataFrame(self._asked().rate(by, pa.table(population), per, box))
+        return pl.DataFrame(self._asked(by, box).rate(by, pa.table(population), per, box))
 
     def standardised(
         self, by: Sequence[str], over: str, population: Any, per: float = 100_000, box: Box = _ALL
@@ -170,7 +170,8 @@ class Release:
         import polars as pl
         import pyarrow as pa
 
-        return pl.DataFrame(self._asked().standardised(by, over, pa.table(population), per, box))
+        asked = self._asked([*by, over], box)
+        return pl.DataFrame(asked.standardised(by, over, pa.table(population), per, box))
 
     def ranks(self, axis: str, box: Box = _ALL) -> pl.DataFrame:
         """The ranks of the categories of an axis by their counts, the largest first; all intervals hold together."""
@@ -200,7 +201,7 @@ class Release:
         """What the count in a box changed by since another publication, with its error bar."""
         if not isinstance(earlier, Release):
             raise NotARelease(earlier, self.audit["release"])
-        return self._asked().change_since(earlier._asked(), box)
+        return self._asked((), box).change_since(earlier._asked((), box), box)
 
     def band(self, level: float = 0.95, box: Box = _ALL) -> pl.DataFrame:
         """Every cell with a band that holds the true counts of all of them at once."""
@@ -285,7 +286,7 @@ class Release:
         return WholeRelease.read(self.path)
 
     def _asked(self, by: Sequence[str] = (), *boxes: Box) -> Publication:
-        """What answers: of a table of a family, whichever table knows these axes and boxes best."""
+        """What answers: of a table of a family, whichever table knows these axes best; itself if no box is given."""
         from dphist_pipeline.answering.asking import Publication
         from dphist_pipeline.answering.best_table import best_publication
 

@@ -215,7 +215,8 @@ def _check_codes(rows: list[Row], column: str) -> None:
         code, key = row[column], words.comparable(row[column])
         problem = _problem(code)
         if not problem and key in seen:
-            problem = f"repeats an earlier code{'' if seen[key] == code else ', case ignored'}; keep one of them"
+            ignoring = "" if seen[key] == code else ", case and hidden signs ignored"
+            problem = f"repeats an earlier code{ignoring}; keep one of them"
         if problem:
             found.append((number, problem))
         seen.setdefault(key, code)

@@ -103,8 +103,11 @@ def problem_of_category(word: str) -> str:
 
 
 def comparable(word: str) -> str:
-    """A category as it is compared with others: two that differ in case or in how letters are made are one."""
-    return unicodedata.normalize("NFC", word).casefold()
+    """A category as it is compared with others: two that differ in case, in how letters are made, or in signs that
+    nobody sees, are one."""
+    if not word.isascii():
+        word = "".join(sign for sign in unicodedata.normalize("NFC", word) if unicodedata.category(sign) != "Cf")
+    return word.casefold()
 
 
 def _distinct(values: tuple[str, ...]) -> tuple[str, ...]:
@@ -114,7 +117,7 @@ def _distinct(values: tuple[str, ...]) -> tuple[str, ...]:
     for number, value in enumerate(values):
         earlier = seen.setdefault(comparable(value), number)
         if earlier != number:
-            ignoring = "" if value == values[earlier] else ", case ignored"
+            ignoring = "" if value == values[earlier] else ", case and hidden signs ignored"
             found.append(((number,), f"{shown(value)} repeats values[{earlier}]{ignoring}; keep one of them"))
     if found:
         raise MistakesError(found)

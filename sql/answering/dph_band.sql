@@ -25,9 +25,8 @@ cell_variances AS (
     FROM (
         SELECT chosen.period, v.level, any_value(v.coefficient) * product(coalesce(l.largest, 1) ORDER BY v.axis) AS coefficient
         FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_covariance')) AS v
-        JOIN chosen ON chosen.period = v.period AND chosen.revision = v.revision
+        JOIN chosen ON chosen.release = v.release AND chosen.period = v.period AND chosen.revision = v.revision
         LEFT JOIN line_variances AS l ON l.width = v.width
-        WHERE v.release = (SELECT asked.release FROM asked)
         GROUP BY chosen.period, v.level
     ) AS nodes
     GROUP BY nodes.period

@@ -7,8 +7,7 @@ first_problems AS (FROM period_problems)
 SELECT d.period, d.revision, d.sums_by, d.sums, d.farthest, d.half_width, d.outside
 FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN (
     query_table(regexp_replace(release_name, '[^.]*$', 'dph_distances')) AS d
-    JOIN chosen ON chosen.period = d.period AND chosen.revision = d.revision
-    AND d.release = (SELECT asked.release FROM asked)
+    JOIN chosen ON chosen.release = d.release AND chosen.period = d.period AND chosen.revision = d.revision
 ) ON true
 -- A publication without unbiased estimates has no rows; `AND` might test that before the problem is told.
 WHERE ({no_problem}) = (d.period IS NOT NULL)

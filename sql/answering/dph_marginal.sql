@@ -18,8 +18,8 @@ wanted_axes AS (
 dph_weighted AS (
     SELECT DISTINCT chosen.grid
     FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_covariance')) AS v
-    JOIN chosen ON chosen.period = v.period AND chosen.revision = v.revision
-    WHERE v.release = (SELECT asked.release FROM asked) AND v.width < 0
+    JOIN chosen ON chosen.release = v.release AND chosen.period = v.period AND chosen.revision = v.revision
+    WHERE v.width < 0
 ),
 rolled AS (
     SELECT

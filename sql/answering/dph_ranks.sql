@@ -6,14 +6,6 @@
 -- out by a box as {'ward': {'not': NULL}}.
 CREATE OR REPLACE MACRO {schema}dph_ranks(release_name, axis, box := '{}', period := NULL, revision := NULL) AS TABLE
 WITH answered AS ({marginal}),
-laws AS (
-    SELECT
-        r.period, r.revision, r.noise_variance,
-        coalesce(TRY_CAST(split_part(r.noise_scale, '/', 2) AS DOUBLE), 1)
-            / TRY_CAST(split_part(r.noise_scale, '/', 1) AS DOUBLE) AS decay
-    FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS r
-    WHERE r.release = lower(trim(split_part(release_name, '.', -1), '"'))
-),
 ranked AS (
     SELECT
         w.*,
@@ -25,9 +17,11 @@ ranked AS (
         END AS _half_width
     FROM (
         SELECT
-            a.*, laws.noise_variance, laws.decay, a._variance AS variance,
+            a.*, a._law.noise_variance, a._variance AS variance,
+            coalesce(TRY_CAST(split_part(a._law.noise_scale, '/', 2) AS DOUBLE), 1)
+                / TRY_CAST(split_part(a._law.noise_scale, '/', 1) AS DOUBLE) AS decay,
             0.05 / count(*) OVER (PARTITION BY a.period) AS missed
-        FROM answered AS a JOIN laws ON laws.period = a.period AND laws.revision = a.revision
+        FROM answered AS a
     ) AS w
 ),
 counted AS (
@@ -40,7 +34,7 @@ counted AS (
     GROUP BY one.period, one._first
 )
 SELECT
-    answered.* EXCLUDE (_first, _cells, _variance, _is_linear, _unbiased, _answer),
+    answered.* EXCLUDE (_first, _cells, _variance, _is_linear, _unbiased, _law, _answer),
     counted.rank,
     CASE WHEN r._half_width IS NOT NULL THEN counted.rank_lower END AS rank_lower,
     CASE WHEN r._half_width IS NOT NULL THEN counted.rank_upper END AS rank_upper,

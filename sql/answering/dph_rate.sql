@@ -10,7 +10,7 @@ CREATE OR REPLACE MACRO {schema}dph_rate(
 WITH {matched},
 first_problems AS (FROM population_problems)
 SELECT
-    answered.* EXCLUDE (_first, _cells, _variance, _is_linear, _unbiased, _answer),
+    answered.* EXCLUDE (_first, _cells, _variance, _is_linear, _unbiased, _law, _answer),
     m.population,
     answered._answer.estimate * per / m.population AS estimate,
     answered._answer.unbiased * per / m.population AS unbiased,

@@ -17,7 +17,7 @@ keyed_groups AS (
 weighted AS (
     SELECT
         k.period, k._first, k.of_group, a._answer.estimate AS estimate, a._answer.cells AS cells, a._unbiased AS unbiased,
-        a._variance AS variance, a._is_linear AS is_nested, l.noise_scale, l.noise_variance,
+        a._variance AS variance, a._is_linear AS is_nested, a._law.noise_scale, a._law.noise_variance,
         k.population,
         CASE
             WHEN k.population > 0 AND isfinite(k.population) AND isfinite(k.standard)
@@ -25,9 +25,6 @@ weighted AS (
         END AS weight
     FROM keyed_groups AS k
     JOIN answered AS a ON a.period = k.period AND a._first = k._first
-    JOIN query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS l
-        ON l.release = lower(trim(split_part(release_name, '.', -1), '"'))
-            AND l.period = a.period AND l.revision = a.revision
 ),
 -- The noise of cells is independent. That of nested estimates is not: standard deviations are added up there, and the widest law
 -- is taken.
@@ -89,14 +86,17 @@ first_problems AS (
     HAVING max(k.standard) = 0
 )
 SELECT
-    COLUMNS(
-        lambda c: NOT starts_with(c, '_') AND c <> CAST(over AS VARCHAR)
-            AND regexp_replace(c, '_(lower|upper|label)$', '') <> CAST(over AS VARCHAR)
-    ),
+    shown.* EXCLUDE (_first),
     barred.population,
     {answer}
 FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN (
-    answered JOIN barred ON barred.period = answered.period AND barred._first = answered._first
+    (
+        SELECT COLUMNS(
+            lambda c: c = '_first' OR NOT starts_with(c, '_') AND c <> CAST(over AS VARCHAR)
+                AND regexp_replace(c, '_(lower|upper|label)$', '') <> CAST(over AS VARCHAR)
+        )
+        FROM answered
+    ) AS shown JOIN barred ON barred.period = shown.period AND barred._first = shown._first
 ) ON true
 WHERE {no_problem}
-ORDER BY answered.period, answered._first
+ORDER BY shown.period, shown._first

@@ -11,7 +11,8 @@ SELECT
     t.whole_count,
     t.estimate
 FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN (
-    dph_cells AS t JOIN chosen ON chosen.period = t.period AND chosen.revision = t.revision
+    dph_cells AS t JOIN chosen
+        ON chosen.period = t.period AND chosen.revision = t.revision AND t.cell_number < chosen.cells
 ) ON true
 WHERE {no_problem}
 ORDER BY t.period, t.cell_number

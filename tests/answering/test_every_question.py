@@ -391,7 +391,7 @@ def test_no_macro_calls_another_or_reads_a_release_but_by_its_table() -> None:
         arguments = ["first_release", "second_release"] if name == "dph_compare_releases" else ["release_name"]
         assert (
             len(re.findall(r"query_table\((?!population_table)\w+\)", text))
-            == text.count("'dph_cells_' ||")
+            == text.count("'dph_asked_' ||")
             == len(arguments)
         )
         assert all(f"(FROM query_table({argument}) LIMIT 0)" in text for argument in arguments)

@@ -48,6 +48,13 @@ def test_an_axis_or_a_level_stands_in_the_place_of_a_column_of_answers(tmp_path:
             spec(tmp_path, axes=[axis])
 
 
+@pytest.mark.parametrize("hidden", ["\u200b", "\u2060", "\u00ad", "\u200d"])
+def test_a_category_looks_like_another_one(tmp_path: Path, hidden: str):
+    with pytest.raises(SpecError, match=r"repeats values\[0\], case and hidden signs ignored; keep one of them"):
+        spec(tmp_path, axes=[{"column": "ward", "values": ["surgery", f"surg{hidden}ery"]}])
+    assert spec(tmp_path, axes=[{"column": "ward", "values": ["نمی\u200cدانم", "ja"]}]).domain.cells == 2
+
+
 def test_the_column_of_persons_is_markup_of_the_terminal(office: Office):
     columns = {"[/x]": RECORDS["patient"], "ward": RECORDS["ward"]}
     office.write_records(columns, "data/odd.parquet")

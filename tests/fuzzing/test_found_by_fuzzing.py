@@ -100,7 +100,7 @@ def test_a_code_that_looks_like_our_own_message_is_a_code(folder: Path, refused:
     (folder / "codes.csv").write_text('code\nA\n"repeats values[9]\\"\n')
     assert "line 3: holds \\, which" in refused(LISTED)
     (folder / "codes.csv").write_text("code\nA\nb repeats values[0]\nB repeats values[0]\n")
-    assert "line 4: repeats an earlier code, case ignored" in refused(LISTED)
+    assert "line 4: repeats an earlier code, case and hidden signs ignored" in refused(LISTED)
 
 
 @pytest.mark.parametrize("kind", [pa.timestamp("us"), pa.timestamp("ns")])

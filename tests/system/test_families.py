@@ -246,12 +246,16 @@ def test_synthetic_records_of_a_family_have_all_axes_and_its_whole_counts(family
 
 
 def test_a_family_that_is_named_is_answered_from_a_table_with_the_axes_asked(family: Office) -> None:
-    for words in (["--where", "sex = 'f' and age in [0, 50)"], ["--by", "age,sex"]):
+    for words in (
+        ["--where", "sex = 'f' and age in [0, 50)"],
+        ["--by", "age,sex"],
+        ["--quantile", "age=0.5", "--where", "sex = 'f'"],
+    ):
         named, whole = (family.run("answer", name, *words, "--json").json for name in ("family_age_sex", "family"))
         assert {**named, "release": "family"} == whole
     total = family.run("answer", "family", "--json").json["estimate"]
     assert total == pytest.approx(family.run("answer", "family_age", "--json").json["estimate"])
-    for words in (["--by", "age,ward"], ["--mean", "age"], ["--by", "nothing"]):
+    for words in (["--by", "age,ward"], ["--changes"], ["--by", "nothing"]):
         refused = family.run("answer", "family", *words)
         assert refused.code == 1 and "family_age_sex" in refused.err
     assert family.run("answer", "family_nothing").code == 1

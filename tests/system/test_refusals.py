@@ -62,7 +62,7 @@ def ward(*values: str) -> dict[str, Any]:
         ([{"column": "age", "edges": [0, 50, 25]}], "bins may not overlap; sort the edges"),
         ([{"column": "age", "edges": [0, 25, 25]}], "bins may not overlap"),
         ([ward("icu", "icu")], "repeats values[0]; keep one"),
-        ([ward("icu", "ICU")], "repeats values[0], case ignored; keep one"),
+        ([ward("icu", "ICU")], "repeats values[0], case and hidden signs ignored; keep one"),
         ([ward("../../etc/passwd")], "looks like a path"),
         ([ward('say "no"')], "clean the source or use `other`"),
         ([ward("x' OR '1'='1")], "an apostrophe that is not between letters"),

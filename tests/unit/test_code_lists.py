@@ -89,7 +89,10 @@ def test_listed_values_have_the_digest_of_a_list_without_levels(tmp_path):
     ("text", "says"),
     [
         (COUNTIES + "01001,Again,Alabama,South\n", ["line 5: repeats an earlier code; keep one"]),
-        (COUNTIES + "a,b,Alabama,South\nA,c,Alabama,South\n", ["line 6: repeats an earlier code, case ignored"]),
+        (
+            COUNTIES + "a,b,Alabama,South\nA,c,Alabama,South\n",
+            ["line 6: repeats an earlier code, case and hidden signs ignored"],
+        ),
         (COUNTIES + "03001,None,,South\n", ["line 5", "has no state"]),
         (COUNTIES + "03001,Odd,Alaska,South\n", ["line 5: its state lies in another region on an earlier line"]),
         (COUNTIES + "03001,Short\n", ["line 5", "has no state"]),

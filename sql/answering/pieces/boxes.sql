@@ -239,8 +239,8 @@ conditions AS (
         chosen.*,
         names.name,
         coalesce(held.allowed, []) AS allowed,
-        coalesce(held.first_cell, 0) AS first_cell,
-        chosen.cells - 1 - coalesce(held.beyond, 0) AS final_cell,
+        chosen.first_number + coalesce(held.first_cell, 0) AS first_cell,
+        chosen.first_number + chosen.cells - 1 - coalesce(held.beyond, 0) AS final_cell,
         coalesce(held.is_cut, false) AS is_cut,
         final_cell - first_cell + 1 = chosen.cells / coalesce(held.positions, 1) * coalesce(held.wanted, 1) AS is_run
     FROM chosen CROSS JOIN (SELECT DISTINCT named.name FROM named) AS names

@@ -2,8 +2,7 @@
 bought AS (
     SELECT q.*, c.place
     FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_quality_rows')) AS q
-    JOIN chosen AS c ON c.period = q.period AND c.revision = q.revision
-    WHERE q.release = (SELECT asked.release FROM asked)
+    JOIN chosen AS c ON c.release = q.release AND c.period = q.period AND c.revision = q.revision
 ),
 caps AS (
     SELECT

@@ -14,15 +14,14 @@ weights AS ({weights}),
 noise_levels AS (
     SELECT c.period, c.revision, c.grid, v.level, v.axis, v.width, v.coefficient
     FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_covariance')) AS v
-    JOIN chosen AS c ON c.period = v.period AND c.revision = v.revision
-    WHERE v.release = (SELECT asked.release FROM asked)
+    JOIN chosen AS c ON c.release = v.release AND c.period = v.period AND c.revision = v.revision
     UNION ALL
     SELECT c.period, c.revision, c.grid, 0, a.axis, 1, c.noise_variance
     FROM chosen AS c
     JOIN (SELECT DISTINCT bins.grid, bins.level_of AS axis FROM bins) AS a ON a.grid = c.grid
     WHERE c.noise_scale IS NOT NULL AND NOT EXISTS (
         FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_covariance')) AS v
-        WHERE v.release = (SELECT asked.release FROM asked) AND v.period = c.period AND v.revision = c.revision
+        WHERE v.release = c.release AND v.period = c.period AND v.revision = c.revision
     )
 ),
 weighted_nodes AS (

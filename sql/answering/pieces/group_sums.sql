@@ -6,8 +6,7 @@
 noisy_sums AS (
     SELECT g.* EXCLUDE (release), c.cells AS all_cells, c.has_bars
     FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_groups')) AS g
-    JOIN chosen AS c ON c.period = g.period AND c.revision = g.revision
-    WHERE g.release = (SELECT asked.release FROM asked)
+    JOIN chosen AS c ON c.release = g.release AND c.period = g.period AND c.revision = g.revision
 ),
 whole_sums AS (
     SELECT s.id, s.period, s.revision, n.sum_number, any_value(n.parent) AS parent

@@ -5,8 +5,7 @@ apart AS ({apart}),
 levels AS (
     SELECT chosen.period, chosen.revision, chosen.grid, v.level, v.axis, v.width, v.coefficient
     FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_covariance')) AS v
-    JOIN chosen ON chosen.period = v.period AND chosen.revision = v.revision
-    WHERE v.release = (SELECT asked.release FROM asked)
+    JOIN chosen ON chosen.release = v.release AND chosen.period = v.period AND chosen.revision = v.revision
 ),
 lines AS (
     SELECT v.width, v.node, v.position, v.weight

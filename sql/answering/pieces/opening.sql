@@ -1,12 +1,13 @@
 -- The first part of every macro: the cells of the release, and the publications in the question.
 -- In: release_name; the columns of a cell; a list of periods by their first days, with the revision of each: null stands for
--- all periods, and for the latest revision.
+-- all periods, and for the latest revision; best_join, which tells for each publication the table that answers.
 WITH
 -- No release can have the name of this table, so the name of a part of this query cannot hide it. Read this part once: if two
--- parts read it, DuckDB makes a copy of all cells first.
+-- parts read it, DuckDB makes a copy of all cells first. Of a family's table, other tables that may answer follow its cells,
+-- each from its `first_number` on.
 dph_cells AS (
     SELECT {columns} FROM query_table(
-        regexp_replace(release_name, '[^.]*$', 'dph_cells_' || lower(trim(split_part(release_name, '.', -1), '"')))
+        regexp_replace(release_name, '[^.]*$', 'dph_asked_' || lower(trim(split_part(release_name, '.', -1), '"')))
     ) AS t
 ),
 asked AS (
@@ -21,16 +22,16 @@ asked_keys AS (
 -- The view of the release is named first, without reading it: DuckDB answers a wrong name with the nearest right one.
 published AS (
     SELECT
-        r.period, r.revision, r.grid, r.cells, r.noise_scale, r.noise_variance,
+        r.release, r.period, r.revision, r.grid, r.cells, r.noise_scale, r.noise_variance,
         r.tail_rate, r.tail_factor, r.alpha, r.beta, r.gamma, r.delta, r.step,
         r.noise_scale IS NOT NULL OR r.step IS NOT NULL AS has_bars,
         coalesce(TRY_CAST(split_part(r.noise_scale, '/', 2) AS DOUBLE), 1)
             / TRY_CAST(split_part(r.noise_scale, '/', 1) AS DOUBLE) AS decay,
-        r.is_latest
+        {best_columns}
     FROM
         (SELECT count(*) FROM (FROM query_table(release_name) LIMIT 0)) AS dph_named,
         query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS r
-    WHERE r.release = (SELECT asked.release FROM asked)
+        {best_join}
 ),
 chosen AS (
     SELECT published.*, k.place

@@ -1,0 +1,319 @@
+"""Of a family, the table that knows the names in a question best answers, whichever one is named."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from answering_scenario import attached, rows_of
+from families_by_hand import estimate_family, publish_family
+from quick_catalogue import build_catalogue
+from test_catalogue_growing import anew, held
+
+from dphist_pipeline.answering.catalogue_tables import create_tables
+from dphist_pipeline.answering.chosen_cells import overlapped_cells
+from dphist_pipeline.answering.family_choice import FamilyChoice
+from dphist_pipeline.answering.intervals import half_width_of_linear
+from dphist_pipeline.answering.macros import MACROS
+from dphist_pipeline.estimates.noisy import NestedCells
+from dphist_pipeline.publishing.release_files import _unbiased_facts, mark_withdrawn, read_audit
+from dphist_pipeline.releasing.releases import Release
+from examples import mostly_soaked
+
+AGE: dict[str, Any] = {"column": "age", "edges": [0, 18, 65], "below": True, "other": True}
+SEX: dict[str, Any] = {"column": "sex", "values": ["f", "m"]}
+STATES = ["b", "a", "b", "c", "a", "a", "c", "b", "a", "d"]
+COUNTY: dict[str, Any] = {
+    "column": "county",
+    "values": [f"c{number}" for number in range(len(STATES))],
+    "labels": [f"County {number}" for number in range(len(STATES))],
+    "other": True,
+    "levels": {"state": STATES, "region": ["N" if state in "ab" else "S" for state in STATES]},
+}
+WARD: dict[str, Any] = {"column": "ward", "values": ["p", "q", "r"], "levels": {"house": ["x", "y", "x"]}}
+Axes = list[dict[str, Any]]
+FAMILIES: dict[str, tuple[Axes, list[list[str]]]] = {
+    "levels": ([AGE, SEX, COUNTY], [["state"], ["state", "age"], ["county", "age", "sex"], ["region"]]),
+    "crossed": ([AGE, WARD, COUNTY], [["county", "ward"], ["state", "age"], ["house", "state"], ["house"]]),
+    "fine_only": ([COUNTY], [["county"], ["state"]]),
+}
+WEEKS = ("2026-03-02", "2026-03-09", "2026-03-16")
+# By macro what it is asked; of a table, those that have its axes.
+QUESTIONS = {
+    "dph_total": "'{}'",
+    "dph_box": "'{}', {'state': ['a', 'b']}",
+    "dph_range": "'{}', 'age', 5, NULL, {'region': 'N'}",
+    "dph_marginal": "'{}', ['state', 'age'], {'region': {'not': 'S'}}",
+    "dph_share": "'{}', {'age': [18, NULL]}, {'state': ['a', 'b']}",
+    "dph_quantile": "'{}', 'age', [0.25, 0.5], {'state': 'a'}",
+    "dph_mean": "'{}', 'age', -5, 120, {'state': 'a'}",
+    "dph_sum": "'{}', 'age', box := {'age': [0, 65], 'state': 'b'}",
+    "dph_ranks": "'{}', 'state'",
+    "dph_difference": "'{}', {'state': 'b'}, {'state': 'a'}",
+    "dph_ratio": "'{}', {'state': 'b'}, {'region': 'N'}",
+    "dph_changes": "'{}', {'state': {'not': NULL}}",
+    "dph_over": "'{}', box := {'region': 'S'}",
+    "dph_compare": "'{}', '2026-03-02', '2026-03-09', {'state': 'c'}",
+    "dph_rate": "'{}', ['state'], 'people', box := {'state': {'not': NULL}}",
+    "dph_standardised": "'{}', [], 'state', 'people', box := {'state': {'not': NULL}}",
+}
+PEOPLE = pa.table({"state": ["a", "b", "c", "d"], "population": [10, 20, 30, 40], "standard": [1, 2, 3, 4]})
+
+
+@cache
+def published(name: str, folder: Path) -> tuple[Path, dict[str, dict[str, Release]]]:
+    """The catalogue of a family in two periods, and its tables by period."""
+    public, (axes, tables) = folder / name / "public", FAMILIES[name]
+    public.mkdir(parents=True)
+    (folder / name / "scratch").mkdir()
+    made = {week: publish_family(public, axes, tables, period=week, seed=n) for n, week in enumerate(WEEKS[:2])}
+    return build_catalogue(public, folder / name / "scratch"), made
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("families")
+
+
+def alone(tables: list[Release], macro: str) -> duckdb.DuckDBPyConnection:
+    """The catalogue of one table of a family, in some periods: no other table can answer."""
+    connection = duckdb.connect()
+    create_tables(connection, [(table.path, read_audit(table.path)) for table in tables], macros=[macro])
+    return connection
+
+
+def ask(
+    connection: duckdb.DuckDBPyConnection, macro: str, table: str, question: str = "", before: str = ""
+) -> tuple[list[dict[str, Any]], list[Any]]:
+    """The rows of a macro asked of a table, and the names and types of its columns."""
+    connection.register("people", PEOPLE)
+    asked = (question or QUESTIONS[macro]).replace("'{}'", f"'{before}family_{table}'")
+    query = f"FROM {before}{macro}({asked})"
+    kinds = [(one[0], one[1]) for one in connection.execute(f"DESCRIBE {query}").fetchall()]
+    return rows_of(connection, query), kinds
+
+
+def widths(row: dict[str, Any]) -> float:
+    return float(row["ci_upper"] - row["ci_lower"])
+
+
+def assert_as_alone(mine: list[dict[str, Any]], own: list[dict[str, Any]]) -> None:
+    """The same rows in the same order with the same estimates, and no wider intervals."""
+    noise = {
+        "unbiased",
+        "noise_error",
+        "ci_lower",
+        "ci_upper",
+        "cells",
+        "note",
+        "reliability",
+        "rank_lower",
+        "rank_upper",
+        "ci_bins",
+    }
+    assert own and len(mine) == len(own)
+    for row, one in zip(mine, own, strict=True):
+        for name in one.keys() - noise:
+            near = pytest.approx(one[name], rel=1e-9, abs=1e-9) if isinstance(one[name], float) else one[name]
+            assert row[name] == near, name
+        assert widths(row) <= widths(one) * (1 + 1e-9)
+        if "unbiased" in one:
+            assert row["unbiased"] == pytest.approx(one["unbiased"], rel=1e-9)
+            assert row["noise_error"] <= one["noise_error"] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("macro", mostly_soaked(QUESTIONS, range(0, len(QUESTIONS), 2)))
+def test_a_macro_asked_of_counties_answers_from_states_with_the_same_columns(folder: Path, macro: str) -> None:
+    catalogue, made = published("levels", folder)
+    with (
+        attached(catalogue) as connection,
+        alone([tables["county_age_sex"] for tables in made.values()], macro) as own,
+    ):
+        (mine, kinds), (theirs, same) = (
+            ask(connection, macro, "county_age_sex", before="r."),
+            ask(own, macro, "county_age_sex"),
+        )
+    assert kinds == same
+    assert_as_alone(mine, theirs)
+    assert any(widths(row) < 0.999 * widths(one) for row, one in zip(mine, theirs, strict=True))
+
+
+def test_all_macros_but_those_that_show_a_table_itself_are_asked_here() -> None:
+    shown = {"dph_band", "dph_whole", "dph_distances", "dph_quality", "dph_compare_releases"}
+    assert {*QUESTIONS} | shown == {*MACROS}
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "question"),
+    mostly_soaked(
+        [
+            ("crossed", "county_ward", "'{}', ['house'], {'state': ['a', 'c']}"),
+            ("crossed", "county_ward", "'{}', ['state', 'house']"),
+            ("crossed", "state_age", "'{}', ['region']"),
+            ("fine_only", "state", "'{}', ['region', 'state']"),
+            ("levels", "county_age_sex", "'{}', ['county', 'state']"),
+        ],
+        [0, 3],
+    ),
+)
+def test_other_families_give_their_estimates_with_no_wider_intervals(
+    folder: Path, name: str, table: str, question: str
+) -> None:
+    catalogue, made = published(name, folder)
+    with attached(catalogue) as connection, alone([one[table] for one in made.values()], "dph_marginal") as own:
+        (mine, kinds), (theirs, same) = (
+            ask(connection, "dph_marginal", table, question, "r."),
+            ask(own, "dph_marginal", table, question),
+        )
+    assert kinds == same
+    assert_as_alone(mine, theirs)
+
+
+def test_parameters_and_boxes_as_text_choose_the_same_table(folder: Path) -> None:
+    catalogue, _ = published("levels", folder)
+    with attached(catalogue) as connection:
+        told = rows_of(connection, "FROM r.dph_box('r.family_state', {'state': 'b'})")
+        for box in ({"state": "b"}, json.dumps({"state": "b"})):
+            assert rows_of(connection, "FROM r.dph_box('r.family_county_age_sex', ?)", box) == told
+        prepared = "FROM r.dph_marginal('r.family_county_age_sex', ['state'], ?, period := ?)"
+        told = rows_of(connection, "FROM r.dph_marginal('r.family_state', ['state'], {'state': ['a', 'd']})")
+        for number, week in enumerate(WEEKS[:2]):
+            found = rows_of(connection, prepared, json.dumps({"state": ["a", "d"]}), week)
+            assert found == told[2 * number : 2 * number + 2]
+
+
+def test_python_and_the_command_line_ask_the_table_that_sql_asks(folder: Path) -> None:
+    catalogue, made = published("levels", folder)
+    table = made[WEEKS[0]]["county_age_sex"]
+    assert table.answer(state="b") == made[WEEKS[0]]["state"].answer(state="b")
+    told: list[tuple[str, Any]] = [
+        ("dph_marginal('{}', ['state', 'age'], period := '{week}')", table.marginal(["state", "age"]).to_dicts()),
+        ("dph_share('{}', {'state': 'b'}, {'region': 'N'}, '{week}')", table.share({"state": "b"}, {"region": "N"})),
+        ("dph_mean('{}', 'age', -5, 120, {'state': 'a'}, '{week}')", table.mean("age", -5, 120, {"state": "a"})),
+        ("dph_over('{}', box := {'state': 'a'})", table.over(box={"state": "a"})),
+    ]
+    with attached(catalogue) as connection:
+        for question, answer in told:
+            asked = question.replace("{}", "r.family_county_age_sex").replace("{week}", WEEKS[0])
+            rows = rows_of(connection, f"FROM r.{asked}")
+            for row, one in zip(rows, answer if isinstance(answer, list) else [vars(answer)], strict=True):
+                assert {name: row[name] for name in ("estimate", "ci_lower", "ci_upper")} == {
+                    name: one[name] for name in ("estimate", "ci_lower", "ci_upper")
+                }
+
+
+def test_a_wrong_name_is_told_those_of_the_table_that_was_named(folder: Path) -> None:
+    catalogue, _ = published("levels", folder)
+    refused = {
+        "dph_marginal('r.family_county_age_sex', ['stat'])": "the axes are age, sex, county, region, state",
+        "dph_box('r.family_county_age_sex', {'wrd': 'x'})": "the axes are age, sex, county, region, state",
+        "dph_box('r.family_county_age_sex', 'state')": "the box is a struct or a JSON object.*{'sex'",
+        "dph_quantile('r.family_county_age_sex', 'county')": "no binned axis county.*those are age",
+        "dph_quantile('r.family_county_age_sex', NULL)": "no binned axis null.*those are age",
+        "dph_box('r.family_county_age_sex', {'state': 'e'})": "axis state has no category e; it has b, a, c, d",
+    }
+    with attached(catalogue) as connection:
+        for question, message in refused.items():
+            with pytest.raises(duckdb.Error, match=message):
+                connection.execute(f"FROM r.{question}").fetchall()
+
+
+def test_the_cells_of_a_table_are_its_own(folder: Path) -> None:
+    catalogue, made = published("levels", folder)
+    cells = made[WEEKS[0]]["county_age_sex"].table.height
+    with attached(catalogue) as connection:
+        for asked in (
+            "family_county_age_sex",
+            "dph_whole('r.family_county_age_sex')",
+            "dph_band('r.family_county_age_sex')",
+        ):
+            ((rows,),) = connection.execute(f"SELECT count(*) FROM r.{asked}").fetchall()
+            assert rows == 2 * cells
+
+
+def test_each_publication_is_answered_by_the_best_table_that_it_has(tmp_path: Path) -> None:
+    """After a period without states, a revision, and a withdrawal; and a catalogue grows to one that is built anew."""
+    public, (axes, tables) = tmp_path / "public", FAMILIES["levels"]
+    public.mkdir()
+    (tmp_path / "scratch").mkdir()
+
+    def wide(catalogue: Path) -> dict[tuple[str, int], float]:
+        """The widths of a state's interval by publication, asked of counties."""
+        with attached(catalogue) as connection:
+            one = "FROM r.dph_box('r.family_county_age_sex', {{'state': 'b'}}{})"
+            rows = [*rows_of(connection, one.format("")), *rows_of(connection, one.format(f", '{WEEKS[0]}', 1"))]
+        return {(row["period"], row["revision"]): widths(row) for row in rows}
+
+    publish_family(public, axes, tables, period=WEEKS[0])
+    first = wide(build_catalogue(public, tmp_path / "scratch"))[WEEKS[0], 1]
+    publish_family(public, axes, [["county", "age", "sex"]], period=WEEKS[1])
+    publish_family(public, axes, [["county", "age", "sex"]], period=WEEKS[0], revision=2)
+    publish_family(public, axes, [["county", "age", "sex"], ["sex", "state"]], period=WEEKS[2])
+    found = wide(build_catalogue(public, tmp_path / "scratch"))
+    assert found[WEEKS[0], 1] == first and found[WEEKS[0], 2] == found[WEEKS[1], 1] != first
+    assert found[WEEKS[2], 1] < found[WEEKS[1], 1]
+    assert held(public / "catalog.duckdb") == held(anew(public))
+    note = {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}
+    mark_withdrawn(public / "family" / f"period={WEEKS[0]}" / "revision=2", note, tmp_path / "scratch")
+    publish_family(public, [AGE], [["age"]], release="other")
+    found = wide(build_catalogue(public, tmp_path / "scratch"))
+    assert found[WEEKS[0], 1] == first and (WEEKS[0], 2) not in found
+
+
+@pytest.mark.parametrize("seed", mostly_soaked(range(12), range(4)))
+def test_no_sum_has_more_noise_in_the_table_that_is_chosen(seed: int) -> None:
+    """For random trees and sets of groups; and asking the chosen table again chooses it."""
+    draws = np.random.Generator(np.random.PCG64(seed))
+    states = draws.integers(0, draws.integers(2, 7), size=draws.integers(6, 30)).astype(str).tolist()
+    county = {"column": "county", "values": [f"c{n}" for n in range(len(states))], "levels": {"state": states}}
+    if seed % 2:
+        axes, tables = [WARD, county], [["county", "ward"], ["house", "state"], ["state"]]
+    else:
+        axes, tables = [AGE, county], [["county", "age"], ["state", "age"], ["state"]]
+    made, _ = estimate_family(axes, tables, Fraction(1, 10), seed)
+    audits = {name: _unbiased_facts(table) for name, table in made.tables.items()}
+    choice = FamilyChoice({name: table.domain for name, table in made.tables.items()}, audits.__getitem__)
+    replaced = list(choice.all_better())
+    for named, by, boxed, best in replaced:
+        assert choice.best(named, by, boxed) == choice.best(best, by, boxed) == best
+        for _ in range(10):
+            box: dict[str, Any] = {
+                name: sorted(set(draws.choice(values, 1 if name in by else 3).tolist()))
+                for name, values in (("state", states), ("house", ["x", "y"]))
+                if name in (*by, *boxed)
+            }
+            if "age" in (*by, *boxed):
+                box["age"] = (0, 18) if "age" in by else (None, [18, 65, None][draws.integers(3)])
+            noise = []
+            for table in (made.tables[named], made.tables[best]):
+                assert isinstance(table.unbiased, NestedCells)
+                variance = table.unbiased.variance_of_sum(overlapped_cells(table.domain, box)[0])
+                noise.append((variance, half_width_of_linear(table.unbiased.scale, variance)))
+            assert noise[1][0] <= noise[0][0]
+            assert noise[1][1] <= 1.03 * noise[0][1]
+    assert replaced
+
+
+def test_a_table_that_knows_one_cell_worse_does_not_answer_for_that_cell() -> None:
+    """State d is one county and house y one ward: the finer table knows their cell better, and most others worse."""
+    made, _ = estimate_family(*FAMILIES["crossed"], Fraction(1, 2), 1)
+    audits = {name: _unbiased_facts(table) for name, table in made.tables.items()}
+    choice = FamilyChoice({name: table.domain for name, table in made.tables.items()}, audits.__getitem__)
+    noise = {}
+    for name in ("county_ward", "house_state"):
+        table = made.tables[name]
+        assert isinstance(table.unbiased, NestedCells)
+        for box in ({"state": "d", "house": "y"}, {"state": "a", "house": "x"}):
+            cells = overlapped_cells(table.domain, box)[0]
+            noise[name, box["state"]] = table.unbiased.variance_of_sum(cells)
+    assert noise["county_ward", "d"] < noise["house_state", "d"]
+    assert noise["county_ward", "a"] > 2 * noise["house_state", "a"]
+    assert choice.best("county_ward", ["house", "state"], []) == "county_ward"
+    assert choice.best("county_ward", ["state"], []) == "house_state"

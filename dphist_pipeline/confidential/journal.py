@@ -77,9 +77,8 @@ class Journal:
     def _link(self, final: Path, asked: Mapping[str, str], values: NDArray[np.int64]) -> None:
         payload = np.ascontiguousarray(values, dtype="<i8").ravel().data
         nonce = os.urandom(32).hex()
-        digest = hashlib.sha256(nonce.encode())
-        digest.update(payload)
-        header = {**asked, "nonce": nonce, "size": str(values.size), "sha256": digest.hexdigest()}
+        digest = hashlib.sha256(nonce.encode() + payload).hexdigest()
+        header = {**asked, "nonce": nonce, "size": str(values.size), "sha256": digest}
         make_folder(self._folder)
         scratch = self._scratch / uuid.uuid4().hex
         try:
@@ -102,9 +101,7 @@ class Journal:
         if not isinstance(header, dict):
             raise JournalMismatch(final, "is damaged")
         nonce = header.get("nonce", "")  # answers of earlier versions have none
-        salted = hashlib.sha256(str(nonce).encode())
-        salted.update(payload)
-        digest = salted.hexdigest()
+        digest = hashlib.sha256(str(nonce).encode() + payload).hexdigest()
         if header.get("sha256") != digest or header.get("size") != str(len(payload) // 8):
             raise JournalMismatch(final, "is damaged")
         differing = sorted(key for key in asked if header.get(key) != asked[key])

@@ -33,7 +33,7 @@ from dphist_pipeline.evaluation.workloads import Boxes, random_boxes
 PROJECT = Path(__file__).resolve().parent.parent
 LINES = PROJECT / "benchmarks/results/accuracy.jsonl"
 EPSILONS = ("1", "1/10", "1/100")
-OTHERS = ("tables", "workload")  # families of tables; questions that must be declared
+OTHERS = ("tables",)  # families of tables
 SHUFFLED_BY = 20_121_123
 QUESTIONS = 2_000
 

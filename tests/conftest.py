@@ -11,16 +11,18 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
-from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
+import unhurried
 from database_server import Server, running_server
+from hypothesis import is_hypothesis_test
 from office import Office, made_once
 from quick_catalogue import build_catalogue, empty_catalogue, place
 
+import examples  # noqa: F401  (sets how many examples are tried)
 from dphist_pipeline.answering import building, catalogue
 from dphist_pipeline.cli import release
 from dphist_pipeline.ledger.signing import Operator
@@ -35,10 +37,12 @@ ASKED = ("answering", "applications", "docs", "golden", "publishing")  # folders
 
 @pytest.hookimpl(tryfirst=True)  # before marks choose
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leaves tests that start a server to `make outside`."""
+    """Leaves tests that start a server to `make outside`; `make soak` tries all tests by examples again, with more."""
     for item in items:
         if "database_server" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.outside)
+        if is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker(pytest.mark.many_examples)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -55,14 +59,6 @@ def database_server() -> Iterator[Server]:
     """A PostgreSQL server for all tests of this process."""
     with running_server() as server:
         yield server
-
-
-class Unhurried(sqlite3.Connection):
-    """A connection that leaves it to the operating system when the disk has what was written."""
-
-    def execute(self, sql: str, *more: Any) -> sqlite3.Cursor:
-        """As SQLite's own."""
-        return super().execute(sql.replace("synchronous=EXTRA", "synchronous=OFF"), *more)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -83,8 +79,8 @@ def cheaper_publications(request: pytest.FixtureRequest) -> Iterator[None]:
             patch.setattr(catalogue, "is_up_to_date", lambda public, folder: (public / catalogue.NAME).exists())
         patch.setattr(release, "started_early", nullcontext)
         if not re.search("fsync|synchronous", text):
-            patch.setattr(os, "fsync", lambda handle: None)
-            patch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Unhurried))
+            patch.setattr(os, "fsync", unhurried.fsync)
+            patch.setattr(sqlite3, "connect", unhurried.connect)
         if folder not in ("publishing", "docs"):
             patch.setattr(pages, "draw", lambda picture: "<g/>")
             patch.setattr(pages, "svg_in_page", lambda drawn: ("0 0 1 1", drawn))

@@ -9,8 +9,11 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import settings
 
-MOST = 100
+MOST = 40
 SOAKING = os.environ.get("DPHIST_SOAK") == "1"
+if not SOAKING:
+    settings.register_profile("quick", max_examples=MOST)
+    settings.load_profile("quick")  # for tests that say nothing of it; conftest.py has `make soak` try all of these
 Test = TypeVar("Test", bound=Callable[..., Any])
 
 

@@ -36,6 +36,9 @@ _SETTINGS = {
     "synchronous_commit": "on",
     "idle_in_transaction_session_timeout": "300s",
     "lock_timeout": "{lock}ms",
+    # An index serves every question; without statistics, as after a move, the server would read the whole table.
+    "enable_seqscan": "off",
+    "max_parallel_workers_per_gather": "0",
 }
 _GROWS = "BEGIN RAISE EXCEPTION 'the table only grows, row by row'; END"
 _NEXT = """BEGIN

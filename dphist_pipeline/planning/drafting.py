@@ -185,7 +185,7 @@ def _privacy_fields(ids: list[Column]) -> list[str]:
         _field("epsilon", OPEN, "per period; `dphist forecast` shows the errors for each epsilon"),
         _field("account", OPEN, "the account that is charged; open it with `dphist ledger open`"),
         _field("quality", "{share: 1/20, rows: 10}", "buys what the bound cuts, of the first `rows` rows of a person"),
-        _field("mechanism", "geometric", "plain noise; `adaptive` is for cells, `boost` for ranges; `dphist forecast`"),
+        _field("mechanism", "adaptive", "for cells; `boost` for ranges, `geometric` is plain noise; `dphist forecast`"),
     ]
 
 

@@ -51,7 +51,8 @@ def own_folder(store: Store) -> Folder:
         StoreUnusable: the id is damaged, or cannot be written.
     """
     path = store.confidential / FOLDER
-    problem = f"a damaged {path.relative_to(store.root)}: put it back from a backup"
+    mend = f"{path.relative_to(store.root)}: put it back from a backup"
+    problem = f"a damaged {mend}"
     try:
         if not path.exists():
             draft = path.with_name(f".{uuid.uuid4().hex}")
@@ -66,7 +67,7 @@ def own_folder(store: Store) -> Folder:
     except PermissionError:
         problem = "a confidential/ that you may not use. `dphist doctor` says which user releases here"
     except OSError as error:
-        problem = problem.replace("a damaged", f"({error.strerror}) an unusable", 1)
+        problem = f"({error.strerror}) an unusable {mend}"
     except (ValueError, KeyError, TypeError):
         pass
     raise StoreUnusable(store.root, f"has {problem}")

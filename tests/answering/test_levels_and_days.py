@@ -18,6 +18,7 @@ from quick_catalogue import build_catalogue
 from dphist_pipeline.answering.chosen_cells import QuestionRefused
 from dphist_pipeline.answering.grammar import parse_where
 from dphist_pipeline.publishing.plot import release_svg
+from examples import mostly_soaked
 
 COUNTY = {
     "column": "county",
@@ -58,7 +59,7 @@ def asked(catalogue, box, question="dph_box('r.weekly', $box)"):
         return connection.execute(f"FROM r.{question}", {"box": as_json}).fetchone()
 
 
-@pytest.mark.parametrize(("box", "counties", "weeks"), BOXES, ids=str)
+@pytest.mark.parametrize(("box", "counties", "weeks"), mostly_soaked(BOXES, range(1, len(BOXES), 2)), ids=str)
 def test_all_three_ways_sum_the_same_cells(published, box, counties, weeks):
     made, release, catalogue = published
     inside = made.values[np.ix_(list(counties), list(weeks), range(3))]

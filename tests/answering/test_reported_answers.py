@@ -84,7 +84,7 @@ def ask(town: Town, question: str, *parameters: object) -> list[dict[str, Any]]:
 ASKED = [(axis, ends) for axis, all_ends in RANGES.items() for ends in all_ends]
 
 
-@pytest.mark.parametrize(("axis", "ends"), mostly_soaked(ASKED, [0, 8]), ids=str)
+@pytest.mark.parametrize(("axis", "ends"), mostly_soaked(ASKED, [8]), ids=str)
 def test_boxes_totals_and_changes_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any) -> None:
     releases = town.releases[axis]
     rows = ask(town, f"dph_box('r.town_{axis}', ?)", as_json({axis: ends}))
@@ -104,7 +104,7 @@ def test_boxes_totals_and_changes_are_the_same_in_sql_and_python(town: Town, axi
 
 @pytest.mark.parametrize(
     ("axis", "ends"),
-    mostly_soaked(ASKED + [(axis, ends) for axis in CUT for ends in CUT[axis]], [0, 4, 8, 9, 10, 12, 14]),
+    mostly_soaked(ASKED + [(axis, ends) for axis in CUT for ends in CUT[axis]], [4, 8, 9, 12, 14]),
     ids=str,
 )
 def test_ranges_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any) -> None:
@@ -122,7 +122,7 @@ def test_ranges_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any)
     assert {row["covers"] for row in rows} == ({"inner", "outer"} if ends in CUT[axis] else {"exactly"})
 
 
-@pytest.mark.parametrize(("axis", "ends"), mostly_soaked(ASKED, [4, 7]), ids=str)
+@pytest.mark.parametrize(("axis", "ends"), mostly_soaked(ASKED, [4]), ids=str)
 def test_shares_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any) -> None:
     for whole in RANGES[axis][:4]:
         try:
@@ -136,7 +136,7 @@ def test_shares_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any)
             assert_told(row, town.oracles[axis][row["period"]].share({axis: ends}, {axis: whole}), told)
 
 
-@pytest.mark.parametrize(("axis", "ends"), mostly_soaked(ASKED, [2, 5, 8]), ids=str)
+@pytest.mark.parametrize(("axis", "ends"), mostly_soaked(ASKED, [2]), ids=str)
 def test_marginals_bands_and_whole_counts_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any) -> None:
     box = {axis: ends}
     for by in ([axis], []):
@@ -158,7 +158,7 @@ def test_marginals_bands_and_whole_counts_are_the_same_in_sql_and_python(town: T
         assert [tuple(row.values())[2:] for row in rows if row["period"] == period] == told
 
 
-@pytest.mark.parametrize(("axis", "ends"), mostly_soaked(ASKED, [0, 6, 7]), ids=str)
+@pytest.mark.parametrize(("axis", "ends"), mostly_soaked(ASKED, [7]), ids=str)
 def test_quantiles_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any) -> None:
     widths = set()
     for q in (0.02, 0.25, 0.5, 0.9):
@@ -306,7 +306,9 @@ def test_an_altered_law_is_found_and_an_audit_without_a_model_is_central(tmp_pat
         build_catalogue(tmp_path, tmp_path / "scratch")
 
 
-@pytest.mark.parametrize(("encoding", "epsilon", "share"), [("grr", 8.0, 0.05), ("optimized", 2.0, 0.1)])
+@pytest.mark.parametrize(
+    ("encoding", "epsilon", "share"), mostly_soaked([("grr", 8.0, 0.05), ("optimized", 2.0, 0.1)], [0])
+)
 def test_quantiles_over_many_bins_are_the_same_in_sql_and_python(
     tmp_path: Path, encoding: reported.Encoding, epsilon: float, share: float
 ) -> None:

@@ -44,7 +44,9 @@ def twins(folder: Path, kind: str, column: str, size: int) -> tuple[Path, Path]:
     return tuple(FORMATS[kind](folder / f"{length}.{kind}", column, length) for length in (1, size))  # type: ignore[return-value]
 
 
-@pytest.mark.parametrize("size", [KB, MB, pytest.param(60 * MB, marks=SOAK), pytest.param(600 * MB, marks=SOAK)])
+@pytest.mark.parametrize(
+    "size", [KB, pytest.param(MB, marks=SOAK), pytest.param(60 * MB, marks=SOAK), pytest.param(600 * MB, marks=SOAK)]
+)
 @pytest.mark.parametrize("column", PLAIN)
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_long_value_counts_as_its_short_twin(tmp_path: Path, kind: str, column: str, size: int) -> None:

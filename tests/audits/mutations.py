@@ -7,6 +7,8 @@ nothing that a caller could see; they are listed with the reason, and are not co
 Ends with 1 if a mutation survived or its tests did not end, and with a message if one no longer fits the code.
 What was noticed is kept in `.soak/mutations.jsonl`: a run goes on where the last one stopped, and leaves it out while
 the mutated file is the same. Delete the file, for instance after tests were changed, to try all.
+A first run of the tests without a mutation notes which of them call which functions (see `reached.py`). A mutation is
+tried on the quickest that call what it changes, and only if they miss it on all that its part names.
 
     python tests/audits/mutations.py [--only PART] [--json FILE] [--processes 2]
 """
@@ -25,20 +27,20 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
-from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from reached import Chosen, Seen, Watch, chosen, function_at, read, seen_by
 
 PROJECT = Path(__file__).resolve().parents[2]
-NOTICED = PROJECT / ".soak" / "mutations.jsonl"
+NOTICED, REACHED = PROJECT / ".soak" / "mutations.jsonl", PROJECT / ".soak" / "reached.json"
 COPIED = ("dphist_pipeline", "sql", "tests", "dagster_project", "pyproject.toml")
-SECONDS = 300
+SECONDS, WATCHED_SECONDS = 300, 1500
 ENDLESS = "no test, but they did not end"
 PYTEST = ("-x", "-p", "no:xdist", "-p", "no:cacheprovider")
 LIBRARIES = ("numpy", "polars", "duckdb", "pyarrow.parquet", "scipy.stats", "numba", "sqlalchemy", "pydantic")
@@ -100,10 +102,16 @@ def mutated(part: Part, mutation: Mutation, project: Path = PROJECT) -> str:
     return changed
 
 
-def failing_test(copy: Path, tests: Iterable[str]) -> str:
+def failing_test(copy: Path, tests: Iterable[str], plugins: Collection[object] = (), within: int = SECONDS) -> str:
     """The first test of a copy that fails; empty if all pass.
 
     Runs pytest in a fork of this process, which has loaded the large libraries already, and nothing of the package.
+
+    Args:
+        copy: the folder of a project.
+        tests: files below its `tests`, or tests in them.
+        plugins: of pytest.
+        within: seconds, after which the tests are ended.
     """
     shown = copy / "shown.txt"
     shown.unlink(missing_ok=True)
@@ -118,17 +126,17 @@ def failing_test(copy: Path, tests: Iterable[str]) -> str:
         sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
         ended = 70
         with suppress(BaseException):
-            ended = int(pytest.main([*PYTEST, *(f"tests/{test}" for test in tests)]))
+            ended = int(pytest.main([*PYTEST, *(f"tests/{test}" for test in tests)], list(plugins)))
         sys.stdout.flush()
         os._exit(ended)
-    until = time.monotonic() + SECONDS
+    until = time.monotonic() + within
     while (done := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < until:
         time.sleep(0.02)
     with suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)  # also whatever the tests left running
     if done[0] == 0:
         os.waitpid(child, 0)
-        return f"{ENDLESS} within {SECONDS} seconds"
+        return f"{ENDLESS} within {within} seconds"
     if done[1] == 0:
         return ""
     told = shown.read_text(encoding="utf-8", errors="replace")
@@ -149,18 +157,71 @@ def take_copy(folder: str) -> None:
     _copy.append(copy)
 
 
-def outcome(part: Part, mutation: Mutation | None) -> dict[str, Any]:
-    """What became of one mutation, as a row of the table; of None, what the tests say of the code as it is."""
+def outcome(part: Part, mutation: Mutation, seen: Mapping[str, Seen]) -> dict[str, Any]:
+    """What became of one mutation, as a row of the table.
+
+    Args:
+        part: see there.
+        mutation: of the part.
+        seen: what each test does without it.
+    """
     path, started = _copy[0] / part.file, time.monotonic()
     original = path.read_bytes()
+    first = quickest(part, mutation, seen)
     try:
-        if mutation is not None:
-            path.write_text(mutated(part, mutation, _copy[0]), encoding="utf-8")
-        noticed = failing_test(_copy[0], part.tests)
+        path.write_text(mutated(part, mutation, _copy[0]), encoding="utf-8")
+        files = dict.fromkeys(test.partition("::")[0].removeprefix("tests/") for test in first)
+        noticed = failing_test(_copy[0], files, [Chosen(first)]) if first else ""
+        noticed = noticed or failing_test(_copy[0], part.tests)
     finally:
         path.write_bytes(original)
-    row = {"file": part.file, "noticed_by": noticed, "seconds": round(time.monotonic() - started, 1)}
-    return row | (mutation._asdict() if mutation is not None else {})
+    seconds = round(time.monotonic() - started, 1)
+    return {"file": part.file, "noticed_by": noticed, "seconds": seconds} | mutation._asdict()
+
+
+def quickest(part: Part, mutation: Mutation, seen: Mapping[str, Seen]) -> list[str]:
+    """The tests that a mutation is tried on first; none where nothing is known of what they call."""
+    if not part.file.endswith(".py"):
+        return []
+    text = (PROJECT / part.file).read_text(encoding="utf-8")
+    return chosen(seen, part.file, function_at(text, mutation.old))
+
+
+def watched(tests: tuple[str, ...], files: Collection[str]) -> tuple[str, dict[str, Any]]:
+    """The first of some tests that fails without any mutation, and what each calls of these files; see `reached`."""
+    kept = _copy[0] / "reached.json"
+    kept.unlink(missing_ok=True)
+    failed = failing_test(_copy[0], tests, [Watch(_copy[0], files, kept)], WATCHED_SECONDS)
+    return failed, read(kept)
+
+
+class TestsFailAlready(Exception):
+    """A test fails without any mutation, so that it could tell nothing."""
+
+
+def reached(pool: ProcessPoolExecutor, parts: Collection[Part]) -> dict[tuple[str, ...], dict[str, Seen]]:
+    """By the tests of parts, what each of them calls: as an earlier run saw it, or by a run.
+
+    Raises:
+        TestsFailAlready: with the name of the test.
+    """
+    files = {part.tests: {other.file for other in parts if other.tests == part.tests} for part in parts}
+    kept = read(REACHED)
+    names = {tests: digest_of_tests(tests, of) for tests, of in files.items()}
+    running = {tests: pool.submit(watched, tests, files[tests]) for tests in files if names[tests] not in kept}
+    for tests, run in running.items():
+        failed, kept[names[tests]] = run.result()
+        if failed:
+            raise TestsFailAlready(failed)
+        REACHED.parent.mkdir(exist_ok=True)
+        REACHED.write_text(json.dumps(kept), encoding="utf-8")
+    return {tests: seen_by(kept[name]) for tests, name in names.items()}
+
+
+def digest_of_tests(tests: Collection[str], files: Collection[str]) -> str:
+    """What tells tests and the files that they are watched with from the same in another version."""
+    paths = {PROJECT / "tests" / test.partition("::")[0] for test in tests} | {PROJECT / file for file in files}
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(paths))).hexdigest()
 
 
 def verdict(row: dict[str, Any]) -> str:
@@ -183,10 +244,12 @@ def noticed_before() -> dict[str, dict[str, Any]]:
     return {row["digest"]: row for row in map(json.loads, lines)}
 
 
-def tried(pool: ProcessPoolExecutor, asked: list[tuple[Part, Mutation]]) -> Iterator[dict[str, Any]]:
+def tried(pool: ProcessPoolExecutor, asked: list[tuple[Part, Mutation]], at_once: bool) -> Iterator[dict[str, Any]]:
     """The rows of mutations in their order, those that were noticed before without trying them again."""
     before, digests = noticed_before(), [digest(*one) for one in asked]
-    waiting = [pool.submit(outcome, *one) for one, name in zip(asked, digests, strict=True) if name not in before]
+    left = [one for one, name in zip(asked, digests, strict=True) if name not in before]
+    seen = {} if at_once else reached(pool, list({(part.file, part.tests): part for part, _ in left}.values()))
+    waiting = [pool.submit(outcome, part, mutation, seen.get(part.tests, {})) for part, mutation in left]
     NOTICED.parent.mkdir(exist_ok=True)
     running = iter(waiting)
     for name in digests:
@@ -219,7 +282,7 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="PART", help="a regular expression for `file: mutation`")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the table there as well")
     parser.add_argument("--processes", type=int, default=2, help="mutations that are tried at once")
-    parser.add_argument("--at-once", action="store_true", help="do not first run the tests without a mutation")
+    parser.add_argument("--at-once", action="store_true", help="run no test without a mutation: all tests, not chosen")
     options = parser.parse_args()
     parts = selected(options.only)
     try:
@@ -233,20 +296,16 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="mutations_") as folder,
         ProcessPoolExecutor(options.processes, get_context("fork"), take_copy, (folder,)) as pool,
     ):
-        whole = [Part(part.file, part.tests, ()) for part in {part.tests: part for part in parts}.values()]
-        before = noticed_before()
-        left = {part.tests for part in parts for one in part.mutations if digest(part, one) not in before}
-        whole = [] if options.at_once else [part for part in whole if part.tests in left]
-        for row in pool.map(outcome, whole, repeat(None)):
-            if row["noticed_by"]:
-                print(f"without any mutation, this test fails already: {row['noticed_by']}", file=sys.stderr)
-                return 2
         print("| file | mutation | noticed by |\n|---|---|---|", flush=True)
         rows = []
-        for row in tried(pool, [(part, one) for part in parts for one in part.mutations]):
-            told = row["noticed_by"] or (f"equivalent: {row['equivalent']}" if row["equivalent"] else "SURVIVED")
-            print(f"| {row['file'].removeprefix('dphist_pipeline/')} | {row['why']} | {told} |", flush=True)
-            rows.append(row)
+        try:
+            for row in tried(pool, [(part, one) for part in parts for one in part.mutations], options.at_once):
+                told = row["noticed_by"] or (f"equivalent: {row['equivalent']}" if row["equivalent"] else "SURVIVED")
+                print(f"| {row['file'].removeprefix('dphist_pipeline/')} | {row['why']} | {told} |", flush=True)
+                rows.append(row)
+        except TestsFailAlready as error:
+            print(f"without any mutation, this test fails already: {error}", file=sys.stderr)
+            return 2
     verdicts = Counter(map(verdict, rows))
     print(f"\n{len(rows)} mutations: " + ", ".join(f"{number} {verdict}" for verdict, number in verdicts.items()))
     if options.json:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from collection_scenario import BASE, CITY, SCHOOLS, STATE, VALID, collected, refusal
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.errors import DphistError
@@ -18,6 +18,7 @@ from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.spec.digest import in_digest
 from dphist_pipeline.spec.refusals import SpecError
+from examples import examples
 
 VALID_TEXT = """\
 type: dphist_pipeline.LocalCollection
@@ -302,7 +303,7 @@ ENDS = st.fractions(min_value=-1000, max_value=1000, max_denominator=1000)
 EPSILONS = st.fractions(min_value="0.000001", max_value=50, max_denominator=10**6)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@examples(200, derandomize=True)
 @given(changes=st.dictionaries(WORDS, ANYTHING, max_size=4), reader=st.dictionaries(WORDS, ANYTHING, max_size=5))
 def test_any_attributes_give_a_spec_or_a_refusal(changes: dict[str, object], reader: dict[str, object]) -> None:
     for attributes in ({**VALID, **changes}, {**VALID, "consumers": [CITY, reader]}):
@@ -312,7 +313,7 @@ def test_any_attributes_give_a_spec_or_a_refusal(changes: dict[str, object], rea
             str(error).encode()
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@examples(60, derandomize=True)
 @given(
     ends=st.lists(ENDS, min_size=2, max_size=2, unique=True),
     readers=st.lists(st.tuples(EPSILONS, st.integers(1, 60)), min_size=1, max_size=4),

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.errors import DphistError
@@ -71,7 +71,7 @@ def questions(draw: st.DrawFn) -> Question:
     )
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(questions())
 def test_a_question_comes_back_from_its_text(question: Question) -> None:
     text = question.to_json()
@@ -83,7 +83,7 @@ def test_a_question_comes_back_from_its_text(question: Question) -> None:
     assert Question.from_json(shuffled).digest == question.digest
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(questions())
 def test_sizes_and_spending_follow_from_the_parts(question: Question) -> None:
     assert question.epsilon == sum(question.values * part.epsilon for part in question.parts)

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.confidential import scores
@@ -136,7 +136,7 @@ def test_the_constants_are_these():
 
 
 @pytest.mark.parametrize("kind", SCORES, ids=NAMES)
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(data=st.data())
 def test_scores_of_the_largest_counts_stay_within_what_the_door_takes(kind, data):
     score, size = data.draw(DRAWN[kind])

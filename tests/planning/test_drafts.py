@@ -59,6 +59,7 @@ def test_types_become_axes_and_periods(office: Office) -> None:
     assert {"start", "stop", "width"} <= set(numbers) and texts["values"] == "TO_DECIDE"
     assert flags["values"] == ["false", "true"]
     assert (told["period"], told["period_column"]) == ("TO_DECIDE", "admitted")
+    assert told["mechanism"] == "adaptive"
     text = Path("weekly.yaml").read_text()
     assert "perhaps patient_id" in text and "also left" in text and "calendar: month" in text
 

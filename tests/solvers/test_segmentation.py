@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dphist_pipeline.solvers.segmentation import bucket_means, v_optimal
@@ -57,7 +57,7 @@ def test_of_equally_cheap_splits_the_one_with_the_earliest_last_cuts_is_taken(ti
 RUNS = st.lists(st.tuples(st.sampled_from([-3, 0, 1, 2, 7, 10**6]), st.integers(1, 6)), min_size=1, max_size=9)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(RUNS, PRICES)
 def test_equal_neighbours_are_never_parted_and_the_split_is_of_least_cost(runs, price):
     values = np.repeat([float(value) for value, _ in runs], [size for _, size in runs])

@@ -12,11 +12,12 @@ import multiprocessing
 import os
 import shutil
 import signal
+import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from fractions import Fraction
 from multiprocessing.connection import Connection
@@ -28,10 +29,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import quick_catalogue
 import sqlalchemy as sa
+import unhurried
 from database_server import Server
 from office import DERIVED
 
-from dphist_pipeline.answering import building
+from dphist_pipeline.answering import building, catalogue
 from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import Account, Ledger
@@ -89,18 +91,25 @@ class Project:
     """A folder with a spec, a source and a store, whose ledger and witness lie beside it or on a server.
 
     `first`: the project that another host of the same store works on, which has the ledger and the witness.
+    `catalogued`: whether children build its catalogue, which takes longer than all the rest.
     """
 
     folder: Path
     server: Server | None = None
     first: Project | None = None
+    catalogued: bool = False
 
     @classmethod
     def make(
-        cls, folder: Path, total: Fraction = Fraction(10), server: Server | None = None, **changes: Any
+        cls,
+        folder: Path,
+        total: Fraction = Fraction(10),
+        server: Server | None = None,
+        catalogued: bool = False,
+        **changes: Any,
     ) -> Project:
         """Writes the spec and the source, makes the store and opens the account."""
-        made = cls(folder, server)
+        made = cls(folder, server, catalogued=catalogued)
         if server is not None:
             for what in ("ledger", "witness"):
                 server.psql("postgres", f"CREATE DATABASE {made.database(what)}")
@@ -150,7 +159,7 @@ class Project:
     def copy(self, folder: Path) -> Project:
         """The same project, store, witness and all, somewhere else."""
         shutil.copytree(self.folder, folder)
-        copy = Project(folder, self.server)
+        copy = replace(self, folder=folder)
         for what in ("ledger", "witness") if self.server else ():
             self.server.psql("postgres", f"CREATE DATABASE {copy.database(what)} TEMPLATE {self.database(what)}")
         copy.allow()
@@ -272,7 +281,11 @@ def _child(project: Project, period: str, reason: str, kill_at: int, wait: Any, 
 
 def prepared(project: Project, kill_at: int) -> list[str]:
     """Makes this process a child of a test; notes its boundaries, and kills it right before `kill_at`, from 1."""
-    building.build_apart = build_catalogue  # spares a new process, and has its boundaries here
+    if project.catalogued:
+        building.build_apart = build_catalogue  # spares a new process, and has its boundaries here
+    else:  # as in conftest.py
+        building.build_apart = lambda public, scratch: None
+        catalogue.is_up_to_date = lambda public, folder: True
     pages.draw, pages.svg_in_page = lambda picture: "<g/>", lambda drawn: ("0 0 1 1", drawn)  # see conftest.py
     os.environ |= {**project.environment(), "DPHIST_STORE": str(project.root)}
     return _watch(project.root, kill_at)
@@ -313,7 +326,8 @@ def _watch(root: Path, kill_at: int) -> list[str]:
 
     sys.dont_write_bytecode = True
     sys.addaudithook(hook)
-    os.fsync = before("os.fsync", os.fsync)
+    os.fsync = before("os.fsync", unhurried.fsync)
+    sqlite3.connect = unhurried.connect
     sa.event.listen(sa.Engine, "begin", lambda connection: boundary("begin"))
     sa.event.listen(sa.Engine, "commit", lambda connection: boundary("commit"))
     return seen

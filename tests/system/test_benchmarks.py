@@ -93,6 +93,7 @@ def test_the_comparison_of_peers_measures_a_run_and_ends_one_that_takes_too_much
     assert set(report["promises"]) == {"release", "count_cube", *report["versions"]} - {"ours"}
 
 
+@pytest.mark.soak
 def test_the_benchmark_of_dpcubes_boxes_runs_and_writes_json(tmp_path):
     report = reported("dpcube_boxes.py", tmp_path / "dpcube_boxes.json", "--quick")
     assert report["settings"] == len(report["rows"]) >= 50 and report["above"] <= len(report["again"])
@@ -100,6 +101,7 @@ def test_the_benchmark_of_dpcubes_boxes_runs_and_writes_json(tmp_path):
     assert {row["cells"] for row in report["rows"]} >= {16, 64}
 
 
+@pytest.mark.soak
 def test_the_benchmark_of_accuracy_goes_on_where_it_was_and_compares_with_the_best(tmp_path):
     lines, target = tmp_path / "runs.jsonl", tmp_path / "accuracy.json"
     small = ["--sets", "level, 64 cells, 300 records", "--mechanisms", "adaptive,geometric,boost"]

@@ -35,6 +35,7 @@ def ran(folder: Path, *command: str | Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.outside
 @pytest.mark.parametrize("other", mostly_soaked(["population", "weekly_admissions"], [1]))
 def test_dg_finds_no_mistake_in_the_specs_of_the_demo(tmp_path: Path, other: str) -> None:
     project = copied(tmp_path)
@@ -45,6 +46,7 @@ def test_dg_finds_no_mistake_in_the_specs_of_the_demo(tmp_path: Path, other: str
     assert "All component YAML validated successfully" in checked.stdout
 
 
+@pytest.mark.outside
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     mostly_soaked([("  account: census\n", "", "account"), ("epsilon:", "epsilom:", "epsilom")], [1]),

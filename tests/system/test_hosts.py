@@ -122,9 +122,9 @@ def test_what_is_rejected_may_be_revised_by_any_host(two: Hosts) -> None:
 
 
 def test_two_hosts_at_once_make_one_charge_and_one_draw(two: Hosts) -> None:
-    outcomes = at_once([(host, WEEK, "") for host in two * 3])
+    outcomes = at_once([(host, WEEK, "") for host in two * 2])
     refused = Counter(made.refusal for made in outcomes)
-    assert refused[""] == 3 and set(refused) <= {"", *ELSEWHERE}
+    assert refused[""] == 2 and set(refused) <= {"", *ELSEWHERE}
     assert charges(two[0]) == [1]
     assert sorted(len(host.files("confidential/journal")) for host in two) == [0, 1]
 
@@ -268,7 +268,7 @@ def check(two: Hosts, weeks: list[str]) -> None:
 
 
 def test_two_hosts_killed_at_random_publish_every_period_once(two: Hosts) -> None:
-    assert sum(hammer(two, 0, 3).values()) >= 15
+    assert sum(hammer(two, 0, 1).values()) >= 5
 
 
 @pytest.mark.soak

@@ -18,6 +18,7 @@ from system.small_release import EPSILON, FILES, NAME, WEEK, Project, assert_who
 
 from dphist_pipeline.releasing import approvals
 from dphist_pipeline.releasing.store import FOLDER
+from examples import SOAKING
 
 REASON = "the source was corrected"
 MUST_BE_CROSSED = {
@@ -37,7 +38,7 @@ MUST_BE_CROSSED = {
 def fresh(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project whose ledger and witness are files, or lie on a server."""
     server = request.getfixturevalue("database_server") if request.param == "on_server" else None
-    return Project.make(tmp_path_factory.mktemp("kills") / "fresh", server=server)
+    return Project.make(tmp_path_factory.mktemp("kills") / "fresh", server=server, catalogued=SOAKING)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +102,7 @@ def kill_at_each(
 
 def test_a_release_killed_at_a_boundary_is_finished_by_the_same_call(fresh: Project, tmp_path: Path) -> None:
     # What lies in the store is the same on a server: there, before the commits.
-    kill_at_each(fresh, tmp_path, chosen=lambda number, name: name == "commit" if fresh.server else number % 12 == 0)
+    kill_at_each(fresh, tmp_path, chosen=lambda number, name: name == "commit" if fresh.server else number % 20 == 0)
 
 
 @pytest.mark.soak
@@ -120,7 +121,7 @@ def drawn(project: Project) -> dict[str, str]:
     return {name: of for name, of in found if not name.startswith(("rejected/", FOLDER))}
 
 
-@pytest.mark.parametrize("every", [10, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("every", [15, pytest.param(1, marks=pytest.mark.soak)])
 def test_a_rejection_killed_at_a_boundary_leaves_what_waits_or_what_is_rejected(
     fresh: Project, tmp_path: Path, every: int
 ) -> None:
@@ -151,6 +152,7 @@ def test_a_rejection_killed_at_a_boundary_leaves_what_waits_or_what_is_rejected(
     assert len(set(states)) == 2
 
 
+@pytest.mark.many_examples
 def test_a_release_whose_finish_is_killed_too_is_finished_by_the_next(fresh: Project, tmp_path: Path) -> None:
     def killed_twice(seed: int) -> None:
         project, chance = fresh.copy(tmp_path / f"{seed}"), random.Random(seed)
@@ -159,7 +161,7 @@ def test_a_release_whose_finish_is_killed_too_is_finished_by_the_next(fresh: Pro
         finish(project, 1, "")
 
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(killed_twice, range(2)))
+        list(pool.map(killed_twice, range(20 if SOAKING else 1)))
 
 
 @pytest.mark.soak

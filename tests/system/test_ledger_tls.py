@@ -96,6 +96,7 @@ def refused(address: str) -> str:
     return said[0]
 
 
+@pytest.mark.outside
 def test_tls_is_accepted_with_the_right_root_only(server: Secured, tmp_path: Path) -> None:
     assert not is_local(HOST)
     office, stranger = Authority("office"), Authority("stranger")

@@ -65,6 +65,7 @@ def cut_short(after: int, cut_at: int, bucket: ObjectServer, states: list[Store]
     return True
 
 
+@pytest.mark.outside
 @pytest.mark.parametrize(("after", "cuts"), [(1, (11, 17)), (2, (12,))])
 def test_a_copy_that_is_cut_short_shows_whole_states_and_goes_on(
     bucket: ObjectServer, states: list[Store], tmp_path: Path, one_client: None, after: int, cuts: tuple[int, ...]
@@ -84,6 +85,7 @@ def test_a_copy_that_is_cut_short_anywhere_goes_on(
     assert cuts >= 13
 
 
+@pytest.mark.outside
 def test_readers_see_whole_states_while_somebody_publishes(
     bucket: ObjectServer, states: list[Store], tmp_path: Path, one_client: None
 ):

@@ -58,6 +58,7 @@ def test_a_bucket_has_the_files_of_the_public_folder_and_nothing_else(copied: Of
     assert not [word for word in hidden if any(word in content for content in objects(bucket).values())]
 
 
+@pytest.mark.outside
 def test_a_replay_asks_twice_and_sends_nothing(copied: Office, bucket: ObjectServer):
     copied.released()
     bucket.seen.clear()
@@ -66,6 +67,7 @@ def test_a_replay_asks_twice_and_sends_nothing(copied: Office, bucket: ObjectSer
     assert [method for method, _ in bucket.seen] == ["GET", "HEAD"]
 
 
+@pytest.mark.outside
 def test_a_bucket_that_fails_costs_one_clear_message_and_no_second_draw(copied: Office, bucket: ObjectServer):
     before = objects(bucket)
     for code, says in (("AccessDenied", "access was denied"), ("InternalError", "says InternalError")):
@@ -115,6 +117,7 @@ def test_init_refuses_what_it_cannot_publish_to_and_makes_nothing(
     assert not office.store.exists()
 
 
+@pytest.mark.outside
 def test_init_refuses_a_prefix_of_another_ledger_and_a_denied_one(copied: Office, bucket: ObjectServer):
     before, other = objects(bucket), copied.folder / "other"
     refused = copied.run("init", "--store", other, "--public", f"{ADDRESS}/")
@@ -131,6 +134,7 @@ def test_a_server_that_ignores_conditions_is_refused(office: Office, bucket: Obj
     assert refused.code == 1 and "its server ignores the conditions of writes" in refused.err
 
 
+@pytest.mark.outside
 def test_two_publishers_at_once_leave_one_state_with_the_releases_of_both(
     copied: Office, bucket: ObjectServer, one_client: None
 ):
@@ -169,6 +173,7 @@ def test_two_publishers_at_once_leave_one_state_with_the_releases_of_both(
     assert named == content_of(stores[1])
 
 
+@pytest.mark.outside
 def test_what_only_a_bucket_has_and_no_ledger_paid_for_is_left_there(copied: Office, bucket: ObjectServer):
     copied.released()
     published = copied.store / "public" / "wards"
@@ -190,6 +195,7 @@ def test_what_only_a_bucket_has_and_no_ledger_paid_for_is_left_there(copied: Off
     assert not published.exists() and "wards/period=all/revision=1" in manifest(bucket).publications()
 
 
+@pytest.mark.outside
 def test_an_altered_object_is_refused_by_readers_and_sent_again_by_a_check(
     copied: Office, bucket: ObjectServer, tmp_path: Path
 ):
@@ -204,6 +210,7 @@ def test_an_altered_object_is_refused_by_readers_and_sent_again_by_a_check(
         assert copied.run("store", "fetch", ADDRESS, folder).code == 0
 
 
+@pytest.mark.outside
 def test_a_fetched_folder_answers_as_the_store_does(copied: Office, bucket: ObjectServer, tmp_path: Path):
     copied.released()
     folder, where = tmp_path / "got", ("answer", "wards", "--where", "ward = surgery", "--json")
@@ -218,6 +225,7 @@ def test_a_fetched_folder_answers_as_the_store_does(copied: Office, bucket: Obje
     assert refused.code == 1 and "nobody publishes there" in refused.err and not (tmp_path / "no").exists()
 
 
+@pytest.mark.outside
 def test_a_run_of_dagster_copies_as_the_command_line_does(copied: Office, bucket: ObjectServer):
     definitions = defined(copied)
     with dg.DagsterInstance.ephemeral() as instance:

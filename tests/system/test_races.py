@@ -15,7 +15,6 @@ from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
 from examples import mostly_soaked
 
-TWENTY = 20
 Make = Callable[..., Project]
 
 
@@ -43,8 +42,8 @@ def killed_after_its_charge(project: Project) -> Project:
     return project
 
 
-def race_for_one_key(project: Project) -> None:
-    outcomes = at_once([(project, WEEK, "")] * TWENTY)
+def race_for_one_key(project: Project, processes: int = 20) -> None:
+    outcomes = at_once([(project, WEEK, "")] * processes)
 
     assert {(made.killed, made.refusal, made.revision) for made in outcomes} == {(False, "", 1)}
     assert not all(made.replayed for made in outcomes)
@@ -87,8 +86,9 @@ def race_of_two_revisions(project: Project) -> None:
     assert_nothing_left(project, 3)
 
 
-def test_twenty_processes_on_one_key_make_one_charge_and_one_draw(make: Make) -> None:
-    race_for_one_key(make())
+@pytest.mark.parametrize("processes", mostly_soaked([6, 20], [0]))
+def test_many_processes_on_one_key_make_one_charge_and_one_draw(make: Make, processes: int) -> None:
+    race_for_one_key(make(), processes)
 
 
 @pytest.mark.soak
@@ -172,7 +172,7 @@ def test_twenty_processes_rebuild_deleted_files_as_they_were(tmp_path: Path) -> 
     project.forget("public")
     project.source.unlink()
 
-    outcomes = at_once([(project, WEEK, "")] * TWENTY)
+    outcomes = at_once([(project, WEEK, "")] * 20)
 
     assert {(made.refusal, made.replayed) for made in outcomes} == {("", True)}
     assert project.files("public") == files

@@ -229,6 +229,7 @@ def test_rows_of_one_unit_that_lie_in_several_batches_are_ordered_as_one(monkeyp
     assert counted(rows, 4)[:2].tolist() == [kept[0], kept[1]]
 
 
+@pytest.mark.soak
 def test_names_of_10_kb_and_a_unit_of_a_million_rows_keep_what_a_plain_reading_keeps(tmp_path: Path):
     names = ["x" * 10_000 + str(number) for number in range(40)]
     people = [*names * 4, *["much"] * 10**6, *["little"] * 2]

@@ -16,6 +16,7 @@ from witness_scenario import STORE, address, charge, charges, held, of, witness,
 from dphist_pipeline.ledger.errors import AnswerDrawnElsewhere, LedgerError
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness, WitnessedCharge
+from examples import SOAKING
 
 RACERS = 20
 
@@ -150,15 +151,17 @@ def whole_life(witness: Witness) -> None:
     witness.vouch_answer(STORE, "hash-3", "counts", "a")
 
 
+@pytest.mark.many_examples
 def test_a_kill_anywhere_leaves_a_witness_that_the_same_calls_complete(tmp_path: Path) -> None:
     states: list[tuple[int, ...] | None] = []
-    status = -1
+    status, step = -1, 1 if SOAKING else 5
     while status != 0:
-        witness = Witness.at(tmp_path / str(len(states)) / "w.sqlite")
+        boundary = step * len(states)
+        witness = Witness.at(tmp_path / str(boundary) / "w.sqlite")
         child = os.fork()
         if child == 0:
             try:
-                kill_at(len(states))
+                kill_at(boundary)
                 whole_life(witness)
             except BaseException:
                 os._exit(1)
@@ -171,4 +174,4 @@ def test_a_kill_anywhere_leaves_a_witness_that_the_same_calls_complete(tmp_path:
         assert held(witness) == [3, 4]
         with pytest.raises(AnswerDrawnElsewhere):
             witness.vouch_answer(STORE, "hash-3", "counts", "b")
-    assert set(states) == {None, (), (3, 4)} and len(states) > 50
+    assert set(states) == {None, (), (3, 4)} and boundary > 50

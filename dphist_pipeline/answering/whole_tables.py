@@ -204,9 +204,13 @@ def _marginal(fitted: Reals, kept: tuple[int, ...], shape: tuple[int, ...]) -> M
 def _distances(domain: Domain, counts: NDArray[np.int64], basis: Reals, widths: _Widths) -> Iterator[Distance]:
     every = tuple(range(len(domain.axes)))
     tables = [(), *((axis,) for axis in every), *combinations(every, 2), every]
-    reals = counts.astype(np.float64)
+    gaps = {every: counts - basis}
+    for kept in reversed(tables):  # each from the smallest table with its axes, the last one that was found
+        if kept not in gaps:
+            source = next(gaps[one] for one in reversed(gaps) if set(kept) <= set(one))
+            gaps[kept] = source.sum(axis=tuple(axis for axis in every if axis not in kept), keepdims=True)
     for kept in dict.fromkeys(tables):
-        away = np.abs(_summed(reals, kept) - _summed(basis, kept))
+        away = np.abs(gaps[kept])
         half = widths.of(kept)
         name = "*".join(domain.axes[axis].name for axis in kept) or "total"
         known = not math.isinf(half)

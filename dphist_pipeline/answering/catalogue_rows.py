@@ -182,7 +182,7 @@ def _release_row(audit: Audit) -> dict[str, Any]:
         "grid": grid_of(audit),
         "noise_scale": scale,
         "noise_variance": None if scale is None else noise_law.variance(Fraction(scale)),
-        "charged_at": audit["ledger"]["charged_at"] if audit["ledger"] else None,
+        **({"charge": audit["ledger"]["hash"], "charged_at": audit["ledger"]["charged_at"]} if audit["ledger"] else {}),
     }
 
 
@@ -253,6 +253,7 @@ RELEASES = _schema(
     ("cells", _WHOLE, "number of declared cells"),
     ("account", _TEXT, "account of the ledger that paid"),
     ("charged_at", _TEXT, "when the ledger charged it"),
+    ("charge", _TEXT, "hash of that entry of the ledger; the tables of a family share it, and their noise"),
     ("audit_digest", _TEXT, "digest of audit.json"),
     _GRID,
     _SCALE,

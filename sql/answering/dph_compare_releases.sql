@@ -1,5 +1,6 @@
 -- The count in a box of one release less that in a box of another of the same account, with its 95 % interval: one row for each
--- period that both have (latest revisions), in order. Their noise is independent.
+-- period that both have (latest revisions), in order. Their noise is independent; that of two tables of a family is not, so
+-- their interval is wider: ask dph_difference of a table that has both boxes, if there is one.
 -- In: the tables of two releases of one catalogue, the one that is subtracted first, as in dph_compare; a box and a period as in
 -- dph_box; a box of the second release, if its axes have other names.
 CREATE OR REPLACE MACRO {schema}dph_compare_releases(

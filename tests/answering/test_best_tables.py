@@ -17,6 +17,7 @@ from families_by_hand import estimate_family, publish_family
 from quick_catalogue import build_catalogue
 from test_catalogue_growing import anew, held
 
+from dphist_pipeline.answering.asking import Box, Publication
 from dphist_pipeline.answering.catalogue_tables import create_tables
 from dphist_pipeline.answering.chosen_cells import overlapped_cells
 from dphist_pipeline.answering.family_choice import FamilyChoice
@@ -317,3 +318,28 @@ def test_a_table_that_knows_one_cell_worse_does_not_answer_for_that_cell() -> No
     assert noise["county_ward", "a"] > 2 * noise["house_state", "a"]
     assert choice.best("county_ward", ["house", "state"], []) == "county_ward"
     assert choice.best("county_ward", ["state"], []) == "house_state"
+
+
+def test_two_tables_of_a_family_are_compared_knowing_that_they_share_noise(folder: Path) -> None:
+    catalogue, made = published("levels", folder)
+    with attached(catalogue) as connection:
+        (found, _) = rows_of(
+            connection,
+            "FROM r.dph_compare_releases('r.family_state_age', 'r.family_county_age_sex', {'age': [0, 18]}, "
+            "second_box := {'sex': 'f'})",
+        )
+        sides = [
+            rows_of(connection, f"FROM r.dph_box('r.family_{table}', {box}, '{WEEKS[0]}')")[0]
+            for table, box in (("state_age", "{'age': [0, 18]}"), ("county_age_sex", "{'sex': 'f'}"))
+        ]
+    # Whatever the correlation, the error of a difference is at most the sum of both errors.
+    assert found["noise_error"] == pytest.approx(sum(side["noise_error"] for side in sides))
+    assert widths(found) > sum(widths(side) for side in sides)
+    box: Box = {"age": (0, 18)}
+    mine, before, later = (
+        Publication.read(made[week][table].path)
+        for week, table in ((WEEKS[0], "state_age"), (WEEKS[0], "county_age_sex"), (WEEKS[1], "county_age_sex"))
+    )
+    both = mine.answer(box).noise_error + before.answer(box).noise_error
+    assert mine.change_since(before, box).noise_error == pytest.approx(both, rel=0.03)
+    assert later.change_since(mine, box).noise_error == pytest.approx(both / 2**0.5, rel=0.2)

@@ -3,21 +3,26 @@ reaching AS (
     SELECT summed.*, {reach} AS reach FROM summed
 ),
 -- One interval for the sum of both counts, if all draws of noise have the same law or the reports are independent; else two
--- intervals that hold together.
+-- intervals that hold together. Tables of one family share their noise: there the error is the most that it can be.
 together AS (
     SELECT
         one.period AS first_period, two.period AS second_period,
-        coalesce(
-            one.noise_scale = two.noise_scale AND (one.linear_variance IS NULL) = (two.linear_variance IS NULL), false
-        ) OR one.step + two.step IS NOT NULL AS is_one_law,
+        coalesce(one.charge <> two.charge, true) AS is_independent,
+        is_independent AND (
+            coalesce(
+                one.noise_scale = two.noise_scale AND (one.linear_variance IS NULL) = (two.linear_variance IS NULL), false
+            ) OR one.step + two.step IS NOT NULL
+        ) AS is_one_law,
         one.has_bars AND two.has_bars AS has_bars,
         greatest(one.slope, two.slope) AS slope, greatest(one.step, two.step) AS step,
         one.noise_scale, one.noise_variance, one.reach.two + two.reach.two AS half_width_apart,
         one.linear_variance + two.linear_variance AS linear_variance, one.cells + two.cells AS cells,
-        sqrt(
-            coalesce(one.linear_variance, one.cells * one.noise_variance)
-            + coalesce(two.linear_variance, two.cells * two.noise_variance)
-        ) AS noise_error,
+        coalesce(one.linear_variance, one.cells * one.noise_variance) AS first_variance,
+        coalesce(two.linear_variance, two.cells * two.noise_variance) AS second_variance,
+        CASE
+            WHEN is_independent THEN sqrt(first_variance + second_variance)
+            ELSE sqrt(first_variance) + sqrt(second_variance)
+        END AS noise_error,
         one.estimate AS first_estimate, two.estimate AS second_estimate,
         two.estimate - one.estimate AS estimate, two.unbiased - one.unbiased AS unbiased,
         CASE

@@ -77,7 +77,7 @@ def test_what_is_no_table_of_rows_is_refused(database: bytes, table: str, says: 
 
 @pytest.mark.parametrize("column", ["stay", "note"])
 def test_columns_that_may_fail_the_reader_are_refused(database: bytes, column: str):
-    axes = [{**WARD, "column": column}]
+    axes = [{**WARD, "column": column, "name": "ward"}]
     assert "which cannot serve as a categorical axis" in refused(
         {"office.duckdb": database}, ColumnRefused, **FILE, axes=axes
     )

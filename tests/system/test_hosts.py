@@ -222,7 +222,8 @@ def test_confidential_files_on_a_network_disk_need_a_ledger_on_a_server(
 
 
 def hammer(two: Hosts, seconds: float, weeks_at_once: int) -> Counter[str]:
-    """Releases week after week from both hosts, kills every other process somewhere, and has all weeks finished."""
+    """Releases week before week from both hosts, kills every other process somewhere, and has all weeks finished."""
+    # Back in time: a quick machine would come to weeks that have not ended.
     chance, found, ends = random.Random(22), Counter[str](), time.monotonic() + seconds
     boundaries = len(start(two[0], WEEKS[0]).boundaries)
     weeks = [WEEKS[0]]
@@ -234,7 +235,7 @@ def hammer(two: Hosts, seconds: float, weeks_at_once: int) -> Counter[str]:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         while len(weeks) == 1 or time.monotonic() < ends:
             batch = [
-                (date.fromisoformat(weeks[-1]) + timedelta(weeks=1 + of)).isoformat() for of in range(weeks_at_once)
+                (date.fromisoformat(weeks[-1]) - timedelta(weeks=1 + of)).isoformat() for of in range(weeks_at_once)
             ]
             weeks += batch
             calls = [(chance.choice(two), week, chance.randrange(1, boundaries)) for week in batch * 3]

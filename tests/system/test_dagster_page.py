@@ -96,7 +96,7 @@ def page(served: str) -> Iterator[Any]:
     program = shutil.which("chromium")
     if program is None:
         missing("chromium", "Chromium is not installed")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import Error, sync_playwright
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
@@ -105,9 +105,12 @@ def page(served: str) -> Iterator[Any]:
         made.said = []
 
         def keep(route: Any) -> None:
-            answer = route.fetch()
-            made.said.append(answer.text())
-            route.fulfill(response=answer)
+            try:
+                answer = route.fetch()
+                made.said.append(answer.text())
+                route.fulfill(response=answer)
+            except Error:
+                return  # the page went on before the answer came: nobody is shown it
 
         made.route("**/graphql**", keep)
         yield made

@@ -19,7 +19,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 from attacked_noise import large_noise
-from attacked_office import AttackedOffice
+from attacked_office import AttackedOffice, Manner
 from office import Office
 from spec_grammar import attack
 
@@ -30,16 +30,24 @@ from dphist_pipeline.spec import code_list_files, loading, row_queries
 from dphist_pipeline.spec.code_lists import CodeListFolders
 from dphist_pipeline.spec.model import ReleaseSpec
 
-# A seed whose first fifty specs try every planted leak, so that these tests are quick.
 SEED, SPECS, SECONDS = 174, 30, 1200
 FEWEST_RELEASES = 0.15
-# More commands, and with what share of the specs they run.
-ALSO = {
+# Other commands, and with what share of the specs they run.
+BEFORE = {
+    ("check",): 1.0,
     ("check", "--explain"): 0.5,
     ("check", "--explain", "--json"): 0.1,
-    ("rehearse", "--rows", "40"): 0.01,
-    ("forecast", "--repeat", "1", "--mechanism", "geometric"): 0.02,
+    ("rehearse", "--rows", "40"): 0.02,
+    ("forecast", "--repeat", "1", "--mechanism", "geometric"): 0.04,
 }
+AFTER = {
+    ("quality",): 0.1,
+    ("plot", "--output", "plot.svg", "--overwrite"): 0.05,
+    ("export", "--to", "csv", "--overwrite"): 0.1,
+    ("answer",): 0.1,
+}
+# Of all specs; of those that are published.
+COMPARED, AGAIN, DRESSED = 0.1, 0.2, 0.5
 SPECS_OF_A_STORE = 50
 # How far long runs came: the next of them goes on there, and several may run at once.
 PROGRESS = Path(__file__).resolve().parents[2] / ".soak" / "specs_from_a_grammar.json"
@@ -62,7 +70,7 @@ def findings_of(
         seed: of all specs.
         numbers: of the specs; each number makes the same spec whatever was tried before.
         seconds: to begin no spec after.
-        thorough: the share of specs that `check` refuses on which the other commands run, too.
+        thorough: what other commands and cards are run with, of their shares.
     """
     outcomes, started = Counter[str](), time.monotonic()
     for number in numbers:
@@ -70,9 +78,7 @@ def findings_of(
             break
         choice = random.Random(f"{seed} {number}")
         made = attack(choice, number)
-        also = [words for words, share in ALSO.items() if choice.random() < share]
-        again, whole = choice.random() < 0.2, choice.random() < thorough
-        tried = attacked.tried(made, also, again, whole)
+        tried = attacked.tried(made, manner_of(choice, thorough))
         outcomes[tried.outcome] += 1
         if tried.findings:
             return outcomes, [f"seed {seed}, spec {number}: {made}", *tried.findings]
@@ -83,6 +89,15 @@ def findings_of(
             if number == numbers[-1]:
                 return outcomes, []
     return outcomes, attacked.in_the_end()
+
+
+def manner_of(choice: random.Random, thorough: float) -> Manner:
+    """In what manner a spec is tried, drawn after the spec itself."""
+    before, after = (
+        [words for words, share in more.items() if choice.random() < share * thorough] for more in (BEFORE, AFTER)
+    )
+    again, dressed, compared = (choice.random() < share for share in (AGAIN, DRESSED * thorough, COMPARED))
+    return Manner(before, again, after, dressed, compared)
 
 
 def test_no_spec_of_the_grammar_tells_more_than_its_noise(attacked: AttackedOffice) -> None:

@@ -198,7 +198,9 @@ def _file_as_query(choice: Choice, made: Attack) -> None:
 
 
 def _other_account(choice: Choice, made: Attack) -> None:
-    made.spec["account"] = choice.choice(["clinic", "health", "pairs", "nobody", "*", "HEALTH", "health ", "{{ env.CANARY }}"])
+    made.spec["account"] = choice.choice(
+        ["clinic", "health", "pairs", "nobody", "*", "HEALTH", "health ", "{{ env.CANARY }}"]
+    )
 
 
 def _other_period(choice: Choice, made: Attack) -> None:

@@ -161,7 +161,7 @@ def note_progress(more: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rows_told(attempt: stages.Attempt, folder: Path, write: Any = stages.write_cube) -> Path:
-    if attempt.spec.source_format == "parquet":
+    if Path(attempt.spec.source_pattern).suffix == ".parquet" and Path(attempt.spec.source_pattern).is_file():
         rows = pq.ParquetFile(attempt.spec.source_pattern).metadata.num_rows
         attempt.progress(f"reading {rows:,} records")
     made: Path = write(attempt, folder)

@@ -73,7 +73,7 @@ def _with_quality(choice: Choice, made: Attack) -> None:
     by_row, bound = made.spec["privacy_unit"] == "row", made.spec.get("max_rows_per_unit", 1)
     quality: dict[str, object] = {"share": choice.choice(["1/20", "1/3", "0.999"])} if choice.random() < 0.6 else {}
     if not by_row:
-        quality["rows"] = choice.choice([bound + 1, 45, 60, 10_000])
+        quality["rows"] = choice.choice([bound + 1, 45, 60, 400])
         by = [str(axis["column"]) for axis in made.spec["axes"]]
         quality["by"] = choice.sample(by, choice.randrange(min(len(by), 2) + 1))
     made.spec["quality"] = quality

@@ -10,7 +10,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -24,10 +24,11 @@ from attacked_accounts import ACCOUNTS, Reading
 from attacked_noise import sensitivity_of, sensitivity_of_rows
 from spec_parts import Attack
 
-from dphist_pipeline.confidential import bounding, cube
+from dphist_pipeline.confidential import bounding, cube, row_tables
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading import ingest
+from dphist_pipeline.confidential.row_questions import ObservedRows
 from dphist_pipeline.releasing import pipeline, stages
 
 KEY = bytes(range(32))
@@ -43,6 +44,7 @@ class Seen:
         begun: whether its spec was accepted.
         plans: what was read.
         exact: counts that were loaded.
+        rows: exact numbers about rows, for quality tables.
         draws: how often each step of each charge was drawn.
         questions: what doors were asked, by charge and step.
     """
@@ -50,6 +52,7 @@ class Seen:
     begun: bool = False
     plans: list[CountingPlan] = field(default_factory=list)
     exact: list[np.ndarray] = field(default_factory=list)
+    rows: list[ObservedRows] = field(default_factory=list)
     draws: Counter[tuple[str, str]] = field(default_factory=Counter)
     questions: dict[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
 
@@ -58,7 +61,7 @@ class Seen:
 def watched(seen: Seen) -> Iterator[None]:
     """Keeps what is read, counted and drawn."""
     read, answer, release = stages.read_cube, Journal.answer, pipeline.release
-    stage: Callable[..., Path] = ingest.stage_rows
+    stage, save = ingest.stage_rows, row_tables.save
 
     def released(*given: Any, **more: Any) -> Any:
         seen.begun = True
@@ -71,6 +74,10 @@ def watched(seen: Seen) -> Iterator[None]:
     def counted(path: Path) -> np.ndarray:
         seen.exact.append(read(path))
         return seen.exact[-1]
+
+    def saved(rows: ObservedRows, folder: Path) -> None:
+        seen.rows.append(rows)
+        save(rows, folder)
 
     def answered(journal: Journal, step: str, question: Mapping[str, str], draw: Callable[[], Any]) -> Any:
         key = (journal._charge, step)
@@ -86,6 +93,7 @@ def watched(seen: Seen) -> Iterator[None]:
         stack.enter_context(patch.object(pipeline, "release", released))
         stack.enter_context(patch.object(ingest, "stage_rows", staged))
         stack.enter_context(patch.object(stages, "read_cube", counted))
+        stack.enter_context(patch.object(row_tables, "save", saved))
         stack.enter_context(patch.object(Journal, "answer", answered))
         stack.enter_context(patch.object(cube, "secrets", SimpleNamespace(token_bytes=lambda size: KEY[:size])))
         yield
@@ -173,11 +181,11 @@ class Readings:
             )
             if source.hive or asked not in [known.reading for known in ACCOUNTS if known.fields["account"] == account]:
                 found.append(f"read {asked} for account {account}")
-        return found or (self._too_far(attack, seen.plans[0], seen.exact[0]) if seen.exact else [])
+        return found or (self._too_far(attack, seen) if seen.exact else [])
 
-    def _too_far(self, attack: Attack, plan: CountingPlan, exact: np.ndarray) -> list[str]:
+    def _too_far(self, attack: Attack, seen: Seen) -> list[str]:
         """Counts on the neighbour's records, by the same key, against the declared sensitivity; each reading once."""
-        sensitivity = sensitivity_of(attack)
+        plan, exact, sensitivity, there = seen.plans[0], seen.exact[0], sensitivity_of(attack), Seen()
         same = hashlib.sha256(f"{plan!r} {sensitivity}".encode() + exact.tobytes()).digest()
         if same in self._near:
             return []
@@ -185,12 +193,31 @@ class Readings:
             path.replace(str(self._office), str(self._neighbour)) for path in (plan.source.pattern, *plan.source.needed)
         )
         assert pattern != plan.source.pattern
-        there = replace(plan, source=replace(plan.source, pattern=pattern, needed=tuple(needed), folder=None))
-        with tempfile.TemporaryDirectory(dir=self._neighbour) as scratch, watched(Seen()), one_engine():
-            moves = np.abs(cube.read_and_count(there, Path(scratch)) - exact)
+        read = replace(plan, source=replace(plan.source, pattern=pattern, needed=tuple(needed), folder=None))
+        with tempfile.TemporaryDirectory(dir=self._neighbour) as scratch, watched(there), one_engine():
+            moves = np.abs(cube.read_and_count(read, Path(scratch)) - exact)
         # Of a family, each table that is measured is moved by that much.
-        ends = np.cumsum([marginal.cells for marginal in plan.marginals])
-        moved = max(int(part.sum()) for part in np.split(moves, ends))
-        if moved <= sensitivity:
+        moved = max(int(part.sum()) for part in np.split(moves, np.cumsum([one.cells for one in plan.marginals])))
+        found = [f"one unit moves counts by {moved}, more than {sensitivity}"] if moved > sensitivity else []
+        for rows, others in zip(seen.rows[:1], there.rows, strict=True):
+            found += _rows_too_far(attack, plan, rows, others)
+        if not found:
             self._near.add(same)
-        return [f"one unit moves counts by {moved}, more than {sensitivity}"] if moved > sensitivity else []
+        return found
+
+
+def _rows_too_far(attack: Attack, plan: CountingPlan, rows: ObservedRows, others: ObservedRows) -> list[str]:
+    """What one unit moves of what a quality table says of rows, against what its noise is for."""
+    moves = {one.name: np.abs(getattr(rows, one.name) - getattr(others, one.name)) for one in fields(rows)}
+    along = np.split(moves["cut_by"], np.cumsum(plan.domain.shape[:-1]))
+    moved = {
+        "units_by_rows": moves["units"].sum(),
+        "rows_cut": moves["cut"].sum(),
+        "rows_cut_by": max(part.sum() for part in along),
+        "rows_by_place": moves["places"].sum(),
+        "failures_by_axis": moves["failures"].sum(),
+    }
+    most = sensitivity_of_rows(attack)
+    return [
+        f"one unit moves {door} by {far}, more than {most[door]}" for door, far in moved.items() if far > most[door]
+    ]

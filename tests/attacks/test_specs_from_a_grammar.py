@@ -22,7 +22,7 @@ from attacked_noise import large_noise
 from attacked_office import AttackedOffice, Manner
 from spec_grammar import attack
 
-from dphist_pipeline.confidential import cube, doors, table_counts
+from dphist_pipeline.confidential import cube, doors, row_tables, table_counts
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading.source import SourceRefused
 from dphist_pipeline.ledger.decisions import SourceReading
@@ -173,12 +173,16 @@ def any_list(file: Path, rule: CodeListFolders) -> Path:
 
 
 def any_row_count(staged: Path, cells: int, max_rows: int, key: bytes) -> np.ndarray:
-    return np.bincount(pl.read_parquet(staged)["code"], minlength=cells).astype(np.int64)
+    return np.bincount(pl.read_parquet(staged)["code"].drop_nulls(), minlength=cells).astype(np.int64)
 
 
 def any_rows(plan: Any, staged: Path, names: list[str], key: bytes) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     rows = pl.read_parquet(staged).select(names).drop_nulls().to_numpy().T
     yield rows, np.ones(rows.shape[1], dtype=np.int64)
+
+
+def twice_as_many(plan: Any, seen: int, *more: Any, observe: Any = row_tables.observe_rows) -> Any:
+    return observe(plan, 2 * seen, *more)
 
 
 def half_a_charge(whole: Any = plans.ChargeRequest, **asked: Any) -> Any:
@@ -217,32 +221,32 @@ PLANTED: dict[str, tuple[str, int, Callable[[], Any]]] = {
         0,
         lambda: patch.object(stages, "write_cube", rows_told),
     ),
-    "counts without noise": ("the exact count", 0, lambda: patch.object(doors, "_noisy", lambda exact, scale: exact)),
-    "code lists read anywhere": ("the token", 0, lambda: patch.object(code_list_files, "_allowed", any_list)),
+    "counts without noise": ("the exact count", 2, lambda: patch.object(doors, "_noisy", lambda exact, scale: exact)),
+    "code lists read anywhere": ("the token", 21, lambda: patch.object(code_list_files, "_allowed", any_list)),
     "templates in every field": (
         "the token",
-        0,
+        62,
         lambda: patch.object(loading, "ADDRESSES", tuple(ReleaseSpec.model_fields)),
     ),
     "a query that makes its own units": (
         "one unit moves counts",
-        0,
+        98,
         lambda: patch.object(row_queries, "_check_unit", lambda items, unit: None),
     ),
     "queries that need no decision": (
         "one unit moves counts",
-        0,
+        98,
         lambda: patch.object(plans, "_query_of", lambda spec: {}),
     ),
     "sources that need no decision": (
         "for account",
-        0,
+        23,
         lambda: patch.object(SourceReading, "differences", lambda asked, allowed: []),
     ),
     "no bounding": ("one unit moves counts", 0, lambda: patch.object(cube, "count_bounded", any_row_count)),
     "half of epsilon charged": (
         "for a release of epsilon",
-        0,
+        1,
         lambda: patch.object(plans, "ChargeRequest", half_a_charge),
     ),
     "a message that quotes a file": ("the token", 0, lambda: patch.object(query_files, "read_rows", value_quoted)),
@@ -256,13 +260,18 @@ PLANTED: dict[str, tuple[str, int, Callable[[], Any]]] = {
         0,
         lambda: patch.object(ingest, "stage_rows", few_refused),
     ),
+    "a quality table that sees more rows": (
+        "one unit moves rows_by_place",
+        0,
+        lambda: patch.object(row_tables, "observe_rows", twice_as_many),
+    ),
     "a family that counts more rows": (
         "one unit moves counts",
         0,
         lambda: patch.object(table_counts, "_kept", any_rows),
     ),
 }
-FIRST_TRIED = 400
+FIRST_TRIED = 600
 
 
 @pytest.mark.parametrize("name", PLANTED)

@@ -160,11 +160,11 @@ def note_progress(more: Mapping[str, Any]) -> dict[str, Any]:
 # Planted leaks.
 
 
-def rows_told(attempt: stages.Attempt, folder: Path, write: Any = stages.write_cube) -> Path:
+def rows_told(attempt: stages.Attempt, folder: Path, frame: Any, write: Any = stages.write_cube) -> Path:
     if Path(attempt.spec.source_pattern).suffix == ".parquet" and Path(attempt.spec.source_pattern).is_file():
         rows = pq.ParquetFile(attempt.spec.source_pattern).metadata.num_rows
         attempt.progress(f"reading {rows:,} records")
-    made: Path = write(attempt, folder)
+    made: Path = write(attempt, folder, frame)
     return made
 
 
@@ -243,16 +243,16 @@ PLANTED: dict[str, tuple[str, int, Callable[[], Any]]] = {
         23,
         lambda: patch.object(SourceReading, "differences", lambda asked, allowed: []),
     ),
-    "no bounding": ("one unit moves counts", 0, lambda: patch.object(cube, "count_bounded", any_row_count)),
+    "no bounding": ("one unit moves counts", 9, lambda: patch.object(cube, "count_bounded", any_row_count)),
     "half of epsilon charged": (
         "for a release of epsilon",
         1,
         lambda: patch.object(plans, "ChargeRequest", half_a_charge),
     ),
-    "a message that quotes a file": ("the token", 0, lambda: patch.object(query_files, "read_rows", value_quoted)),
+    "a message that quotes a file": ("the token", 175, lambda: patch.object(query_files, "read_rows", value_quoted)),
     "a footer that tells the number of rows": (
         "the exact count",
-        0,
+        1,
         lambda: patch.object(release_files, "write_histogram", footer_of_rows),
     ),
     "a refusal of few records": (

@@ -332,4 +332,4 @@ class Manner:
 
 def _bare(text: str) -> str:
     """A message without its places and numbers."""
-    return re.sub(r"[\d.,]+", "0", " ".join(re.sub(r"\S*/office\b", "", text).split()))
+    return re.sub(r"[\d.,]+", "0", " ".join(re.sub(r"(/[^\s/]+)+", "", text).split()))

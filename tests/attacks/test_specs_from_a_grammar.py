@@ -181,8 +181,8 @@ def any_rows(plan: Any, staged: Path, names: list[str], key: bytes) -> Iterator[
     yield rows, np.ones(rows.shape[1], dtype=np.int64)
 
 
-def twice_as_many(plan: Any, seen: int, *more: Any, observe: Any = row_tables.observe_rows) -> Any:
-    return observe(plan, 2 * seen, *more)
+def twice_as_many(staged: Path, words: Any, most: int, key: bytes, kept: Any = row_tables.kept_words) -> Any:
+    return kept(staged, words, 2 * most, key)
 
 
 def half_a_charge(whole: Any = plans.ChargeRequest, **asked: Any) -> Any:
@@ -263,11 +263,11 @@ PLANTED: dict[str, tuple[str, int, Callable[[], Any]]] = {
     "a quality table that sees more rows": (
         "one unit moves rows_by_place",
         0,
-        lambda: patch.object(row_tables, "observe_rows", twice_as_many),
+        lambda: patch.object(row_tables, "kept_words", twice_as_many),
     ),
     "a family that counts more rows": (
         "one unit moves counts",
-        0,
+        46,
         lambda: patch.object(table_counts, "_kept", any_rows),
     ),
 }

@@ -64,7 +64,7 @@ def test_a_file_of_a_million_values_is_refused_while_it_is_read(monkeypatch: pyt
 
 def test_a_spec_of_ten_megabytes_is_refused_unread(tmp_path: Path):
     (tmp_path / "spec.yaml").write_bytes(b"type: dphist_pipeline.HistogramRelease\nattributes: [" + b"1,\n" * 3_400_000)
-    with soon(0.3), pytest.raises(SpecError, match="is larger than 1 MB, .* long lists of categories go into files"):
+    with soon(0.3), pytest.raises(SpecError, match=r"is larger than 1 MB, .* long lists of categories go into files"):
         load_spec(tmp_path / "spec.yaml")
 
 

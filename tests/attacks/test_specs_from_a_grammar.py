@@ -33,7 +33,7 @@ from dphist_pipeline.spec.code_lists import CodeListFolders
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.refusals import MistakesError
 
-SEED, SPECS, SECONDS = 174, 30, 1200
+SEED, SPECS, SECONDS = 174, 20, 1200
 FEWEST_RELEASES = 0.15
 # Other commands, and with what share of the specs they run.
 BEFORE = {
@@ -218,7 +218,7 @@ def few_refused(plan: Any, folder: Path, read: Any = ingest.stage_rows) -> Path:
 PLANTED: dict[str, tuple[str, int, Callable[[], Any]]] = {
     "a step that tells the number of rows": (
         "the exact count",
-        0,
+        3,
         lambda: patch.object(stages, "write_cube", rows_told),
     ),
     "counts without noise": ("the exact count", 2, lambda: patch.object(doors, "_noisy", lambda exact, scale: exact)),
@@ -257,12 +257,12 @@ PLANTED: dict[str, tuple[str, int, Callable[[], Any]]] = {
     ),
     "a refusal of few records": (
         "in an office with a handful of records",
-        0,
+        61,
         lambda: patch.object(ingest, "stage_rows", few_refused),
     ),
     "a quality table that sees more rows": (
         "one unit moves rows_by_place",
-        0,
+        105,
         lambda: patch.object(row_tables, "kept_words", twice_as_many),
     ),
     "a family that counts more rows": (

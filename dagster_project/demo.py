@@ -25,6 +25,7 @@ from dagster_project.synthetic import FIRST_DAY, PATIENTS, PERSONS, WEEKS, write
 from dphist_pipeline.ledger.ledger import Account, as_text
 from dphist_pipeline.ledger.signing import KEY, Operator
 from dphist_pipeline.ledger.witness_file import WITNESS
+from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing import pipeline
 from dphist_pipeline.releasing.plans import reading_of
 from dphist_pipeline.releasing.store import Store
@@ -167,7 +168,7 @@ def show(store: Store) -> None:
     console.print(residents(*total))
     console.print("\nWhat was spent, once and for all:")
     for account in store.ledger().accounts():
-        statement = store.ledger().statement(account.name)
+        statement = statement_of(store.ledger(), account.name)
         per = " this year" if account.renews else ""
         console.print(
             f"  {account.name}: epsilon {as_text(statement.spent)} of {as_text(statement.total)}{per} "

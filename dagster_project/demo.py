@@ -85,11 +85,10 @@ def open_store() -> Store:
     store = Store.create(root)
     ledger = store.ledger()
     operator, specs = Operator.load(), {path.name: load_spec(path / "defs.yaml") for path in SPECS.iterdir()}
-    for account, unit, total, renews, release in (
-        ("census", "row", Fraction(4), None, "population"),
-        ("health", "patient_id", Fraction(26), "yearly", "weekly_admissions"),
+    for release, terms in (
+        ("population", Account("census", "row", "add_remove", Fraction(4), None, store.id)),
+        ("weekly_admissions", Account("health", "patient_id", "add_remove", Fraction(26), "yearly", store.id)),
     ):
-        terms = Account(account, unit, "add_remove", total, renews, store.id)
         ledger.open_account(terms, operator, reading_of(specs[release]))
     return store
 

@@ -22,9 +22,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from dagster_project.synthetic import FIRST_DAY, PATIENTS, PERSONS, WEEKS, write_admissions, write_population
-from dphist_pipeline.ledger.ledger import Account, as_text
+from dphist_pipeline.ledger.ledger import Account
 from dphist_pipeline.ledger.signing import KEY, Operator
 from dphist_pipeline.ledger.witness_file import WITNESS
+from dphist_pipeline.messages.amounts import as_text
 from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing import pipeline
 from dphist_pipeline.releasing.plans import reading_of
@@ -85,11 +86,10 @@ def open_store() -> Store:
     store = Store.create(root)
     ledger = store.ledger()
     operator, specs = Operator.load(), {path.name: load_spec(path / "defs.yaml") for path in SPECS.iterdir()}
-    for account, unit, total, renews, release in (
-        ("census", "row", Fraction(4), None, "population"),
-        ("health", "patient_id", Fraction(26), "yearly", "weekly_admissions"),
+    for release, terms in (
+        ("population", Account("census", "row", "add_remove", Fraction(4), None, store.id)),
+        ("weekly_admissions", Account("health", "patient_id", "add_remove", Fraction(26), "yearly", store.id)),
     ):
-        terms = Account(account, unit, "add_remove", total, renews, store.id)
         ledger.open_account(terms, operator, reading_of(specs[release]))
     return store
 

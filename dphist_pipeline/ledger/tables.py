@@ -215,10 +215,6 @@ class SqliteFile(Database):
 
     @contextmanager
     def transaction(self, intent: Intent) -> Iterator[sa.Connection]:
-        """One transaction; unless it only reads, it holds the write lock from its first statement.
-
-        'rehearse' writes, to see whether writing works, and rolls everything back.
-        """
         problem: errors.LedgerError | None = None
         kind = network_disk(self.path)
         if kind is not None:
@@ -238,13 +234,11 @@ class SqliteFile(Database):
             raise problem from None
 
     def create_tables(self, connection: sa.Connection) -> None:
-        """Makes the tables, their indexes and the triggers that keep them append-only."""
         self.tables.create_all(connection, checkfirst=False)
         for sql in self.triggers.values():
             connection.exec_driver_sql(sql)
 
     def verify_tables(self, connection: sa.Connection) -> None:
-        """Refuses a file without our tables, or with other triggers or fewer indexes on them."""
         rows = connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master").all()
         named = {kind: {name: sql for of, name, sql in rows if of == kind} for kind in ("table", "index", "trigger")}
         tables = self.tables.tables
@@ -283,7 +277,6 @@ class SqliteFile(Database):
             raise self.unusable(_READ_ONLY)
 
     def _translated(self, error: Exception) -> errors.LedgerError:
-        """Our error for SQLite's or the file system's."""
         if isinstance(error, OSError):
             return self.unusable(error.strerror)
         name = getattr(getattr(error, "orig", error), "sqlite_errorname", "")

@@ -129,14 +129,15 @@ def run_tests(copy: Path, tests: Iterable[str], plugins: Collection[object] = ()
         plugins: of pytest.
         within: seconds of the processor, or eight times as many by the clock, after which the tests are ended.
     """
-    shown = copy / "shown.txt"
+    shown, scratch = copy / "shown.txt", copy / "t"
     shown.unlink(missing_ok=True)
+    scratch.mkdir()
     child = os.fork()
     if child == 0:
         os.setsid()
         resource.setrlimit(resource.RLIMIT_CPU, (within, within + 5))
         os.chdir(copy)
-        os.environ["PYTHONPATH"] = str(copy)
+        os.environ |= {"PYTHONPATH": str(copy), "TMPDIR": str(scratch)}
         sys.path.insert(0, str(copy))
         for stream in (1, 2):
             os.dup2(os.open(shown, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
@@ -153,6 +154,7 @@ def run_tests(copy: Path, tests: Iterable[str], plugins: Collection[object] = ()
         os.killpg(child, signal.SIGKILL)  # also whatever the tests left running
     if done[0] == 0:
         done = os.wait4(child, 0)
+    shutil.rmtree(scratch, ignore_errors=True)  # a process that is ended so leaves its temporary files
     cpu = round(done[2].ru_utime + done[2].ru_stime, 1)
     if os.WIFSIGNALED(done[1]) and os.WTERMSIG(done[1]) in (signal.SIGXCPU, signal.SIGKILL):
         return Ran(f"{ENDLESS} {within} seconds", cpu)

@@ -131,13 +131,14 @@ def run_tests(copy: Path, tests: Iterable[str], plugins: Collection[object] = ()
     """
     shown, scratch = copy / "shown.txt", copy / "t"
     shown.unlink(missing_ok=True)
-    scratch.mkdir()
+    scratch.mkdir(exist_ok=True)
     child = os.fork()
     if child == 0:
         os.setsid()
         resource.setrlimit(resource.RLIMIT_CPU, (within, within + 5))
         os.chdir(copy)
         os.environ |= {"PYTHONPATH": str(copy), "TMPDIR": str(scratch)}
+        tempfile.tempdir = None  # as this process found it
         sys.path.insert(0, str(copy))
         for stream in (1, 2):
             os.dup2(os.open(shown, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)

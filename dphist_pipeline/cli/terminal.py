@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dphist_pipeline.ledger.entries import as_text
+from dphist_pipeline.messages.amounts import as_text
 
 # Help and usage errors need none of these, and their imports take longer than everything else.
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from fractions import Fraction
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from dphist_pipeline.ledger import errors
 from dphist_pipeline.ledger.entries import (
     Account,
     Charge,
@@ -22,13 +21,14 @@ from dphist_pipeline.ledger.entries import (
     Folder,
     Note,
     Statement,
-    as_text,
     charge_of,
     note_of,
     read_exact,
 )
 from dphist_pipeline.ledger.limits import refuse_bad_account, refuse_bad_total, refuse_no_reason, text_of
 from dphist_pipeline.ledger.permissions import Permissions
+from dphist_pipeline.messages import ledger_errors as errors
+from dphist_pipeline.messages.amounts import as_text
 
 _Key = tuple[str, str]
 # States of a charge's publication: where several hold, the first one counts.

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
@@ -17,8 +16,6 @@ from dphist_pipeline.ledger.decisions import Decision, SourceReading
 NoteKind = Literal["approved", "rejected", "withdrawn"]
 
 SCHEMA_VERSION = 2
-_LONGEST_DECIMAL = 15
-_LONGEST_FRACTION = 60
 _EXACT = re.compile(r"(0|[1-9][0-9]{0,39})/([1-9][0-9]{0,39})")
 
 
@@ -213,17 +210,3 @@ def read_exact(text: str) -> Fraction:
     if amount is None or exact_text(amount) != text:
         raise ValueError("not a fraction as the ledger writes it")
     return amount
-
-
-def as_text(amount: Fraction) -> str:
-    """A fraction for people: '0.5', '26' where a decimal of at most 15 digits is exact, else '1/3'.
-
-    Sums whose fraction would fill a line are rounded, and say so: 'about 0.123456789'.
-    """
-    with localcontext(prec=_LONGEST_FRACTION):
-        decimal = Decimal(amount.numerator) / amount.denominator
-    if Fraction(decimal) == amount and (amount.denominator == 1 or len(decimal.as_tuple().digits) <= _LONGEST_DECIMAL):
-        return f"{decimal:f}"
-    if amount.numerator.bit_length() + amount.denominator.bit_length() > 3 * _LONGEST_FRACTION:
-        return f"about {float(amount):.9g}"
-    return str(amount)

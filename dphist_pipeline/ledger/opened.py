@@ -28,12 +28,12 @@ from dphist_pipeline.ledger.entries import (
     note_of,
     seal,
 )
-from dphist_pipeline.ledger.errors import KeyForeign, LedgerForeign, LedgerOutdated
 from dphist_pipeline.ledger.limits import text_of
 from dphist_pipeline.ledger.replay import follow
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.tables import ENTRIES, Database, Intent
 from dphist_pipeline.ledger.witness import Standing, WitnessedCharge
+from dphist_pipeline.messages.ledger_errors import KeyForeign, LedgerForeign, LedgerOutdated
 
 _columns = ENTRIES.c
 

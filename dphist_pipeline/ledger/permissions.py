@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, get_args
 
-from dphist_pipeline.ledger import errors
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, DecisionKind, SourceReading
 from dphist_pipeline.ledger.entries import ChargeRequest, Entry
 from dphist_pipeline.ledger.signing import is_public_key, signer_of
+from dphist_pipeline.messages import ledger_errors as errors
 
 DECISIONS = frozenset(
     {"opened", "raised", "allowed", "disallowed", "keyed", "rotated", "adopted", "countersigned", "moved"}
@@ -185,8 +185,9 @@ class Permissions:
             if decision.reading is not None and not asked.differences(decision.reading):
                 return decision
         near = [of.reading for of in decisions if of.reading is not None and of.reading.address == asked.address]
-        differences = asked.differences(near[-1]) if near else []
-        raise errors.NotAllowed.source(account, asked, differences, [of.name for of in decisions])
+        last = near[-1] if near else None
+        fields = asked.differences(last) if last else []
+        raise errors.NotAllowed.source(account, asked, last, fields, [of.name for of in decisions])
 
     def _query(self, request: ChargeRequest) -> Decision:
         for decision in self.of(request.account):

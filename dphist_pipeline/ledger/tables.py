@@ -17,7 +17,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from dphist_pipeline.files import network_disk, sync_folder
-from dphist_pipeline.ledger import errors
+from dphist_pipeline.messages import ledger_errors as errors
 
 Intent = Literal["read", "write", "rehearse"]
 BUSY_SECONDS = 60.0

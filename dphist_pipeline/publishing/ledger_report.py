@@ -7,10 +7,12 @@ from shlex import quote
 from typing import Any
 
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
-from dphist_pipeline.ledger.entries import Entry, Statement, as_text
+from dphist_pipeline.ledger.entries import Entry, Statement
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.permissions import DECISIONS
 from dphist_pipeline.ledger.signing import signer_of
+from dphist_pipeline.messages.amounts import as_text
+from dphist_pipeline.messages.readings import options_of
 
 _WORDS = {
     "opened": "opened the account",
@@ -75,7 +77,7 @@ def told_of(decision: Decision) -> str:
 
 def _read(reading: SourceReading) -> str:
     """The address, and the options that say how it is read."""
-    return reading.address + reading.options().removeprefix(f"--source {quote(reading.address)}")
+    return reading.address + options_of(reading).removeprefix(f"--source {quote(reading.address)}")
 
 
 def _is_about(entry: Entry, account: str) -> bool:

@@ -7,7 +7,8 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.ledger.ledger import Statement, UnknownAccount, as_text
+from dphist_pipeline.ledger.ledger import Statement, UnknownAccount
+from dphist_pipeline.messages.amounts import as_text
 from dphist_pipeline.releasing.store import Store, store_folder
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period

@@ -23,7 +23,7 @@ from system.small_release import (
 
 from dphist_pipeline.confidential.journal import JournalMismatch
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.ledger.errors import (
+from dphist_pipeline.messages.ledger_errors import (
     AccountDisagrees,
     AlreadyCharged,
     FileExists,

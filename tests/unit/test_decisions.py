@@ -11,7 +11,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from ledger_scenario import HEALTH, WEEKLY, path, raw, set_clock, url, url_of, week
 
 from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
-from dphist_pipeline.ledger.errors import (
+from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.ledger.signing import Operator
+from dphist_pipeline.ledger.witness import WitnessedCharge
+from dphist_pipeline.messages.ledger_errors import (
     ChargeLost,
     DecisionUnknown,
     KeyForeign,
@@ -26,9 +29,6 @@ from dphist_pipeline.ledger.errors import (
     SourceOfAnother,
     UnknownAccount,
 )
-from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.ledger.witness import WitnessedCharge
 from dphist_pipeline.publishing.ledger_report import report
 
 __all__ = ["path", "url"]

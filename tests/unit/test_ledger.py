@@ -17,7 +17,10 @@ from ledger_scenario import HEALTH, WEEKLY, ledger, path, set_clock, url, url_of
 
 from dphist_pipeline.ledger import tables as ledger_tables
 from dphist_pipeline.ledger.entries import exact_text, read_exact
-from dphist_pipeline.ledger.errors import (
+from dphist_pipeline.ledger.ledger import Account, Ledger, UnknownAccount
+from dphist_pipeline.ledger.signing import Operator
+from dphist_pipeline.messages.amounts import as_text
+from dphist_pipeline.messages.ledger_errors import (
     AccountDisagrees,
     AccountExists,
     AlreadyCharged,
@@ -32,8 +35,6 @@ from dphist_pipeline.ledger.errors import (
     RevisionSkipped,
     TotalNotLarger,
 )
-from dphist_pipeline.ledger.ledger import Account, Ledger, UnknownAccount, as_text
-from dphist_pipeline.ledger.signing import Operator
 
 # Accounts
 

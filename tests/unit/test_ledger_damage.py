@@ -20,7 +20,8 @@ from ledger_scenario import HEALTH, WEEKLY, ledger, path, raw, url, url_of, week
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.ledger import tables as ledger_tables
 from dphist_pipeline.ledger.entries import Entry, seal
-from dphist_pipeline.ledger.errors import (
+from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.messages.ledger_errors import (
     FileBusy,
     FileUnusable,
     LedgerAltered,
@@ -29,7 +30,6 @@ from dphist_pipeline.ledger.errors import (
     LedgerOutdated,
     Overspend,
 )
-from dphist_pipeline.ledger.ledger import Ledger
 
 # Ledgers that are not as they were
 

@@ -18,9 +18,9 @@ from ledger_scenario import HEALTH, PROCESSES, WEEKLY, ledger, path, url, url_of
 
 from dphist_pipeline.ledger import ledger as ledger_module
 from dphist_pipeline.ledger import tables
-from dphist_pipeline.ledger.errors import FileBusy, FileExists, LedgerError, Overspend
 from dphist_pipeline.ledger.ledger import ChargeRequest, Ledger
 from dphist_pipeline.ledger.tables import SqliteFile
+from dphist_pipeline.messages.ledger_errors import FileBusy, FileExists, LedgerError, Overspend
 
 # Races
 

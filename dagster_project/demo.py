@@ -26,6 +26,7 @@ from dphist_pipeline.ledger.ledger import Account
 from dphist_pipeline.ledger.signing import KEY, Operator
 from dphist_pipeline.ledger.witness_file import WITNESS
 from dphist_pipeline.messages.amounts import as_text
+from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing import pipeline
 from dphist_pipeline.releasing.plans import reading_of
 from dphist_pipeline.releasing.store import Store
@@ -85,11 +86,10 @@ def open_store() -> Store:
     store = Store.create(root)
     ledger = store.ledger()
     operator, specs = Operator.load(), {path.name: load_spec(path / "defs.yaml") for path in SPECS.iterdir()}
-    for account, unit, total, renews, release in (
-        ("census", "row", Fraction(4), None, "population"),
-        ("health", "patient_id", Fraction(26), "yearly", "weekly_admissions"),
+    for release, terms in (
+        ("population", Account("census", "row", "add_remove", Fraction(4), None, store.id)),
+        ("weekly_admissions", Account("health", "patient_id", "add_remove", Fraction(26), "yearly", store.id)),
     ):
-        terms = Account(account, unit, "add_remove", total, renews, store.id)
         ledger.open_account(terms, operator, reading_of(specs[release]))
     return store
 
@@ -168,7 +168,7 @@ def show(store: Store) -> None:
     console.print(residents(*total))
     console.print("\nWhat was spent, once and for all:")
     for account in store.ledger().accounts():
-        statement = store.ledger().statement(account.name)
+        statement = statement_of(store.ledger(), account.name)
         per = " this year" if account.renews else ""
         console.print(
             f"  {account.name}: epsilon {as_text(statement.spent)} of {as_text(statement.total)}{per} "

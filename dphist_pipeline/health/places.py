@@ -114,7 +114,7 @@ def _known_key(check: str, seen: Examined, path: Path) -> Finding:
         return told(check, error)
     if seen.ledger is None:
         return not_looked_at(check, "the ledger could not be opened")
-    operators, signers = seen.ledger.operators(), seen.ledger.signers()
+    operators, signers = seen.ledger.operators(), seen.ledger.books().permissions.names
     if operator.public in operators:
         return ok(check, f"the key at {path} is {operators[operator.public]}'s, and decides here")
     if operator.public in signers:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
 
 from dphist_pipeline.canonical_json import sha256
-from dphist_pipeline.ledger.decisions import Decision, SourceReading
+from dphist_pipeline.ledger.decisions import SourceReading
 
 NoteKind = Literal["approved", "rejected", "withdrawn"]
 
@@ -103,30 +103,6 @@ class Charge(OfARelease):
     lost: bool = False
     year: int = 0  # in which it counts
     folder: Folder | None = None  # the only one that draws for it; earlier versions named none
-
-
-@dataclass(frozen=True)
-class Statement:
-    """An account's standing: `spent` and `left` in `year` if it renews yearly, else ever.
-
-    `states`: by number of a charge, what became of it: unpublished, waits, approved, published, rejected, withdrawn.
-    `notes`: by number, what was said about it, in order.
-    `decisions`: what is allowed for it. `waiting`: entries of decisions that wait for a second signature.
-    `shared`: of other accounts for which one of its sources is allowed as well: totals add up.
-    """
-
-    account: Account
-    year: int
-    total: Fraction
-    spent: Fraction
-    spent_ever: Fraction
-    left: Fraction
-    charges: list[Charge]
-    states: dict[int, str] = field(default_factory=dict)
-    notes: dict[int, list[Note]] = field(default_factory=dict)
-    decisions: list[Decision] = field(default_factory=list)
-    waiting: list[int] = field(default_factory=list)
-    shared: list[Statement] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

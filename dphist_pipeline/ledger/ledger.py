@@ -27,7 +27,6 @@ from dphist_pipeline.ledger.entries import (
     ChargeRequest,
     Note,
     NoteKind,
-    Statement,
     charge_of,
     exact_text,
 )
@@ -38,7 +37,7 @@ from dphist_pipeline.ledger.signing import Operator, is_public_key
 from dphist_pipeline.ledger.witness import WitnessedCharge
 from dphist_pipeline.messages.ledger_errors import LedgerForeign, NotRecordable, UnknownAccount
 
-__all__ = ["Account", "Charge", "ChargeRequest", "Ledger", "Note", "Statement", "UnknownAccount"]
+__all__ = ["Account", "Charge", "ChargeRequest", "Ledger", "Note", "UnknownAccount"]
 
 
 class Ledger(OpenedLedger):

@@ -68,6 +68,10 @@ class Permissions:
             self.waiting[entry.number] = entry
         return needed
 
+    def waiting_of(self, account: str) -> list[int]:
+        """Decisions about an account that wait for a second signature; for `EVERYWHERE`, keys of further operators."""
+        return sorted(number for number, entry in self.waiting.items() if entry.account == account)
+
     def post(self, entry: Entry, facts: Mapping[str, Any]) -> None:
         """Adds what a decision changes in who may decide, and in what is allowed."""
         match entry.kind:

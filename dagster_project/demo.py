@@ -41,8 +41,8 @@ SPECS = PROJECT / "dagster_project" / "defs"
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 QUESTION = "r.dph_box('r.weekly_admissions', {'age': [60, NULL], 'ward': 'surgery'})"
 CUT = """
-SELECT greatest(0, ci_lower), greatest(0, estimate) + (ci_upper - ci_lower) / 2 FROM r.dph_quality('r.weekly_admissions')
-WHERE statistic = 'cut' AND axis IS NULL ORDER BY period DESC LIMIT 1
+SELECT greatest(0, ci_lower), greatest(0, estimate) + (ci_upper - ci_lower) / 2
+FROM r.dph_quality('r.weekly_admissions') WHERE statistic = 'cut' AND axis IS NULL ORDER BY period DESC LIMIT 1
 """
 WEEK_KEYS = [(FIRST_DAY + timedelta(weeks=week)).isoformat() for week in range(WEEKS)]
 

@@ -183,7 +183,7 @@ class PostgresDatabase(Database):
         for table in self.entered_by_runs:
             right = sa.text("SELECT has_table_privilege(:name, 'INSERT')")
             if not connection.execute(right, {"name": table}).scalar():
-                raise self.unusable(_NO_RIGHT)
+                raise self.unusable(errors.NO_RIGHT)
 
     def _connect(self) -> Any:
         """A connection that says by itself whatever the environment must not decide."""
@@ -205,7 +205,7 @@ class PostgresDatabase(Database):
         if state == "42P07":
             return errors.FileExists(noun=self.noun, where=self.where)
         if state == "42501":
-            return self.unusable(_NO_RIGHT)
+            return self.unusable(errors.NO_RIGHT)
         if state == "25006":
             return self.unusable("the server is read-only")
         if state == "" or state[:2] in ("08", "57"):
@@ -213,12 +213,6 @@ class PostgresDatabase(Database):
         if state[:2] in ("53", "58", "XX"):
             return self.unusable(f"the server reports {state}")
         return self.altered(f"the database refuses it ({state})")
-
-
-_NO_RIGHT = (
-    "this database user may not do that. `dphist ledger roles` shows the statements that let one user charge, and "
-    "another one decide"
-)
 
 
 def _problem(read: sa.URL, host: str, options: dict[str, str]) -> str:

@@ -110,10 +110,6 @@ class _OfWitness(Database):
 
     noun = "witness"
     tables = _TABLES
-    mend_address = (
-        "Set DPHIST_WITNESS to the absolute path of a file outside the store that is no ledger, in a folder that you "
-        "may write to, or to postgresql://user@host/database, in which no ledger is."
-    )
 
     def missing(self) -> LedgerError:
         """The error for a witness that is not there."""

@@ -159,7 +159,7 @@ def test_amounts_and_readings_are_texts_too() -> None:
     assert beyond_words(amounts) == ["With"]  # how many digits are told
 
 
-MOST_LINES = 6_785
+MOST_LINES = 6_763
 # What runs only where an office has more than files here and a ledger in a file, and only where a spec asks for more.
 ELSEWHERE = ("engines/", "reading/object_stores.py", "reading/databases.py", "ledger/postgresql.py", "ledger/moving.py")
 MORE_TABLES = ("/row_questions.py", "/row_tables.py", "/row_words.py", "/table_counts.py")

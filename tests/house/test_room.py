@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -188,3 +189,15 @@ def test_what_a_reviewer_reads_to_trust_the_wall_stays_in_two_folders(capsys: py
     assert f"about {round(every, -2):,} lines together" in readme
     assert f"About {round(elsewhere, -2):,} of them run only" in readme
     assert f"about {round(more, -2):,} only" in readme
+
+
+def test_what_the_proofs_rest_on_beside_the_folders_is_named_with_its_size(capsys: pytest.CaptureFixture[str]) -> None:
+    package = Path(mechanisms.__file__).parents[1]
+    promise = (package.parent / "docs/explanation/promise.md").read_text(encoding="utf-8")
+    (said,) = [part for part in promise.split("\n\n") if part.startswith("The proofs in these folders also rest on")]
+    named = re.findall(r"`([\w/]+\.py)`", said)
+    lines = sum(len((package / name).read_text(encoding="utf-8").splitlines()) for name in named)
+    with capsys.disabled():
+        print(f"\nthe proofs rest on {lines:,} lines beside them")
+    assert {"random_words.py", "estimates/certified.py", "estimates/budget.py", "files.py"} <= {*named}
+    assert f"about {round(lines, -2):,} lines" in said

@@ -17,14 +17,7 @@ import duckdb
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
 from dphist_pipeline.confidential.reading import databases, lengths, object_stores
 from dphist_pipeline.confidential.reading.derived import select_rows, with_decimal_points
-from dphist_pipeline.confidential.reading.positions import (
-    MARKS,
-    UNDECLARED,
-    UNPARSED,
-    Positions,
-    mark_words,
-    positions,
-)
+from dphist_pipeline.confidential.reading.positions import MARKS, UNDECLARED, UNPARSED, Positions, mark_words, positions
 from dphist_pipeline.confidential.reading.source import (
     ALWAYS,
     NUMBERS,

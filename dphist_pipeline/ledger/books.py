@@ -10,10 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from fractions import Fraction
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any
 
-from dphist_pipeline.ledger import errors
 from dphist_pipeline.ledger.entries import (
     Account,
     Charge,
@@ -21,18 +20,19 @@ from dphist_pipeline.ledger.entries import (
     Entry,
     Folder,
     Note,
-    Statement,
-    as_text,
     charge_of,
     note_of,
     read_exact,
 )
 from dphist_pipeline.ledger.limits import refuse_bad_account, refuse_bad_total, refuse_no_reason, text_of
 from dphist_pipeline.ledger.permissions import Permissions
+from dphist_pipeline.messages import ledger_errors as errors
+from dphist_pipeline.messages.amounts import as_text
 
 _Key = tuple[str, str]
 # States of a charge's publication: where several hold, the first one counts.
 _STATES = ("lost", "withdrawn", "rejected", "published", "approved", "waits", "unpublished")
+OPEN_STATES = ("unpublished", "waits", "approved")  # that may still be published, or rejected
 
 
 @dataclass
@@ -102,30 +102,11 @@ class Books:
         self.paid.sort(key=itemgetter(0))
         return [charge for _, charge in self.paid]
 
-    def spent(self, account: Account, year: int) -> Fraction:
-        """What counts against an account's total in a year: that year's charges if it renews, else all."""
-        return self._spent.get((account.name, year if account.renews else None), Fraction(0))
+    def spent(self, account: str, year: int | None) -> Fraction:
+        """What was spent of an account in a year, or ever."""
+        return self._spent.get((account, year), Fraction(0))
 
-    def statement(self, name: str, year: int) -> Statement:
-        """An account's standing in a year."""
-        account = self.account(name)
-        spent = self.spent(account, year)
-        charges = [charge for charge in self.every_charge() if charge.account == name]
-        return Statement(
-            account=account,
-            year=year,
-            total=account.total,
-            spent=spent,
-            spent_ever=self._spent.get((name, None), Fraction(0)),
-            left=account.total - spent,
-            charges=charges,
-            states={charge.number: self._state(charge) for charge in charges},
-            notes={charge.number: [*self.notes.get(charge.number, {}).values()] for charge in charges},
-            decisions=self.permissions.of(name),
-            waiting=sorted(number for number, of in self.permissions.waiting.items() if of.account == name),
-        )
-
-    def _state(self, charge: Charge) -> str:
+    def state(self, charge: Charge) -> str:
         """The state of a charge's publication, one of `_STATES`."""
         found = {"lost"} if charge.lost else {*self.notes.get(charge.number, {})}
         found |= {"published"} if charge.number in self.published else {"waits"} if charge.held else {"unpublished"}
@@ -197,12 +178,6 @@ class Books:
             raise errors.NotedOtherwise(charge=charge, note=there)
         return there is not None
 
-    def unpublished(self, release: str) -> list[Charge]:
-        """What was charged for a release and is neither published nor rejected, by period and revision."""
-        made = [made for made in self.every_charge() if made.release == release]
-        made.sort(key=attrgetter("period", "revision"))
-        return [charge for charge in made if self._state(charge) in ("unpublished", "waits", "approved")]
-
     def _refuse_rejected(self, charge: Charge) -> None:
         note = self.notes.get(charge.number, {}).get("rejected")
         if note is not None:
@@ -211,12 +186,11 @@ class Books:
     def _refuse_taking_over(self, there: Iterable[Charge], request: ChargeRequest) -> None:
         """Refuses a revision of what another host has not finished: that it never will is an operator's decision."""
         for charge in there:
-            unfinished = self._state(charge) in ("unpublished", "waits", "approved")
-            if unfinished and charge.number > self.adopted_at and request.folder is not None:
+            if self.state(charge) in OPEN_STATES and charge.number > self.adopted_at and request.folder is not None:
                 refuse_other_folder(charge, request.folder)
 
     def _refuse_overspend(self, account: Account, request: ChargeRequest, year: int) -> None:
-        left = account.total - self.spent(account, year)
+        left = account.total - self.spent(account.name, year if account.renews else None)
         if request.epsilon > left:
             paid = [charge for charge in self.every_charge() if charge.account == account.name]
             counted = [charge for charge in paid if charge.year == year or not account.renews]

@@ -20,8 +20,9 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from dphist_pipeline.ledger import errors, tables
+from dphist_pipeline.ledger import tables
 from dphist_pipeline.ledger.tables import ENTRIES, Database, Intent, SqliteFile
+from dphist_pipeline.messages import ledger_errors as errors
 
 PORT = 5432
 _SCHEMES = ("postgresql", "postgresql+psycopg")

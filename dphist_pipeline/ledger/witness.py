@@ -22,7 +22,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dphist_pipeline.ledger import errors
 from dphist_pipeline.ledger.entries import OfARelease, exact_text, read_exact
 from dphist_pipeline.ledger.witness_file import (
     ANSWERS,
@@ -34,6 +33,7 @@ from dphist_pipeline.ledger.witness_file import (
     WitnessServer,
     witness_database,
 )
+from dphist_pipeline.messages import witness_errors as errors
 
 
 @dataclass(frozen=True)

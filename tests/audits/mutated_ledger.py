@@ -159,8 +159,8 @@ LEDGER = (
                 "the same files under another address",
             ),
             Mutation(
-                'field.name == "unit_kinds" or there == here',
-                'field.name in ("unit_kinds", "unit_normalise") or there == here',
+                'if field.name != "unit_kinds")',
+                'if field.name not in ("unit_kinds", "unit_normalise"))',
                 "other people",
             ),
         ),

@@ -11,13 +11,13 @@ from string import Formatter
 import pytest
 
 import dphist_pipeline
-from dphist_pipeline.ledger import errors
+from dphist_pipeline.messages import ledger_errors, witness_errors
 
 PACKAGE = Path(dphist_pipeline.__file__).parent
 TEMPLATES = {
     name: kind.message
-    for name, kind in vars(errors).items()
-    if isinstance(kind, type) and issubclass(kind, errors.LedgerError) and "__init__" not in vars(kind)
+    for name, kind in {**vars(ledger_errors), **vars(witness_errors)}.items()
+    if isinstance(kind, type) and issubclass(kind, ledger_errors.LedgerError) and "__init__" not in vars(kind)
 }
 
 
@@ -29,7 +29,7 @@ def found() -> Iterator[tuple[str, set[str | None], str]]:
         for node in nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
                 name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
-                name = "NotAllowed" if name == "cls" and path.name == "errors.py" else name
+                name = "NotAllowed" if name == "cls" and path.name == "ledger_errors.py" else name
                 if name in TEMPLATES:
                     assert not node.args, f"{path}:{node.lineno}"
                     yield name, {keyword.arg for keyword in node.keywords}, f"{path}:{node.lineno}"

@@ -283,7 +283,6 @@ class SqliteFile(Database):
 
 
 def _open() -> sqlite3.Connection:
-    """A connection that starts no transaction by itself, and never makes a file (mode=rw)."""
     address = f"{_opening.get().as_uri()}?mode=rw"
     connection = sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
     try:
@@ -303,6 +302,6 @@ def _begin(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
 
-# One for all files: an engine takes 3 ms to make, and compiles every statement anew.
+# One for all files: an engine takes 3 ms to make, and compiles every statement anew. It makes no file.
 _ENGINE = sa.create_engine("sqlite://", creator=_open, poolclass=NullPool)
 sa.event.listen(_ENGINE, "begin", _begin)

@@ -333,6 +333,13 @@ def test_forms_leave_numbers_as_they_are_and_each_part_of_a_unit_has_them():
     assert sum(counted({"a.parquet": table}, privacy_unit=["person", "house"], **more)) == 2
 
 
+@pytest.mark.parametrize(("person", "holds"), [(SECRET, "text"), (1.5, "number")])
+def test_a_unit_of_another_kind_than_was_decided_on_is_refused(person: object, holds: str):
+    files = {"a.parquet": pa.table({"person": [person], "age": [5]})}
+    assert f"holds {holds}, and was whole number" in refused(files, ColumnRefused, kinds=("whole number",))
+    assert sum(counted(files, kinds=(holds,))) == 1
+
+
 @pytest.mark.parametrize("value", ["trim", ["upper"], ["trim", "trim"], [None], 5])
 def test_forms_that_do_not_exist_are_refused(tmp_path: Path, value: object):
     with pytest.raises(SpecError, match="unit_normalise"):

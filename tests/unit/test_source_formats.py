@@ -100,6 +100,13 @@ def test_folders_that_are_declared_to_name_columns_give_them_as_text(kind: str):
     assert counted(files, **{**found, "axes": [AGE]}, **seen) == [1, 2, 0, 0, 0]
 
 
+@pytest.mark.parametrize(("kind", "content"), [("csv", PEOPLE), ("parquet", people(age=[5, 15, 15]))])
+def test_the_text_of_a_folder_is_no_number_and_no_day(kind: str, content: Any):
+    for value in ("-0", "2024-1-5"):
+        axes = [{"column": "region", "values": [value], "other": True}]
+        assert counted({f"region={value}/x.{kind}": content}, source=f"**/*.{kind}", axes=axes, hive=True) == [3, 0]
+
+
 @pytest.mark.parametrize("content", [b"person,age,Region\nA,5,x\n", people(Region=["x"])], ids=["csv", "parquet"])
 def test_a_folder_never_takes_the_place_of_a_column(content: Any):
     kind = "csv" if isinstance(content, bytes) else "parquet"

@@ -41,8 +41,8 @@ SPECS = PROJECT / "dagster_project" / "defs"
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 QUESTION = "r.dph_box('r.weekly_admissions', {'age': [60, NULL], 'ward': 'surgery'})"
 CUT = """
-SELECT greatest(0, ci_lower), greatest(0, ci_upper) FROM r.dph_quality('r.weekly_admissions')
-WHERE statistic = 'cut' AND axis IS NULL ORDER BY period DESC LIMIT 1
+SELECT greatest(0, ci_lower), greatest(0, estimate) + (ci_upper - ci_lower) / 2
+FROM r.dph_quality('r.weekly_admissions') WHERE statistic = 'cut' AND axis IS NULL ORDER BY period DESC LIMIT 1
 """
 WEEK_KEYS = [(FIRST_DAY + timedelta(weeks=week)).isoformat() for week in range(WEEKS)]
 
@@ -164,7 +164,9 @@ def show(store: Store) -> None:
     for period, visits, lower, upper in rows:
         table.add_row(period, f"{visits:,.0f}", f"{lower:,.0f} to {upper:,.0f}")
     console.print(table)
-    console.print("Visits that the bound of 3 left out in the last week, of up to 5: {:,.0f} to {:,.0f}".format(*cut))
+    console.print(
+        "Visits left out by that bound in the last week, of the first 5 of a patient: {:,.0f} to {:,.0f}".format(*cut)
+    )
     console.print(residents(*total))
     console.print("\nWhat was spent, once and for all:")
     for account in store.ledger().accounts():

@@ -28,6 +28,7 @@ check: $(READY)  ## format, lint, types, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file benchmarks/mypy.ini
 	$(BIN)/lint-imports
 	VIRTUAL_ENV=$(CURDIR)/.venv PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/dg check defs
 

@@ -165,8 +165,8 @@ def _held(found: Estimate, exact: np.ndarray) -> tuple[float, float]:
 
 def _disagreement(of: Family, tables: list[np.ndarray]) -> float:
     """The largest difference of a sum that two neighbouring levels share, relative to the larger of sum and noise."""
-    assert of.levels is not None
-    parents = [np.zeros(tables[1].shape[0], dtype=np.int64), *of.levels.parents]
+    (levels,) = of.trees
+    parents = [np.zeros(tables[1].shape[0], dtype=np.int64), *levels.parents]
     found = 0.0
     for coarse, fine, parent in zip([tables[0][None], *tables[1:-1]], tables[1:], parents, strict=True):
         up = np.array([np.bincount(parent, fine[:, age], coarse.shape[0]) for age in range(AGES)]).T

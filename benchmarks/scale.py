@@ -20,7 +20,6 @@ import json
 import os
 import shutil
 import statistics
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -126,4 +125,4 @@ def _medians(turns: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

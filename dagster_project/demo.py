@@ -22,9 +22,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from dagster_project.synthetic import FIRST_DAY, PATIENTS, PERSONS, WEEKS, write_admissions, write_population
-from dphist_pipeline.ledger.ledger import Account, as_text
+from dphist_pipeline.ledger.ledger import Account
 from dphist_pipeline.ledger.signing import KEY, Operator
 from dphist_pipeline.ledger.witness_file import WITNESS
+from dphist_pipeline.messages.amounts import as_text
+from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing import pipeline
 from dphist_pipeline.releasing.plans import reading_of
 from dphist_pipeline.releasing.store import Store
@@ -39,8 +41,8 @@ SPECS = PROJECT / "dagster_project" / "defs"
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 QUESTION = "r.dph_box('r.weekly_admissions', {'age': [60, NULL], 'ward': 'surgery'})"
 CUT = """
-SELECT greatest(0, ci_lower), greatest(0, ci_upper) FROM r.dph_quality('r.weekly_admissions')
-WHERE statistic = 'cut' AND axis IS NULL ORDER BY period DESC LIMIT 1
+SELECT greatest(0, ci_lower), greatest(0, estimate) + (ci_upper - ci_lower) / 2
+FROM r.dph_quality('r.weekly_admissions') WHERE statistic = 'cut' AND axis IS NULL ORDER BY period DESC LIMIT 1
 """
 WEEK_KEYS = [(FIRST_DAY + timedelta(weeks=week)).isoformat() for week in range(WEEKS)]
 
@@ -84,11 +86,10 @@ def open_store() -> Store:
     store = Store.create(root)
     ledger = store.ledger()
     operator, specs = Operator.load(), {path.name: load_spec(path / "defs.yaml") for path in SPECS.iterdir()}
-    for account, unit, total, renews, release in (
-        ("census", "row", Fraction(4), None, "population"),
-        ("health", "patient_id", Fraction(26), "yearly", "weekly_admissions"),
+    for release, terms in (
+        ("population", Account("census", "row", "add_remove", Fraction(4), None, store.id)),
+        ("weekly_admissions", Account("health", "patient_id", "add_remove", Fraction(26), "yearly", store.id)),
     ):
-        terms = Account(account, unit, "add_remove", total, renews, store.id)
         ledger.open_account(terms, operator, reading_of(specs[release]))
     return store
 
@@ -163,11 +164,13 @@ def show(store: Store) -> None:
     for period, visits, lower, upper in rows:
         table.add_row(period, f"{visits:,.0f}", f"{lower:,.0f} to {upper:,.0f}")
     console.print(table)
-    console.print("Visits that the bound of 3 left out in the last week, of up to 5: {:,.0f} to {:,.0f}".format(*cut))
+    console.print(
+        "Visits left out by that bound in the last week, of the first 5 of a patient: {:,.0f} to {:,.0f}".format(*cut)
+    )
     console.print(residents(*total))
     console.print("\nWhat was spent, once and for all:")
     for account in store.ledger().accounts():
-        statement = store.ledger().statement(account.name)
+        statement = statement_of(store.ledger(), account.name)
         per = " this year" if account.renews else ""
         console.print(
             f"  {account.name}: epsilon {as_text(statement.spent)} of {as_text(statement.total)}{per} "

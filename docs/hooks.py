@@ -22,8 +22,8 @@ from dphist_pipeline.spec import row_functions as known
 
 PROJECT = Path(__file__).resolve().parent.parent
 MEASURED = PROJECT / "docs/measured"
-PEERS, SCALE, START_UP, RANGES, ACCURACY = (
-    MEASURED / f"{name}.json" for name in ("peers", "scale", "startup", "ranges", "accuracy")
+HAVE_PAGES = PEERS, SCALE, START_UP, RANGES, ACCURACY, _ = tuple(
+    MEASURED / f"{name}.json" for name in ("peers", "scale", "startup", "ranges", "accuracy", "mutations")
 )
 MARKER = re.compile(r"<!-- generated: (\S+) -->")
 OWN = ("geometric", "boost", "workload", "dawa", "adaptive_grid")
@@ -97,7 +97,7 @@ def mechanism_cards() -> str:
 
 def measured() -> str:
     """A table for every list of results in the JSON files that benchmarks wrote."""
-    files = sorted(path for path in MEASURED.glob("*.json") if path not in (PEERS, SCALE, START_UP, RANGES, ACCURACY))
+    files = sorted(path for path in MEASURED.glob("*.json") if path not in HAVE_PAGES)
     return "\n\n".join(_results(path) for path in files) or "No results are kept in this checkout."
 
 

@@ -56,7 +56,7 @@ def read_own(path: Path, most: int) -> bytes:
         most: how many bytes.
     """
     with suppress(OSError):
-        # Neither through a link, nor waiting for the other end of a pipe.
+        # Opening must not follow a link, nor wait for whoever writes to a pipe.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(handle, "rb") as file:
             found = os.fstat(handle)

@@ -36,6 +36,15 @@ def identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def schema_prefix(schema: str | None) -> str:
+    """What stands before a name to place it in a schema.
+
+    Args:
+        schema: any text; None for the current schema of the connection.
+    """
+    return "" if schema is None else f"{identifier(schema)}."
+
+
 def literal(text: str) -> str:
     """A text as a quoted SQL string, for statements that take no parameters.
 

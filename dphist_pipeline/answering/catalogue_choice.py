@@ -12,7 +12,7 @@ from dphist_pipeline.answering.catalogue_rows import BETTER, KEY, Audit
 from dphist_pipeline.answering.family_choice import FamilyChoice
 from dphist_pipeline.answering.views import CELLS, Column, asked_statements
 from dphist_pipeline.spec.axes import domain_of
-from dphist_pipeline.sql_files import identifier
+from dphist_pipeline.sql_files import schema_prefix
 
 APART = 1 << 40  # between the first cell numbers of two tables; no table has so many cells
 
@@ -94,7 +94,7 @@ def make_asked_views(
     if not releases:
         return
     columns = _columns_of_cells(connection, schema)
-    within = "" if schema is None else f"{identifier(schema)}."
+    within = schema_prefix(schema)
     for release in releases:
         named = [(table, first, columns[table]) for table, first in others.get(release, [])]
         for statement in asked_statements(within, release, columns[release], named):

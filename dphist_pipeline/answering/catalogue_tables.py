@@ -53,7 +53,7 @@ from dphist_pipeline.publishing.current_files import grid_of
 from dphist_pipeline.publishing.parquet_tables import GROUP_ROWS, OUR_COLUMNS
 from dphist_pipeline.publishing.release_files import SUMS
 from dphist_pipeline.spec.words import EVERY_REVISION
-from dphist_pipeline.sql_files import identifier
+from dphist_pipeline.sql_files import identifier, schema_prefix
 
 Publication = tuple[Path, Mapping[str, Any]]  # its folder, and its audit
 ROWS = "dph_rows"
@@ -73,7 +73,7 @@ def create_tables(
         schema: an existing, empty schema; None for the current schema of the connection.
         macros: the names of those to create, each some 25 ms of CPU.
     """
-    within = "" if schema is None else f"{identifier(schema)}."
+    within = schema_prefix(schema)
     for name, (about, columns) in TABLES.items():
         with _registered(connection, columns.empty_table()):
             connection.execute(f"CREATE TABLE {within}{name} AS FROM {ROWS}")
@@ -96,7 +96,7 @@ def add_publications(
             A publication of a family comes with all its tables.
         schema: of the catalogue; None for the current schema of the connection.
     """
-    within = "" if schema is None else f"{identifier(schema)}."
+    within = schema_prefix(schema)
     there, answered = releases_in(connection, within), answering_tables(connection, within)
     of = {name: list(made) for name, made in groupby(publications, key=lambda one: str(one[1]["release"]))}
     _describe(connection, within, publications)

@@ -15,7 +15,7 @@ from dphist_pipeline.answering import notes
 from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO
 from dphist_pipeline.answering.reliability import MOST_FAIR, MOST_GOOD
 from dphist_pipeline.answering.report_intervals import normal_factor
-from dphist_pipeline.sql_files import identifier, literal, statement
+from dphist_pipeline.sql_files import literal, schema_prefix, statement
 
 MACROS = (
     "dph_total",
@@ -160,7 +160,7 @@ def macro(name: str, schema: str | None = None) -> str:
             of_side = {**parts, "box": box, "opening": _opening(name, {"box": box})}
             parts[f"{side}_side"] = _of_release(f"{side}_release", _piece("side", **of_side))
         parts["change_of_two"] = _of_release("first_release", parts["change_of_two"])
-    parts["schema"] = "" if schema is None else f"{identifier(schema)}."
+    parts["schema"] = schema_prefix(schema)
     return statement(f"answering/{name}", **parts, **_NOTES)
 
 

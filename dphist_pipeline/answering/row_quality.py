@@ -56,6 +56,14 @@ class Cut:
     ci_upper: float
 
     @property
+    def possible(self) -> tuple[float, float]:
+        """A 95 % interval of numbers of at least 0, so that a draw far below 0 does not seem to exclude all of them.
+
+        It encloses the truth wherever the other interval does: 0 is at least as near to it as an estimate below 0.
+        """
+        return max(0.0, self.ci_lower), max(0.0, self.cut) + (self.ci_upper - self.ci_lower) / 2
+
+    @property
     def share(self) -> float | None:
         """The share of the rows seen that was cut, from 0 to 1; None where noise leaves no rows."""
         seen = self.counted + self.cut
@@ -66,8 +74,9 @@ class Cut:
         """The share in percent; where the interval reaches 0, how large it may be; empty where noise leaves no rows."""
         if self.ci_lower > 0:
             return "" if self.share is None else f"{100 * self.share:.1f} %"
-        most = self.counted + self.ci_upper
-        return "" if most <= 0 else f"up to {100 * min(1.0, max(0.0, self.ci_upper / most)):.1f} %"
+        upper = self.possible[1]
+        most = self.counted + upper
+        return "" if most <= 0 else f"up to {100 * min(1.0, upper / most):.1f} %"
 
 
 def rows_of(tables: Sequence[RowTable]) -> Iterator[dict[str, Any]]:
@@ -171,7 +180,7 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
     if None in found:
         (cut,) = found[None]
         share = cut.share_in_words and f", {cut.share_in_words} of all"
-        about, lower, upper = (f"{max(0.0, end):,.0f}" for end in (cut.cut, cut.ci_lower, cut.ci_upper))
+        about, lower, upper = (f"{end:,.0f}" for end in (max(0.0, cut.cut), *cut.possible))
         bound = f"{audit['max_rows_per_unit']:,} row{'s' if audit['max_rows_per_unit'] != 1 else ''}"
         said.append(
             f"At most {bound} of each {audit['privacy_unit']} are counted. This cap cut about {about} rows (95 %: "

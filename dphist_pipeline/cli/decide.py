@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json, print_release, progress
+from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing.allowing import load_spec
 from dphist_pipeline.releasing.store import Store, store_folder
 
@@ -40,7 +41,7 @@ def publish(
         kept = ("release", "period", "revision", "approved")
         print_json({**{name: made.audit.get(name) for name in kept}, "path": str(made.path)})
         return
-    statement = opened.ledger().statement(checked.account)
+    statement = statement_of(opened.ledger(), checked.account)
     print_release(made.audit, made.replayed, made.path, statement, charged=False, copied_to=opened.public_address)
 
 

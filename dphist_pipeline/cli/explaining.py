@@ -11,8 +11,8 @@ from typing import Any
 from dphist_pipeline.cli.terminal import out, per_period, print_facts, print_lines, print_table
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.errors import first_of
-from dphist_pipeline.ledger.ledger import as_text
 from dphist_pipeline.mechanisms.tables import shares_for
+from dphist_pipeline.messages.amounts import as_text
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS
 from dphist_pipeline.releasing.account_runway import account_statement, text_of_rest
 from dphist_pipeline.releasing.row_quality import half_widths

@@ -24,6 +24,7 @@ from dphist_pipeline.cli.terminal import (
 )
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
 from dphist_pipeline.ledger.ledger import Account, Ledger
+from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing.deciding import deciding
 from dphist_pipeline.releasing.store import Store, store_folder, working_project
 from dphist_pipeline.spec import words
@@ -131,7 +132,7 @@ def open_account(
     reading = read.reading(ledger, account, privacy_unit)
     with deciding(opened, ledger) as operator:
         ledger.open_account(made, operator, reading, read.also_of or [])
-    print_statement(ledger.statement(account), as_json)
+    print_statement(statement_of(ledger, account), as_json)
     if reading is None and not as_json:
         out.print("Its releases can read nothing yet. Say what they may:")
         out.print(f"  dphist ledger allow {escape(account)} --source FILES")
@@ -224,7 +225,7 @@ def raise_total(
     ledger = opened.ledger()
     with deciding(opened, ledger) as operator:
         ledger.raise_total(account, _total(total), reason, operator)
-    print_statement(ledger.statement(account), as_json)
+    print_statement(statement_of(ledger, account), as_json)
 
 
 @ledger_app.command()
@@ -236,7 +237,7 @@ def show(
     """Shows what accounts hold and may read, and what was spent on which release."""
     ledger = Store.open(store_folder(store)).ledger()
     statements = [
-        ledger.statement(name) for name in ([account] if account else [found.name for found in ledger.accounts()])
+        statement_of(ledger, name) for name in ([account] if account else [found.name for found in ledger.accounts()])
     ]
     if as_json:
         print_json([statement_facts(statement) for statement in statements])
@@ -246,7 +247,8 @@ def show(
     for statement in statements:
         print_statement(statement, as_json=False)
     if account is None:
-        lists, waiting = [decision.name for decision in ledger.decisions(EVERYWHERE)], ledger.waiting()
+        lists = [decision.name for decision in ledger.decisions(EVERYWHERE)]
+        waiting = ledger.books().permissions.waiting_of(EVERYWHERE)
         print_facts(
             {
                 "operators": ", ".join(ledger.operators().values()) or "none yet; the first decision names one",

@@ -57,7 +57,7 @@ def quality(
                         cut.category or "other",
                         f"{cut.counted:,.0f}",
                         f"{cut.cut:,.0f}",
-                        f"{cut.ci_lower:,.0f} to {cut.ci_upper:,.0f}",
+                        "{:,.0f} to {:,.0f}".format(*cut.possible),
                         cut.share_in_words,
                     )
                     for cut in cuts

@@ -9,6 +9,7 @@ import typer
 
 from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
 from dphist_pipeline.early_processes import started_early
+from dphist_pipeline.publishing.statements import statement_of
 
 
 def release(
@@ -66,7 +67,7 @@ def _release(
     except AwaitsApproval as waiting:
         print_waiting(waiting, as_json)
         return
-    statement = opened.ledger().statement(checked.account)
+    statement = statement_of(opened.ledger(), checked.account)
     if as_json:
         print_json(
             {name: made.audit[name] for name in ("release", "period", "revision", "epsilon")}

@@ -15,12 +15,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dphist_pipeline.ledger.entries import as_text
+from dphist_pipeline.messages.amounts import as_text
 
 # Help and usage errors need none of these, and their imports take longer than everything else.
 if TYPE_CHECKING:
     from dphist_pipeline.ledger.decisions import Decision
-    from dphist_pipeline.ledger.entries import Note, Statement
+    from dphist_pipeline.ledger.entries import Note
+    from dphist_pipeline.publishing.statements import Statement
     from dphist_pipeline.spec.model import ReleaseSpec
 
 # Lines are never cut or wrapped, so that paths and commands can be copied.

@@ -7,7 +7,7 @@ import hashlib
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.health.finding import Examined, Finding, fault, listed, not_looked_at, ok, told, warning
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.publishing.bucket_copy import found_in, is_finished, unsent
+from dphist_pipeline.publishing.bucket_copy import found_in, is_finished, lacking, unsent
 from dphist_pipeline.publishing.manifest import VERSIONS, Manifest
 from dphist_pipeline.publishing.object_store import ObjectStore
 from dphist_pipeline.releasing.store import Store
@@ -60,10 +60,9 @@ def _honours_conditions(objects: ObjectStore) -> bool:
 def _only_there(store: Store, ledger: Ledger, there: Manifest) -> list[str]:
     """Places of publications that the ledger knows and the public folder lacks."""
     found = []
-    for place in sorted(there.publications()):
+    for place in lacking(store.public, there):
         release, period, revision = (part.rpartition("=")[2] for part in place.split("/"))
-        if not (store.public / place).exists():
-            charges = {made.revision: made for made in ledger.charges(release, period) if not made.lost}
-            charge = charges.get(int(revision))
-            found += [place] if charge is not None and ledger.published_digest(charge) is not None else []
+        charges = {made.revision: made for made in ledger.charges(release, period) if not made.lost}
+        charge = charges.get(int(revision))
+        found += [place] if charge is not None and ledger.published_digest(charge) is not None else []
     return found

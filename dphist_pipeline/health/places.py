@@ -9,8 +9,8 @@ from pathlib import Path
 
 from dphist_pipeline.files import may
 from dphist_pipeline.health.finding import Examined, Finding, fault, name_of, not_looked_at, ok, quoted, told, warning
-from dphist_pipeline.ledger.errors import OperatorKeyUnusable
 from dphist_pipeline.ledger.signing import Operator, key_path
+from dphist_pipeline.messages.ledger_errors import OperatorKeyUnusable
 
 OTHERS = stat.S_IRWXO
 GROUP_OR_OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -114,7 +114,7 @@ def _known_key(check: str, seen: Examined, path: Path) -> Finding:
         return told(check, error)
     if seen.ledger is None:
         return not_looked_at(check, "the ledger could not be opened")
-    operators, signers = seen.ledger.operators(), seen.ledger.signers()
+    operators, signers = seen.ledger.operators(), seen.ledger.books().permissions.names
     if operator.public in operators:
         return ok(check, f"the key at {path} is {operators[operator.public]}'s, and decides here")
     if operator.public in signers:

@@ -25,10 +25,12 @@ from dphist_pipeline.health.finding import (
     told,
     warning,
 )
+from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.entries import Charge
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.ledger.witness_file import witness_database
+from dphist_pipeline.publishing.statements import noted, statement_of
 from dphist_pipeline.releasing.store import Key, Store
 
 NO_LEDGER = "the ledger could not be opened"
@@ -174,8 +176,8 @@ def approvals(seen: Examined) -> Finding:
             f"dphist publish SPEC --approved-by NAME, or dphist reject {first.release} {first.period} --reason TEXT",
         )
     unsigned = [
-        *seen.ledger.waiting(),
-        *(n for of in seen.ledger.accounts() for n in seen.ledger.statement(of.name).waiting),
+        *seen.ledger.books().permissions.waiting_of(EVERYWHERE),
+        *(n for of in seen.ledger.accounts() for n in statement_of(seen.ledger, of.name).waiting),
     ]
     old = [entry for entry in seen.ledger.entries() if entry.number in unsigned]
     old = [entry for entry in old if seen.now - _moment(entry.made_at) > FORGOTTEN_AFTER]
@@ -220,12 +222,12 @@ def _group(gid: int) -> str:
 
 
 def _charges(ledger: Ledger, *states: str) -> list[Charge]:
-    statements = [ledger.statement(account.name) for account in ledger.accounts()]
+    statements = [statement_of(ledger, account.name) for account in ledger.accounts()]
     return [charge for one in statements for charge in one.charges if one.states[charge.number] in states]
 
 
 def _withdrawn(ledger: Ledger) -> list[Key]:
-    return [Key(*key) for key, _ in ledger.noted("withdrawn")]
+    return [Key(*key) for key, _ in noted(ledger, "withdrawn")]
 
 
 def _says_nothing(store: Store, key: Key) -> bool:

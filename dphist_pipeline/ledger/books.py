@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from fractions import Fraction
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any
 
-from dphist_pipeline.ledger import errors
+from dphist_pipeline.ledger import limits
 from dphist_pipeline.ledger.entries import (
     Account,
     Charge,
@@ -21,18 +21,18 @@ from dphist_pipeline.ledger.entries import (
     Entry,
     Folder,
     Note,
-    Statement,
-    as_text,
     charge_of,
     note_of,
     read_exact,
 )
-from dphist_pipeline.ledger.limits import refuse_bad_account, refuse_bad_total, refuse_no_reason, text_of
 from dphist_pipeline.ledger.permissions import Permissions
+from dphist_pipeline.messages import ledger_errors as errors
+from dphist_pipeline.messages.amounts import as_text
 
 _Key = tuple[str, str]
 # States of a charge's publication: where several hold, the first one counts.
 _STATES = ("lost", "withdrawn", "rejected", "published", "approved", "waits", "unpublished")
+OPEN_STATES = ("unpublished", "waits", "approved")  # that may still be published, or rejected
 
 
 @dataclass
@@ -102,30 +102,11 @@ class Books:
         self.paid.sort(key=itemgetter(0))
         return [charge for _, charge in self.paid]
 
-    def spent(self, account: Account, year: int) -> Fraction:
-        """What counts against an account's total in a year: that year's charges if it renews, else all."""
-        return self._spent.get((account.name, year if account.renews else None), Fraction(0))
+    def spent(self, account: str, year: int | None) -> Fraction:
+        """What was spent of an account in a year, or ever."""
+        return self._spent.get((account, year), Fraction(0))
 
-    def statement(self, name: str, year: int) -> Statement:
-        """An account's standing in a year."""
-        account = self.account(name)
-        spent = self.spent(account, year)
-        charges = [charge for charge in self.every_charge() if charge.account == name]
-        return Statement(
-            account=account,
-            year=year,
-            total=account.total,
-            spent=spent,
-            spent_ever=self._spent.get((name, None), Fraction(0)),
-            left=account.total - spent,
-            charges=charges,
-            states={charge.number: self._state(charge) for charge in charges},
-            notes={charge.number: [*self.notes.get(charge.number, {}).values()] for charge in charges},
-            decisions=self.permissions.of(name),
-            waiting=sorted(number for number, of in self.permissions.waiting.items() if of.account == name),
-        )
-
-    def _state(self, charge: Charge) -> str:
+    def state(self, charge: Charge) -> str:
         """The state of a charge's publication, one of `_STATES`."""
         found = {"lost"} if charge.lost else {*self.notes.get(charge.number, {})}
         found |= {"published"} if charge.number in self.published else {"waits"} if charge.held else {"unpublished"}
@@ -133,17 +114,17 @@ class Books:
 
     def judge_account(self, account: Account) -> None:
         """Refuses an account that cannot be opened."""
+        limits.refuse_bad_account(account)
         if account.name in self.accounts:
             raise errors.AccountExists(self.accounts[account.name], account)
-        refuse_bad_account(account)
 
     def judge_raise(self, name: str, total: Fraction, reason: str) -> None:
         """Refuses a new total that is not larger, or not explained."""
         account = self.account(name)
-        refuse_bad_total(total)
+        limits.refuse_bad_total(total)
         if total <= account.total:
             raise errors.TotalNotLarger(name=name, total=as_text(account.total), asked=as_text(total))
-        refuse_no_reason(f"Raising the total of account '{name}'", reason)
+        limits.refuse_no_reason(f"Raising the total of account '{name}'", reason)
 
     def judge_charge(self, request: ChargeRequest, year: int, recorded: bool = False) -> Charge | None:
         """The charge that paid for the same thing already; None where a new charge may be entered.
@@ -153,6 +134,7 @@ class Books:
             year: in which it is charged.
             recorded: whether it stands in the ledger already, which keeps the decisions but not what was asked.
         """
+        limits.refuse_bad_request(request)
         if request.account not in self.accounts:
             raise errors.UnknownAccount(request.account, self.accounts, request.privacy_unit, request.neighbours)
         account = self.accounts[request.account]
@@ -166,7 +148,7 @@ class Books:
         if request.revision != due:
             raise errors.RevisionSkipped(asked=request, due=due)
         if due > 1:
-            refuse_no_reason(f"{request.title}: a revision", request.reason)
+            limits.refuse_no_reason(f"{request.title}: a revision", request.reason)
             self._refuse_taking_over(there.values(), request)
         self._refuse_overspend(account, request, year)
         return None
@@ -175,7 +157,7 @@ class Books:
         """Whether the same entry about a charge stands there already; refuses other values, and rejected ones."""
         if kind != "published":
             return self.judge_note(charge, kind, facts["text"])
-        digest = text_of("digest of the values", facts["digest"])
+        digest = limits.text_of("digest of the values", facts["digest"])
         self._refuse_rejected(charge)
         there = self.published.get(charge.number)
         if there is not None and there != digest:
@@ -187,7 +169,7 @@ class Books:
 
         What is published is not rejected, and what is rejected is not approved, or published, any more.
         """
-        refuse_no_reason(f"{charge.title}: that it is {kind}", text)
+        limits.refuse_no_reason(f"{charge.title}: that it is {kind}", text)
         if kind != "rejected":
             self._refuse_rejected(charge)
         elif charge.number in self.published:
@@ -197,12 +179,6 @@ class Books:
             raise errors.NotedOtherwise(charge=charge, note=there)
         return there is not None
 
-    def unpublished(self, release: str) -> list[Charge]:
-        """What was charged for a release and is neither published nor rejected, by period and revision."""
-        made = [made for made in self.every_charge() if made.release == release]
-        made.sort(key=attrgetter("period", "revision"))
-        return [charge for charge in made if self._state(charge) in ("unpublished", "waits", "approved")]
-
     def _refuse_rejected(self, charge: Charge) -> None:
         note = self.notes.get(charge.number, {}).get("rejected")
         if note is not None:
@@ -211,12 +187,11 @@ class Books:
     def _refuse_taking_over(self, there: Iterable[Charge], request: ChargeRequest) -> None:
         """Refuses a revision of what another host has not finished: that it never will is an operator's decision."""
         for charge in there:
-            unfinished = self._state(charge) in ("unpublished", "waits", "approved")
-            if unfinished and charge.number > self.adopted_at and request.folder is not None:
+            if self.state(charge) in OPEN_STATES and charge.number > self.adopted_at and request.folder is not None:
                 refuse_other_folder(charge, request.folder)
 
     def _refuse_overspend(self, account: Account, request: ChargeRequest, year: int) -> None:
-        left = account.total - self.spent(account, year)
+        left = account.total - self.spent(account.name, year if account.renews else None)
         if request.epsilon > left:
             paid = [charge for charge in self.every_charge() if charge.account == account.name]
             counted = [charge for charge in paid if charge.year == year or not account.renews]
@@ -226,7 +201,7 @@ class Books:
         """Refuses an adoption that is no next generation, or that carries what cannot have been charged."""
         if facts["generation"] != self.generation + 1:
             raise ValueError("not the next generation")
-        refuse_no_reason("Adopting a store", facts["reason"])
+        limits.refuse_no_reason("Adopting a store", facts["reason"])
         for account, epsilon in facts["elsewhere"].items():
             self.account(account)
             if read_exact(epsilon) < 0:

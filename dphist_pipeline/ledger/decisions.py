@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from shlex import quote
 from typing import Any, Literal
 
 DecisionKind = Literal["source", "query", "engine", "code_lists"]
@@ -60,28 +59,10 @@ class SourceReading:
         first = next((number for number, part in enumerate(parts) if _OPEN.search(part)), len(parts) - 1)
         return "/".join(parts[first:])
 
-    def differences(self, allowed: SourceReading) -> list[tuple[str, str, str]]:
-        """What of this reading is not as allowed: (field, as allowed, as asked); `folder` is said without its path."""
-        found = []
-        for field in fields(self):
-            there, here = getattr(allowed, field.name), getattr(self, field.name)
-            if field.name == "unit_kinds" or there == here:
-                continue
-            said = ("as it was then", "elsewhere now") if field.name == "folder" else (_shown(there), _shown(here))
-            found.append((field.name, *said))
-        return found
-
-    def options(self) -> str:
-        """The options of `dphist ledger open` and `allow` that say all this."""
-        given = [f"--source {quote(self.address)}"]
-        if self.table is not None:
-            given.append(f"--source-table {quote(self.table)}")
-        if self.format == "csv":
-            given += [f"--csv-delimiter {quote(self.csv_delimiter)}"] * (self.csv_delimiter != ",")
-            given += [f"--csv-quote {quote(self.csv_quote)}"] * (self.csv_quote != "")
-        given += ["--hive"] * self.hive + ["--decimal-comma"] * self.decimal_comma
-        given += [f"--unit-normalise {quote(','.join(self.unit_normalise))}"] * bool(self.unit_normalise)
-        return " ".join(given)
+    def differences(self, allowed: SourceReading) -> list[str]:
+        """The fields in which this reading is not as allowed; `unit_kinds` is compared once the source is opened."""
+        names = (field.name for field in fields(self) if field.name != "unit_kinds")
+        return [name for name in names if getattr(self, name) != getattr(allowed, name)]
 
 
 @dataclass(frozen=True)
@@ -107,11 +88,3 @@ def _is_plain(value: object) -> bool:
     if isinstance(value, tuple):
         return all(isinstance(part, str) and 0 < len(part) <= 4000 for part in value)
     return value is None or isinstance(value, bool) or (isinstance(value, str) and len(value) <= 4000)
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, tuple):
-        return ", ".join(value) or "nothing"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return repr(value) if value not in (None, "") else "nothing"

@@ -5,20 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from decimal import Decimal, localcontext
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
 
 from dphist_pipeline.canonical_json import sha256
-from dphist_pipeline.ledger.decisions import Decision, SourceReading
+from dphist_pipeline.ledger.decisions import SourceReading
 
 NoteKind = Literal["approved", "rejected", "withdrawn"]
 
 SCHEMA_VERSION = 2
-_LONGEST_DECIMAL = 15
-_LONGEST_FRACTION = 60
 _EXACT = re.compile(r"(0|[1-9][0-9]{0,39})/([1-9][0-9]{0,39})")
 
 
@@ -109,30 +106,6 @@ class Charge(OfARelease):
 
 
 @dataclass(frozen=True)
-class Statement:
-    """An account's standing: `spent` and `left` in `year` if it renews yearly, else ever.
-
-    `states`: by number of a charge, what became of it: unpublished, waits, approved, published, rejected, withdrawn.
-    `notes`: by number, what was said about it, in order.
-    `decisions`: what is allowed for it. `waiting`: entries of decisions that wait for a second signature.
-    `shared`: of other accounts for which one of its sources is allowed as well: totals add up.
-    """
-
-    account: Account
-    year: int
-    total: Fraction
-    spent: Fraction
-    spent_ever: Fraction
-    left: Fraction
-    charges: list[Charge]
-    states: dict[int, str] = field(default_factory=dict)
-    notes: dict[int, list[Note]] = field(default_factory=dict)
-    decisions: list[Decision] = field(default_factory=list)
-    waiting: list[int] = field(default_factory=list)
-    shared: list[Statement] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
 class Note:
     """What was said about a charge after it: that it is approved, rejected or withdrawn."""
 
@@ -213,17 +186,3 @@ def read_exact(text: str) -> Fraction:
     if amount is None or exact_text(amount) != text:
         raise ValueError("not a fraction as the ledger writes it")
     return amount
-
-
-def as_text(amount: Fraction) -> str:
-    """A fraction for people: '0.5', '26' where a decimal of at most 15 digits is exact, else '1/3'.
-
-    Sums whose fraction would fill a line are rounded, and say so: 'about 0.123456789'.
-    """
-    with localcontext(prec=_LONGEST_FRACTION):
-        decimal = Decimal(amount.numerator) / amount.denominator
-    if Fraction(decimal) == amount and (amount.denominator == 1 or len(decimal.as_tuple().digits) <= _LONGEST_DECIMAL):
-        return f"{decimal:f}"
-    if amount.numerator.bit_length() + amount.denominator.bit_length() > 3 * _LONGEST_FRACTION:
-        return f"about {float(amount):.9g}"
-    return str(amount)

@@ -10,23 +10,19 @@ import sqlalchemy as sa
 
 from dphist_pipeline.ledger import opened
 from dphist_pipeline.ledger.decisions import EVERYWHERE
-from dphist_pipeline.ledger.errors import LedgerAltered, LedgerForeign
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.opened import Writing, all_entries
 from dphist_pipeline.ledger.postgresql import ledger_database
 from dphist_pipeline.ledger.replay import replay
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.tables import ENTRIES
+from dphist_pipeline.messages.ledger_errors import LedgerAltered, LedgerForeign
 
 
 def move(source: str | sa.URL, expected_id: str, target: str | sa.URL, operator: Operator) -> Ledger:
-    """Moves a ledger, and gives it where it is then. After a crash, the same call finishes what it began.
+    """Moves a ledger to a database of another kind, without a ledger, and gives it where it is then.
 
-    Args:
-        source: address of the ledger.
-        expected_id: of the ledger.
-        target: address of a database of another kind, without a ledger.
-        operator: who decides.
+    After a crash, the same call finishes what it began.
     """
     old, new = ledger_database(source), ledger_database(target)
     if old.engine == new.engine:

@@ -16,24 +16,13 @@ from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.ledger.books import Books
 from dphist_pipeline.ledger.checkpoint import judged
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
-from dphist_pipeline.ledger.entries import (
-    Account,
-    Charge,
-    ChargeRequest,
-    Entry,
-    Note,
-    NoteKind,
-    OfARelease,
-    Statement,
-    note_of,
-    seal,
-)
-from dphist_pipeline.ledger.errors import KeyForeign, LedgerForeign, LedgerOutdated
+from dphist_pipeline.ledger.entries import Account, Charge, ChargeRequest, Entry, Note, OfARelease, seal
 from dphist_pipeline.ledger.limits import text_of
 from dphist_pipeline.ledger.replay import follow
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.tables import ENTRIES, Database, Intent
 from dphist_pipeline.ledger.witness import Standing, WitnessedCharge
+from dphist_pipeline.messages.ledger_errors import KeyForeign, LedgerForeign, LedgerOutdated
 
 _columns = ENTRIES.c
 
@@ -69,18 +58,23 @@ class OpenedLedger:
         """Takes a ledger away that was made a moment ago."""
         self._file.discard()
 
+    def books(self) -> Books:
+        """What all entries add up to, as they are now; whoever gets them reads them, and changes nothing in them."""
+        with self._file.transaction("read") as connection:
+            return self._followed(connection)
+
     def decisions(self, account: str) -> list[Decision]:
         """What is allowed for an account now, oldest first; for `EVERYWHERE`, the folders of code lists."""
-        return self._read().permissions.of(account)
+        return self.books().permissions.of(account)
 
     def decisions_of(self, charge: Charge) -> list[Decision]:
         """The decisions that a charge rests on, though they may have been taken back since."""
-        ever = self._read().permissions.ever
+        ever = self.books().permissions.ever
         return [ever[number] for number in charge.allowed]
 
     def sources(self) -> list[Decision]:
         """Every source that any account may read."""
-        return [decision for decision in self._read().permissions.allowed.values() if decision.reading is not None]
+        return [decision for decision in self.books().permissions.allowed.values() if decision.reading is not None]
 
     def allowed(self, request: ChargeRequest) -> tuple[Decision, ...]:
         """The decisions that let a release read what it asks for, as they stand now.
@@ -88,24 +82,15 @@ class OpenedLedger:
         Raises:
             NotAllowed: naming what differs, and the command that would allow it.
         """
-        return self._read().permissions.required(request)
+        return self.books().permissions.required(request)
 
     def operators(self) -> dict[str, str]:
         """Names of operators by their public keys."""
-        return dict(self._read().permissions.operators)
-
-    def signers(self) -> dict[str, str]:
-        """Names of all who ever could decide by their public keys, also those that were replaced."""
-        return dict(self._read().permissions.names)
-
-    def waiting(self) -> list[int]:
-        """Decisions about the whole ledger that wait for a second signature: keys that one operator would add alone."""
-        waiting = self._read().permissions.waiting
-        return sorted(number for number, entry in waiting.items() if entry.account == EVERYWHERE)
+        return dict(self.books().permissions.operators)
 
     def standing(self) -> Standing:
         """The store's generation and every charge, as the witness holds them."""
-        books = self._read()
+        books = self.books()
         # Two copies of the store may have charged one period; the witness holds the charge that stands.
         charges = [
             made for made in books.every_charge() if made is books.revisions(made.release, made.period)[made.revision]
@@ -115,33 +100,25 @@ class OpenedLedger:
 
     def head(self) -> tuple[int, int, str]:
         """The store's generation, which is 1 until it is adopted, and number and hash of the latest entry."""
-        books = self._read()
+        books = self.books()
         last = books.last or self._seen
         return books.generation, last.number, last.hash
 
     def adopted_at(self) -> int:
         """The number of the entry that began this generation; 0 for the first: charges before it are never drawn."""
-        return self._read().adopted_at
+        return self.books().adopted_at
 
     def accounts(self) -> list[Account]:
         """All accounts with their totals as they are now, in the order they were opened."""
-        return list(self._read().accounts.values())
+        return list(self.books().accounts.values())
 
     def account(self, name: str) -> Account:
         """One account with its total as it is now."""
-        return self._read().account(text_of("account", name))
-
-    def statement(self, name: str) -> Statement:
-        """What an account holds, what was spent of it and by which charges, oldest first."""
-        text_of("account", name)
-        books = self._read()
-        year = books.year_at(utc_now())
-        shared = [books.statement(other, year) for other in books.permissions.sharing(name)]
-        return replace(books.statement(name, year), shared=shared)
+        return self.books().account(text_of("account", name))
 
     def charges(self, release: str, period: str) -> list[Charge]:
         """What was charged for a release and period, by revision."""
-        return [charge for _, charge in sorted(self._read().revisions(release, period).items())]
+        return [charge for _, charge in sorted(self.books().revisions(release, period).items())]
 
     def published_digest(self, charge: Charge) -> str | None:
         """The digest of the values that were published for a charge, None before they were."""
@@ -150,15 +127,6 @@ class OpenedLedger:
     def notes(self, charge: Charge) -> dict[str, Note]:
         """The notes about a charge, by kind."""
         return self._of_charge(charge).notes.get(charge.number, {})
-
-    def unpublished(self, release: str) -> list[Charge]:
-        """What was charged for a release and is neither published nor rejected, by period and revision."""
-        return self._read().unpublished(release)
-
-    def noted(self, kind: NoteKind) -> list[tuple[tuple[str, str, int], Note]]:
-        """Every charge with a note of a kind, as (release, period, revision), and what was said."""
-        found = [entry for entry in self.entries() if entry.kind == kind]
-        return [((str(entry.release), str(entry.period), entry.revision or 0), note_of(entry)) for entry in found]
 
     def entries(self) -> list[Entry]:
         """Every entry, in order, as it is; `verify` tells whether they hold together."""
@@ -186,14 +154,9 @@ class OpenedLedger:
             if hashes.get(number) != of and of not in known:
                 raise self._outdated(seen_in, number)
 
-    def _read(self) -> Books:
-        """The books of the whole ledger as it is now."""
-        with self._file.transaction("read") as connection:
-            return self._followed(connection)
-
     def _of_charge(self, charge: Charge) -> Books:
         """The same, which must hold the charge."""
-        books = self._read()
+        books = self.books()
         self._refuse_unknown_charge(books, charge)
         return books
 

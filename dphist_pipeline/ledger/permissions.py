@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, get_args
 
-from dphist_pipeline.ledger import errors
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, DecisionKind, SourceReading
 from dphist_pipeline.ledger.entries import ChargeRequest, Entry
 from dphist_pipeline.ledger.signing import is_public_key, signer_of
+from dphist_pipeline.messages import ledger_errors as errors
 
 DECISIONS = frozenset(
     {"opened", "raised", "allowed", "disallowed", "keyed", "rotated", "adopted", "countersigned", "moved"}
@@ -67,6 +67,10 @@ class Permissions:
         if needed:
             self.waiting[entry.number] = entry
         return needed
+
+    def waiting_of(self, account: str) -> list[int]:
+        """Decisions about an account that wait for a second signature; for `EVERYWHERE`, keys of further operators."""
+        return sorted(number for number, entry in self.waiting.items() if entry.account == account)
 
     def post(self, entry: Entry, facts: Mapping[str, Any]) -> None:
         """Adds what a decision changes in who may decide, and in what is allowed."""
@@ -185,8 +189,9 @@ class Permissions:
             if decision.reading is not None and not asked.differences(decision.reading):
                 return decision
         near = [of.reading for of in decisions if of.reading is not None and of.reading.address == asked.address]
-        differences = asked.differences(near[-1]) if near else []
-        raise errors.NotAllowed.source(account, asked, differences, [of.name for of in decisions])
+        last = near[-1] if near else None
+        fields = asked.differences(last) if last else []
+        raise errors.NotAllowed.source(account, asked, last, fields, [of.name for of in decisions])
 
     def _query(self, request: ChargeRequest) -> Decision:
         for decision in self.of(request.account):

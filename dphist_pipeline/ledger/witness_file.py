@@ -12,9 +12,10 @@ from typing import Any, ClassVar, Self
 import sqlalchemy as sa
 
 from dphist_pipeline.files import make_folder, state_folder
-from dphist_pipeline.ledger.errors import FileExists, LedgerError, WitnessAltered, WitnessMissing
 from dphist_pipeline.ledger.postgresql import PostgresDatabase, names_server
 from dphist_pipeline.ledger.tables import ENTRIES, Database, Intent, SqliteFile
+from dphist_pipeline.messages.ledger_errors import FileExists, LedgerError
+from dphist_pipeline.messages.witness_errors import WitnessAltered, WitnessMissing
 
 SCHEMA_VERSION = 1
 _TABLES = sa.MetaData()
@@ -109,10 +110,6 @@ class _OfWitness(Database):
 
     noun = "witness"
     tables = _TABLES
-    mend_address = (
-        "Set DPHIST_WITNESS to the absolute path of a file outside the store that is no ledger, in a folder that you "
-        "may write to, or to postgresql://user@host/database, in which no ledger is."
-    )
 
     def missing(self) -> LedgerError:
         """The error for a witness that is not there."""
@@ -127,8 +124,14 @@ class _OfWitness(Database):
         return super().unusable(f"{problem or 'the file system refused'}; or set DPHIST_WITNESS to another file")
 
     @abstractmethod
+    def is_free(self) -> bool:
+        """Whether nothing is in its place yet; makes the folder for it."""
+
     def make(self) -> None:
         """Makes it if it is not there; of several that make it at once, one does."""
+        if self.is_free():
+            with suppress(FileExists), self.creation() as draft, draft.transaction("write") as connection:
+                draft.create_tables(connection)
 
     @contextmanager
     def session(self, intent: Intent) -> Iterator[sa.Connection]:
@@ -174,18 +177,15 @@ class WitnessFile(_OfWitness, SqliteFile):
             raise cls.refused(f"{text!r} is no absolute path of a file")
         return cls(path)
 
-    def make(self) -> None:
-        """Makes the file and its folder if they are not there; of several that make it at once, one does."""
+    def is_free(self) -> bool:
         try:
             if os.path.lexists(self.path):
-                return
+                return False
             make_folder(self.path.parent)
         except OSError as error:
             problem = self.unusable(error.strerror)
         else:
-            with suppress(FileExists), self.creation() as draft, draft.transaction("write") as connection:
-                draft.create_tables(connection)
-            return
+            return True
         raise problem
 
 
@@ -194,13 +194,9 @@ class WitnessServer(_OfWitness, PostgresDatabase):
 
     entered_by_runs = (CHARGES.name, ANSWERS.name, HEADS.name, PLACES.name)
 
-    def make(self) -> None:
-        """Makes the tables if they are not there; of several that make them at once, one does."""
+    def is_free(self) -> bool:
         with self.transaction("read") as connection:
-            there = sa.inspect(connection).has_table(_VERSION.name)
-        if not there:
-            with suppress(FileExists), self.transaction("write") as connection:
-                self.create_tables(connection)
+            return not sa.inspect(connection).has_table(_VERSION.name)
 
 
 def witness_database(address: str | Path | None) -> WitnessFile | WitnessServer:

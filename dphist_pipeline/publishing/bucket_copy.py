@@ -141,10 +141,7 @@ def plan(public: Path, links: Path, before: Manifest, catalogued: frozenset[str]
 
 def _published(public: Path, before: Manifest, catalogued: frozenset[str]) -> Iterator[tuple[str, Path]]:
     """The files of the publications that are not in a bucket as they are now."""
-    for folder in sorted(public.glob("*/period=*/revision=*")):
-        place = folder.relative_to(public).as_posix()
-        if place_of(f"{place}/audit.json") != place or not (folder / "audit.json").is_file():
-            continue  # a folder that was renamed
+    for place, folder in _publications(public):
         stated, tables = stated_digest(folder), sorted(folder.glob(f"{TABLES_OF_FAMILY}/*"))
         if stated and not {stated_digest(table) for table in tables or [folder]} <= catalogued:
             continue
@@ -153,6 +150,14 @@ def _published(public: Path, before: Manifest, catalogued: frozenset[str]) -> It
         for part in (folder, *tables):
             inside = part.relative_to(public).as_posix()
             yield from ((f"{inside}/{name}", part / name) for name in (*read_audit(part)["files"], "audit.json"))
+
+
+def _publications(public: Path) -> Iterator[tuple[str, Path]]:
+    """Places and folders of the publications; folders that were renamed are none."""
+    for folder in sorted(public.glob("*/period=*/revision=*")):
+        place = folder.relative_to(public).as_posix()
+        if place_of(f"{place}/audit.json") == place and (folder / "audit.json").is_file():
+            yield place, folder
 
 
 def _is_there(folder: Path, place: str, manifest: Manifest) -> bool:
@@ -169,17 +174,16 @@ def unsent(public: Path, manifest: Manifest) -> list[str]:
         public: the store's public folder, of which audits, cards and the files made from them are read.
         manifest: of the bucket.
     """
-    folders = {folder.relative_to(public).as_posix(): folder for folder in public.glob("*/period=*/revision=*")}
-    found = [
-        place
-        for place, folder in sorted(folders.items())
-        if place_of(f"{place}/audit.json") == place and (folder / "audit.json").is_file()
-        if not _is_there(folder, place, manifest)
-    ]
+    found = [place for place, folder in _publications(public) if not _is_there(folder, place, manifest)]
     for path, source in _derived(public):
         named = manifest.files.get(path)
         found += [path] if named is None or named.sha256 != digest_of(source) else []
     return found
+
+
+def lacking(public: Path, manifest: Manifest) -> list[str]:
+    """Places of the publications that a bucket has and a public folder lacks, in order."""
+    return sorted(place for place in manifest.publications() if not (public / place).exists())
 
 
 def _derived(public: Path) -> Iterator[tuple[str, Path]]:

@@ -209,7 +209,7 @@ def quality_facts(
 
 
 def _cut_in_words(cut: Cut) -> tuple[str, ...]:
-    numbers = (shown_number(round(value)) for value in (cut.counted, cut.cut, cut.ci_lower, cut.ci_upper))
+    numbers = (shown_number(round(value)) for value in (cut.counted, cut.cut, *cut.possible))
     counted, cut_off, lower, upper = numbers
     return cut.category or "other", counted, cut_off, f"{lower} to {upper}", cut.share_in_words
 

@@ -7,10 +7,13 @@ from shlex import quote
 from typing import Any
 
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
-from dphist_pipeline.ledger.entries import Entry, Statement, as_text
+from dphist_pipeline.ledger.entries import Entry
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.permissions import DECISIONS
 from dphist_pipeline.ledger.signing import signer_of
+from dphist_pipeline.messages.amounts import as_text
+from dphist_pipeline.messages.readings import options_of
+from dphist_pipeline.publishing.statements import Statement, statement_of
 
 _WORDS = {
     "opened": "opened the account",
@@ -38,10 +41,10 @@ def report(ledger: Ledger, year: int | None = None) -> dict[str, Any]:
         year: limits decisions and charges to that year; sums are those of the account today.
     """
     entries = [entry for entry in ledger.entries() if year is None or entry.facts["year"] == year]
-    signers = ledger.signers()
+    signers = ledger.books().permissions.names
     accounts = []
     for account in ledger.accounts():
-        statement = ledger.statement(account.name)
+        statement = statement_of(ledger, account.name)
         accounts.append(
             {
                 "account": account.name,
@@ -75,7 +78,7 @@ def told_of(decision: Decision) -> str:
 
 def _read(reading: SourceReading) -> str:
     """The address, and the options that say how it is read."""
-    return reading.address + reading.options().removeprefix(f"--source {quote(reading.address)}")
+    return reading.address + options_of(reading).removeprefix(f"--source {quote(reading.address)}")
 
 
 def _is_about(entry: Entry, account: str) -> bool:

@@ -7,7 +7,9 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.ledger.ledger import Statement, UnknownAccount, as_text
+from dphist_pipeline.ledger.ledger import UnknownAccount
+from dphist_pipeline.messages.amounts import as_text
+from dphist_pipeline.publishing.statements import Statement, statement_of
 from dphist_pipeline.releasing.store import Store, store_folder
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
@@ -49,7 +51,7 @@ def account_statement(spec: ReleaseSpec, store: Path | None) -> Statement | str:
         store: as on the command line.
     """
     try:
-        statement = Store.open(store_folder(store)).ledger().statement(spec.account)
+        statement = statement_of(Store.open(store_folder(store)).ledger(), spec.account)
     except UnknownAccount as error:
         return str(error.on_terms(spec.privacy_unit, spec.neighbours))
     except DphistError as error:

@@ -22,8 +22,8 @@ from pydantic import ValidationError
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
-from dphist_pipeline.ledger.errors import LedgerError, SourceOfAnother
 from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.messages.ledger_errors import LedgerError, SourceOfAnother
 from dphist_pipeline.releasing import taken_names
 from dphist_pipeline.releasing.expected_files import FilesMissing
 from dphist_pipeline.releasing.plans import plan_of, reading_of, request_of, source_plan

@@ -16,11 +16,12 @@ from typing import Any
 from dphist_pipeline.answering.published import NotPublished
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import make_folder, sync_folder, write_durably
-from dphist_pipeline.ledger.errors import Rejected
 from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.ledger.limits import refuse_no_reason
 from dphist_pipeline.ledger.opened import utc_now
+from dphist_pipeline.messages.ledger_errors import Rejected
 from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, is_marked, mark_withdrawn, read_audit
+from dphist_pipeline.publishing.statements import noted, unpublished
 from dphist_pipeline.releasing.errors import Withdrawn
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.model import ReleaseSpec
@@ -127,7 +128,7 @@ def meant(spec: ReleaseSpec, ledger: Ledger, period: str | None, revision: int |
     """
     waiting = [
         charge
-        for charge in ledger.unpublished(spec.release)
+        for charge in unpublished(ledger, spec.release)
         if waits(spec, charge) and period in (None, charge.period) and revision in (None, charge.revision)
     ]
     if len(waiting) == 1:
@@ -161,7 +162,7 @@ def reject(store: Store, release: str, period: str, reason: str, revision: int |
     charges = [charge for charge in made if revision in (None, charge.revision)]
     if not charges:
         raise NothingToDecide(Key(release, period, 1), "nothing waits, for nothing was charged")
-    waiting = [charge for charge in ledger.unpublished(release) if charge in charges]
+    waiting = [charge for charge in unpublished(ledger, release) if charge in charges]
     if len(waiting) > 1:
         raise SayWhich(release, [f"--revision {charge.revision}" for charge in waiting])
     (charge,) = waiting or charges[-1:]
@@ -191,7 +192,7 @@ def withdraw(store: Store, release: str, period: str, reason: str) -> list[Path]
     ledger = store.ledger()
     made = charges_as_they_are(store, ledger, release, period)
     charges = [charge for charge in made if ledger.published_digest(charge) is not None]
-    if not charges and any(charge.period == period for charge in ledger.unpublished(release)):
+    if not charges and any(charge.period == period for charge in unpublished(ledger, release)):
         raise NothingToDecide(
             Key(release, period, 1), "nothing is published; `dphist reject` says of what waits that it never will be"
         )
@@ -238,7 +239,7 @@ def finish_withdrawals(store: Store, ledger: Ledger) -> None:
         PublishedFilesDamaged: of one that is damaged, after all the others are marked.
     """
     damaged = None
-    for key, note in ledger.noted("withdrawn"):
+    for key, note in noted(ledger, "withdrawn"):
         folder = store.published(Key(*key))
         try:
             if folder.exists() and not is_marked(folder):
@@ -257,7 +258,7 @@ def finish_rejections(store: Store, ledger: Ledger) -> None:
     In its place stays which entry of the ledger says so. Without it, a ledger that is put back to before that entry
     would find nothing drawn, and draw again for the same charge.
     """
-    for named, note in ledger.noted("rejected"):
+    for named, note in noted(ledger, "rejected"):
         key = Key(*named)
         answers, witness = store.journal(key), store.rejection(key)
         if not witness.exists():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from dphist_pipeline.ledger.ledger import Ledger, UnknownAccount
+from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.spec.model import ReleaseSpec
 
 MOST_AT_ONCE = 200
@@ -24,7 +25,7 @@ def due_periods(spec: ReleaseSpec, ledger: Ledger, now: datetime, first: str) ->
         first: no earlier period is due.
     """
     try:
-        statement = ledger.statement(spec.account)
+        statement = statement_of(ledger, spec.account)
     except UnknownAccount:  # the run will say so, and how to open it
         return [key] if (key := spec.latest_period(now).key) >= first else []
     ours = [charge for charge in statement.charges if charge.release == spec.release]

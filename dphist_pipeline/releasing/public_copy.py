@@ -24,6 +24,7 @@ from dphist_pipeline.publishing.bucket_copy import (
     finish,
     found_in,
     is_finished,
+    lacking,
     plan,
     send,
     whole_part,
@@ -192,8 +193,8 @@ def _copied(
 
 
 def _done(store: Store, objects: ObjectStore, manifest: Manifest, sent: set[str], taken: set[str]) -> Copied:
-    missing = sorted(place for place in manifest.publications() if not (store.public / place).exists())
-    return Copied(objects.address, tuple(sorted(sent)), tuple(sorted(taken)), tuple(missing))
+    missing = tuple(lacking(store.public, manifest))
+    return Copied(objects.address, tuple(sorted(sent)), tuple(sorted(taken)), missing)
 
 
 def _catalogued(public: Path) -> frozenset[str]:
@@ -207,7 +208,7 @@ def _catalogued(public: Path) -> frozenset[str]:
 
 def _taken(store: Store, objects: ObjectStore, manifest: Manifest, scratch: Path) -> set[str]:
     """Moves the publications that the folder lacks and the ledger knows into place, and gives their places."""
-    missing = sorted(place for place in manifest.publications() if not (store.public / place).exists())
+    missing = lacking(store.public, manifest)
     ledger, taken = store.ledger() if missing else None, set()
     for place in missing:
         draft = scratch / hashlib.sha256(place.encode()).hexdigest()

@@ -26,12 +26,13 @@ from dphist_pipeline.domain import Domain, Family
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import AnyEstimate, with_quality
-from dphist_pipeline.ledger.errors import AlreadyCharged, AnswerDrawnElsewhere, ChargeLost
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
 from dphist_pipeline.ledger.opened import utc_now
 from dphist_pipeline.ledger.witness import Witness, place_of
 from dphist_pipeline.mechanisms import Mechanism
 from dphist_pipeline.mechanisms.tables import Tables, shares_for
+from dphist_pipeline.messages.ledger_errors import AlreadyCharged, ChargeLost
+from dphist_pipeline.messages.witness_errors import AnswerDrawnElsewhere
 from dphist_pipeline.publishing.release_files import values_digest
 from dphist_pipeline.releasing import engines, publisher
 from dphist_pipeline.releasing.approvals import (

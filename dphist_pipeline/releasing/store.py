@@ -38,6 +38,7 @@ from dphist_pipeline.files import (
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness, place_of
+from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing.run_folders import KEPT, LOCK, beside, forget, locked, made_and_locked
 
 SCHEMA_VERSION = 1
@@ -208,7 +209,7 @@ class Store:
         own = {own_folder(self).id} if sees else witness.folders_at(place_of(self.root))
         entries, whole, missing = ledger.verify(), 0, []
         for account in ledger.accounts():
-            for charge in (made for made in ledger.statement(account.name).charges if not made.lost):
+            for charge in (made for made in statement_of(ledger, account.name).charges if not made.lost):
                 key = Key(charge.release, charge.period, charge.revision)
                 recorded = ledger.published_digest(charge)
                 if recorded is None and self.published(key).exists():

@@ -1,4 +1,4 @@
-"""Of a family, the table that knows the names in a question best answers, whichever one is named."""
+"""A question is answered from the table of a family that tells its names best, whichever table was named."""
 
 from __future__ import annotations
 

@@ -16,11 +16,12 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from dphist_pipeline.canonical_json import canonical_json
-from dphist_pipeline.ledger.decisions import SourceReading
+from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
 from dphist_pipeline.ledger.entries import Account, Entry, seal
-from dphist_pipeline.ledger.errors import LedgerAltered, NotAllowed, NotSigned, SignedAlready, SourceOfAnother
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
+from dphist_pipeline.messages.ledger_errors import LedgerAltered, NotAllowed, NotSigned, SignedAlready, SourceOfAnother
+from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing import handover, stages
 from dphist_pipeline.releasing.allowing import files_of, load_spec
 from dphist_pipeline.releasing.store import Store
@@ -74,13 +75,16 @@ def test_one_operator_adds_a_second_key_of_his_own_and_signs_twice(tmp_path: Pat
     ledger.open_account(replace(HEALTH, signatures=2), ANN)
     ledger.add_key("ben", BEN.public, ANN)  # nobody else could sign that
     ledger.add_key("carol", CAROL.public, ANN)
-    (number,) = ledger.waiting()
+    (number,) = ledger.books().permissions.waiting_of(EVERYWHERE)
     assert CAROL.public not in ledger.operators()
     with pytest.raises(SignedAlready):
         ledger.countersign(number, ANN)
     ledger.countersign(number, BEN)
-    assert ledger.operators()[CAROL.public] == "carol" and ledger.waiting() == []
-    assert Ledger.open(f"sqlite:///{tmp_path / 'ledger.sqlite'}", ledger.id).operators() == ledger.operators()
+    assert ledger.operators()[CAROL.public] == "carol" and ledger.books().permissions.waiting_of(EVERYWHERE) == []
+    assert (
+        dict(Ledger.open(f"sqlite:///{tmp_path / 'ledger.sqlite'}", ledger.id).books().permissions.operators)
+        == ledger.operators()
+    )
 
 
 def test_a_source_that_waits_for_a_signature_becomes_that_of_two_accounts(tmp_path: Path) -> None:
@@ -91,7 +95,7 @@ def test_a_source_that_waits_for_a_signature_becomes_that_of_two_accounts(tmp_pa
     assert ledger.allow("health", {"source": SECRET.facts()}, ANN) is None
     ledger.allow("other", {"source": SECRET.facts()}, ANN)
     with pytest.raises(SourceOfAnother):
-        ledger.countersign(ledger.statement("health").waiting[0], BEN)
+        ledger.countersign(statement_of(ledger, "health").waiting[0], BEN)
 
 
 def test_a_decision_is_taken_back_between_counting_and_drawing(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +174,7 @@ def test_a_copy_that_was_killed_after_its_charge_is_adopted_and_counts_both(offi
     ran = office.run("store", "adopt", "--reason", "the original is lost", "--store", copy, "--json")
     assert ran.code == 0 and ran.json["carried"] == ["wards, period all, revision 1"], ran.err
     with office.witnessed():
-        spent = Store.open(copy).ledger().statement("health").spent
+        spent = statement_of(Store.open(copy).ledger(), "health").spent
     assert spent == 2 * attempt.spec.epsilon, "that of the copy, and that of the original"
     ran = office.run("release", office.folder / "spec.yaml", "--store", copy)
     assert ran.code == 1 and not (copy / "public" / "wards").exists()
@@ -200,7 +204,7 @@ def test_a_decision_taken_back_by_one_of_two_is_not_said_to_be(office: Office) -
         ledger.add_key("ben", BEN.public, Operator.load())
         ledger.open_account(replace(HEALTH, name="twice", store_id=Store.open(office.store).id, signatures=2), BEN)
         ledger.allow("twice", {"query": {"sha256": "0" * 64, "name": "q.sql"}}, BEN, "checked")
-        (number,) = ledger.statement("twice").waiting
+        (number,) = statement_of(ledger, "twice").waiting
         ledger.countersign(number, Operator.load())
     ran = office.run("ledger", "disallow", str(number), "--reason", "x", "--store", office.store)
     assert ran.code == 0 and "not in force yet" in ran.out and "No longer" not in ran.out

@@ -23,7 +23,7 @@ GROUPS = ["u", "u", "v", "v"]
 
 @contextmanager
 def soon(seconds: float) -> Iterator[None]:
-    """Of this process's own time, so that a busy machine does not matter."""
+    """Seconds of CPU are counted, so that a busy machine does not matter."""
     begun = time.process_time()
     yield
     assert time.process_time() - begun < seconds

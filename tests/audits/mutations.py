@@ -4,13 +4,15 @@ Each mutation is a mistake that somebody could make, or an attacker could plant,
 (see `mutated_room`, `mutated_ledger` and `mutated_answers`). It is made in a copy of the package in a temporary folder,
 never in the checkout. Prints a table: the mutation, and the first test that failed, or SURVIVED. A few mutations change
 nothing that a caller could see; they are listed with the reason, and are not counted as survivors.
-Ends with 1 if a mutation survived or its tests did not end, and with a message if one no longer fits the code.
-What was noticed is kept in `.soak/mutations.jsonl`: a run goes on where the last one stopped, and leaves it out while
-the mutated file is the same. Delete the file, for instance after tests were changed, to try all.
-A first run of the tests without a mutation notes which of them call which functions (see `reached.py`). A mutation is
-tried on the quickest that call what it changes, and only if they miss it on all that its part names.
+Ends with 1 if a mutation survived or its tests took too long, and with a message if one no longer fits the code.
+What became of each is kept in `.soak/mutations.jsonl`. A run goes on where the last stopped: it leaves a mutation out
+while the mutated file is the same, and one that was not noticed while its tests are the same, too. Delete the file to
+try all. `--report` tries nothing and writes what is known to docs/ (see `mutation_report.py`).
+A first run of every file of tests without a mutation notes which of them call which functions (see `reached.py`). A
+mutation is tried on the quickest that call what it changes, then on all that its part names, then on the quickest of
+other parts that call it.
 
-    python tests/audits/mutations.py [--only PART] [--json FILE] [--processes 2]
+    python tests/audits/mutations.py [--only PART] [--processes 2] [--report]
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import importlib
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import sys
@@ -30,18 +33,19 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
+from datetime import date
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from reached import Chosen, Seen, Watch, chosen, function_at, read, seen_by
+from mutation_report import ENDLESS, summary, verdict, write_report
+from reached import First, Seen, Watch, chosen, function_at, read, seen_by
 
 PROJECT = Path(__file__).resolve().parents[2]
-NOTICED, REACHED = PROJECT / ".soak" / "mutations.jsonl", PROJECT / ".soak" / "reached.json"
+TRIED, REACHED = PROJECT / ".soak" / "mutations.jsonl", PROJECT / ".soak" / "reached.json"
 COPIED = ("dphist_pipeline", "sql", "tests", "dagster_project", "pyproject.toml")
-SECONDS, WATCHED_SECONDS = 300, 1500
-ENDLESS = "no test, but they did not end"
+SECONDS, WATCHED_SECONDS = 120, 600  # of the processor
 PYTEST = ("-x", "-p", "no:xdist", "-p", "no:cacheprovider")
 LIBRARIES = ("numpy", "polars", "duckdb", "pyarrow.parquet", "scipy.stats", "numba", "sqlalchemy", "pydantic")
 
@@ -102,8 +106,20 @@ def mutated(part: Part, mutation: Mutation, project: Path = PROJECT) -> str:
     return changed
 
 
-def failing_test(copy: Path, tests: Iterable[str], plugins: Collection[object] = (), within: int = SECONDS) -> str:
-    """The first test of a copy that fails; empty if all pass.
+class Ran(NamedTuple):
+    """What became of a run of tests.
+
+    Attributes:
+        failed: the first test that failed; empty if all passed.
+        cpu: seconds of the processor that it took, with all processes that the tests waited for.
+    """
+
+    failed: str
+    cpu: float
+
+
+def run_tests(copy: Path, tests: Iterable[str], plugins: Collection[object] = (), within: int = SECONDS) -> Ran:
+    """Runs tests of a copy until one fails.
 
     Runs pytest in a fork of this process, which has loaded the large libraries already, and nothing of the package.
 
@@ -111,15 +127,18 @@ def failing_test(copy: Path, tests: Iterable[str], plugins: Collection[object] =
         copy: the folder of a project.
         tests: files below its `tests`, or tests in them.
         plugins: of pytest.
-        within: seconds, after which the tests are ended.
+        within: seconds of the processor, or eight times as many by the clock, after which the tests are ended.
     """
-    shown = copy / "shown.txt"
+    shown, scratch = copy / "shown.txt", copy / "t"
     shown.unlink(missing_ok=True)
+    scratch.mkdir(exist_ok=True)
     child = os.fork()
     if child == 0:
         os.setsid()
+        resource.setrlimit(resource.RLIMIT_CPU, (within, within + 5))
         os.chdir(copy)
-        os.environ["PYTHONPATH"] = str(copy)
+        os.environ |= {"PYTHONPATH": str(copy), "TMPDIR": str(scratch)}
+        tempfile.tempdir = None  # as this process found it
         sys.path.insert(0, str(copy))
         for stream in (1, 2):
             os.dup2(os.open(shown, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
@@ -129,22 +148,26 @@ def failing_test(copy: Path, tests: Iterable[str], plugins: Collection[object] =
             ended = int(pytest.main([*PYTEST, *(f"tests/{test}" for test in tests)], list(plugins)))
         sys.stdout.flush()
         os._exit(ended)
-    until = time.monotonic() + within
-    while (done := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < until:
+    until = time.monotonic() + 8 * within
+    while (done := os.wait4(child, os.WNOHANG))[0] == 0 and time.monotonic() < until:
         time.sleep(0.02)
     with suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)  # also whatever the tests left running
     if done[0] == 0:
-        os.waitpid(child, 0)
-        return f"{ENDLESS} within {within} seconds"
+        done = os.wait4(child, 0)
+    shutil.rmtree(scratch, ignore_errors=True)  # a process that is ended so leaves its temporary files
+    cpu = round(done[2].ru_utime + done[2].ru_stime, 1)
+    if os.WIFSIGNALED(done[1]) and os.WTERMSIG(done[1]) in (signal.SIGXCPU, signal.SIGKILL):
+        return Ran(f"{ENDLESS} {within} seconds", cpu)
     if done[1] == 0:
-        return ""
+        return Ran("", cpu)
     told = shown.read_text(encoding="utf-8", errors="replace")
-    found = re.search(r"^(?:FAILED|ERROR) (?:tests/)?(\S+)", told, re.MULTILINE)
-    return found[1] if found else f"pytest, which ended with {done[1]}: {told[-300:]}"
+    found = re.search(r"^(?:FAILED|ERROR) (?:tests/)?(.+?)(?: - .*)?$", told, re.MULTILINE)
+    return Ran(found[1] if found else f"pytest, which ended with {done[1]}: {told[-300:]}", cpu)
 
 
 _copy: list[Path] = []
+_written: list[int] = [0]
 
 
 def take_copy(folder: str) -> None:
@@ -157,6 +180,13 @@ def take_copy(folder: str) -> None:
     _copy.append(copy)
 
 
+def write(path: Path, content: bytes) -> None:
+    """Writes a file with a time of its own: Python takes one of equal size and second for what it compiled."""
+    _written[0] += 1
+    path.write_bytes(content)
+    os.utime(path, (10**9 + _written[0], 10**9 + _written[0]))
+
+
 def outcome(part: Part, mutation: Mutation, seen: Mapping[str, Seen]) -> dict[str, Any]:
     """What became of one mutation, as a row of the table.
 
@@ -165,72 +195,71 @@ def outcome(part: Part, mutation: Mutation, seen: Mapping[str, Seen]) -> dict[st
         mutation: of the part.
         seen: what each test does without it.
     """
-    path, started = _copy[0] / part.file, time.monotonic()
-    original = path.read_bytes()
-    first = quickest(part, mutation, seen)
+    path, original = _copy[0] / part.file, (PROJECT / part.file).read_text(encoding="utf-8")
+    function = function_at(original, mutation.old) if part.file.endswith(".py") else None
+    first = chosen(seen, part.tests, part.file, function)
     try:
-        path.write_text(mutated(part, mutation, _copy[0]), encoding="utf-8")
-        files = dict.fromkeys(test.partition("::")[0].removeprefix("tests/") for test in first)
-        noticed = failing_test(_copy[0], files, [Chosen(first)]) if first else ""
-        noticed = noticed or failing_test(_copy[0], part.tests)
+        write(path, mutated(part, mutation).encode())
+        found = run_tests(_copy[0], part.tests, [First(first)])
+        if not found.failed and function is not None and (others := chosen_others(seen, part, function)):
+            files = dict.fromkeys(test.partition("::")[0].removeprefix("tests/") for test in others)
+            more = run_tests(_copy[0], files, [First(others, alone=True)])
+            found = Ran(more.failed, round(found.cpu + more.cpu, 1))
     finally:
-        path.write_bytes(original)
-    seconds = round(time.monotonic() - started, 1)
-    return {"file": part.file, "noticed_by": noticed, "seconds": seconds} | mutation._asdict()
+        write(path, original.encode())
+    tests = digest_of_files(part.tests)
+    row = {"file": part.file, "noticed_by": found.failed, "cpu": found.cpu, "tests": tests, "date": str(date.today())}
+    return row | mutation._asdict()
 
 
-def quickest(part: Part, mutation: Mutation, seen: Mapping[str, Seen]) -> list[str]:
-    """The tests that a mutation is tried on first; none where nothing is known of what they call."""
-    if not part.file.endswith(".py"):
-        return []
-    text = (PROJECT / part.file).read_text(encoding="utf-8")
-    return chosen(seen, part.file, function_at(text, mutation.old))
+def chosen_others(seen: Mapping[str, Seen], part: Part, function: str) -> list[str]:
+    """The quickest tests of other parts that call a function."""
+    others = {test.partition("::")[0].removeprefix("tests/") for test in seen} - {
+        test.partition("::")[0] for test in part.tests
+    }
+    return chosen(seen, tuple(sorted(others)), part.file, function)
 
 
-def watched(tests: tuple[str, ...], files: Collection[str]) -> tuple[str, dict[str, Any]]:
-    """The first of some tests that fails without any mutation, and what each calls of these files; see `reached`."""
+def watched(test: str, files: Collection[str]) -> tuple[str, dict[str, Any]]:
+    """The first test of a file that fails without any mutation, and what each calls of some files; see `reached`."""
     kept = _copy[0] / "reached.json"
     kept.unlink(missing_ok=True)
-    failed = failing_test(_copy[0], tests, [Watch(_copy[0], files, kept)], WATCHED_SECONDS)
-    return failed, read(kept)
+    ran = run_tests(_copy[0], [test], [Watch(_copy[0], files, kept)], WATCHED_SECONDS)
+    return ran.failed, read(kept)
 
 
 class TestsFailAlready(Exception):
     """A test fails without any mutation, so that it could tell nothing."""
 
 
-def reached(pool: ProcessPoolExecutor, parts: Collection[Part]) -> dict[tuple[str, ...], dict[str, Seen]]:
-    """By the tests of parts, what each of them calls: as an earlier run saw it, or by a run.
+def reached(pool: ProcessPoolExecutor, parts: Collection[Part]) -> dict[str, Seen]:
+    """What each test of parts calls: as an earlier run saw it while the file of the test was the same, or by a run.
 
     Raises:
         TestsFailAlready: with the name of the test.
     """
-    files = {part.tests: {other.file for other in parts if other.tests == part.tests} for part in parts}
-    kept = read(REACHED)
-    names = {tests: digest_of_tests(tests, of) for tests, of in files.items()}
-    running = {tests: pool.submit(watched, tests, files[tests]) for tests in files if names[tests] not in kept}
-    for tests, run in running.items():
-        failed, kept[names[tests]] = run.result()
+    tests = sorted({test.partition("::")[0] for part in parts for test in part.tests})
+    files = sorted({part.file for part in selected("") if part.file.endswith(".py")})
+    kept, names = read(REACHED), {test: digest_of_files([test]) for test in tests}
+    running = {test: pool.submit(watched, test, files) for test in tests if names[test] not in kept}
+    failing = []
+    for test, run in running.items():
+        failed, found = run.result()
         if failed:
-            raise TestsFailAlready(failed)
+            failing.append(failed)
+            continue
+        kept[names[test]] = found
         REACHED.parent.mkdir(exist_ok=True)
         REACHED.write_text(json.dumps(kept), encoding="utf-8")
-    return {tests: seen_by(kept[name]) for tests, name in names.items()}
+    if failing:
+        raise TestsFailAlready(", ".join(failing))
+    return {name: one for test in tests for name, one in seen_by(kept[names[test]]).items()}
 
 
-def digest_of_tests(tests: Collection[str], files: Collection[str]) -> str:
-    """What tells tests and the files that they are watched with from the same in another version."""
-    paths = {PROJECT / "tests" / test.partition("::")[0] for test in tests} | {PROJECT / file for file in files}
+def digest_of_files(tests: Collection[str]) -> str:
+    """What tells the files of tests from the same in another version."""
+    paths = {PROJECT / "tests" / test.partition("::")[0] for test in tests}
     return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(paths))).hexdigest()
-
-
-def verdict(row: dict[str, Any]) -> str:
-    """What a row of the table counts as."""
-    if row["noticed_by"].startswith(ENDLESS):
-        return "endless"
-    if row["noticed_by"]:
-        return "noticed"
-    return "equivalent" if row["equivalent"] else "survived"
 
 
 def digest(part: Part, mutation: Mutation) -> str:
@@ -238,27 +267,32 @@ def digest(part: Part, mutation: Mutation) -> str:
     return hashlib.sha256(f"{part.file}\0{mutated(part, mutation)}".encode()).hexdigest()
 
 
-def noticed_before() -> dict[str, dict[str, Any]]:
-    """The rows of mutations that earlier runs saw noticed, by digest."""
-    lines = NOTICED.read_text(encoding="utf-8").splitlines() if NOTICED.exists() else []
-    return {row["digest"]: row for row in map(json.loads, lines)}
+def known(asked: Iterable[tuple[Part, Mutation]]) -> list[dict[str, Any] | None]:
+    """The rows of mutations as earlier runs saw them; None for those that no run tried, or whose tests have changed.
+
+    A test that noticed a mutation once is taken to do so for ever, since tests change more often than their meaning.
+    """
+    lines = TRIED.read_text(encoding="utf-8").splitlines() if TRIED.exists() else []
+    rows, found = {row["digest"]: row for row in map(json.loads, lines)}, []
+    for part, mutation in asked:
+        row = rows.get(digest(part, mutation))
+        same = row and (verdict(row) == "noticed" or row["tests"] == digest_of_files(part.tests))
+        found.append({**row, **mutation._asdict()} if row and same else None)
+    return found
 
 
 def tried(pool: ProcessPoolExecutor, asked: list[tuple[Part, Mutation]], at_once: bool) -> Iterator[dict[str, Any]]:
-    """The rows of mutations in their order, those that were noticed before without trying them again."""
-    before, digests = noticed_before(), [digest(*one) for one in asked]
-    left = [one for one, name in zip(asked, digests, strict=True) if name not in before]
-    seen = {} if at_once else reached(pool, list({(part.file, part.tests): part for part, _ in left}.values()))
-    waiting = [pool.submit(outcome, part, mutation, seen.get(part.tests, {})) for part, mutation in left]
-    NOTICED.parent.mkdir(exist_ok=True)
-    running = iter(waiting)
-    for name in digests:
-        if name in before:
-            yield before[name]
-            continue
-        row = next(running).result() | {"digest": name}
-        if verdict(row) == "noticed":
-            with NOTICED.open("a", encoding="utf-8") as file:
+    """The rows of mutations in their order, those that were tried before without trying them again."""
+    before = known(asked)
+    left = [one for one, row in zip(asked, before, strict=True) if row is None]
+    seen = {} if at_once else reached(pool, [part for part, _ in left])
+    running = iter([(one, pool.submit(outcome, *one, seen)) for one in left])
+    TRIED.parent.mkdir(exist_ok=True)
+    for row in before:
+        if row is None:
+            one, run = next(running)
+            row = run.result() | {"digest": digest(*one)}
+            with TRIED.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
         yield row
 
@@ -280,7 +314,7 @@ def main() -> int:
     """Tries the mutations, prints the table, and gives the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", metavar="PART", help="a regular expression for `file: mutation`")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the table there as well")
+    parser.add_argument("--report", action="store_true", help="try nothing; write what is known to docs/")
     parser.add_argument("--processes", type=int, default=2, help="mutations that are tried at once")
     parser.add_argument("--at-once", action="store_true", help="run no test without a mutation: all tests, not chosen")
     options = parser.parse_args()
@@ -292,6 +326,10 @@ def main() -> int:
     except MutationOutdated as error:
         print(error, file=sys.stderr)
         return 2
+    asked = [(part, one) for part in parts for one in part.mutations]
+    if options.report:
+        write_report(PROJECT, summary(known(asked), [part.file for part, _ in asked]))
+        return 0
     with (
         tempfile.TemporaryDirectory(prefix="mutations_") as folder,
         ProcessPoolExecutor(options.processes, get_context("fork"), take_copy, (folder,)) as pool,
@@ -299,7 +337,7 @@ def main() -> int:
         print("| file | mutation | noticed by |\n|---|---|---|", flush=True)
         rows = []
         try:
-            for row in tried(pool, [(part, one) for part in parts for one in part.mutations], options.at_once):
+            for row in tried(pool, asked, options.at_once):
                 told = row["noticed_by"] or (f"equivalent: {row['equivalent']}" if row["equivalent"] else "SURVIVED")
                 print(f"| {row['file'].removeprefix('dphist_pipeline/')} | {row['why']} | {told} |", flush=True)
                 rows.append(row)
@@ -308,9 +346,7 @@ def main() -> int:
             return 2
     verdicts = Counter(map(verdict, rows))
     print(f"\n{len(rows)} mutations: " + ", ".join(f"{number} {verdict}" for verdict, number in verdicts.items()))
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    return int(verdicts["survived"] + verdicts["endless"] > 0)
+    return int(verdicts["survived"] + verdicts["not within the limit"] > 0)
 
 
 if __name__ == "__main__":

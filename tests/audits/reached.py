@@ -1,7 +1,7 @@
 """Which tests reach which functions, so that a mutation is first tried on those that can notice it.
 
 A run without any mutation says what each test calls and how long it takes, and is kept in `.soak/reached.json`. It may
-be out of date or miss what another process calls: a mutation that its chosen tests miss is tried on all tests.
+be out of date or miss what another process calls: a mutation that its chosen tests miss is tried on all its tests.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-ENOUGH = 20.0  # seconds of tests that are chosen; they take longer where they were measured
+ENOUGH = 20.0  # seconds of tests that are chosen
 
 
 class Seen(NamedTuple):
@@ -81,17 +81,22 @@ class Watch:
         self.kept.write_text(json.dumps(found), encoding="utf-8")
 
 
-class Chosen:
-    """A plugin of pytest that runs some tests only, in their order."""
+class First:
+    """A plugin of pytest that runs some tests first, in their order.
 
-    def __init__(self, tests: Collection[str]) -> None:
-        self.places = {test: place for place, test in enumerate(tests)}
+    Args:
+        tests: of any files.
+        alone: leave out all others.
+    """
 
+    def __init__(self, tests: Collection[str], alone: bool = False) -> None:
+        self.places, self.alone = {test: place for place, test in enumerate(tests)}, alone
+
+    @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Leaves out what was not chosen."""
-        items[:] = sorted(
-            (item for item in items if item.nodeid in self.places), key=lambda item: self.places[item.nodeid]
-        )
+        """Sorts what was not left out by marks."""
+        kept = [item for item in items if item.nodeid in self.places] if self.alone else items
+        items[:] = sorted(kept, key=lambda item: self.places.get(item.nodeid, len(self.places)))
 
 
 def function_at(text: str, old: str) -> str:
@@ -114,19 +119,36 @@ def _innermost(nodes: list[ast.stmt], line: int, above: str) -> str:
     return ""
 
 
-def chosen(seen: Mapping[str, Seen], file: str, function: str) -> list[str]:
-    """The tests that call a function (of an empty name: any of the file), the quickest first, of `ENOUGH` seconds."""
-    able = sorted((one.seconds, test) for test, one in seen.items() if _calls(one, file, function))
-    spent, found = 0.0, []
-    for seconds, test in able:
-        spent += seconds
-        if found and spent > ENOUGH:
+def chosen(seen: Mapping[str, Seen], tests: Collection[str], file: str, function: str | None) -> list[str]:
+    """The tests to try first on a mutation: the quickest that call what it changes, of `ENOUGH` seconds.
+
+    Tests of one file follow each other, since they share fixtures.
+
+    Args:
+        seen: by test, what it does.
+        tests: files below `tests`, or tests in them, of which to choose.
+        file: that is changed.
+        function: in the file; empty for code outside of functions, None if calls are not seen.
+    """
+    own = tuple(f"tests/{test}" for test in tests)
+    able = sorted((one.seconds, test) for test, one in seen.items() if _of(test, own) and _calls(one, file, function))
+    spent: dict[str, list[str]] = defaultdict(list)
+    left = ENOUGH
+    for place, (seconds, test) in enumerate(able):
+        left -= seconds
+        if place and left < 0:
             break
-        found.append(test)
-    return found
+        spent[test.partition("::")[0]].append(test)
+    return [test for found in spent.values() for test in found]
 
 
-def _calls(one: Seen, file: str, function: str) -> bool:
+def _of(test: str, own: tuple[str, ...]) -> bool:
+    return any(test == one or test.startswith((f"{one}::", f"{one}[")) for one in own)
+
+
+def _calls(one: Seen, file: str, function: str | None) -> bool:
+    if function is None:
+        return True
     return f"{file}:{function}" in one.called if function else any(name.startswith(f"{file}:") for name in one.called)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from office import Office
 
-from dphist_pipeline.ledger.ledger import Account, Charge, Statement
+from dphist_pipeline.ledger.ledger import Account, Charge
+from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.account_runway import AccountRunway, account_runway, runway_of
 from dphist_pipeline.spec.loading import load_spec
 from dphist_pipeline.spec.model import ReleaseSpec

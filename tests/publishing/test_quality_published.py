@@ -12,7 +12,7 @@ import pytest
 from carded import Read
 from office import AGE, WARD, Office
 
-from dphist_pipeline.answering.row_quality import NEARLY_ALL_FAILED
+from dphist_pipeline.answering.row_quality import NEARLY_ALL_FAILED, Cut
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.spec.model import UNSEEN_CUT
 
@@ -46,10 +46,16 @@ def test_the_card_says_at_once_what_the_cap_cut_and_by_which_category(office: Of
     office.released()
     page = card(office)
     assert page.index(SAYS) < page.index("declared before any record was read")
-    assert "What the cap cut, by ward ward counted cut 95 % share cut surgery 100 0 −120 to 120 up to 54.5 %" in page
-    assert "medicine 100 100 −20 to 220 up to 68.8 % other 0 0 −120 to 120" in page
+    assert "What the cap cut, by ward ward counted cut 95 % share cut surgery 100 0 0 to 120 up to 54.5 %" in page
+    assert "medicine 100 100 0 to 220 up to 68.8 % other 0 0 0 to 120" in page
     assert "a share of 1/2 of ε paid for noisy numbers" in page
     assert "quality.parquet what the cap cut" in page
+
+
+def test_a_draw_far_below_none_does_not_say_that_surely_nothing_was_cut() -> None:
+    cut = Cut("medicine", counted=1_000, cut=-300, ci_lower=-420, ci_upper=-180)
+    assert cut.possible == (0, 120)
+    assert cut.share_in_words == "up to 10.7 %"
 
 
 def test_a_card_without_a_quality_table_speaks_of_none(office: Office) -> None:
@@ -70,7 +76,7 @@ def test_the_command_shows_the_same_numbers(office: Office) -> None:
         "1 100 40 to 160",
         "4 or more 50 -10 to 110",
         "ward is not declared 0 -479 to 479",
-        "medicine 100 100 -20 to 220 up to 68.8 %",
+        "medicine 100 100 0 to 220 up to 68.8 %",
     ):
         assert line in lines
     told = office.run("quality", "wards", "--period", "all", "--json").json
@@ -173,7 +179,7 @@ def test_a_family_tells_what_the_cap_cut_once_and_by_the_axes_of_each_table(offi
     assert ran.code == 0, ran.err
     lines = [" ".join(line.split()) for line in ran.out.splitlines()]
     assert lines[:2] == ["wards, period all, revision 1", SAYS]
-    assert "medicine 100 100 -20 to 220 up to 68.8 %" in lines
+    assert "medicine 100 100 0 to 220 up to 68.8 %" in lines
     page = card(office)
     assert page.count(SAYS) == 1 and "What the cap cut, by ward ward counted cut" in page
     assert "quality.parquet what the cap cut" in page and "Rows beyond the bound" not in page

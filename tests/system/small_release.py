@@ -39,6 +39,7 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing import pages
+from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing import approvals, hosts, pipeline
 from dphist_pipeline.releasing.plans import reading_of
 from dphist_pipeline.releasing.releases import Release
@@ -216,7 +217,7 @@ class Project:
 
     def spent(self) -> Fraction:
         ledger = self.ledger()
-        return ledger.statement(ACCOUNT).spent
+        return statement_of(ledger, ACCOUNT).spent
 
     def files(self, below: str = "") -> dict[str, str]:
         """Every file in a folder of the store, with its digest, but those that are made from others."""

@@ -18,6 +18,7 @@ from system.small_release import EPSILON, FILES, NAME, WEEKS, Project, assert_wh
 
 from dphist_pipeline.integrations.dagster import release_definitions
 from dphist_pipeline.mechanisms.geometric import Geometric
+from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing.store import FOLDER
 from dphist_pipeline.spec.loading import load_spec
 
@@ -86,7 +87,7 @@ def fresh(tmp_path: Path) -> Project:
 
 def paid(project: Project) -> dict[str, list[Fraction]]:
     """What was charged for each week."""
-    statement = project.ledger().statement(small_release.ACCOUNT)
+    statement = statement_of(project.ledger(), small_release.ACCOUNT)
     return {week: [made.epsilon for made in statement.charges if made.period == week] for week in BACKFILLED}
 
 

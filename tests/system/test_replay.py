@@ -23,7 +23,7 @@ from system.small_release import (
 
 from dphist_pipeline.confidential.journal import JournalMismatch
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.ledger.errors import (
+from dphist_pipeline.messages.ledger_errors import (
     AccountDisagrees,
     AlreadyCharged,
     FileExists,
@@ -192,6 +192,7 @@ def test_titles_owners_schedules_and_delays_are_edited_for_nothing(released: Pro
     released.write_spec(title="Admissions", owners=["team:statistics"], schedule="0 6 * * MON", release_delay_days=7)
     assert released.release().replayed
     assert released.files() == before
+    assert charges(released) == [1] and released.spent() == EPSILON
 
 
 def test_a_ledger_restored_from_an_older_backup_is_refused(project: Project) -> None:

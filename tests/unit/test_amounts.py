@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.ledger.entries import exact_text, read_exact
-from dphist_pipeline.ledger.ledger import as_text
+from dphist_pipeline.messages.amounts import as_text
 
 
 @pytest.mark.parametrize(

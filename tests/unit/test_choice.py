@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 
 import numpy as np
 import pytest
@@ -112,6 +113,9 @@ def test_geometric_noise_has_its_exact_law_on_both_sides_of_the_largest_table() 
         q = np.exp(-1 / float(scale))
         mean, sigma = q / (1 - q), np.sqrt(q) / (1 - q)
         assert abs(drawn.mean() - mean) < 6.5 * sigma / np.sqrt(drawn.size)
+        for least in (1, ceil(scale), 3 * ceil(scale)):
+            share = q**least
+            assert abs((drawn >= least).mean() - share) < 6.5 * np.sqrt(share * (1 - share) / drawn.size)
 
 
 def test_a_clear_winner_is_chosen_in_every_group() -> None:

@@ -111,7 +111,8 @@ def test_json_is_what_scripts_rely_on(office: Office) -> None:
 
 
 def test_with_json_nothing_else_is_said(office: Office) -> None:
-    assert office.opened().released("--json").err == ""
+    released = office.opened().released("--json")
+    assert (released.err, released.json["release"]) == ("", "wards")
 
 
 def test_progress_goes_to_standard_error_and_the_outcome_to_standard_output(office: Office) -> None:

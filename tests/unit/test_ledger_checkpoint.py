@@ -16,13 +16,15 @@ from ledger_scenario import HEALTH, PROCESSES, WEEKLY, ledger, path, raw, url, u
 
 from dphist_pipeline.ledger import checkpoint
 from dphist_pipeline.ledger import replay as judging
-from dphist_pipeline.ledger.decisions import SourceReading
+from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
 from dphist_pipeline.ledger.entries import Entry
-from dphist_pipeline.ledger.errors import ChargeLost, LedgerAltered, LedgerBehindWitness, Overspend, PublishedDiffers
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.opened import OpenedLedger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness, WitnessedCharge
+from dphist_pipeline.messages.ledger_errors import ChargeLost, LedgerAltered, Overspend, PublishedDiffers
+from dphist_pipeline.messages.witness_errors import LedgerBehindWitness
+from dphist_pipeline.publishing.statements import noted, statement_of, unpublished
 
 __all__ = ["ledger", "path", "url"]
 
@@ -88,7 +90,7 @@ def test_sums_and_states_are_those_of_a_ledger_that_was_judged_whole(ledger: Led
         again = Ledger.open(ledger.url, ledger.id)
         with pytest.raises(Overspend, match="period 2026-03-04"):
             again.check(week(30, epsilon=HEALTH.total))
-        assert again.statement("health") == ledger.statement("health")
+        assert statement_of(again, "health") == statement_of(ledger, "health")
         assert again.charge(week(2)) == ledger.charge(week(2))
         with pytest.raises(PublishedDiffers):
             again.record_published(again.charge(week(2)), "others")
@@ -116,7 +118,7 @@ def test_an_edit_behind_the_note_is_found_at_the_next_opening(ledger: Ledger, ed
 def test_an_edit_while_a_program_runs_misleads_nobody(ledger: Ledger) -> None:
     used(ledger)
     again = Ledger.open(ledger.url, ledger.id)
-    left = again.statement("health").left
+    left = statement_of(again, "health").left
     raw(ledger.url, EDITS["epsilon"], "UPDATE ledger_entry SET body = replace(body, '1/2', '1/9') WHERE number = 5")
     with pytest.raises(Overspend):
         again.charge(week(20, epsilon=left + Fraction(1, 9)))
@@ -134,7 +136,7 @@ def test_who_can_write_the_note_too_is_found_out_by_verify(ledger: Ledger, short
     (note,) = short.iterdir()
     note.write_text(f"{taken} {rows.digest}\n")
     again = Ledger.open(ledger.url, ledger.id)
-    assert again.statement("health").spent == Fraction(1, 2) * 3 + Fraction(1, 9)
+    assert statement_of(again, "health").spent == Fraction(1, 2) * 3 + Fraction(1, 9)
     with pytest.raises(LedgerAltered, match="entry 3"):
         again.verify()
 
@@ -164,7 +166,7 @@ def test_with_a_note_that_cannot_be_trusted_every_entry_is_judged(
     DAMAGES[damage](note)
     again = Ledger.open(ledger.url, ledger.id)
     assert judged == [*range(1, 11)]
-    assert again.statement("health") == ledger.statement("health")
+    assert statement_of(again, "health") == statement_of(ledger, "health")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
@@ -242,7 +244,7 @@ def test_several_processes_open_and_charge_at_once(path: Path, judged: list[int]
     assert sorted(numbers) == [*range(3, 15)]
     assert Ledger.open(made.url, made.id).verify() == 14
     judged.clear()
-    assert Ledger.open(made.url, made.id).statement("health").spent == 6
+    assert statement_of(Ledger.open(made.url, made.id), "health").spent == 6
     assert judged == []
 
 
@@ -280,11 +282,16 @@ def test_decisions_adoptions_and_lost_charges_stand_as_in_a_whole_ledger(path: P
         lambda of: of.head(),
         lambda of: of.charges("weekly", "2026-03-02"),
         lambda of: of.standing(),
-        lambda of: [of.statement(name) for name in ("health", "both")],
+        lambda of: [statement_of(of, name) for name in ("health", "both")],
         lambda of: of.decisions("health"),
-        lambda of: (of.operators(), of.waiting(), of.adopted_at(), of.accounts()),
-        lambda of: of.unpublished("weekly"),
-        lambda of: of.noted("approved"),
+        lambda of: (
+            of.operators(),
+            of.books().permissions.waiting_of(EVERYWHERE),
+            of.adopted_at(),
+            of.accounts(),
+        ),
+        lambda of: unpublished(of, "weekly"),
+        lambda of: noted(of, "approved"),
     ]
     for tell in told:
         assert tell(resumed) == tell(whole)

@@ -20,7 +20,8 @@ from ledger_scenario import HEALTH, WEEKLY, ledger, path, raw, url, url_of, week
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.ledger import tables as ledger_tables
 from dphist_pipeline.ledger.entries import Entry, seal
-from dphist_pipeline.ledger.errors import (
+from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.messages.ledger_errors import (
     FileBusy,
     FileUnusable,
     LedgerAltered,
@@ -29,7 +30,7 @@ from dphist_pipeline.ledger.errors import (
     LedgerOutdated,
     Overspend,
 )
-from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.publishing.statements import statement_of
 
 # Ledgers that are not as they were
 
@@ -239,7 +240,7 @@ def test_a_body_of_another_kind_is_found(used: Ledger, path: Path, value: str) -
 
 
 def test_an_edit_between_opening_and_charging_misleads_no_charge_and_is_found(used: Ledger, path: Path) -> None:
-    left = used.statement("health").left
+    left = statement_of(used, "health").left
     everything = week(16, epsilon=left)
     raw(path, "UPDATE ledger_entry SET body = replace(body, '1/2', '1/9') WHERE number = 6")
     for ask in (used.check, used.charge):

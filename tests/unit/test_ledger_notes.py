@@ -9,8 +9,15 @@ import pytest
 from ledger_scenario import WEEKLY, ledger, path, url, url_of
 
 from dphist_pipeline.ledger.books import Books
-from dphist_pipeline.ledger.errors import LedgerAltered, NotedOtherwise, PublishedAlready, ReasonMissing, Rejected
 from dphist_pipeline.ledger.ledger import Charge, Ledger
+from dphist_pipeline.messages.ledger_errors import (
+    LedgerAltered,
+    NotedOtherwise,
+    PublishedAlready,
+    ReasonMissing,
+    Rejected,
+)
+from dphist_pipeline.publishing.statements import noted, statement_of, unpublished
 
 __all__ = ["ledger", "path", "url"]
 
@@ -31,12 +38,12 @@ def test_a_charge_says_for_good_that_it_is_held(ledger: Ledger, charge: Charge) 
 def test_what_is_neither_published_nor_rejected_is_unpublished(ledger: Ledger, charge: Charge) -> None:
     made = [charge, *(ledger.charge(replace(WEEKLY, period=f"2026-03-{day}")) for day in (30, 23, 16))]
     ledger.charge(replace(WEEKLY, release="monthly"))
-    assert ledger.unpublished("weekly") == [made[0], *made[:0:-1]]
+    assert unpublished(ledger, "weekly") == [made[0], *made[:0:-1]]
     ledger.note(made[1], "rejected", "wrong codes")
     ledger.record_published(made[2], "digest")
     ledger.note(made[3], "approved", "Ada")
-    assert ledger.unpublished("weekly") == [made[0], made[3]]
-    assert [(key, note.text) for key, note in ledger.noted("rejected")] == [
+    assert unpublished(ledger, "weekly") == [made[0], made[3]]
+    assert [(key, note.text) for key, note in noted(ledger, "rejected")] == [
         (("weekly", "2026-03-30", 1), "wrong codes")
     ]
 
@@ -86,7 +93,7 @@ def test_a_ledger_that_says_both_is_found_altered(
 
 def test_a_statement_says_what_became_of_every_charge(ledger: Ledger, charge: Charge) -> None:
     def states() -> list[str]:
-        statement = ledger.statement(charge.account)
+        statement = statement_of(ledger, charge.account)
         return [statement.states[made.number] for made in statement.charges]
 
     assert states() == ["waits"]
@@ -96,11 +103,11 @@ def test_a_statement_says_what_became_of_every_charge(ledger: Ledger, charge: Ch
     assert states() == ["published"]
     ledger.note(charge, "withdrawn", "wrong codes")
     assert states() == ["withdrawn"]
-    said = ledger.statement(charge.account).notes[charge.number]
+    said = statement_of(ledger, charge.account).notes[charge.number]
     assert [(note.kind, note.text) for note in said] == [("approved", "Ada"), ("withdrawn", "wrong codes")]
 
 
 def test_a_statement_says_what_was_rejected_and_what_is_not_out_yet(ledger: Ledger, charge: Charge) -> None:
     ledger.note(charge, "rejected", "wrong codes")
     later = ledger.charge(replace(WEEKLY, period="2026-03-09", held=False))
-    assert ledger.statement(charge.account).states == {charge.number: "rejected", later.number: "unpublished"}
+    assert statement_of(ledger, charge.account).states == {charge.number: "rejected", later.number: "unpublished"}

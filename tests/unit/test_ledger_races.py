@@ -18,9 +18,10 @@ from ledger_scenario import HEALTH, PROCESSES, WEEKLY, ledger, path, url, url_of
 
 from dphist_pipeline.ledger import ledger as ledger_module
 from dphist_pipeline.ledger import tables
-from dphist_pipeline.ledger.errors import FileBusy, FileExists, LedgerError, Overspend
 from dphist_pipeline.ledger.ledger import ChargeRequest, Ledger
 from dphist_pipeline.ledger.tables import SqliteFile
+from dphist_pipeline.messages.ledger_errors import FileBusy, FileExists, LedgerError, Overspend
+from dphist_pipeline.publishing.statements import statement_of
 
 # Races
 
@@ -54,7 +55,7 @@ def test_twenty_processes_on_one_key_make_one_charge(ledger: Ledger, url: str) -
     charges = race(url, ledger.id, [WEEKLY] * 20)
     assert len(set(charges)) == 1 and charges[0] is not None
     assert ledger.verify() == 4
-    assert ledger.statement("health").spent == Fraction(1, 2)
+    assert statement_of(ledger, "health").spent == Fraction(1, 2)
 
 
 def test_twenty_keys_with_room_for_ten_make_exactly_ten_charges(ledger: Ledger, url: str) -> None:
@@ -62,7 +63,7 @@ def test_twenty_keys_with_room_for_ten_make_exactly_ten_charges(ledger: Ledger, 
     charges = race(url, ledger.id, [week(day, account="ten") for day in range(1, 21)])
     assert len({charge for charge in charges if charge}) == 10
     assert charges.count(None) == 10
-    assert ledger.statement("ten").left == 0
+    assert statement_of(ledger, "ten").left == 0
     assert ledger.verify() == 23
 
 
@@ -205,7 +206,7 @@ def test_any_sequence_of_steps_does_what_a_simple_model_says(steps: list[tuple[A
         for step in steps:
             step_in_both(ledger, model, step)
         assert {account.name: account.total for account in ledger.accounts()} == model.totals
-        assert {name: ledger.statement(name).spent for name in model.totals} == {
+        assert {name: statement_of(ledger, name).spent for name in model.totals} == {
             name: model.spent(name) for name in model.totals
         }
         ledger.verify()

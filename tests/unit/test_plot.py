@@ -120,7 +120,10 @@ def test_categories_lie_below_each_other_with_their_names_beside(tmp_path: Path)
     lefts, rows, widths, _ = zip(*bars(picture), strict=True)
     assert len(set(lefts)) == 1 and list(rows) == sorted(rows)
     assert widths[1] == pytest.approx(2 * widths[0]) and widths[2] == 0
-    assert {"surgery", "medicine", "other"} <= set(texts(picture))
+    places = {str(text.text): text.attrib["transform"] for text in marks(picture, "role-axis-label")}
+    beside = [float(places[name].partition(",")[2].rstrip(")")) for name in ("surgery", "medicine", "other")]
+    tall = bars(picture)[0][3]
+    assert all(0 < place - row < tall for place, row in zip(beside, rows, strict=True))
 
 
 VALUES = {"zero": [0.0] * 3, "negative": [-500.0, -1, -0.5], "huge": [1e15, -1e15, 3], "small": [0.01, 0.5, 0.2]}

@@ -21,7 +21,9 @@ from witness_scenario import (
     witness_url,
 )
 
-from dphist_pipeline.ledger.errors import (
+from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.ledger.witness import Witness, place_of
+from dphist_pipeline.messages.witness_errors import (
     AnswerDrawnElsewhere,
     ChargeBeforeWitness,
     LedgerBehindWitness,
@@ -30,8 +32,6 @@ from dphist_pipeline.ledger.errors import (
     WitnessMissing,
     WitnessOutdated,
 )
-from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.ledger.witness import Witness, place_of
 
 
 def test_a_new_store_stands_at_generation_one_without_charges(witness: Witness) -> None:

@@ -13,9 +13,10 @@ import sqlalchemy as sa
 from ledger_scenario import HEALTH, PROCESSES, url_of, week
 from witness_scenario import STORE, address, charge, charges, held, of, witness, witness_url
 
-from dphist_pipeline.ledger.errors import AnswerDrawnElsewhere, LedgerError
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness, WitnessedCharge
+from dphist_pipeline.messages.ledger_errors import LedgerError
+from dphist_pipeline.messages.witness_errors import AnswerDrawnElsewhere
 from examples import SOAKING
 
 RACERS = 20

@@ -17,7 +17,7 @@ import numpy as np
 from dphist_pipeline.answering.answers import Answer
 from dphist_pipeline.answering.period_totals import totals_of_periods
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.ledger.ledger import Statement
+from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.account_runway import runway_of
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store

@@ -12,7 +12,7 @@ import dagster as dg
 from dphist_pipeline.integrations.dagster.checks import Found, check_results
 from dphist_pipeline.integrations.dagster.periods import partitions_of
 from dphist_pipeline.integrations.dagster.tables import table_results
-from dphist_pipeline.ledger.ledger import Statement
+from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.model import ReleaseSpec

@@ -27,6 +27,7 @@ from dphist_pipeline.integrations.dagster.shown import described, published_meta
 from dphist_pipeline.integrations.dagster.tables import table_assets
 from dphist_pipeline.integrations.dagster.upstream import refuse_missing
 from dphist_pipeline.integrations.dagster.yaml_schema import release_schema
+from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing import handover, stages
 from dphist_pipeline.releasing.allowing import declared_code_lists
 from dphist_pipeline.releasing.store import Store
@@ -225,7 +226,7 @@ def _published(
     found: Mapping[str, bool] | None = None,
 ) -> Outcome:
     made = handover.publish_answers(attempt, drawn)
-    return Outcome(key, charged, found, made, attempt.ledger.statement(spec.account), attempt.store)
+    return Outcome(key, charged, found, made, statement_of(attempt.ledger, spec.account), attempt.store)
 
 
 def _with_numbers(

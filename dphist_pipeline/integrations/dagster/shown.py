@@ -18,8 +18,8 @@ import numpy as np
 from dphist_pipeline.answering.answers import Answer
 from dphist_pipeline.answering.row_quality import say_of_rows
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
-from dphist_pipeline.ledger.ledger import Statement
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS, axis_columns
+from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.model import ReleaseSpec

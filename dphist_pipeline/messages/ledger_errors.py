@@ -1,18 +1,41 @@
-"""Why a ledger, an operator's decision or a witness refuses: what is wrong, where, and how to mend it."""
+"""Why a ledger refuses, or an operator's decision: what is wrong, where, and how to mend it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from shlex import quote
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from dphist_pipeline.errors import DphistError, did_you_mean
-from dphist_pipeline.ledger.decisions import SourceReading
-from dphist_pipeline.ledger.entries import Account, Charge, ChargeRequest, as_text
+from dphist_pipeline.messages.amounts import as_text
+from dphist_pipeline.messages.readings import options_of, said_of
 
+if TYPE_CHECKING:
+    from dphist_pipeline.ledger.decisions import SourceReading
+    from dphist_pipeline.ledger.entries import Account, Charge, ChargeRequest
+
+ADOPT = "`dphist store adopt --reason TEXT`"
+READ_ONLY = (
+    "it cannot be written to. Give yourself write permission on the file and on its folder (chmod u+w), or mount the "
+    "disk for writing"
+)
+NETWORK_DISK = (
+    "it is on a network file system ({kind}), where SQLite's locks do not keep two machines from writing at once. Keep "
+    "it on this machine's own disk, or on a PostgreSQL server (see `dphist ledger move --help`)"
+)
+NO_RIGHT = (
+    "this database user may not do that. `dphist ledger roles` shows the statements that let one user charge, and "
+    "another one decide"
+)
+_MENDED_ADDRESS = {
+    "ledger": "Write its address as sqlite:////absolute/path/ledger.sqlite or postgresql://user@host/database.",
+    "witness": (
+        "Set DPHIST_WITNESS to the absolute path of a file outside the store that is no ledger, in a folder that you "
+        "may write to, or to postgresql://user@host/database, in which no ledger is."
+    ),
+}
 _SPENDERS_SHOWN = 5
-_ADOPT = "`dphist store adopt --reason TEXT`"
 
 
 class LedgerError(DphistError):
@@ -27,7 +50,10 @@ class LedgerError(DphistError):
 
 # The file of a ledger or of a witness: `noun` says which of the two.
 class AddressRefused(LedgerError):
-    message = "The {noun} cannot be kept there: {problem}. {mend}"
+    """A place where a ledger or a witness cannot be."""
+
+    def __init__(self, noun: str, problem: str) -> None:
+        super().__init__(problem=f"The {noun} cannot be kept there: {problem}. {_MENDED_ADDRESS[noun]}", noun=noun)
 
 
 class FileExists(LedgerError):
@@ -80,7 +106,7 @@ class LedgerOutdated(LedgerError):
     message = (
         "The ledger at {where} does not hold entry {number} as {seen_in} states it. Was the ledger restored from an "
         "older backup? Put back the newer ledger; never continue with this one, which has forgotten what was spent. "
-        f"If the newer one is lost: {_ADOPT}, which counts as spent what the witness holds."
+        f"If the newer one is lost: {ADOPT}, which counts as spent what the witness holds."
     )
 
 
@@ -196,7 +222,7 @@ class ClockBehind(LedgerError):
     message = (
         "The ledger at {where} has an entry of {year}, and this machine's clock says {now}. The year decides what an "
         "account has left, so nothing was charged. Set the clock right; if the entry was made while a clock was wrong: "
-        f"{_ADOPT}."
+        f"{ADOPT}."
     )
 
 
@@ -211,7 +237,7 @@ class ChargedElsewhere(LedgerError):
     message = (
         "{charge.title} was charged on host {there.host}, whose confidential folder {there.id:.12} alone may draw for "
         "it; this one is {here.id:.12} on {here.host}. Nothing was drawn or spent. Run the command there, or put that "
-        f"folder back; if it is lost: {_ADOPT}, then release anew, at its price: --revise --reason TEXT."
+        f"folder back; if it is lost: {ADOPT}, then release anew, at its price: --revise --reason TEXT."
     )
 
 
@@ -302,25 +328,24 @@ class NotAllowed(LedgerError):
 
     @classmethod
     def source(
-        cls, account: str, asked: SourceReading, differences: Sequence[tuple[str, str, str]], allowed: Iterable[str]
+        cls, account: str, asked: SourceReading, near: SourceReading | None, fields: Sequence[str], known: Iterable[str]
     ) -> NotAllowed:
-        """For a source; `differences`: from the reading that is allowed for the same address."""
-        if [field for field, *_ in differences] == ["folder"]:
+        """For a source; `fields`: in which it is not as `near`, a reading that is allowed for the same address."""
+        allowed = ", ".join(sorted(set(known)))
+        if near is None:
+            said = f"allowed are {allowed}" if allowed else "nothing is allowed yet"
+            problem = f"is not allowed for account '{account}'; {said}"
+        elif [*fields] == ["folder"]:
             # The folder itself is not shown: the environment may have given it.
             problem = (
                 f"is allowed for account '{account}' in another folder: relative addresses start at the project of the "
                 "spec, those of a decision at the project in which it is made, and links are followed. The command is "
                 "to be run in the project of the spec"
             )
-        elif differences:
-            listed = "; ".join(f"{field} is {there} there, {here} here" for field, there, here in differences)
-            problem = f"is allowed for account '{account}' to be read in another way: {listed}"
         else:
-            known = ", ".join(sorted(set(allowed)))
-            problem = f"is not allowed for account '{account}'; " + (
-                f"allowed are {known}" if known else "nothing is allowed yet"
-            )
-        command = f"dphist ledger allow {account} {asked.options()}"
+            listed = "; ".join(said_of(field, near, asked) for field in fields)
+            problem = f"is allowed for account '{account}' to be read in another way: {listed}"
+        command = f"dphist ledger allow {account} {options_of(asked)}"
         return cls(what=f"Source {asked.address}", problem=problem, command=command)
 
     @classmethod
@@ -329,71 +354,3 @@ class NotAllowed(LedgerError):
         command = f"dphist ledger allow {account} --query {quote(name)} --reason TEXT"
         problem = f"needs a decision for account '{account}', as it stands now: {because.rstrip('. ')}"
         return cls(what=f"Query {name}", problem=problem, command=command)
-
-
-# The witness.
-
-
-class WitnessAltered(LedgerError):
-    message = (
-        "The witness at {where} cannot be used: {problem}. Put back an intact one. If there is none, move the file "
-        f"away and run {_ADOPT} for every store that it knew."
-    )
-
-
-class WitnessMissing(LedgerError):
-    """No witness, or one that does not know the store, or a charge of it."""
-
-    def __init__(self, where: str, unknown: str = "") -> None:
-        found = f"The witness at {where} does not know {unknown}" if unknown else f"There is no witness at {where}"
-        super().__init__(
-            problem=f"{found}. Set DPHIST_WITNESS to the witness that this store had. If it is lost, and no copy of "
-            f"this store is in use: {_ADOPT}."
-        )
-
-
-class StoreEnrolled(LedgerError):
-    message = "The witness at {where} knows store {store_id} already. A new store takes a new id."
-
-
-class StoreSuperseded(LedgerError):
-    """Another copy of the store was adopted."""
-
-    def __init__(self, where: str, store_id: str, generation: int, current: int) -> None:
-        self.generation, self.current = generation, current
-        own = f"generation {generation}" if generation != current else f"another generation {generation}"
-        super().__init__(
-            problem=f"Another copy of store {store_id} was adopted: the witness at {where} is at generation {current}, "
-            f"this copy at {own}. This copy draws no more. Release from the adopted copy; only if that one is lost: "
-            f"{_ADOPT}."
-        )
-
-
-class WitnessOutdated(LedgerError):
-    message = (
-        "The witness at {where} is at generation {known} of store {store_id}, its ledger at {generation}: the witness "
-        f"was put back from a backup, or an adoption was interrupted. Put back the newer witness, or run {_ADOPT}."
-    )
-
-
-class LedgerBehindWitness(LedgerError):
-    message = (
-        "The witness at {where} has seen a charge that this ledger does not hold as entry {charge.number}: "
-        "{charge.title}. This store is a copy, or was put back from a backup, and drew nothing. Put the newer ledger "
-        f"back; if it is lost: {_ADOPT}."
-    )
-
-
-class ChargeBeforeWitness(LedgerError):
-    message = (
-        "A charge of {year} comes after one of {latest}, which the witness at {where} has seen. Set the clock right "
-        f"and run the same command again. Was it the later year that was wrong: {_ADOPT}."
-    )
-
-
-class AnswerDrawnElsewhere(LedgerError):
-    message = (
-        "A copy of this store has drawn the answer to '{step}' already, as the witness at {where} saw, or this store's "
-        "journal was lost. Nothing of this draw was used. Release from that copy, put the journal back, or release "
-        "anew, at its price: --revise --reason TEXT."
-    )

@@ -1,0 +1,37 @@
+"""How a source is read, as messages and the command line write it."""
+
+from __future__ import annotations
+
+from shlex import quote
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dphist_pipeline.ledger.decisions import SourceReading
+
+
+def options_of(reading: SourceReading) -> str:
+    """The options of `dphist ledger open` and `allow` that say how a source is read."""
+    given = [f"--source {quote(reading.address)}"]
+    if reading.table is not None:
+        given.append(f"--source-table {quote(reading.table)}")
+    if reading.format == "csv":
+        given += [f"--csv-delimiter {quote(reading.csv_delimiter)}"] * (reading.csv_delimiter != ",")
+        given += [f"--csv-quote {quote(reading.csv_quote)}"] * (reading.csv_quote != "")
+    given += ["--hive"] * reading.hive + ["--decimal-comma"] * reading.decimal_comma
+    given += [f"--unit-normalise {quote(','.join(reading.unit_normalise))}"] * bool(reading.unit_normalise)
+    return " ".join(given)
+
+
+def said_of(field: str, allowed: SourceReading, asked: SourceReading) -> str:
+    """How a field of a reading differs from the allowed one. No folder is shown: the environment may have given it."""
+    if field == "folder":
+        return "folder is as it was then there, elsewhere now here"
+    return f"{field} is {_shown(getattr(allowed, field))} there, {_shown(getattr(asked, field))} here"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(value) or "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value) if value not in (None, "") else "nothing"

@@ -13,7 +13,7 @@ import typer
 from office import Ran
 from spec_parts import Attack
 
-from dphist_pipeline.answering import intervals
+from dphist_pipeline.answering import intervals, whole_families
 from dphist_pipeline.cli import app as cli
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.publishing import card, family_card
@@ -43,7 +43,8 @@ def large_noise() -> Iterator[None]:
         stack.enter_context(patch.object(cli, "app", lambda **options: commands.main(**options)))
         stack.enter_context(patch.object(os, "fsync", lambda handle: None))
         stack.enter_context(patch.object(stages, "refresh_catalogue", lambda attempt: None))
-        # Widths are worked out from scales of noise alone.
+        # Whole tables and widths are worked out from noisy numbers and from scales of noise alone.
+        stack.enter_context(patch.object(whole_families, "MOST_RECORDS", 2_000))
         stack.enter_context(
             patch.object(intervals, "exact_half_width", lambda scale, cells, level=0: int(scale * cells))
         )

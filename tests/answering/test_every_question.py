@@ -353,7 +353,7 @@ def test_every_macro_answers_however_it_is_reached(
 
 
 @pytest.mark.many_examples
-def test_every_macro_answers_while_a_new_period_is_published(tmp_path: Path) -> None:
+def test_macros_answer_while_a_new_period_is_published(tmp_path: Path) -> None:
     public, scratch = tmp_path / "public", tmp_path / "scratch"
     public.mkdir()
     scratch.mkdir()
@@ -361,6 +361,7 @@ def test_every_macro_answers_while_a_new_period_is_published(tmp_path: Path) -> 
         by_hand.publish(public, made("cells"), AXES, period=period)
     catalogue = build_catalogue(public, scratch)
     ended = threading.Event()
+    questions = dict(list(QUESTIONS.items())[:: 1 if SOAKING else 3])
 
     def publish() -> None:
         for number in range(4 if SOAKING else 1):
@@ -370,14 +371,14 @@ def test_every_macro_answers_while_a_new_period_is_published(tmp_path: Path) -> 
 
     with attached(catalogue) as before:
         expected = {
-            name: before.execute(f"FROM r.{asked.format('r.')}").fetchall() for name, asked in QUESTIONS.items()
+            name: before.execute(f"FROM r.{asked.format('r.')}").fetchall() for name, asked in questions.items()
         }
         publisher = threading.Thread(target=publish)
         publisher.start()
         rounds = 0
         while not ended.is_set() or rounds == 0:
             with attached(catalogue) as fresh:
-                for name, asked in QUESTIONS.items():
+                for name, asked in questions.items():
                     assert before.execute(f"FROM r.{asked.format('r.')}").fetchall() == expected[name]
                     assert len(fresh.execute(f"FROM r.{asked.format('r.')}").fetchall()) >= len(expected[name])
             rounds += 1

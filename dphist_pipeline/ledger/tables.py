@@ -23,14 +23,6 @@ from dphist_pipeline.messages import ledger_errors as errors
 Intent = Literal["read", "write", "rehearse"]
 _opening: ContextVar[Path] = ContextVar("_opening")  # the file that this thread connects to
 BUSY_SECONDS = 60.0
-_READ_ONLY = (
-    "it cannot be written to. Give yourself write permission on the file and on its folder (chmod u+w), or mount the "
-    "disk for writing"
-)
-_NETWORK = (
-    "it is on a network file system ({kind}), where SQLite's locks do not keep two machines from writing at once. Keep "
-    "it on this machine's own disk, or on a PostgreSQL server (see `dphist ledger move --help`)"
-)
 
 ENTRIES = sa.Table(
     "ledger_entry",
@@ -91,9 +83,6 @@ class Database(ABC):
 
     noun: ClassVar[str] = "ledger"
     tables: ClassVar[sa.MetaData] = ENTRIES.metadata
-    mend_address: ClassVar[str] = (
-        "Write its address as sqlite:////absolute/path/ledger.sqlite or postgresql://user@host/database."
-    )
     engine: ClassVar[str]  # what it is, as entries name it
     where: str  # for people; never holds a password
     url: sa.URL  # its address, without a password
@@ -109,7 +98,7 @@ class Database(ABC):
     @classmethod
     def refused(cls, problem: str) -> errors.AddressRefused:
         """The error for an address where it cannot be kept."""
-        return errors.AddressRefused(noun=cls.noun, problem=problem, mend=cls.mend_address)
+        return errors.AddressRefused(cls.noun, problem)
 
     def missing(self) -> errors.LedgerError:
         """The error where there is none."""
@@ -214,14 +203,10 @@ class SqliteFile(Database):
 
     @contextmanager
     def transaction(self, intent: Intent) -> Iterator[sa.Connection]:
-        """One transaction; unless it only reads, it holds the write lock from its first statement.
-
-        'rehearse' writes, to see whether writing works, and rolls everything back.
-        """
         problem: errors.LedgerError | None = None
         kind = network_disk(self.path)
         if kind is not None:
-            raise self.unusable(_NETWORK.format(kind=kind))
+            raise self.unusable(errors.NETWORK_DISK.format(kind=kind))
         try:
             if intent != "read":
                 self._refuse_read_only()
@@ -238,13 +223,11 @@ class SqliteFile(Database):
             raise problem from None
 
     def create_tables(self, connection: sa.Connection) -> None:
-        """Makes the tables, their indexes and the triggers that keep them append-only."""
         self.tables.create_all(connection, checkfirst=False)
         for sql in self.triggers.values():
             connection.exec_driver_sql(sql)
 
     def verify_tables(self, connection: sa.Connection) -> None:
-        """Refuses a file without our tables, or with other triggers or fewer indexes on them."""
         rows = connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master").all()
         named = {kind: {name: sql for of, name, sql in rows if of == kind} for kind in ("table", "index", "trigger")}
         tables = self.tables.tables
@@ -262,10 +245,9 @@ class SqliteFile(Database):
         """Refuses a file or folder without write permission for its owner, also for root."""
         self.require_there()
         if not all(place.stat().st_mode & stat.S_IWUSR for place in (self.path, self.path.parent)):
-            raise self.unusable(_READ_ONLY)
+            raise self.unusable(errors.READ_ONLY)
 
     def _translated(self, error: Exception) -> errors.LedgerError:
-        """Our error for SQLite's or the file system's."""
         if isinstance(error, OSError):
             return self.unusable(error.strerror)
         name = getattr(getattr(error, "orig", error), "sqlite_errorname", "")
@@ -274,7 +256,7 @@ class SqliteFile(Database):
         if name.startswith("SQLITE_CANTOPEN") and not self.path.exists():
             return self.missing()
         if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
-            return self.unusable(_READ_ONLY)
+            return self.unusable(errors.READ_ONLY)
         if name.startswith("SQLITE_NOTADB"):
             return self.altered("the file is no database")
         if name.startswith(("SQLITE_IOERR", "SQLITE_FULL", "SQLITE_NOMEM", "SQLITE_PROTOCOL", "SQLITE_INTERRUPT")):

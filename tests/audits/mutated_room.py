@@ -274,7 +274,12 @@ ROOM = (
             Mutation("nullif(trim({text}, {BLANKS}), '')", "trim({text}, {BLANKS})", "blank names are one person"),
             Mutation('" AND ".join(conditions)', '" OR ".join(conditions)', "half a name is a person"),
             Mutation("WHEN contains({text}, chr(0)) THEN NULL", "WHEN false THEN NULL", "names are cut at a NUL"),
-            Mutation("> {lengths.LONGEST_TEXT} THEN NULL", "> {lengths.LONGEST_TEXT} THEN ''", "long names are one"),
+            Mutation(
+                "> {lengths.LONGEST_TEXT} THEN NULL",
+                "> {lengths.LONGEST_TEXT} THEN ''",
+                "long names are one",
+                "the digest of a long name is taken before the text beside it",
+            ),
         ),
     ),
     Part(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +47,13 @@ def spec(base: Path, **changes: Any) -> ReleaseSpec:
     return ReleaseSpec.from_attributes(given, base)
 
 
-def counted(files: Files, at: str = "all", **changes: Any) -> list[int]:
-    """The cube of some files."""
+def counted(files: Files, at: str = "all", kinds: tuple[str, ...] = (), **changes: Any) -> list[int]:
+    """The cube of some files, whose unit was decided to hold some kinds."""
     with tempfile.TemporaryDirectory() as folder:
         base, run = written(Path(folder) / "office", files), Path(folder) / "run"
         run.mkdir()
         declared = spec(base, **changes)
-        cube = read_and_count(plan_of(declared, declared.period_named(at)), run)
+        cube = read_and_count(replace(plan_of(declared, declared.period_named(at)), unit_kinds=kinds), run)
         assert [path.name for path in run.rglob("*") if path.is_file()] == ["cube.npy"]
     assert cube.dtype == np.int64 and cube.shape == (declared.domain.cells,)
     return [int(count) for count in cube]

@@ -354,6 +354,8 @@ def test_a_release_reaches_no_other_files(tmp_path: Path):
     people = SourcePlan("in/people.csv", "csv", f"{tmp_path}/in/people.csv")
     with opened_source(people, tmp_path / "run") as (connection, _):
         assert connection.execute("SELECT * FROM read_text($file)", {"file": str(tmp_path / "in/people.csv")})
+        for setting in ("autoinstall_known_extensions", "autoload_known_extensions", "allow_community_extensions"):
+            assert connection.execute("SELECT current_setting(?)", [setting]).fetchone() == (False,), setting
         for forbidden in (
             f"SELECT * FROM read_text('{tmp_path}/other.csv')",
             f"SELECT * FROM read_text('{tmp_path}/in/../other.csv')",

@@ -100,6 +100,13 @@ def test_folders_that_are_declared_to_name_columns_give_them_as_text(kind: str):
     assert counted(files, **{**found, "axes": [AGE]}, **seen) == [1, 2, 0, 0, 0]
 
 
+@pytest.mark.parametrize(("kind", "content"), [("csv", PEOPLE), ("parquet", people(age=[5, 15, 15]))])
+def test_the_text_of_a_folder_is_no_number_and_no_day(kind: str, content: Any):
+    for value in ("-0", "2024-1-5"):
+        axes = [{"column": "region", "values": [value], "other": True}]
+        assert counted({f"region={value}/x.{kind}": content}, source=f"**/*.{kind}", axes=axes, hive=True) == [3, 0]
+
+
 @pytest.mark.parametrize("content", [b"person,age,Region\nA,5,x\n", people(Region=["x"])], ids=["csv", "parquet"])
 def test_a_folder_never_takes_the_place_of_a_column(content: Any):
     kind = "csv" if isinstance(content, bytes) else "parquet"
@@ -331,6 +338,13 @@ def test_forms_leave_numbers_as_they_are_and_each_part_of_a_unit_has_them():
     more = {"max_rows_per_unit": 1, "unit_normalise": ["trim", "lower"]}
     assert sum(counted({"a.parquet": table}, **more)) == 2
     assert sum(counted({"a.parquet": table}, privacy_unit=["person", "house"], **more)) == 2
+
+
+@pytest.mark.parametrize(("person", "holds"), [(SECRET, "text"), (1.5, "number")])
+def test_a_unit_of_another_kind_than_was_decided_on_is_refused(person: object, holds: str):
+    files = {"a.parquet": pa.table({"person": [person], "age": [5]})}
+    assert f"holds {holds}, and was whole number" in refused(files, ColumnRefused, kinds=("whole number",))
+    assert sum(counted(files, kinds=(holds,))) == 1
 
 
 @pytest.mark.parametrize("value", ["trim", ["upper"], ["trim", "trim"], [None], 5])

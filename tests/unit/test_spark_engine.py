@@ -6,7 +6,7 @@ import gc
 import io
 import logging
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -147,12 +147,23 @@ def test_text_is_counted_alike_where_it_is_known_to_be_utf8(engine: str) -> None
         assert kept > 10
 
 
+@contextmanager
+def logged(said: io.StringIO) -> Iterator[None]:
+    """Takes what PySpark logs: its own handlers write to the error output that they found when they were made."""
+    handler, loggers = logging.StreamHandler(said), [logging.getLogger(name) for name in spark.LOGGERS]
+    for logger in loggers:
+        logger.addHandler(handler)
+    yield
+    for logger in loggers:
+        logger.removeHandler(handler)
+
+
 def refused(address: str, files: Files, error: type[DphistError], **changes: Any) -> str:
     """What an engine refuses with; and that the message, the output and the run's folder hold nothing of the files."""
     base = written(Path(changes.pop("base")) / "office", files)
     declared = spec(base, **changes)
     said = io.StringIO()
-    with pytest.raises(error) as caught, redirect_stdout(said), redirect_stderr(said):
+    with pytest.raises(error) as caught, logged(said), redirect_stdout(said), redirect_stderr(said):
         spark.write_cube(plan_of(declared, declared.period_named("all")), address, base)
     assert caught.value.__context__ is None and caught.value.__cause__ is None
     assert SECRET not in str(caught.value) + repr(vars(caught.value)) + said.getvalue()
@@ -240,7 +251,14 @@ def test_a_server_that_fails_or_is_not_there_says_nothing_of_records(engine: str
     text = pa.Array.from_buffers(pa.string(), 1, broken.buffers())
     files = {"a.parquet": pa.table({"person": [1], "age": text})}
     axes = [{"column": "age", "values": [SECRET]}]
-    with mock.patch.object(spark, "SPARK", mock.Mock(fullmatch=lambda version: True)):
+
+    def logs(version: str) -> bool:
+        """As PySpark does with failures of a server that sends the query's context."""
+        for name in spark.LOGGERS:
+            logging.getLogger(name).error(SECRET)
+        return True
+
+    with mock.patch.object(spark, "SPARK", mock.Mock(fullmatch=logs)):
         assert "could not be counted" in refused(engine, files, SourceRefused, base=tmp_path, axes=axes)
     assert not any(logging.getLogger(name).disabled for name in spark.LOGGERS[:2])
     assert "does not answer" in refused("sc://127.0.0.1:1", column([3]), SourceRefused, base=tmp_path)

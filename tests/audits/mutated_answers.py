@@ -98,6 +98,7 @@ ANSWERS = (
         "dphist_pipeline/answering/bands.py",
         (
             COVERAGE + "chernoffs_bound_is_never_below_the_exact_quantile_and_not_far_above",
+            COVERAGE + "a_sum_that_nothing_random_is_in_has_no_reach",
             BANDS,
         ),
         (

@@ -52,6 +52,9 @@ from dphist_pipeline.sql_files import literal
 NAME = "catalog.duckdb"
 Key = tuple[str, str, int]  # release, period and revision
 OLDEST_DUCKDB = "v1.4.0"  # the oldest version that can read the file
+# Every table takes a block at least: with this size hundreds of small ones take a quarter of what they do with DuckDB's
+# own, and a table of millions of rows takes a tenth more.
+BLOCK = 65_536  # bytes
 
 
 def build_catalogue(public: Path, scratch: Path) -> Path:
@@ -69,7 +72,8 @@ def build_catalogue(public: Path, scratch: Path) -> Path:
         for leftover in (draft, draft.with_name(f"{NAME}.wal")):
             leftover.unlink(missing_ok=True)
         with _one_thread() as connection:
-            connection.execute(f"ATTACH {literal(str(draft))} AS catalogue (STORAGE_VERSION '{OLDEST_DUCKDB}')")
+            how = f"STORAGE_VERSION '{OLDEST_DUCKDB}', BLOCK_SIZE {BLOCK}"
+            connection.execute(f"ATTACH {literal(str(draft))} AS catalogue ({how})")
             connection.execute("USE catalogue")
             connection.execute("BEGIN TRANSACTION")  # one, since each is written to disk
             create_tables(connection, list_publications(public))

@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.answering.whole_tables import whole_table
 from dphist_pipeline.domain import Axis, CategoricalAxis, Domain, Figures, finest, groups_along, texts_at
+from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.budget import LARGEST_EPSILON
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import exact_sum
 
@@ -43,6 +45,8 @@ _MOST_PLACES = 1 << 25
 _MOST_SUMS = 4_000  # of more, only tables and single axes are wanted
 _DEEPEST = 6
 _MOST_TURNS, _NEARER = 5, 0.7
+# Of one draw, where nothing varies less: one record at the largest epsilon.
+_LEAST_VARIANCE = noise_law.variance(1 / LARGEST_EPSILON)
 _FEW = 8  # times as many records as a fit starts from
 
 
@@ -186,7 +190,9 @@ def _variance(made: Estimate, kept: tuple[int, ...]) -> float:
     if made.unbiased is None:
         return 1.0
     shape = made.domain.shape
-    return made.unbiased.variance_of_sum([np.arange(1 if axis in kept else size) for axis, size in enumerate(shape)])
+    sums = [np.arange(1 if axis in kept else size) for axis, size in enumerate(shape)]
+    # Where cells of another table vary 10^16 times as much, rounding leaves nothing of a sum's variance.
+    return max(made.unbiased.variance_of_sum(sums), _LEAST_VARIANCE)
 
 
 def _sums(domain: Domain, made: Estimate, kept: tuple[int, ...], importance: float) -> _Sums:

@@ -27,6 +27,7 @@ from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing.deciding import deciding
 from dphist_pipeline.releasing.store import Store, store_folder, working_project
+from dphist_pipeline.spec import words
 from dphist_pipeline.spec.numbers import exact
 
 ledger_app = typer.Typer(
@@ -127,7 +128,7 @@ def open_account(
     if renews not in (None, "yearly"):
         raise typer.BadParameter("an account renews `yearly` or not at all", param_hint="--renews")
     terms = (privacy_unit, _neighbours(neighbours), _total(total), "yearly" if renews else None, opened.id)
-    made = Account(account, *terms, signatures)  # type: ignore[arg-type]
+    made = Account(_account_name(account), *terms, signatures)  # type: ignore[arg-type]
     reading = read.reading(ledger, account, privacy_unit)
     with deciding(opened, ledger) as operator:
         ledger.open_account(made, operator, reading, read.also_of or [])
@@ -292,6 +293,15 @@ def _print_allowed(decision: Decision | None, as_json: bool) -> None:
             decision.kind
         ]
         out.print(f"[green]✓[/] Allowed {whom}: {kind} {escape(decision.name)} (entry {decision.number})")
+
+
+def _account_name(written: str) -> str:
+    """Refuses what no spec can name: an account is there for good."""
+    try:
+        return words.name(written)
+    except ValueError as error:
+        problem = str(error)
+    raise typer.BadParameter(problem, param_hint="ACCOUNT")
 
 
 def _neighbours(word: str) -> str:

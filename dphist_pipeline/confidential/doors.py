@@ -88,9 +88,7 @@ class PrivateCounts:
     def noisy_sums(self, groups: NDArray[np.int64], budget: Budget) -> NoisySums:
         """One noisy sum per group, one draw each; spends the budget.
 
-        Args:
-            groups: group number of every cell, shape of the domain, from 0 with none left out.
-            budget: the share to spend.
+        `groups`: group number of every cell, shape of the domain, from 0 with none left out.
         """
         question = Sums(groups, self.domain.shape)
         values, scale = self.__measure(question, budget)
@@ -125,10 +123,8 @@ class PrivateCounts:
         The weights were found by a search in floating point, and another machine may find others. So the journal keeps
         them first, and whoever resumes goes on with those that were asked.
 
-        Args:
-            lines: for each axis the weights of a position: row 0 by itself, every other row in a sum; shape (1 + sums,
-                positions).
-            budget: the share to spend.
+        `lines`: for each axis the weights of a position, row 0 by itself, every other row in a sum; shape (1 + sums,
+        positions).
         """
         _refuse_all_but_budgets(budget)
         question = WeightedSums(lines, self.domain.shape)  # type: ignore[arg-type]
@@ -203,10 +199,7 @@ class PrivateCounts:
 class PrivateRows:
     """Exact numbers about the first rows of each unit, behind a door of their own.
 
-    Args:
-        limits: how many rows are kept and seen, and what neighbours are.
-        load: gives the exact numbers; called only when a door must draw.
-        answers: the journal of the release.
+    `load` gives the exact numbers; it is called only when a door must draw.
     """
 
     __slots__ = ("__answers", "__limits", "__load")

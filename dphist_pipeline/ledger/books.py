@@ -13,6 +13,7 @@ from fractions import Fraction
 from operator import itemgetter
 from typing import Any
 
+from dphist_pipeline.ledger import limits
 from dphist_pipeline.ledger.entries import (
     Account,
     Charge,
@@ -24,7 +25,6 @@ from dphist_pipeline.ledger.entries import (
     note_of,
     read_exact,
 )
-from dphist_pipeline.ledger.limits import refuse_bad_account, refuse_bad_total, refuse_no_reason, text_of
 from dphist_pipeline.ledger.permissions import Permissions
 from dphist_pipeline.messages import ledger_errors as errors
 from dphist_pipeline.messages.amounts import as_text
@@ -114,17 +114,17 @@ class Books:
 
     def judge_account(self, account: Account) -> None:
         """Refuses an account that cannot be opened."""
+        limits.refuse_bad_account(account)
         if account.name in self.accounts:
             raise errors.AccountExists(self.accounts[account.name], account)
-        refuse_bad_account(account)
 
     def judge_raise(self, name: str, total: Fraction, reason: str) -> None:
         """Refuses a new total that is not larger, or not explained."""
         account = self.account(name)
-        refuse_bad_total(total)
+        limits.refuse_bad_total(total)
         if total <= account.total:
             raise errors.TotalNotLarger(name=name, total=as_text(account.total), asked=as_text(total))
-        refuse_no_reason(f"Raising the total of account '{name}'", reason)
+        limits.refuse_no_reason(f"Raising the total of account '{name}'", reason)
 
     def judge_charge(self, request: ChargeRequest, year: int, recorded: bool = False) -> Charge | None:
         """The charge that paid for the same thing already; None where a new charge may be entered.
@@ -134,6 +134,7 @@ class Books:
             year: in which it is charged.
             recorded: whether it stands in the ledger already, which keeps the decisions but not what was asked.
         """
+        limits.refuse_bad_request(request)
         if request.account not in self.accounts:
             raise errors.UnknownAccount(request.account, self.accounts, request.privacy_unit, request.neighbours)
         account = self.accounts[request.account]
@@ -147,7 +148,7 @@ class Books:
         if request.revision != due:
             raise errors.RevisionSkipped(asked=request, due=due)
         if due > 1:
-            refuse_no_reason(f"{request.title}: a revision", request.reason)
+            limits.refuse_no_reason(f"{request.title}: a revision", request.reason)
             self._refuse_taking_over(there.values(), request)
         self._refuse_overspend(account, request, year)
         return None
@@ -156,7 +157,7 @@ class Books:
         """Whether the same entry about a charge stands there already; refuses other values, and rejected ones."""
         if kind != "published":
             return self.judge_note(charge, kind, facts["text"])
-        digest = text_of("digest of the values", facts["digest"])
+        digest = limits.text_of("digest of the values", facts["digest"])
         self._refuse_rejected(charge)
         there = self.published.get(charge.number)
         if there is not None and there != digest:
@@ -168,7 +169,7 @@ class Books:
 
         What is published is not rejected, and what is rejected is not approved, or published, any more.
         """
-        refuse_no_reason(f"{charge.title}: that it is {kind}", text)
+        limits.refuse_no_reason(f"{charge.title}: that it is {kind}", text)
         if kind != "rejected":
             self._refuse_rejected(charge)
         elif charge.number in self.published:
@@ -200,7 +201,7 @@ class Books:
         """Refuses an adoption that is no next generation, or that carries what cannot have been charged."""
         if facts["generation"] != self.generation + 1:
             raise ValueError("not the next generation")
-        refuse_no_reason("Adopting a store", facts["reason"])
+        limits.refuse_no_reason("Adopting a store", facts["reason"])
         for account, epsilon in facts["elsewhere"].items():
             self.account(account)
             if read_exact(epsilon) < 0:

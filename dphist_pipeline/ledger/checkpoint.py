@@ -55,10 +55,7 @@ class _Rows(Iterator[Sequence[Any]]):
 def judged(where: str, connection: sa.Connection, whole: bool = False) -> Books:
     """The books of a whole ledger, every entry of which was judged: before, and not changed since, or now.
 
-    Args:
-        where: the ledger's address.
-        connection: in a transaction, in which nobody else changes what it reads.
-        whole: whether to judge every entry now.
+    `connection` is in a transaction, in which nobody else changes what it reads; `whole`: to judge every entry now.
     """
     folder = state_folder()
     place = folder / "judged" / hashlib.sha256(where.encode()).hexdigest()[:32] if folder else None

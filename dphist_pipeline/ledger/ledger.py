@@ -30,7 +30,7 @@ from dphist_pipeline.ledger.entries import (
     charge_of,
     exact_text,
 )
-from dphist_pipeline.ledger.limits import refuse_bad_account, refuse_bad_request, refuse_no_reason, text_of
+from dphist_pipeline.ledger.limits import refuse_no_reason, text_of
 from dphist_pipeline.ledger.opened import OpenedLedger, Writing, verified
 from dphist_pipeline.ledger.postgresql import ledger_database
 from dphist_pipeline.ledger.signing import Operator, is_public_key
@@ -47,10 +47,8 @@ class Ledger(OpenedLedger):
     def create(cls, url: str | sa.URL, operator: Operator | None = None) -> Ledger:
         """Makes a new ledger, readable by its owner alone, with a random id; never replaces a file.
 
-        Args:
-            url: where.
-            operator: whose signature decisions need from then on; without one, as in earlier versions, the first
-                decision names the operator.
+        Decisions need the signature of `operator` from then on; without one, as in earlier versions, the first decision
+        names the operator.
         """
         file = ledger_database(url)
         with file.creation() as draft, draft.transaction("write") as connection:
@@ -85,23 +83,18 @@ class Ledger(OpenedLedger):
     ) -> None:
         """Opens an account: its terms are fixed from here on, only its total can be raised.
 
-        Args:
-            account: its terms.
-            operator: who decides.
-            source: that its releases may read, if it is known.
-            also_of: other accounts that the source belongs to.
+        `source`: that its releases may read, if it is known; `also_of`: other accounts that the source belongs to.
         """
-        refuse_bad_account(account)
-        facts = {
-            "privacy_unit": account.privacy_unit,
-            "neighbours": account.neighbours,
-            "total": exact_text(account.total),
-            "renews": account.renews,
-            "store": account.store_id,
-            **({"signatures": account.signatures} if account.signatures > 1 else {}),
-        }
         with self._writing() as writing:
             writing.books.judge_account(account)
+            facts = {
+                "privacy_unit": account.privacy_unit,
+                "neighbours": account.neighbours,
+                "total": exact_text(account.total),
+                "renews": account.renews,
+                "store": account.store_id,
+                **({"signatures": account.signatures} if account.signatures > 1 else {}),
+            }
             writing.decide("opened", account.name, facts, operator)
             if source is not None:
                 allowed = _allowance({"source": source.facts()}, "", also_of)
@@ -168,13 +161,7 @@ class Ledger(OpenedLedger):
     def rotate_key(self, name: str, key: str, reason: str, operator: Operator) -> None:
         """Puts another key in the place of the one that signs this, which decides nothing from then on.
 
-        What the old key signed stays in force.
-
-        Args:
-            name: of whoever holds the new key.
-            key: its public half, 64 hexadecimal digits.
-            reason: why.
-            operator: who decides, with the old key.
+        What the old key signed stays in force. `key`: the public half of the new one, 64 hexadecimal digits.
         """
         facts = {"operator": _operator(name, key), "reason": reason}
         refuse_no_reason("A key that takes another's place", reason)
@@ -197,11 +184,8 @@ class Ledger(OpenedLedger):
     ) -> int:
         """Starts a new generation of a store whose ledger or witness went missing, and gives its number.
 
-        Args:
-            reason: why.
-            carried: charges that the witness holds and this ledger does not: they count as spent.
-            elsewhere: what was spent that neither holds, by account.
-            operator: who decides.
+        `carried`: charges that the witness holds and this ledger does not, which count as spent; `elsewhere`: what was
+        spent that neither holds, by account.
         """
         with self._writing() as writing:
             books = writing.books
@@ -219,14 +203,12 @@ class Ledger(OpenedLedger):
 
     def check(self, request: ChargeRequest) -> None:
         """Refuses early whatever `charge` would refuse, including a ledger that cannot be written to."""
-        refuse_bad_request(request)
         with self._writing("rehearse") as writing:
             writing.books.judge_charge(request, writing.books.year_at(writing.now))
             writing.books.refuse_clock_behind(writing.now)
 
     def charge(self, request: ChargeRequest) -> Charge:
         """Charges a release's epsilon once and for good; gives the charge that paid for the same thing already."""
-        refuse_bad_request(request)
         with self._writing() as writing:
             books = writing.books
             joined = books.judge_charge(request, books.year_at(writing.now))

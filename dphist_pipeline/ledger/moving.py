@@ -20,13 +20,9 @@ from dphist_pipeline.messages.ledger_errors import LedgerAltered, LedgerForeign
 
 
 def move(source: str | sa.URL, expected_id: str, target: str | sa.URL, operator: Operator) -> Ledger:
-    """Moves a ledger, and gives it where it is then. After a crash, the same call finishes what it began.
+    """Moves a ledger to a database of another kind, without a ledger, and gives it where it is then.
 
-    Args:
-        source: address of the ledger.
-        expected_id: of the ledger.
-        target: address of a database of another kind, without a ledger.
-        operator: who decides.
+    After a crash, the same call finishes what it began.
     """
     old, new = ledger_database(source), ledger_database(target)
     if old.engine == new.engine:

@@ -16,15 +16,7 @@ from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.ledger.books import Books
 from dphist_pipeline.ledger.checkpoint import judged
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
-from dphist_pipeline.ledger.entries import (
-    Account,
-    Charge,
-    ChargeRequest,
-    Entry,
-    Note,
-    OfARelease,
-    seal,
-)
+from dphist_pipeline.ledger.entries import Account, Charge, ChargeRequest, Entry, Note, OfARelease, seal
 from dphist_pipeline.ledger.limits import text_of
 from dphist_pipeline.ledger.replay import follow
 from dphist_pipeline.ledger.signing import Operator

@@ -114,10 +114,7 @@ class PostgresDatabase(Database):
 
     @contextmanager
     def transaction(self, intent: Intent) -> Iterator[sa.Connection]:
-        """One transaction; unless it only reads, it holds the lock of all writers from its first statement.
-
-        Writers see what was committed when they got the lock; readers see one state of the database.
-        """
+        # Writers see what was committed when they got the lock; readers see one state of the database.
         level = "REPEATABLE READ" if intent == "read" else "READ COMMITTED"
         problem: errors.LedgerError | None = None
         try:
@@ -136,7 +133,6 @@ class PostgresDatabase(Database):
             raise problem from None
 
     def create_tables(self, connection: sa.Connection) -> None:
-        """Makes the tables, their indexes and the triggers that keep them append-only; replaces none."""
         if any(map(sa.inspect(connection).has_table, self.tables.tables)):
             raise errors.FileExists(noun=self.noun, where=self.where)
         if connection.exec_driver_sql("SHOW server_encoding").scalar() != "UTF8":
@@ -155,7 +151,6 @@ class PostgresDatabase(Database):
             connection.exec_driver_sql(f"CREATE TRIGGER {name} {when} EXECUTE FUNCTION {function}()")
 
     def verify_tables(self, connection: sa.Connection) -> None:
-        """Refuses a database without our tables, or with other triggers or fewer indexes on them."""
         names = {"names": list(self.tables.tables)}
         if not all(map(sa.inspect(connection).has_table, self.tables.tables)):
             raise self.missing()
@@ -188,7 +183,7 @@ class PostgresDatabase(Database):
         for table in self.entered_by_runs:
             right = sa.text("SELECT has_table_privilege(:name, 'INSERT')")
             if not connection.execute(right, {"name": table}).scalar():
-                raise self.unusable(_NO_RIGHT)
+                raise self.unusable(errors.NO_RIGHT)
 
     def _connect(self) -> Any:
         """A connection that says by itself whatever the environment must not decide."""
@@ -202,7 +197,6 @@ class PostgresDatabase(Database):
         return psycopg.connect(**given, prepare_threshold=None)
 
     def _translated(self, error: Exception) -> errors.LedgerError:
-        """Our error for the server's, the driver's or the network's."""
         state = str(getattr(getattr(error, "orig", error), "sqlstate", None) or "")
         if state in ("55P03", "40P01", "40001"):
             return errors.FileBusy(noun=self.noun, where=self.where, seconds=tables.BUSY_SECONDS)
@@ -211,7 +205,7 @@ class PostgresDatabase(Database):
         if state == "42P07":
             return errors.FileExists(noun=self.noun, where=self.where)
         if state == "42501":
-            return self.unusable(_NO_RIGHT)
+            return self.unusable(errors.NO_RIGHT)
         if state == "25006":
             return self.unusable("the server is read-only")
         if state == "" or state[:2] in ("08", "57"):
@@ -219,12 +213,6 @@ class PostgresDatabase(Database):
         if state[:2] in ("53", "58", "XX"):
             return self.unusable(f"the server reports {state}")
         return self.altered(f"the database refuses it ({state})")
-
-
-_NO_RIGHT = (
-    "this database user may not do that. `dphist ledger roles` shows the statements that let one user charge, and "
-    "another one decide"
-)
 
 
 def _problem(read: sa.URL, host: str, options: dict[str, str]) -> str:

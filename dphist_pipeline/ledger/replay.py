@@ -11,7 +11,7 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.books import Books, account_of
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.entries import SCHEMA_VERSION, Charge, ChargeRequest, Entry, charge_of, read_exact, seal
-from dphist_pipeline.ledger.limits import refuse_bad_request, refuse_no_reason, text_of
+from dphist_pipeline.ledger.limits import refuse_no_reason, text_of
 from dphist_pipeline.ledger.permissions import DECISIONS
 from dphist_pipeline.ledger.signing import signer_of
 from dphist_pipeline.messages.ledger_errors import LedgerAltered
@@ -162,7 +162,6 @@ def _judge_charged(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None
         upstream_checked=charge.upstream_checked,
         folder=charge.folder,
     )
-    refuse_bad_request(request)
     if books.judge_charge(request, facts["year"], recorded=True) is not None:
         raise _BrokenRule(f"{charge.title} is charged a second time")
     decisions = {decision.number for decision in books.permissions.of(charge.account)}

@@ -9,6 +9,7 @@ import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
@@ -20,15 +21,8 @@ from dphist_pipeline.files import network_disk, sync_folder
 from dphist_pipeline.messages import ledger_errors as errors
 
 Intent = Literal["read", "write", "rehearse"]
+_opening: ContextVar[Path] = ContextVar("_opening")  # the file that this thread connects to
 BUSY_SECONDS = 60.0
-_READ_ONLY = (
-    "it cannot be written to. Give yourself write permission on the file and on its folder (chmod u+w), or mount the "
-    "disk for writing"
-)
-_NETWORK = (
-    "it is on a network file system ({kind}), where SQLite's locks do not keep two machines from writing at once. Keep "
-    "it on this machine's own disk, or on a PostgreSQL server (see `dphist ledger move --help`)"
-)
 
 ENTRIES = sa.Table(
     "ledger_entry",
@@ -89,9 +83,6 @@ class Database(ABC):
 
     noun: ClassVar[str] = "ledger"
     tables: ClassVar[sa.MetaData] = ENTRIES.metadata
-    mend_address: ClassVar[str] = (
-        "Write its address as sqlite:////absolute/path/ledger.sqlite or postgresql://user@host/database."
-    )
     engine: ClassVar[str]  # what it is, as entries name it
     where: str  # for people; never holds a password
     url: sa.URL  # its address, without a password
@@ -107,7 +98,7 @@ class Database(ABC):
     @classmethod
     def refused(cls, problem: str) -> errors.AddressRefused:
         """The error for an address where it cannot be kept."""
-        return errors.AddressRefused(noun=cls.noun, problem=problem, mend=cls.mend_address)
+        return errors.AddressRefused(cls.noun, problem)
 
     def missing(self) -> errors.LedgerError:
         """The error where there is none."""
@@ -161,8 +152,6 @@ class SqliteFile(Database):
         self.path = path.absolute()
         self.where, self.place = str(self.path), self.path
         self.url = sa.URL.create("sqlite", database=self.where)
-        self._engine = sa.create_engine("sqlite://", creator=self._connect, poolclass=NullPool)
-        sa.event.listen(self._engine, "begin", _begin)
 
     @classmethod
     def at(cls, url: str | sa.URL) -> Self:
@@ -207,7 +196,6 @@ class SqliteFile(Database):
         except OSError as error:
             problem = self.unusable(error.strerror)
         finally:
-            draft.close()
             with suppress(OSError):
                 draft.path.unlink()
         if problem is not None:
@@ -215,18 +203,15 @@ class SqliteFile(Database):
 
     @contextmanager
     def transaction(self, intent: Intent) -> Iterator[sa.Connection]:
-        """One transaction; unless it only reads, it holds the write lock from its first statement.
-
-        'rehearse' writes, to see whether writing works, and rolls everything back.
-        """
         problem: errors.LedgerError | None = None
         kind = network_disk(self.path)
         if kind is not None:
-            raise self.unusable(_NETWORK.format(kind=kind))
+            raise self.unusable(errors.NETWORK_DISK.format(kind=kind))
         try:
             if intent != "read":
                 self._refuse_read_only()
-            with self._engine.connect().execution_options(ledger_intent=intent) as connection:
+            _opening.set(self.path)
+            with _ENGINE.connect().execution_options(ledger_intent=intent) as connection:
                 yield connection
                 if intent == "write":
                     connection.commit()
@@ -238,13 +223,11 @@ class SqliteFile(Database):
             raise problem from None
 
     def create_tables(self, connection: sa.Connection) -> None:
-        """Makes the tables, their indexes and the triggers that keep them append-only."""
         self.tables.create_all(connection, checkfirst=False)
         for sql in self.triggers.values():
             connection.exec_driver_sql(sql)
 
     def verify_tables(self, connection: sa.Connection) -> None:
-        """Refuses a file without our tables, or with other triggers or fewer indexes on them."""
         rows = connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master").all()
         named = {kind: {name: sql for of, name, sql in rows if of == kind} for kind in ("table", "index", "trigger")}
         tables = self.tables.tables
@@ -258,32 +241,13 @@ class SqliteFile(Database):
         """Deletes the file."""
         self.path.unlink()
 
-    def close(self) -> None:
-        """Closes the engine; a later call connects again."""
-        self._engine.dispose()
-
-    def _connect(self) -> sqlite3.Connection:
-        """A connection that starts no transaction by itself, and never makes a file (mode=rw)."""
-        address = f"{self.path.as_uri()}?mode=rw"
-        connection = sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
-        try:
-            # Not WAL: with it a committed charge can be lost. EXTRA: the journal's removal is durable too.
-            for pragma in ("journal_mode=DELETE", "synchronous=EXTRA", "foreign_keys=ON", "trusted_schema=OFF"):
-                with closing(connection.execute(f"PRAGMA {pragma}")) as cursor:
-                    cursor.fetchall()
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
     def _refuse_read_only(self) -> None:
         """Refuses a file or folder without write permission for its owner, also for root."""
         self.require_there()
         if not all(place.stat().st_mode & stat.S_IWUSR for place in (self.path, self.path.parent)):
-            raise self.unusable(_READ_ONLY)
+            raise self.unusable(errors.READ_ONLY)
 
     def _translated(self, error: Exception) -> errors.LedgerError:
-        """Our error for SQLite's or the file system's."""
         if isinstance(error, OSError):
             return self.unusable(error.strerror)
         name = getattr(getattr(error, "orig", error), "sqlite_errorname", "")
@@ -292,7 +256,7 @@ class SqliteFile(Database):
         if name.startswith("SQLITE_CANTOPEN") and not self.path.exists():
             return self.missing()
         if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
-            return self.unusable(_READ_ONLY)
+            return self.unusable(errors.READ_ONLY)
         if name.startswith("SQLITE_NOTADB"):
             return self.altered("the file is no database")
         if name.startswith(("SQLITE_IOERR", "SQLITE_FULL", "SQLITE_NOMEM", "SQLITE_PROTOCOL", "SQLITE_INTERRUPT")):
@@ -300,7 +264,26 @@ class SqliteFile(Database):
         return self.altered(f"the database engine cannot use it ({name or 'unreadable'})")
 
 
+def _open() -> sqlite3.Connection:
+    address = f"{_opening.get().as_uri()}?mode=rw"
+    connection = sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+    try:
+        # Not WAL: with it a committed charge can be lost. EXTRA: the journal's removal is durable too.
+        for pragma in ("journal_mode=DELETE", "synchronous=EXTRA", "foreign_keys=ON", "trusted_schema=OFF"):
+            with closing(connection.execute(f"PRAGMA {pragma}")) as cursor:
+                cursor.fetchall()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
 def _begin(connection: sa.Connection) -> None:
     """Takes the write lock before the first SELECT: two that read first and then write would both fail."""
     reads = connection.get_execution_options().get("ledger_intent") == "read"
     connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+
+# One for all files: an engine takes 3 ms to make, and compiles every statement anew. It makes no file.
+_ENGINE = sa.create_engine("sqlite://", creator=_open, poolclass=NullPool)
+sa.event.listen(_ENGINE, "begin", _begin)

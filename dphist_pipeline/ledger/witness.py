@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -257,22 +257,23 @@ class Witness:
         raise problem
 
 
-def _latest(connection: sa.Connection, which: sa.ColumnElement[bool], *columns: sa.Column[Any]) -> Sequence[Any] | None:
-    """The row with the largest number in the first of the columns, if there is one."""
-    return connection.execute(sa.select(*columns).where(which).order_by(columns[0].desc()).limit(1)).first()
+def _latest(
+    connection: sa.Connection, which: sa.ColumnElement[bool], number: sa.Column[Any], text: sa.Column[Any]
+) -> tuple[int, str] | None:
+    """The largest number, and the text beside it, if there is one."""
+    row = connection.execute(sa.select(number, text).where(which).order_by(number.desc()).limit(1)).first()
+    return None if row is None else (row[0], row[1])
 
 
 def _generation(connection: sa.Connection, store_id: str) -> tuple[int, str] | None:
     """The current generation of a store, and the hash of the entry that started it."""
     columns = GENERATIONS.c
-    row = _latest(connection, columns.store == store_id, columns.generation, columns.started_by)
-    return None if row is None else (row[0], row[1])
+    return _latest(connection, columns.store == store_id, columns.generation, columns.started_by)
 
 
 def _head(connection: sa.Connection, store_id: str, generation: int) -> tuple[int, str] | None:
     which = (HEADS.c.store == store_id) & (HEADS.c.generation == generation)
-    row = _latest(connection, which, HEADS.c.number, HEADS.c.hash)
-    return None if row is None else (row[0], row[1])
+    return _latest(connection, which, HEADS.c.number, HEADS.c.hash)
 
 
 def _start(connection: sa.Connection, store_id: str, ledger: Standing) -> None:

@@ -110,10 +110,6 @@ class _OfWitness(Database):
 
     noun = "witness"
     tables = _TABLES
-    mend_address = (
-        "Set DPHIST_WITNESS to the absolute path of a file outside the store that is no ledger, in a folder that you "
-        "may write to, or to postgresql://user@host/database, in which no ledger is."
-    )
 
     def missing(self) -> LedgerError:
         """The error for a witness that is not there."""
@@ -128,8 +124,14 @@ class _OfWitness(Database):
         return super().unusable(f"{problem or 'the file system refused'}; or set DPHIST_WITNESS to another file")
 
     @abstractmethod
+    def is_free(self) -> bool:
+        """Whether nothing is in its place yet; makes the folder for it."""
+
     def make(self) -> None:
         """Makes it if it is not there; of several that make it at once, one does."""
+        if self.is_free():
+            with suppress(FileExists), self.creation() as draft, draft.transaction("write") as connection:
+                draft.create_tables(connection)
 
     @contextmanager
     def session(self, intent: Intent) -> Iterator[sa.Connection]:
@@ -175,18 +177,15 @@ class WitnessFile(_OfWitness, SqliteFile):
             raise cls.refused(f"{text!r} is no absolute path of a file")
         return cls(path)
 
-    def make(self) -> None:
-        """Makes the file and its folder if they are not there; of several that make it at once, one does."""
+    def is_free(self) -> bool:
         try:
             if os.path.lexists(self.path):
-                return
+                return False
             make_folder(self.path.parent)
         except OSError as error:
             problem = self.unusable(error.strerror)
         else:
-            with suppress(FileExists), self.creation() as draft, draft.transaction("write") as connection:
-                draft.create_tables(connection)
-            return
+            return True
         raise problem
 
 
@@ -195,13 +194,9 @@ class WitnessServer(_OfWitness, PostgresDatabase):
 
     entered_by_runs = (CHARGES.name, ANSWERS.name, HEADS.name, PLACES.name)
 
-    def make(self) -> None:
-        """Makes the tables if they are not there; of several that make them at once, one does."""
+    def is_free(self) -> bool:
         with self.transaction("read") as connection:
-            there = sa.inspect(connection).has_table(_VERSION.name)
-        if not there:
-            with suppress(FileExists), self.transaction("write") as connection:
-                self.create_tables(connection)
+            return not sa.inspect(connection).has_table(_VERSION.name)
 
 
 def witness_database(address: str | Path | None) -> WitnessFile | WitnessServer:

@@ -16,6 +16,25 @@ if TYPE_CHECKING:
     from dphist_pipeline.ledger.entries import Account, Charge, ChargeRequest
 
 ADOPT = "`dphist store adopt --reason TEXT`"
+READ_ONLY = (
+    "it cannot be written to. Give yourself write permission on the file and on its folder (chmod u+w), or mount the "
+    "disk for writing"
+)
+NETWORK_DISK = (
+    "it is on a network file system ({kind}), where SQLite's locks do not keep two machines from writing at once. Keep "
+    "it on this machine's own disk, or on a PostgreSQL server (see `dphist ledger move --help`)"
+)
+NO_RIGHT = (
+    "this database user may not do that. `dphist ledger roles` shows the statements that let one user charge, and "
+    "another one decide"
+)
+_MENDED_ADDRESS = {
+    "ledger": "Write its address as sqlite:////absolute/path/ledger.sqlite or postgresql://user@host/database.",
+    "witness": (
+        "Set DPHIST_WITNESS to the absolute path of a file outside the store that is no ledger, in a folder that you "
+        "may write to, or to postgresql://user@host/database, in which no ledger is."
+    ),
+}
 _SPENDERS_SHOWN = 5
 
 
@@ -31,7 +50,10 @@ class LedgerError(DphistError):
 
 # The file of a ledger or of a witness: `noun` says which of the two.
 class AddressRefused(LedgerError):
-    message = "The {noun} cannot be kept there: {problem}. {mend}"
+    """A place where a ledger or a witness cannot be."""
+
+    def __init__(self, noun: str, problem: str) -> None:
+        super().__init__(problem=f"The {noun} cannot be kept there: {problem}. {_MENDED_ADDRESS[noun]}", noun=noun)
 
 
 class FileExists(LedgerError):

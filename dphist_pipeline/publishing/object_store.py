@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -265,6 +266,7 @@ def _client(address: str) -> Any:
         import boto3
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError
+        from botocore.session import Session
     except ImportError:
         raise ObjectStoreFailed(address, "needs boto3: pip install 'dphist-pipeline[s3]'") from None
     config = Config(
@@ -276,7 +278,9 @@ def _client(address: str) -> Any:
         response_checksum_validation="when_required",
     )
     try:
-        session = boto3.session.Session()
+        core = Session()
+        core.register_component("data_loader", _service_descriptions(core.get_config_variable("data_path")))
+        session = boto3.session.Session(botocore_session=core)
         region = os.environ.get("AWS_REGION") or session.region_name or USUAL_REGION
         return session.client("s3", region_name=region, config=config)
     except (BotoCoreError, ValueError) as error:
@@ -284,3 +288,11 @@ def _client(address: str) -> Any:
     if problem == "ValueError":
         raise ObjectStoreFailed(address, "cannot be reached: AWS_ENDPOINT_URL is no address, as `https://host:port`")
     raise ObjectStoreFailed(address, f"cannot be reached: {_why(problem)}")
+
+
+@cache
+def _service_descriptions(folders: str | None) -> Any:
+    """Amazon's descriptions of its services, read once: each client would read them again, for 60 ms."""
+    from botocore.loaders import create_loader
+
+    return create_loader(folders)

@@ -25,6 +25,10 @@ KINDS: dict[str, type[NamedAxis]] = {
     "calendar": CalendarAxisSpec,
     "categorical": CategoricalAxisSpec,
 }
+OTHER = "other"
+TWO_OTHERS = (
+    "holds 'other', which is the name of the cell that `other: true` makes; leave it out, or give it another name"
+)
 EXAMPLE = "{column: age, start: 0, stop: 100, width: 5}"
 
 
@@ -94,6 +98,12 @@ def _without_clashes(axes: tuple[AxisSpec, ...]) -> tuple[AxisSpec, ...]:
                 what = f"its published column {shown(column)} clashes with the one {taken[column]}"
                 found.append(((number, "name"), f"{what}; give it another `name:`"))
                 break
+    for number, axis in enumerate(axes):
+        if isinstance(axis, CategoricalAxisSpec) and axis.other:
+            # Not of published axes, which may be older than this rule.
+            lists: dict[Location, tuple[str, ...]] = {("values",): axis.values, ("labels",): axis.labels}
+            lists |= {("levels", name): groups for name, groups in axis.levels.items()}
+            found += [((number, *at), TWO_OTHERS) for at, named in lists.items() if OTHER in named]
     if found:
         raise MistakesError(found)
     return axes

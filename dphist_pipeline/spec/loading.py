@@ -18,8 +18,9 @@ from dphist_pipeline.spec.yaml_rules import read_yaml
 
 COMPONENT = "dphist_pipeline.HistogramRelease"
 COLLECTION = "dphist_pipeline.LocalCollection"
-LARGEST_FILE = 10_000_000
+LARGEST_FILE = 1_000_000  # takes about two seconds to parse and judge
 ADDRESSES = ("source",)
+SHORTER = "; long lists of categories go into files, which `values_from` names"
 
 _OURS = "dphist_pipeline."
 _NAMES_OURS = re.compile(rb"""type["']? *: *["']?dphist_pipeline\.""")
@@ -100,7 +101,7 @@ def from_file(
     """The specs in a YAML file, of releases or of collections; see `check_document` and `from_templates`."""
     try:
         file = Path(path)
-        document = _document(content_of(file, LARGEST_FILE, "a spec, usually defs.yaml"), component, of_what)
+        document = _document(content_of(file, LARGEST_FILE, "a spec, usually defs.yaml", SHORTER), component, of_what)
         problems = check_document(document, component, of_what)
         attributes = document.get("attributes") if isinstance(document, Mapping) else None
         if not isinstance(attributes, Mapping):

@@ -6,6 +6,8 @@ Messages about a file that does not parse as one SELECT quote nothing of it: it 
 from __future__ import annotations
 
 import json
+import os
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +43,16 @@ def line_of(sql: str, offset: int) -> int:
 
 
 def opened_parser() -> Any:
-    """A connection to DuckDB without access to files or networks, to parse queries and try them on invented rows."""
+    """A connection to DuckDB without access to files or networks, to parse queries and try them on invented rows.
+
+    To start DuckDB takes longer than all that is asked of it, and a project may have hundreds of queries.
+    """
+    return _started(os.getpid()).cursor()
+
+
+@cache
+def _started(process: int) -> Any:
+    """A DuckDB that holds nothing; a process that was forked starts its own."""
     import duckdb
 
     settings: dict[str, Any] = {"enable_external_access": False, "autoload_known_extensions": False, "threads": 1}

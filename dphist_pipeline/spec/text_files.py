@@ -8,13 +8,14 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def content_of(file: Path, largest: int, what: str) -> bytes:
+def content_of(file: Path, largest: int, what: str, shorter: str = "") -> bytes:
     """The bytes of a regular file.
 
     Args:
         file: links are followed.
         largest: in bytes.
         what: the file should be, for messages.
+        shorter: how to make it shorter, after its sign, for the message about a larger one.
 
     Raises:
         ValueError: for what is no file, is larger, or cannot be read.
@@ -32,7 +33,7 @@ def content_of(file: Path, largest: int, what: str) -> bytes:
             if len(content) <= largest:
                 return content
             size = f"{largest // 1_000_000} MB" if largest >= 1_000_000 else f"{largest >> 10} kB"
-            problem = f"is larger than {size}, too large for {what}"
+            problem = f"is larger than {size}, too large for {what}{shorter}"
     except (OSError, ValueError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "its path is not valid"
         problem = f"cannot be read: {reason}"

@@ -26,6 +26,7 @@ from quick_catalogue import build_catalogue
 
 from dphist_pipeline.answering.answers import Answer, Quantile
 from dphist_pipeline.answering.chosen_cells import Condition
+from dphist_pipeline.answering.macro_calls import IDLE_OPTIMIZERS
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.lines import NoisyWeightedSums, WeightedLine
@@ -135,6 +136,7 @@ def attached(catalogue: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 def _opened(catalogue: Path, inode: int, changed: int) -> duckdb.DuckDBPyConnection:
     """Attached once, since its macros are read each time; the numbers tell a file from the one that takes its place."""
     connection = duckdb.connect()
+    connection.execute(f"SET disabled_optimizers = '{IDLE_OPTIMIZERS}'")
     connection.execute(f"ATTACH '{catalogue}' AS r (READ_ONLY)")
     return connection
 

@@ -24,6 +24,7 @@ import json, sys
 import duckdb
 catalogue, questions = json.load(sys.stdin)
 connection = duckdb.connect()
+connection.execute("SET enable_progress_bar = false")  # a slow machine would have it drawn between the answers
 connection.execute(f"ATTACH '{catalogue}' AS r (READ_ONLY)")
 answers = {}
 for question in questions:

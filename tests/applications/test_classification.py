@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from dphist_pipeline.applications.classification import chosen_axes, examples_of
 from dphist_pipeline.applications.whole_release import ApplicationRefused, WholeRelease
 from dphist_pipeline.releasing.releases import Release
 
-pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'dphist-pipeline[learn]'")
+pytestmark = pytest.mark.skipif(  # looked for, not imported as every process collects tests: it takes a second
+    find_spec("sklearn") is None, reason="scikit-learn is not installed: pip install 'dphist-pipeline[learn]'"
+)
 
 INCOME = {"column": "income", "values": ["low", "high"]}
 SEX = {"column": "sex", "values": ["f", "m"], "other": True}

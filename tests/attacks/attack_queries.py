@@ -42,8 +42,14 @@ SOURCES = [
 ]
 
 
-def judged_query(choice: Choice, unit: str) -> str:
-    """One that passes, most of the time."""
+def judged_query(choice: Choice, unit: str, others: str = "") -> str:
+    """One that passes, most of the time.
+
+    Args:
+        choice: draws it.
+        unit: the last column that names a unit.
+        others: the columns before it, each with its comma.
+    """
     age = choice.choice(["TRY_CAST(age AS DOUBLE) / 2", "round(TRY_CAST(age AS DOUBLE))", "TRY_CAST(visit AS DOUBLE)"])
     ward = choice.choice(
         ["lower(TRY_CAST(ward AS VARCHAR))", f"left(TRY_CAST({unit} AS VARCHAR), 3)", "TRY_CAST(day AS VARCHAR)"]
@@ -57,7 +63,7 @@ def judged_query(choice: Choice, unit: str) -> str:
         ]
     )
     starred = f"* EXCLUDE (age, ward), {age} AS age, {ward} AS ward"
-    listed = f"{unit}, day, visit, {age} AS age, {ward} AS ward"
+    listed = f"{others}{unit}, day, visit, {age} AS age, {ward} AS ward"
     return f"SELECT {choice.choice([starred, listed, '*'])} FROM source{where}\n"
 
 

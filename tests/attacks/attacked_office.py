@@ -2,7 +2,8 @@
 
 Planted are unique tokens and exact counts of five digits. The noise of counts is large and random, so that nothing
 released equals an exact count by chance. A count that is found is a leak only where the office's twin, whose counts
-are others, shows one of its own in the same place: sizes of files and seconds have five digits, too.
+are others, shows one of its own in the same place: sizes of files and seconds have five digits, too. A third office has
+a handful of records; whatever is said that holds no number must be the same there.
 """
 
 from __future__ import annotations
@@ -14,65 +15,46 @@ import os
 import re
 import shutil
 import tempfile
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 from unittest.mock import patch
 
 import canary
-import numpy as np
-from attacked_noise import at, outcome, sensitivity_of, sensitivity_of_rows
+from attacked_accounts import ACCOUNTS
+from attacked_noise import at, outcome, plain_card
 from attacked_records import NUMBER, WHALE_ROWS, write_records
+from attacked_walls import Readings, Seen, watched, wrong_noise
 from office import Office, Ran
-from spec_grammar import ALLOWED_QUERY, ALLOWED_QUERY_FILE, CLINIC, HEALTH, Attack
+from spec_parts import ALLOWED_QUERY, ALLOWED_QUERY_FILE, Attack
 
 from dphist_pipeline.answering import catalogue_tables
 from dphist_pipeline.answering.catalogue import build_catalogue
-from dphist_pipeline.confidential import cube
-from dphist_pipeline.confidential.journal import Journal
-from dphist_pipeline.confidential.plan import CountingPlan
-from dphist_pipeline.confidential.reading import ingest
-from dphist_pipeline.releasing import stages
 from dphist_pipeline.releasing.store import Store
 
-TOKENS = ("zyx", str(NUMBER))
+TOKENS = ("zyx", str(NUMBER), str(NUMBER).replace(".", ","))
 # Records of a unit each, by ward; the last of them name no unit.
 COUNTS = {
-    "data/health.parquet": (21_611, 15_847, 11_299, 10_973, 10_159),
+    "data/health.parquet": (12_611, 11_847, 11_299, 10_973, 10_159),
     "data/clinic.csv": (12_347, 10_459, 0, 0, 0),
     "data/secret.parquet": (13_577, 0, 0, 0, 0),
+    "data/2026/10.parquet": (11_833, 0, 10_331, 0, 0),
+    "data/pairs/pairs.csv": (10_691, 0, 0, 0, 0),
+    "data/rows.parquet": (10_337, 10_069, 0, 0, 0),
 }
 TWIN_COUNTS = {name: tuple(count and count + 1_117 for count in counts) for name, counts in COUNTS.items()}
-TOTALS = {"health": "100000", "clinic": "300"}
-# As the operator decided: format, unit, forms, quote, delimiter, and which file that is.
-READINGS = {
-    "health": ("parquet", ("patient",), (), "", "health.parquet"),
-    "clinic": ("csv", ("person",), ("trim", "lower"), '"', "clinic.csv"),
+FEW = {name: (0, 2, 0, 3, 1) if name.startswith("data/h") else (1, 0, 4, 0, 0) for name in COUNTS}
+PUBLIC_FILES = {
+    "codes/wards.csv": "code,title,site\nsurgery,Surgery,all\nmedicine,,all\nguessed,Other,all\n",
+    "codes/tree.csv": "code,above\nsurgery,all\nmedicine,all\nall,\n",
+    "codes/broken.csv": 'code,title\na,"b\nb\n',
+    "codes/figures.csv": "level,value,persons\nward,surgery,30000\nward,medicine,20000\n",
+    "codes/queries.csv": "axis,from,to,weight\nward,surgery,,2\nage,0,50,1\n",
+    ALLOWED_QUERY_FILE: ALLOWED_QUERY,
 }
-KEY = bytes(range(32))
 Said = dict[str, str]
-
-
-@dataclass
-class Seen:
-    """What one run of `dphist release` did behind the walls.
-
-    Attributes:
-        plans: what was read.
-        exact: counts that were loaded.
-        draws: how often each step of each charge was drawn.
-        questions: what doors were asked, by charge and step.
-    """
-
-    plans: list[CountingPlan] = field(default_factory=list)
-    exact: list[np.ndarray] = field(default_factory=list)
-    draws: Counter[tuple[str, str]] = field(default_factory=Counter)
-    questions: dict[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
 
 
 class AttackedOffice:
@@ -84,18 +66,21 @@ class AttackedOffice:
     """
 
     def __init__(self, folder: Path, counts: Mapping[str, tuple[int, ...]] = COUNTS) -> None:
-        self.folder, self.office, self.neighbour = folder, Office(folder / "office"), folder / "neighbour"
-        self._counts, self._twin = counts, None if counts is COUNTS else self
+        self.folder, self.office, neighbour = folder, Office(folder / "office"), folder / "neighbour"
+        self._twin = self._few = None if counts is COUNTS else self
         self.sums = frozenset(
             sum(some) + more
-            for more in (0, WHALE_ROWS)
+            for more in (0, 1, WHALE_ROWS)
             for per_ward in counts.values()
             for size in range(1, 6)
             for some in itertools.combinations([count for count in per_ward if count], size)
         )
         write_records(self.office.folder, counts, ("here", "here"))
-        write_records(self.neighbour, counts, ("", "others"))
-        self._write_public_files()
+        write_records(neighbour, counts, ("", "others"))
+        self._readings = Readings(self.office.folder, neighbour)
+        for name, content in PUBLIC_FILES.items():
+            (self.office.folder / name).parent.mkdir(exist_ok=True)
+            (self.office.folder / name).write_text(content)
         self._decide()
         self._write_links()
         shutil.copytree(self.office.store, folder / "start")
@@ -104,26 +89,15 @@ class AttackedOffice:
         self._new_files()
         self.seen = Seen()
 
-    def _write_public_files(self) -> None:
-        for name, content in {
-            "codes/wards.csv": "code,title,site\nsurgery,Surgery,all\nmedicine,,all\nguessed,Other,all\n",
-            "codes/tree.csv": "code,above\nsurgery,all\nmedicine,all\nall,\n",
-            "codes/broken.csv": 'code,title\na,"b\nb\n',
-            ALLOWED_QUERY_FILE: ALLOWED_QUERY,
-        }.items():
-            (self.office.folder / name).parent.mkdir(exist_ok=True)
-            (self.office.folder / name).write_text(content)
-
     def _decide(self) -> None:
         """All that the operator ever decides."""
         done: list[list[str]] = [["init"]]
-        for account in (HEALTH, CLINIC):
-            name, unit = str(account["account"]), str(account["privacy_unit"])
-            words = ["ledger", "open", name, "--privacy-unit", unit, "--neighbours", str(account["neighbours"])]
-            words += ["--source", str(account["source"]), "--total", TOTALS[name]]
-            done.append(
-                [*words, *(["--csv-quote", '"', "--unit-normalise", "trim,lower"] if account is CLINIC else [])]
-            )
+        for account in ACCOUNTS:
+            fixed = account.fields
+            unit = fixed["privacy_unit"]
+            words = ["--privacy-unit", unit if isinstance(unit, str) else ",".join(unit)]
+            words += ["--neighbours", str(fixed["neighbours"]), "--source", str(fixed["source"])]
+            done.append(["ledger", "open", str(fixed["account"]), *words, "--total", account.total, *account.options])
         done.append(["ledger", "allow", "health", "--query", ALLOWED_QUERY_FILE, "--reason", "for a test"])
         done.append(["ledger", "allow", "--code-lists", "codes"])
         with at(self.office.folder):
@@ -158,44 +132,29 @@ class AttackedOffice:
             self._twin = AttackedOffice(self.folder / "twin", TWIN_COUNTS)
         return self._twin
 
+    @property
+    def few(self) -> AttackedOffice:
+        """An office with a handful of records."""
+        if self._few is None:
+            self._few = AttackedOffice(self.folder / "few", FEW)
+        return self._few
+
     # What attackers do.
 
     def write(self, attack: Attack) -> None:
         """Writes the attacker's files."""
-        attributes = json.dumps(attack.spec, ensure_ascii=False)
-        (self.office.folder / "spec.yaml").write_text(
-            f"type: dphist_pipeline.HistogramRelease\nattributes: {attributes}\n"
-        )
+        (self.office.folder / "spec.yaml").write_text(json.dumps(attack.document, ensure_ascii=False))
         (self.office.folder / "sql/query.sql").write_text(attack.query)
 
-    def tried(
-        self, attack: Attack, also: Sequence[tuple[str, ...]] = (), again: bool = True, whole: bool = True
-    ) -> Tried:
-        """Runs commands on an attack, and tells what is wrong after it.
-
-        Args:
-            attack: see there.
-            also: more commands, with their options after the spec.
-            again: whether what was released is released again, which is a replay.
-            whole: whether the other commands run though `check` refuses the spec, which each of them loads first.
-        """
+    def tried(self, attack: Attack, manner: Manner) -> Tried:
+        """Runs commands on an attack, and tells what is wrong after it."""
         self.write(attack)
-        spec, told = self.office.folder / "spec.yaml", list[logging.LogRecord]()
+        told, seen, before = list[logging.LogRecord](), Seen(), self.charges()
         handler = logging.Handler()
         handler.emit = told.append  # type: ignore[method-assign]
         logging.getLogger().addHandler(handler)
-        before = self.charges()
         try:
-            ran, self.seen = {"check": self.office.run("check", spec)}, Seen()
-            if whole or not ran["check"].code:
-                for name, *more in also:
-                    ran[" ".join((name, *more))] = self.office.run(name, spec, *more)
-                self.seen = Seen()
-                with self._watched():
-                    ran["release"] = self.office.release(*attack.words)
-                    if ran["release"].code == 0 and again:
-                        ran["release again"] = self.office.release("--json", *attack.words)
-            seen = self.seen
+            ran = self._ran(attack, manner, seen)
         finally:
             logging.getLogger().removeHandler(handler)
         said = {
@@ -204,7 +163,7 @@ class AttackedOffice:
             for place, text in (("out", done.out), ("err", done.err))
         }
         said["log"] = "\n".join(f"{record.getMessage()} {record.exc_text}" for record in told)
-        made = Tried(ran, outcome(ran), said | self._new_texts())
+        made = Tried(ran, outcome(ran["release"], seen.begun), said | self._new_texts())
         made.findings += [
             f"{where}: something unexpected failed"
             for where, text in said.items()
@@ -214,15 +173,53 @@ class AttackedOffice:
             f"{where}: the token {token}" for where, text in made.texts.items() for token in TOKENS if token in text
         ]
         made.findings += self._accounting(attack, made, before, seen)
-        made.findings += self._wrong_readings(attack, seen)
+        made.findings += self._readings.wrong(attack, seen)
+        if self._twin is not self and not made.findings:
+            made.findings += self._counts_told(attack, manner, made)
+            made.findings += self._told_apart(attack, manner, made) if manner.compared else []
+        return made
+
+    def _ran(self, attack: Attack, manner: Manner, seen: Seen) -> dict[str, Ran]:
+        """What commands said, by command."""
+        spec, ran, window = f"{self.office.folder / 'spec.yaml'}{attack.named}", dict[str, Ran](), ExitStack()
+        for name, *more in manner.before:
+            ran[" ".join((name, *more))] = self.office.run(name, spec, *more)
+        with window:
+            if not manner.dressed:
+                window.enter_context(plain_card())
+            window.enter_context(watched(seen))
+            ran["release"] = self.office.run("release", spec, *attack.words)
+            if ran["release"].code == 0 and manner.again:
+                ran["release again"] = self.office.run("release", spec, "--json", *attack.words)
+            if outcome(ran["release"], seen.begun) == "held" and manner.again:
+                ran["publish"] = self.office.run("publish", spec, "--approved-by", "somebody", *attack.words)
+            for name, *more in manner.after if ran["release"].code == 0 else ():
+                ran[" ".join((name, *more))] = self.office.run(name, attack.release, *more)
+        return ran
+
+    def _counts_told(self, attack: Attack, manner: Manner, made: Tried) -> list[str]:
+        """Exact counts that were told, where the twin tells one of its own in the same place."""
         counts = self._counts_in(made)
-        if counts and not made.findings and self._twin is not self:
+        if counts:
             self.twin.renew()
             with at(self.twin.office.folder):
-                there = self.twin._counts_in(self.twin.tried(attack, also, again, whole))
+                there = self.twin._counts_in(self.twin.tried(attack, manner))
             counts = {place: count for place, count in counts.items() if place in there}
-            made.findings += [f"{place}: the exact count {count}" for place, count in counts.items()]
-        return made
+        return [f"{place}: the exact count {count}" for place, count in counts.items()]
+
+    def _told_apart(self, attack: Attack, manner: Manner, made: Tried) -> list[str]:
+        """What was said otherwise than in an office with a handful of records."""
+        self.few.renew()
+        with at(self.few.office.folder):
+            there = self.few.tried(attack, manner)
+        if there.outcome != made.outcome:
+            return [f"{made.outcome}, and {there.outcome} in an office with a handful of records"]
+        here, few = ({name: (done.code, _bare(done.err)) for name, done in one.ran.items()} for one in (made, there))
+        return [
+            f"{name} says {here[name]}, and {few.get(name)} of other records"
+            for name in here
+            if here[name] != few.get(name)
+        ]
 
     def _counts_in(self, made: Tried) -> dict[str, int]:
         found = {}
@@ -259,39 +256,8 @@ class AttackedOffice:
 
     def charges(self) -> list[tuple[str, Fraction]]:
         """Account and epsilon of every charge in the ledger, read without our own code."""
-        bodies = [(row[2], json.loads(row[6])) for row in self.office.entries() if row[1] == "charged"]
-        return [(str(account), Fraction(body["epsilon"])) for account, body in bodies]
-
-    @contextmanager
-    def _watched(self) -> Iterator[None]:
-        """Keeps what is read, counted and drawn."""
-        seen, read, answer = self.seen, stages.read_cube, Journal.answer
-        stage: Callable[..., Path] = ingest.stage_rows
-
-        def staged(plan: CountingPlan, folder: Path) -> Path:
-            seen.plans.append(plan)
-            return stage(plan, folder)
-
-        def counted(path: Path) -> np.ndarray:
-            seen.exact.append(read(path))
-            return seen.exact[-1]
-
-        def answered(journal: Journal, step: str, question: Mapping[str, str], draw: Callable[[], Any]) -> Any:
-            key = (journal._charge, step)
-
-            def drawn() -> Any:
-                seen.draws[key] += 1
-                return draw()
-
-            seen.questions[key] = dict(question)
-            return answer(journal, step, question, drawn)
-
-        with ExitStack() as stack:
-            stack.enter_context(patch.object(ingest, "stage_rows", staged))
-            stack.enter_context(patch.object(stages, "read_cube", counted))
-            stack.enter_context(patch.object(Journal, "answer", answered))
-            stack.enter_context(patch.object(cube, "secrets", SimpleNamespace(token_bytes=lambda size: KEY[:size])))
-            yield
+        charged = [(str(row[2]), json.loads(row[6])) for row in self.office.entries() if row[1] == "charged"]
+        return [(account, Fraction(body["epsilon"])) for account, body in charged]
 
     def _accounting(self, attack: Attack, made: Tried, before: list[tuple[str, Fraction]], seen: Seen) -> list[str]:
         """What is wrong with charges, draws and noise."""
@@ -305,53 +271,12 @@ class AttackedOffice:
             found.append(f"drew for a release that was {made.outcome}")
         if [many for many in seen.draws.values() if many > 1] or len({charge for charge, _ in seen.draws}) > 1:
             found.append("one charge was drawn twice")
-        if "release again" in made.ran and made.ran["release again"].code:
-            found.append("the same command fails when it is run again")
-        return found + (self._wrong_noise(attack, made, seen, epsilon) if paid else [])
-
-    def _wrong_noise(self, attack: Attack, made: Tried, seen: Seen, epsilon: Fraction) -> list[str]:
-        """What is wrong with what doors spent, and with the audit."""
-        sensitivity, found = sensitivity_of(attack), []
-        asked = [(Fraction(question["epsilon"]), question) for question in seen.questions.values()]
-        if sum(spent for spent, _ in asked) > epsilon:
-            found.append("its doors spent more than was charged")
-        for spent, question in asked:
-            moves = sensitivity_of_rows(attack).get(question["door"], sensitivity)
-            if question["door"] != "choose" and Fraction(question["scale"]) * spent < moves:
-                found.append(f"{question} has too little noise for a sensitivity of {moves}")
-        for place in (place for place in made.texts if place.endswith("audit.json")):
-            audit = json.loads((self.office.folder / place).read_bytes())
-            told = (audit["account"], Fraction(audit["epsilon"]), audit["sensitivity"])
-            steps = sum(Fraction(step["epsilon"]) for step in audit["charges"])
-            if told != (attack.spec["account"], epsilon, sensitivity) or steps != epsilon:
-                found.append(f"its audit states {told} and {audit['charges']}")
-        return found
-
-    def _wrong_readings(self, attack: Attack, seen: Seen) -> list[str]:
-        """What was read that no operator allowed, and units that move counts further than was declared."""
-        found = []
-        for plan in seen.plans:
-            account = str(attack.spec.get("account"))
-            source, unit = plan.source, plan.privacy_unit.columns
-            asked = (source.format, unit, plan.unit_normalise, source.csv_quote, Path(source.pattern).name)
-            plain = source.csv_delimiter == "," and not source.hive and not source.decimal_comma
-            real = os.path.realpath(source.pattern) == str(self.office.folder.resolve() / "data" / asked[-1])
-            if asked != READINGS.get(account) or not plain or not real:
-                found.append(f"read {asked} for account {account}")
-        if not found and seen.exact:
-            found += self._distance(attack, seen)
-        return found
-
-    def _distance(self, attack: Attack, seen: Seen) -> list[str]:
-        """Counts on the neighbour's records, by the same key, against the declared sensitivity."""
-        plan = seen.plans[0]
-        pattern = plan.source.pattern.replace(str(self.office.folder), str(self.neighbour))
-        assert pattern != plan.source.pattern
-        there = replace(plan, source=replace(plan.source, pattern=pattern, folder=None))
-        with tempfile.TemporaryDirectory(dir=self.folder) as scratch, self._watched():
-            moved = int(np.abs(cube.read_and_count(there, Path(scratch)) - seen.exact[0]).sum())
-        sensitivity = sensitivity_of(attack)
-        return [f"one unit moves counts by {moved}, more than {sensitivity}"] if moved > sensitivity else []
+        for name in ("release again", "publish"):
+            if name in made.ran and made.ran[name].code:
+                found.append(f"{name} fails")
+        # Files of a release that was released before are not new.
+        audits = [self.office.folder / place for place in made.texts if place.endswith("audit.json")]
+        return found + (wrong_noise(attack, audits, seen, epsilon) if paid else [])
 
     def in_the_end(self) -> list[str]:
         """What is wrong with the ledger, the witness and the catalogue of all releases together."""
@@ -384,3 +309,27 @@ class Tried:
     outcome: str
     texts: Said
     findings: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Manner:
+    """How an attack is tried.
+
+    Attributes:
+        before: commands on the spec, with their options.
+        again: whether what was released is released again, which is a replay, and what waits is published.
+        after: commands on what was released, with their options.
+        dressed: whether a publication gets its card with pictures.
+        compared: whether an office with a handful of records tells of the attack, too.
+    """
+
+    before: Sequence[tuple[str, ...]] = (("check",),)
+    again: bool = True
+    after: Sequence[tuple[str, ...]] = ()
+    dressed: bool = True
+    compared: bool = False
+
+
+def _bare(text: str) -> str:
+    """A message without its places and numbers."""
+    return re.sub(r"[\d.,]+", "0", " ".join(re.sub(r"(/[^\s/]+)+", "", text).split()))

@@ -37,16 +37,38 @@ def records(unit: str, counts: tuple[int, ...], whale: str = "") -> dict[str, li
 
 
 def write_records(folder: Path, counts: Mapping[str, tuple[int, ...]], whale: tuple[str, str]) -> None:
-    """The sources: one of each account, and two copies of one that nobody was allowed to read."""
+    """The sources: one of each account, and two copies of one that nobody was allowed to read.
+
+    Args:
+        folder: of an office.
+        counts: by file.
+        whale: as for `records`, in a neighbour that lacks a unit, and in one that has another in its place.
+    """
     (folder / "data/zyxFolder").mkdir(parents=True)
-    pq.write_table(
-        pa.table(records("patient", counts["data/health.parquet"], whale[0])), folder / "data/health.parquet"
-    )
+    health = pa.table(records("patient", counts["data/health.parquet"], whale[0]))
+    pq.write_table(health, folder / "data/health.parquet")
     clinic = records("person", counts["data/clinic.csv"], whale[1])
-    with (folder / "data/clinic.csv").open("w", newline="") as file:
-        writer = csv.writer(file, quoting=csv.QUOTE_ALL)
-        writer.writerow([*clinic, "zyxHeader"])
-        writer.writerows((*row, "zyx,Row") for row in zip(*clinic.values(), strict=True))
+    _write_csv(folder / "data/clinic.csv", {**clinic, "zyxHeader": ["zyx,Row"] * len(clinic["age"])}, ",")
     secret = records("patient", counts["data/secret.parquet"])
     for name in ("data/secret.parquet", "data/zyxFolder/secret.parquet"):
         pq.write_table(pa.table({**secret, "zyxHeader": secret["age"]}), folder / name)
+    (folder / "data/2026").mkdir()
+    monthly = records("patient", counts["data/2026/10.parquet"], whale[0])
+    pq.write_table(pa.table(monthly), folder / "data/2026/10.parquet")
+    (folder / "data/pairs").mkdir()
+    pairs = records("patient", counts["data/pairs/pairs.csv"], whale[1])
+    written = [f"{age:.7f}".replace(".", ",") for age in pairs["age"]]
+    named = zip(pairs["patient"], pairs["visit"], strict=True)
+    sites = ["zyxSite" if unit == WHALE else f"site{visit % 7}" for unit, visit in named]
+    _write_csv(folder / "data/pairs/pairs.csv", {"site": sites, **pairs, "age": written}, ";")
+    rows = records("patient", counts["data/rows.parquet"], "here")
+    # A neighbour lacks one row of all.
+    kept = {name: values[:-WHALE_ROWS] + values[-WHALE_ROWS:][: bool(whale[0])] for name, values in rows.items()}
+    pq.write_table(pa.table(kept), folder / "data/rows.parquet")
+
+
+def _write_csv(file: Path, columns: Mapping[str, list[Any]], delimiter: str) -> None:
+    with file.open("w", newline="") as opened:
+        writer = csv.writer(opened, quoting=csv.QUOTE_ALL, delimiter=delimiter)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))

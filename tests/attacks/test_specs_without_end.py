@@ -14,6 +14,7 @@ from declared_lists import below
 
 from dphist_pipeline.spec import yaml_rules
 from dphist_pipeline.spec.figures import FiguresSpec, finest_level
+from dphist_pipeline.spec.loading import load_spec
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.refusals import SpecError
 
@@ -59,6 +60,12 @@ def test_a_file_of_a_million_values_is_refused_while_it_is_read(monkeypatch: pyt
     monkeypatch.setattr(yaml_rules, "MOST_NODES", 1_000)
     with pytest.raises(SpecError, match=r"line 1, column 2\d{3}: is one of more than 1,000 values"):
         yaml_rules.read_yaml("[" + "a," * 1_100 + "\t}: never read")
+
+
+def test_a_spec_of_ten_megabytes_is_refused_unread(tmp_path: Path):
+    (tmp_path / "spec.yaml").write_bytes(b"type: dphist_pipeline.HistogramRelease\nattributes: [" + b"1,\n" * 3_400_000)
+    with soon(0.3), pytest.raises(SpecError, match=r"is larger than 1 MB, .* long lists of categories go into files"):
+        load_spec(tmp_path / "spec.yaml")
 
 
 def test_a_file_of_queries_is_deeper_than_a_table(tmp_path: Path):

@@ -19,11 +19,6 @@ LEDGER = (
                 '"nonce": secrets.token_hex(16)', '"nonce": "00" * 16', "two copies make the same charge and draw twice"
             ),
             Mutation(
-                'paid for the same thing already."""\n        refuse_bad_request(request)\n',
-                'paid for the same thing already."""\n',
-                "a request with hostile values is charged",
-            ),
-            Mutation(
                 "account, *also_of):\n                writing.books.account(name)",
                 "account,):\n                writing.books.account(name)",
                 "a source is shared with an account that is not there",
@@ -39,6 +34,7 @@ LEDGER = (
         ("unit/test_ledger.py", "unit/test_decisions.py", "unit/test_ledger_notes.py"),
         (
             Mutation("if request.epsilon > left:", "if request.epsilon >= left:", "the last of a total is refused"),
+            Mutation("        limits.refuse_bad_request(request)\n", "", "a charge of more than any ledger takes"),
             Mutation("        if due > 1:\n", "        if due > 2:\n", "a second draw without a reason"),
             Mutation("year if account.renews else None", "year", "every account renews"),
             Mutation(
@@ -102,7 +98,6 @@ LEDGER = (
             Mutation('or facts["year"] != books.year_at(entry.made_at, entry.kind)', "", "an entry of another year"),
             Mutation("or not decisions.issuperset(charge.allowed)", "", "a charge by a decision that was taken back"),
             Mutation("(not charge.allowed or not", "(not", "a charge without a decision"),
-            Mutation("    refuse_bad_request(request)\n", "", "a charge of more than any ledger takes"),
             Mutation(
                 '(charge.number, charge.account) != (facts["charge"], entry.account)', "False", "about another charge"
             ),

@@ -33,6 +33,12 @@ def test_an_account_that_disagrees_or_holds_too_little_is_refused(office: Office
     check_changes_nothing(office, office.release, says)
 
 
+@pytest.mark.parametrize("name", ["rows", "Health", "a b", "[bold]", "x" * 64])
+def test_no_account_is_opened_that_no_spec_can_name(office: Office, name: str) -> None:
+    office.opened()
+    check_changes_nothing(office, lambda: office.run("ledger", "open", name, *OPEN_HEALTH[2:]), "ACCOUNT")
+
+
 def test_a_changed_spec_for_a_released_period_is_refused(office: Office) -> None:
     office.opened().released()
     office.write_spec(epsilon=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from string import Formatter
 
@@ -20,10 +21,12 @@ TEMPLATES = {
 }
 
 
-def raised() -> Iterator[tuple[str, set[str | None], str]]:
+def found() -> Iterator[tuple[str, set[str | None], str]]:
     """Every call of a class with a template: its name, what it is given by name, and where."""
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        nodes = ast.walk(ast.parse(text)) if any(name in text for name in TEMPLATES) else ()
+        for node in nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
                 name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
                 name = "NotAllowed" if name == "cls" and path.name == "ledger_errors.py" else name
@@ -32,14 +35,16 @@ def raised() -> Iterator[tuple[str, set[str | None], str]]:
                     yield name, {keyword.arg for keyword in node.keywords}, f"{path}:{node.lineno}"
 
 
-RAISED = list(raised())
+@cache  # not as the module is collected, which every process does
+def raised() -> list[tuple[str, set[str | None], str]]:
+    return list(found())
 
 
 @pytest.mark.parametrize("name", sorted(TEMPLATES))
 def test_what_is_raised_fills_the_template_of_its_message(name: str) -> None:
     fields = {str(field).partition(".")[0] for _, field, _, _ in Formatter().parse(TEMPLATES[name]) if field}
-    assert fields and all(fields <= given for of, given, where in RAISED if of == name)
+    assert fields and all(fields <= given for of, given, where in raised() if of == name)
 
 
 def test_no_error_is_left_that_nothing_raises() -> None:
-    assert {name for name, _, _ in RAISED} == TEMPLATES.keys()
+    assert {name for name, _, _ in raised()} == TEMPLATES.keys()

@@ -9,6 +9,7 @@ import pytest
 from spec_scenario import AGE, WARD, refusal, spec
 
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis
+from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.words import OUR_COLUMNS, SQL_WORDS
 
 
@@ -177,6 +178,15 @@ def test_a_column_that_is_no_plain_name_needs_one() -> None:
         spec(axes=[{"column": "Age group", "name": "age_group", "values": ["a"]}]).domain.axes[0].column == "Age group"
     )
     assert "add `name: NAME`" in problem({"column": "order", "values": ["a"]})["name"]
+
+
+@pytest.mark.parametrize("more", [{}, {"labels": ["S", "other"]}, {"levels": {"site": ["a", "other"]}}])
+def test_two_cells_of_an_axis_are_not_both_called_other(more: dict[str, object]) -> None:
+    axis: dict[str, object] = {"column": "ward", "values": ["surgery", "x" if more else "other"], **more}
+    assert spec(axes=[axis]).domain.axes[0].size == 2
+    (said,) = refusal(axes=[{**axis, "other": True}]).values()
+    assert "leave it out, or give it another name" in said
+    assert domain_of([{**axis, "other": True}]).cells == 3  # of what was published before
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def test_text_that_is_no_plain_yaml_is_refused_saying_where(load: Load, content:
     [
         ("", "the file is empty"),
         ("# only a comment\n", "the file is empty"),
-        (b" " * (LARGEST_FILE + 1), "larger than 10 MB"),
+        (b" " * (LARGEST_FILE + 1), "larger than 1 MB, too large for a spec"),
         (VALID_TEXT.encode() + b"a: \xff\n", "line 16: is not valid UTF-8"),
         (VALID_TEXT + "a: \x00\n", "line 16: holds a NUL byte"),
         (VALID_TEXT + "typ: 1\ntyp: 2\n", "line 17, column 1: the key 'typ' was already given in line 16"),

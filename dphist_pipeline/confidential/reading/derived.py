@@ -29,12 +29,7 @@ def select_rows(
 ) -> Source:
     """What the query of a spec gives, checked against the columns that the source has; no record is read.
 
-    Args:
-        connection: can reach the source.
-        source: opened.
-        query: judged.
-        written: its file's name, for messages.
-        unit: the columns that name a privacy unit.
+    `written` is its file's name, for messages.
     """
     by_name = {name.lower(): name for name in source.types}
     for column in sorted(query.columns):
@@ -73,10 +68,7 @@ def _with_safe_text(source: Source, guarded: set[str], passed_on: set[str]) -> s
     text that a unit is made of and that was not UTF-8: such bytes are read as '?', so that a unit made of them may be
     that of somebody else, and what the query makes of the text would hide it.
 
-    Args:
-        source: opened.
-        guarded: the columns that a unit is made of.
-        passed_on: the unit's columns that the query leaves as they are, however long.
+    `guarded`: the columns that a unit is made of; `passed_on`: those that the query leaves as they are, however long.
     """
     replaced = []
     for column in (column for column, kind in source.types.items() if kind in lengths.TEXT):

@@ -17,14 +17,7 @@ import duckdb
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
 from dphist_pipeline.confidential.reading import databases, lengths, object_stores
 from dphist_pipeline.confidential.reading.derived import select_rows, with_decimal_points
-from dphist_pipeline.confidential.reading.positions import (
-    MARKS,
-    UNDECLARED,
-    UNPARSED,
-    Positions,
-    mark_words,
-    positions,
-)
+from dphist_pipeline.confidential.reading.positions import MARKS, UNDECLARED, UNPARSED, Positions, mark_words, positions
 from dphist_pipeline.confidential.reading.source import (
     ALWAYS,
     NUMBERS,
@@ -114,13 +107,7 @@ def _unread(found: SourcePlan) -> str:
 
 
 def unit_kinds(source: SourcePlan, columns: tuple[str, ...], folder: Path) -> tuple[str, ...]:
-    """What the columns of a unit hold, by the types of a source's columns; no record is read.
-
-    Args:
-        source: where records are, and how they are read.
-        columns: that name a unit.
-        folder: private, for the engine.
-    """
+    """What the columns of a unit hold, by the types of a source's columns; no record is read. `folder` is private."""
     with opened_source(source, folder) as (_, opened):
         return tuple(kind_of(opened.type_of(column, UNITS, USE_OF_UNIT)) for column in columns)
 
@@ -129,13 +116,7 @@ def check_columns(plan: CountingPlan, folder: Path) -> None:
     """Refuses columns as `stage_rows` would, from names and types of columns alone; no record is read.
 
     The first line of a CSV file may be a record. So a line that does not name the unit is compared with nothing else.
-
-    Args:
-        plan: as for `stage_rows`; its period does not matter.
-        folder: private, for the engine.
-
-    Raises:
-        SourceRefused, ColumnRefused: as `stage_rows`.
+    The plan's period does not matter, and `folder` is private.
     """
     with opened_source(plan.source, folder, plan.time_zone) as (connection, source):
         if source.is_csv and plan.privacy_unit == "row":
@@ -153,13 +134,7 @@ def check_columns(plan: CountingPlan, folder: Path) -> None:
 def opened_source(
     source: SourcePlan, folder: Path, time_zone: str = "UTC"
 ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Source]]:
-    """A DuckDB that can reach the source and the run's folder and nothing else, and the source's columns.
-
-    Args:
-        source: where records are, and how they are read.
-        folder: of the run.
-        time_zone: of the session, whose settings are final.
-    """
+    """A DuckDB that can reach the source and the run's folder and nothing else, and the source's columns."""
     objects = object_stores.find_objects(source.written, source.needed) if in_store(source.written) else ()
     files = () if objects or source.format == "postgres" else files_of(source)
     settings = engine_settings(folder)

@@ -46,10 +46,7 @@ def find_objects(source: str, needed: tuple[str, ...] = ()) -> tuple[str, ...]:
     """The addresses of the files that a source names, sorted; refuses a pattern without files.
 
     A plain address is taken as it stands, because keys that may read a file need not be allowed to list a bucket.
-
-    Args:
-        source: checked, in an object store.
-        needed: what a period needs of it instead.
+    `needed`: what a period needs of it instead.
     """
     return tuple(sorted({file for pattern in needed or (resolved(source),) for file in _found(source, pattern)}))
 

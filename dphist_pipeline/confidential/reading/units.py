@@ -39,12 +39,8 @@ class UnitSql:
 def unit_sql(columns: tuple[str, ...], forms: tuple[str, ...], source: Source) -> UnitSql:
     """SQL of what a row belongs to.
 
-    Several columns make one text, each part after its length: no two different tuples give the same.
-
-    Args:
-        columns: that name a unit together.
-        forms: what text is brought into before it is compared.
-        source: with the columns' types.
+    Several columns make one text, each part after its length: no two different tuples give the same. `forms`: what text
+    is brought into before it is compared.
     """
     if len(columns) == 1 and source.types[columns[0]] in UNITS_THAT_FIT_INT64:
         return UnitSql({"name_0": f"CAST({identifier(columns[0])} AS BIGINT)"}, "name_0", "name_0 IS NOT NULL")

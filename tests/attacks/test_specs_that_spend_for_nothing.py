@@ -1,0 +1,14 @@
+"""Specs that are accepted and charged, and whose release must then not fail: nobody would have anything for it."""
+
+from __future__ import annotations
+
+from office import AGE, WARD, Office
+
+
+def test_a_family_whose_tables_differ_in_accuracy_by_sixteen_digits(office: Office) -> None:
+    office.opened()
+    assert office.run("ledger", "raise", "health", "--total", "60", "--reason", "for a test").code == 0
+    # What is known of one table drowns in what is not known of the other.
+    tables = {"list": [["age", "ward"], ["age"]], "weights": {"age": 1e6}}
+    office.write_spec(mechanism="tables", tables=tables, epsilon=50, max_rows_per_unit=1, axes=[AGE, WARD])
+    office.released()

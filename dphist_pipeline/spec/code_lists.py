@@ -131,7 +131,7 @@ def read_rows(file: Path, name: str, decided: Decided | None, columns: list[str]
                 raise _refused(f"{name} has more than {MOST_CODES:,} codes")
         whole = True
     if not (rows and whole):
-        raise _refused(f"{name} holds no codes, or is not a readable table in UTF-8 with a header line")
+        raise _refused(f"{name} holds no row, or is not a readable table in UTF-8 with a header line")
     return rows
 
 

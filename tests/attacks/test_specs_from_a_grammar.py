@@ -127,20 +127,24 @@ def test_no_spec_of_the_grammar_tells_more_than_its_noise_in_long_runs(attacked:
     until = time.monotonic() + float(os.environ.get("DPHIST_SOAK_SECONDS", "3600"))
     outcomes = Counter[str]()
     while time.monotonic() < until and (claimed := next_specs()):
-        seed, numbers = claimed
+        (seed, numbers), begun = claimed, time.process_time()
         here, findings = findings_of(attacked, seed, numbers, until - time.monotonic() + SECONDS, thorough=0.3)
         outcomes += here
-        note_progress({"findings": findings} if findings else {"tried": len(numbers), **here})
+        spent = {"processor_seconds": round(time.process_time() - begun)}
+        note_progress({"findings": findings} if findings else {"tried": len(numbers), **here, **spent})
         assert findings == []
     print(f"\n{sum(outcomes.values())} specs: {dict(outcomes)}; all runs together: {PROGRESS.read_text()}")
     assert outcomes["released"] >= FEWEST_RELEASES * sum(outcomes.values())
 
 
 def next_specs() -> tuple[int, range] | None:
-    """The seed of all long runs, and the numbers of the specs that nobody has begun; None once all are."""
+    """The seed of all long runs, and numbers of specs that nobody has begun; None once enough specs were tried.
+
+    What a run had begun when it was killed stays untried.
+    """
     state = note_progress({"begun": SPECS_OF_A_STORE})
     begin = state["begun"] - SPECS_OF_A_STORE
-    return (state["seed"], range(begin, begin + SPECS_OF_A_STORE)) if begin < LONG else None
+    return (state["seed"], range(begin, begin + SPECS_OF_A_STORE)) if state.get("tried", 0) < LONG else None
 
 
 def note_progress(more: Mapping[str, Any]) -> dict[str, Any]:

@@ -144,6 +144,10 @@ def test_chernoffs_bound_is_never_below_the_exact_quantile_and_not_far_above(sca
             assert bound <= (2 if draws == 1 else 1.8) * exact + 2
 
 
+def test_a_sum_that_nothing_random_is_in_has_no_reach() -> None:
+    assert chernoff_reach(Fraction(3), np.zeros(2), 0.05).tolist() == [0, 0]
+
+
 def noisy(counts: NDArray[np.int64], scale: Fraction, number: int) -> Sequence[Oracle]:
     """The same counts published so many times, with noisy cells as estimates."""
     domain = Domain.from_shape(counts.shape)

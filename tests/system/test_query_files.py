@@ -70,7 +70,7 @@ def test_a_row_is_a_range_of_cells_along_its_axis(tmp_path: Path, row: str, cell
         ),
         (f"{HEAD}age,0,5,0\n", "holds no query with a weight above 0"),
         (f"axis,from,to\n{CANARY},0,5\n", "its column 'weight' is not there"),
-        (HEAD, "holds no codes, or is not a readable table"),
+        (HEAD, "holds no row, or is not a readable table"),
         (HEAD + "age,0,5,1\n" * 10_001, "has more than 10,000 queries"),
     ],
 )

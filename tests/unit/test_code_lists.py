@@ -100,7 +100,7 @@ def test_listed_values_have_the_digest_of_a_list_without_levels(tmp_path):
         (COUNTIES + "<b>,Markup,Alaska,West\n", ["line 5", "HTML"]),
         ("code,county\n01001,a\n", ["column 'state' is not there"]),
         ("code,state,state,region\n01001,a,b,c\n", ["column 'state' is there twice"]),
-        ("code,state,region\n", ["holds no codes"]),
+        ("code,state,region\n", ["holds no row"]),
         ("", ["'code' is not there"]),
         (COUNTIES.encode("utf-16"), ["not a readable table"]),
         (COUNTIES.encode() + b"\xff\xfe,a,b,c\n", ["not a readable table"]),

@@ -1,4 +1,4 @@
-"""A store's first catalogue, added to a copy of an empty one: to create the macros takes half a second of CPU.
+"""A catalogue that is built anew is added to a copy of an empty one: to create the macros takes half a second of CPU.
 
 `answering/test_catalogue_growing.py` shows that a catalogue that grew has the rows of one that is built anew.
 """
@@ -10,13 +10,26 @@ import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
 from dphist_pipeline.answering import catalogue
 
 
+class _Anew(Exception):
+    """The file that is there cannot be added to."""
+
+
 def build_catalogue(public: Path, scratch: Path) -> Path:
-    """As `catalogue.build_catalogue`, which adds to the file that is there."""
+    """As `catalogue.build_catalogue`, which adds to the file that is there, or to an empty one in its place."""
     place(public)
+    empty_catalogue()
+    try:
+        with patch.object(catalogue, "create_tables", side_effect=_Anew):
+            return catalogue.build_catalogue(public, scratch)
+    except _Anew:
+        (scratch / catalogue.NAME).unlink(missing_ok=True)
+        copy = shutil.copy2(empty_catalogue(), public / f".{catalogue.NAME}.empty")
+        Path(copy).replace(public / catalogue.NAME)
     return catalogue.build_catalogue(public, scratch)
 
 

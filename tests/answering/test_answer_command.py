@@ -41,7 +41,7 @@ def test_a_table_by_axes_is_the_marginal_of_the_release(store: Store) -> None:
     found = facts(store, "cells", "--by", "state, age", "--where", "region = 'S'")
     assert found["by"] == ["state", "age"]
     rows = found["rows"]
-    assert [row["state"] for row in rows] == ["A"] * 5 + ["B"] * 5 or len(rows) == 10
+    assert [row["state"] for row in rows] == ["A", "B"] * 5
     assert sum(row["estimate"] for row in rows) == pytest.approx(
         facts(store, "cells", "--where", "region = 'S'")["estimate"]
     )

@@ -12,6 +12,7 @@ from typing import Any
 import answering_scenario as scenario
 import by_hand
 import duckdb
+import numpy as np
 import pytest
 from by_hand import AGE, WARD
 
@@ -19,6 +20,7 @@ from dphist_pipeline.answering import catalogue as building
 from dphist_pipeline.answering import catalogue_tables
 from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, mark_withdrawn, read_audit
+from dphist_pipeline.releasing.releases import Release
 from examples import mostly_soaked
 
 WEEKS = [f"2026-03-{day:02}" for day in (2, 9, 16, 23)]
@@ -165,6 +167,18 @@ def test_it_is_built_anew_from_a_copy_of_the_public_folder_or_a_damaged_file(tmp
     for content in (b"", b"garbage" * 1000, good[:5000], good[:-4096]):
         (public / "catalog.duckdb").write_bytes(content)
         assert held(built(public)) == held(anew(public))
+
+
+def test_python_asks_a_catalogue_for_its_publications_and_files_for_others(tmp_path: Path) -> None:
+    def published(count: float, **key: Any) -> Release:
+        made = by_hand.estimate([WARD], np.full(by_hand.domain_of([WARD]).shape, count), off=0)
+        return by_hand.publish(tmp_path / "public", made, [WARD], **key)
+
+    held = [published(100, revision=1), published(200, revision=2), published(300, release="daily")]
+    built(tmp_path / "public")
+    for release, count in zip([*held, published(400, period=WEEKS[1])], (100, 200, 300, 400), strict=True):
+        assert release.answer(ward="surgery").unbiased == count
+        assert release.change_since(held[0], {"ward": "surgery"}).unbiased == count - 100
 
 
 def test_a_damaged_publication_is_refused_and_changes_nothing(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ RANGES: list[tuple[str, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("axis", "low", "high"), mostly_soaked(RANGES, [2, 7]))
+@pytest.mark.parametrize(("axis", "low", "high"), mostly_soaked(RANGES, [0, 2, 7]))
 def test_a_range_says_what_it_covers_in_sql_and_python(store: Asked, axis: str, low: Any, high: Any) -> None:
     for box in ({}, {"state": "A"}):
         rows = ask(store, "dph_range('r.weekly', ?, ?, ?, ?)", axis, low, high, as_json(box))
@@ -242,7 +242,7 @@ REFUSED = {
     "dph_range('r.weekly', 'county', 1, 2)": "there is no binned axis county in period 2026-03-02; those are age, day",
     "dph_range('r.weekly', 'age', 65, 18)": "axis age takes two ends, low below high",
     "dph_range('r.weekly', 'age', 'x', 18)": "axis age takes two ends",
-    "dph_range('r.weekly', 'day', '2025-12-01', NULL)": "axis day has bins from 2026-01-05 to 2026-03-30 only",
+    "dph_range('r.weekly', 'day', NULL, '2026-03-31')": "axis day has bins from 2026-01-05 to 2026-03-30 only",
     "dph_share('r.weekly', {'state': 'a'})": "axis state has no category a; it has A, B, C",
     "dph_share('r.weekly', {'state': 'A'}, {'region': 'N'})": "no cells lie where axis county is asked",
     "dph_quantile('r.weekly', 'wrad')": "there is no binned axis wrad in period 2026-03-02; those are age, day",
@@ -353,7 +353,7 @@ def test_every_macro_answers_however_it_is_reached(
 
 
 @pytest.mark.many_examples
-def test_every_macro_answers_while_a_new_period_is_published(tmp_path: Path) -> None:
+def test_macros_answer_while_a_new_period_is_published(tmp_path: Path) -> None:
     public, scratch = tmp_path / "public", tmp_path / "scratch"
     public.mkdir()
     scratch.mkdir()
@@ -361,6 +361,7 @@ def test_every_macro_answers_while_a_new_period_is_published(tmp_path: Path) -> 
         by_hand.publish(public, made("cells"), AXES, period=period)
     catalogue = build_catalogue(public, scratch)
     ended = threading.Event()
+    questions = dict(list(QUESTIONS.items())[:: 1 if SOAKING else 3])
 
     def publish() -> None:
         for number in range(4 if SOAKING else 1):
@@ -370,14 +371,14 @@ def test_every_macro_answers_while_a_new_period_is_published(tmp_path: Path) -> 
 
     with attached(catalogue) as before:
         expected = {
-            name: before.execute(f"FROM r.{asked.format('r.')}").fetchall() for name, asked in QUESTIONS.items()
+            name: before.execute(f"FROM r.{asked.format('r.')}").fetchall() for name, asked in questions.items()
         }
         publisher = threading.Thread(target=publish)
         publisher.start()
         rounds = 0
         while not ended.is_set() or rounds == 0:
             with attached(catalogue) as fresh:
-                for name, asked in QUESTIONS.items():
+                for name, asked in questions.items():
                     assert before.execute(f"FROM r.{asked.format('r.')}").fetchall() == expected[name]
                     assert len(fresh.execute(f"FROM r.{asked.format('r.')}").fetchall()) >= len(expected[name])
             rounds += 1

@@ -136,7 +136,7 @@ def test_shares_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any)
             assert_told(row, town.oracles[axis][row["period"]].share({axis: ends}, {axis: whole}), told)
 
 
-@pytest.mark.parametrize(("axis", "ends"), mostly_soaked(ASKED, [2]), ids=str)
+@pytest.mark.parametrize(("axis", "ends"), mostly_soaked(ASKED, [0, 2]), ids=str)
 def test_marginals_bands_and_whole_counts_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any) -> None:
     box = {axis: ends}
     for by in ([axis], []):

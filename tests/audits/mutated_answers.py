@@ -77,7 +77,7 @@ ANSWERS = (
     ),
     Part(
         "dphist_pipeline/answering/macro_calls.py",
-        ("answering/test_shares.py", "answering/test_cut_boxes.py", "answering/test_catalogue_growing.py"),
+        ("answering/test_catalogue_growing.py", "answering/test_shares.py", "answering/test_cut_boxes.py"),
         (Mutation("source.digest in digests and not source.renamed", "True", "a catalogue without the publication"),),
     ),
     Part(
@@ -85,6 +85,7 @@ ANSWERS = (
         (
             "answering/test_shares.py",
             "answering/test_cut_boxes.py",
+            "answering/test_catalogue_growing.py",
             "answering/test_catalogue.py",
             "local/test_publication.py",
         ),
@@ -98,6 +99,7 @@ ANSWERS = (
         "dphist_pipeline/answering/bands.py",
         (
             COVERAGE + "chernoffs_bound_is_never_below_the_exact_quantile_and_not_far_above",
+            COVERAGE + "a_sum_that_nothing_random_is_in_has_no_reach",
             BANDS,
         ),
         (
@@ -260,7 +262,7 @@ ANSWERS = (
     ),
     Part(
         "sql/answering/dph_range.sql",
-        (RANGES,),
+        (EVERY + "a_wrong_name_is_told_the_right_ones", RANGES),
         (Mutation("(ranges.high_end > ranges.greatest AND isfinite", "(false AND isfinite", "ends beyond the bins"),),
     ),
     Part(

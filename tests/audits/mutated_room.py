@@ -249,7 +249,12 @@ ROOM = (
     ),
     Part(
         "dphist_pipeline/confidential/reading/ingest.py",
-        ("unit/test_ingest.py", "unit/test_source.py", "attacks/test_sources_that_were_not_allowed.py"),
+        (
+            "unit/test_ingest.py",
+            "unit/test_source_formats.py",
+            "unit/test_source.py",
+            "attacks/test_sources_that_were_not_allowed.py",
+        ),
         (
             Mutation(">= CAST($period_start", "> CAST($period_start", "a period's first moment is lost"),
             Mutation("< CAST($period_end", "<= CAST($period_end", "the next period's first moment counts twice"),

@@ -162,7 +162,7 @@ def run_tests(copy: Path, tests: Iterable[str], plugins: Collection[object] = ()
     if done[1] == 0:
         return Ran("", cpu)
     told = shown.read_text(encoding="utf-8", errors="replace")
-    found = re.search(r"^(?:FAILED|ERROR) (?:tests/)?(.+?)(?: - .*)?$", told, re.MULTILINE)
+    found = re.search(r"^(?:FAILED|ERROR) (?:tests/)?(\S+\.py.*?)(?: - .*)?$", told, re.MULTILINE)
     return Ran(found[1] if found else f"pytest, which ended with {done[1]}: {told[-300:]}", cpu)
 
 

@@ -25,7 +25,9 @@ FENCE = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 # Lines of `dphist …` in which a shell would find nothing to do but to take quotes off.
-PLAIN = re.compile(r"(dphist ([^'\"\n|&;<>$`\\*?~#]|'[^'\n]*'|\"[^\"\n$`\\]*\")+\n)+")
+PLAIN = re.compile(r"dphist ([^'\"\n|&;<>$`\\*?~#]|'[^'\n]*'|\"[^\"\n$`\\]*\")+\n")
+# Lines that a shell may run by themselves, since they hand nothing on to the next line but a folder.
+ALONE = re.compile(r"(cp|mkdir|mv|sed|touch) [^\n\\$`<]*\n")
 
 
 @dataclass(frozen=True)
@@ -109,29 +111,33 @@ class Reader:
             target = self.folder / block.title
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(block.text, encoding="utf-8")
-        elif (
-            block.language == "bash" and PLAIN.fullmatch(block.text) and not (self.folder / "dphist_pipeline").exists()
-        ):
-            self._commands(block)
         elif block.language == "bash":
-            self._shell(block)
+            lines = block.text.splitlines(keepends=True)
+            apart = all(PLAIN.fullmatch(line) or ALONE.fullmatch(line) for line in lines)
+            self._commands(block, lines if apart else [block.text])
         elif block.language in ("csv", "yaml"):
             raise PageIsWrong(block, 'a file needs a title="FILE", or a mark that it is not run')
         else:
             self._in_this_process(block, python, connection)
 
-    def _commands(self, block: Block) -> None:
-        """Plain commands, in this process: a process of its own takes a second to import what it needs."""
-        for line in block.text.splitlines():
-            with chdir(self.folder):
-                done = ran(*shlex.split(line)[1:])
-            if done.code:
+    def _commands(self, block: Block, parts: list[str]) -> None:
+        """Runs parts of a block until one fails."""
+        for part in parts:
+            here = PLAIN.fullmatch(part) and not (self.folder / "dphist_pipeline").exists()
+            code, said = self._command(part) if here else self._shell(part)
+            if code:
                 break
-        if done.code != (1 if block.mark == "refused" else 0):
-            raise PageIsWrong(block, f"exit code {done.code}\n{done.out}{done.err}")
+        if code != (1 if block.mark == "refused" else 0):
+            raise PageIsWrong(block, f"exit code {code}\n{said}")
 
-    def _shell(self, block: Block) -> None:
-        script = f"trap 'pwd > {self.here}' EXIT\n{block.text}"
+    def _command(self, line: str) -> tuple[int, str]:
+        """A plain command, in this process: a process of its own takes a second to import what it needs."""
+        with chdir(self.folder):
+            done = ran(*shlex.split(line)[1:])
+        return done.code, done.out + done.err
+
+    def _shell(self, text: str) -> tuple[int, str]:
+        script = f"trap 'pwd > {self.here}' EXIT\n{text}"
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", script],
             cwd=self.folder,
@@ -141,8 +147,7 @@ class Reader:
             check=False,
         )
         self.folder = Path(self.here.read_text().strip())
-        if done.returncode != (1 if block.mark == "refused" else 0):
-            raise PageIsWrong(block, f"exit code {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.returncode, done.stdout + done.stderr
 
     def _in_this_process(self, block: Block, python: dict[str, Any], connection: duckdb.DuckDBPyConnection) -> None:
         problem = None

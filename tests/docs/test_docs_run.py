@@ -71,6 +71,7 @@ def test_no_block_escapes_the_reader() -> None:
     assert len(GUIDES) >= 6
 
 
+@pytest.mark.outside  # `make docs` builds it, too
 def test_the_site_builds_strictly_and_fetches_nothing(tmp_path: Path) -> None:
     missing = [name for name in ("mkdocs", "material", "mkdocstrings") if importlib.util.find_spec(name) is None]
     if missing:

@@ -188,6 +188,12 @@ def test_the_law_of_weighted_sums_is_that_of_single_reports(encoding: Encoding, 
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
+def test_an_estimate_below_zero_has_the_variance_of_zero(encoding: Encoding) -> None:
+    one = law(encoding, 200, 2, 6, 1)
+    assert one.variance(np.array(2), np.array(-50.0)) == one.variance(np.array(2), np.array(0.0)) > 0
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
 def test_a_balance_reaches_as_far_as_its_variance_and_what_a_record_changes_of_it(encoding: Encoding) -> None:
     values, atoms = np.array([30.0, 20, 12, 5]), np.array([1, 7, 2, 4])
     one, factor = law(encoding, 90, 1.5, 14, 0.4), 3.0

@@ -133,7 +133,7 @@ def test_what_is_taken_back_is_read_no_more(ledger: Ledger) -> None:
 def test_a_source_belongs_to_one_account_unless_sharing_is_decided(ledger: Ledger) -> None:
     other = replace(HEALTH, name="other", total=Fraction(4))
     with pytest.raises(SourceOfAnother, match="--also-of health"):
-        ledger.open_account(other, ANN, replace(ADMISSIONS, csv_quote="'"))
+        ledger.open_account(other, ANN, replace(ADMISSIONS, address="/office/data/*.csv", csv_quote="'"))
     ledger.open_account(other, ANN, ADMISSIONS, ["health"])
     ledger.charge(ASKED)
     (shared,) = statement_of(ledger, "other").shared

@@ -74,7 +74,9 @@ def checked(quality: QualitySpec, fields: Mapping[str, Any]) -> QualitySpec:
             (("by", number), f"names no axis, {shown(name)}. {did_you_mean(name, names)}") for number, name in unknown
         ]
     if not found and {"epsilon", "max_rows_per_unit", "neighbours", "axes"} <= fields.keys():
-        found += _too_little(quality, fields["epsilon"], len(axes or ()), fields["neighbours"] == "substitute", by_row)
+        found += _too_little(
+            quality, fields["epsilon"], len(axes or ()), fields["neighbours"] == "substitute", by_row, bound or 1
+        )
     if found:
         raise MistakesError(found)
     return quality
@@ -100,15 +102,16 @@ def refuse_untold(quality: QualitySpec, axes: Collection[str]) -> None:
 
 
 def _too_little(
-    quality: QualitySpec, epsilon: Fraction, axes: int, substitute: bool, by_row: bool
+    quality: QualitySpec, epsilon: Fraction, axes: int, substitute: bool, by_row: bool, bound: int
 ) -> list[tuple[Location, str]]:
     """Whether noise can be drawn for every table, of which failures by axis move most, and something is left."""
     moved = (2 if substitute else 1) * (1 if by_row else quality.rows) * axes
     each = quality.share * epsilon / tables(quality, by_row)
     if each < SMALLEST_EPSILON or moved / each > LARGEST_SCALE:
         return [(("share",), f"leaves too little for noise: {moved:,} rows at epsilon {digits(each)}; raise it")]
-    if (1 - quality.share) * epsilon < SMALLEST_EPSILON:
-        return [(("share",), "leaves less than an epsilon of 10^-6 to the mechanism; lower it")]
+    rest = (1 - quality.share) * epsilon
+    if rest < SMALLEST_EPSILON or (2 if substitute else 1) * bound / rest > LARGEST_SCALE:
+        return [(("share",), f"leaves too little to the mechanism, epsilon {digits(rest)}; lower it")]
     return []
 
 

@@ -39,6 +39,12 @@ def test_a_share_of_next_to_nothing_may_be_any(tmp_path: Path, part: int, rest: 
     assert (share.ci_lower, share.ci_upper) == pytest.approx(ends, abs=0.01)
 
 
+def test_where_a_whole_is_lost_in_noise_a_part_far_below_none_is_a_small_share(tmp_path: Path) -> None:
+    """Shares between two roots are excluded; the larger root is above 1, so what is left lies below the smaller one."""
+    share = published(tmp_path, [-49, 79], Fraction(20)).share({"ward": "a"})
+    assert (share.ci_lower, share.ci_upper) == pytest.approx((0, 0.14), abs=0.02)
+
+
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3, 4)], ids=str)
 def test_two_intervals_that_hold_together_miss_with_2_5_percent_each(tmp_path: Path, scale: Fraction) -> None:
     q = math.exp(-1 / scale)

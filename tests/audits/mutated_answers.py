@@ -203,7 +203,12 @@ ANSWERS = (
         (
             Mutation("HAVING sum(s.cells) = any_value(n.cells)", "", "sums of groups that a box cuts"),
             Mutation("larger.sum_number = w.parent", "false", "every box of a hierarchy, and those within it"),
-            Mutation("AND sets.cells = n.all_cells", "", "boxes that happen to be unions of groups"),
+            Mutation(
+                "AND sets.cells = n.all_cells",
+                "",
+                "the sum of all groups for a part of the cells",
+                "`ends` refuses a sum of other cells than the box has",
+            ),
             Mutation("w.cells >= g.draws", "w.cells >= 1", "the width of one draw"),
         ),
     ),

@@ -12,6 +12,7 @@ from nbclient import NotebookClient
 NOTEBOOKS = sorted((PROJECT / "examples").glob("*.ipynb"))
 
 
+@pytest.mark.outside  # a kernel of Jupyter for each
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_to_its_end_without_an_error(

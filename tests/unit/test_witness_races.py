@@ -19,7 +19,7 @@ from dphist_pipeline.messages.ledger_errors import LedgerError
 from dphist_pipeline.messages.witness_errors import AnswerDrawnElsewhere
 from examples import SOAKING
 
-RACERS = 20
+RACERS = 20 if SOAKING else 5
 
 
 # Races
@@ -71,20 +71,20 @@ def adopted(where: str, hash_: str) -> None:
     Witness.at(where).begin_generation(STORE, of(2, charges(3), hash_))
 
 
-def test_twenty_stores_are_enrolled_at_once_in_a_witness_that_is_not_there_yet(tmp_path: Path) -> None:
+def test_many_stores_are_enrolled_at_once_in_a_witness_that_is_not_there_yet(tmp_path: Path) -> None:
     where = str(tmp_path / "new" / "w.sqlite")
     assert race(enrolled, *((where, f"store-{number}") for number in range(RACERS))) == ["done"] * RACERS
     assert all(Witness.at(where).standing(f"store-{number}") for number in range(RACERS))
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["w.sqlite"]
 
 
-def test_twenty_processes_vouch_for_the_same_charges(witness: Witness) -> None:
+def test_many_processes_vouch_for_the_same_charges(witness: Witness) -> None:
     known = [charge(3), charge(4), charge(5)]
     assert race(vouched, *((address(witness), known),) * RACERS) == ["done"] * RACERS
     assert held(witness) == [3, 4, 5]
 
 
-def test_twenty_processes_with_a_charge_each_are_all_vouched_for(witness: Witness, tmp_path: Path) -> None:
+def test_many_processes_with_a_charge_each_are_all_vouched_for(witness: Witness, tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     ledger = Ledger.create(url_of(path))
     ledger.open_account(HEALTH)
@@ -95,19 +95,19 @@ def test_twenty_processes_with_a_charge_each_are_all_vouched_for(witness: Witnes
     assert len(standing.charges) == RACERS
 
 
-def test_of_twenty_copies_at_once_one_is_vouched_for(witness: Witness) -> None:
+def test_of_many_copies_at_once_one_is_vouched_for(witness: Witness) -> None:
     found = race(vouched, *((address(witness), [charge(3, hash=f"copy-{number}")]) for number in range(RACERS)))
     assert sorted(found) == ["LedgerBehindWitness"] * (RACERS - 1) + ["done"]
     assert held(witness) == [3]
 
 
-def test_of_twenty_answers_at_once_one_is_vouched_for(witness: Witness) -> None:
+def test_of_many_answers_at_once_one_is_vouched_for(witness: Witness) -> None:
     witness.vouch(STORE, of(1, charges(3)))
     found = race(answered, *((address(witness), f"digest-{number}") for number in range(RACERS)))
     assert sorted(found) == ["AnswerDrawnElsewhere"] * (RACERS - 1) + ["done"]
 
 
-def test_of_twenty_adoptions_at_once_one_stands(witness: Witness) -> None:
+def test_of_many_adoptions_at_once_one_stands(witness: Witness) -> None:
     found = race(adopted, *((address(witness), f"entry-{number}") for number in range(RACERS)))
     assert sorted(found) == ["StoreSuperseded"] * (RACERS - 1) + ["done"]
     assert held(witness) == [3]

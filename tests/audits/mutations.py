@@ -171,7 +171,8 @@ _written: list[int] = [0]
 
 
 def take_copy(folder: str) -> None:
-    """Makes the copy of the project that this process breaks."""
+    """Makes the copy of the project that this process breaks, which tests read as other users, too."""
+    Path(folder).chmod(0o755)
     copy = Path(folder, str(os.getpid()))
     copy.mkdir()
     for name in COPIED:

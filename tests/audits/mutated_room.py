@@ -253,6 +253,7 @@ ROOM = (
             "unit/test_ingest.py",
             "unit/test_source_formats.py",
             "unit/test_source.py",
+            "unit/test_row_marks.py",
             "attacks/test_sources_that_were_not_allowed.py",
         ),
         (

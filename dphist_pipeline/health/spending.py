@@ -175,10 +175,8 @@ def approvals(seen: Examined) -> Finding:
             f"waiting for more than {FORGOTTEN_AFTER.days} days: {listed([charge.title for charge in forgotten])}",
             f"dphist publish SPEC --approved-by NAME, or dphist reject {first.release} {first.period} --reason TEXT",
         )
-    unsigned = [
-        *seen.ledger.books().permissions.waiting_of(EVERYWHERE),
-        *(n for of in seen.ledger.accounts() for n in statement_of(seen.ledger, of.name).waiting),
-    ]
+    books = seen.ledger.books()
+    unsigned = [number for name in (EVERYWHERE, *books.accounts) for number in books.permissions.waiting_of(name)]
     old = [entry for entry in seen.ledger.entries() if entry.number in unsigned]
     old = [entry for entry in old if seen.now - _moment(entry.made_at) > FORGOTTEN_AFTER]
     if old:

@@ -11,6 +11,7 @@ from dphist_pipeline.ledger.books import OPEN_STATES, Books
 from dphist_pipeline.ledger.decisions import Decision
 from dphist_pipeline.ledger.entries import Account, Charge, Note, NoteKind, note_of
 from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.ledger.limits import text_of
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,8 @@ def statement_of(ledger: Ledger, name: str) -> Statement:
     Raises:
         UnknownAccount: it was never opened.
     """
-    account, books = ledger.account(name), ledger.books()
-    year = books.year_at(opened.utc_now())
+    books = ledger.books()
+    account, year = books.account(text_of("account", name)), books.year_at(opened.utc_now())
     shared = [_statement(books, books.accounts[other], year, []) for other in books.permissions.sharing(name)]
     return _statement(books, account, year, shared)
 

@@ -45,7 +45,7 @@ _MOST_PLACES = 1 << 25
 _MOST_SUMS = 4_000  # of more, only tables and single axes are wanted
 _DEEPEST = 6
 _MOST_TURNS, _NEARER = 5, 0.7
-# Of one draw, where nothing varies less: one record at the largest epsilon.
+# The variance of one draw at the largest epsilon, where a unit has one record: no measured number varies less.
 _LEAST_VARIANCE = noise_law.variance(1 / LARGEST_EPSILON)
 _FEW = 8  # times as many records as a fit starts from
 

@@ -88,7 +88,9 @@ class PrivateCounts:
     def noisy_sums(self, groups: NDArray[np.int64], budget: Budget) -> NoisySums:
         """One noisy sum per group, one draw each; spends the budget.
 
-        `groups`: group number of every cell, shape of the domain, from 0 with none left out.
+        Args:
+            groups: group number of every cell, shape of the domain, from 0 with none left out.
+            budget: the share to spend.
         """
         question = Sums(groups, self.domain.shape)
         values, scale = self.__measure(question, budget)
@@ -123,8 +125,10 @@ class PrivateCounts:
         The weights were found by a search in floating point, and another machine may find others. So the journal keeps
         them first, and whoever resumes goes on with those that were asked.
 
-        `lines`: for each axis the weights of a position, row 0 by itself, every other row in a sum; shape (1 + sums,
-        positions).
+        Args:
+            lines: for each axis the weights of a position: row 0 by itself, every other row in a sum; shape (1 + sums,
+                positions).
+            budget: the share to spend.
         """
         _refuse_all_but_budgets(budget)
         question = WeightedSums(lines, self.domain.shape)  # type: ignore[arg-type]

@@ -196,7 +196,7 @@ class Readings:
         read = replace(plan, source=replace(plan.source, pattern=pattern, needed=tuple(needed), folder=None))
         with tempfile.TemporaryDirectory(dir=self._neighbour) as scratch, watched(there), one_engine():
             moves = np.abs(cube.read_and_count(read, Path(scratch)) - exact)
-        # Of a family, each table that is measured is moved by that much.
+        # Every table of a family that is measured moves by that much.
         moved = max(int(part.sum()) for part in np.split(moves, np.cumsum([one.cells for one in plan.marginals])))
         found = [f"one unit moves counts by {moved}, more than {sensitivity}"] if moved > sensitivity else []
         for rows, others in zip(seen.rows[:1], there.rows, strict=True):

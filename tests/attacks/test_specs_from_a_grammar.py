@@ -49,7 +49,7 @@ AFTER = {
     ("export", "--to", "csv", "--overwrite"): 0.1,
     ("answer",): 0.1,
 }
-# Of all specs; of those that are published.
+# The first is a share of all specs, the second of those that are published.
 COMPARED, AGAIN, DRESSED = 0.1, 0.2, 0.5
 SPECS_OF_A_STORE = 50
 # How far long runs came: the next of them goes on there, and several may run at once.

@@ -12,6 +12,7 @@ from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json, print_table
 from dphist_pipeline.releasing.public_folder import public_folder
 
+MOST_ROWS = 60  # of a table in a terminal
 TITLES = {"rows": "rows by where they fell", "units": "units by the rows they hold"}
 
 
@@ -67,7 +68,9 @@ def quality(
 
 def _print_numbers(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     if rows:
-        print_table([title, "estimate", "95 %"], [(row["category"], *_numbers(row)) for row in rows])
+        print_table([title, "estimate", "95 %"], [(row["category"], *_numbers(row)) for row in rows[:MOST_ROWS]])
+    if len(rows) > MOST_ROWS:
+        out.print(f"… and {len(rows) - MOST_ROWS:,} more rows: --json shows all")
 
 
 def _numbers(row: Mapping[str, Any]) -> tuple[str, str]:

@@ -85,6 +85,15 @@ def test_the_command_shows_the_same_numbers(office: Office) -> None:
     assert (told["quality"], told["max_rows_per_unit"]) == (QUALITY, 2)
 
 
+def test_the_command_shows_sixty_rows_of_a_long_table_and_names_the_option_for_all(office: Office) -> None:
+    office.write_spec(quality=QUALITY | {"rows": 70})
+    office.released()
+    lines = [" ".join(line.split()) for line in office.run("quality", "wards").out.splitlines()]
+    assert [line for line in lines if "more rows" in line] == ["… and 10 more rows: --json shows all"]
+    numbered = [int(line.split()[0]) for line in lines if line.split()[:1] and line.split()[0].isdecimal()]
+    assert numbered == list(range(1, 61))
+
+
 def test_sql_gives_the_published_rows_of_the_latest_revision(office: Office) -> None:
     office.released()
     office.released("--revise", "--reason", "again")

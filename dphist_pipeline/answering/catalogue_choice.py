@@ -23,6 +23,9 @@ def better_rows(audits: Sequence[Audit]) -> Any:
     """The rows of `dph_better` for publications; those of one family are looked at together, others have none.
 
     `first_number` is left to be filled in: it depends on all publications of a release.
+
+    Args:
+        audits: those of one family, period and revision are looked at together; others give no row.
     """
     families: dict[tuple[Any, ...], dict[str, Any]] = {}
     for audit in audits:

@@ -54,6 +54,10 @@ def line_rows(audits: Sequence[Audit], known: Collection[int]) -> Any:
 
     With a weight for each row, the variance of a sum of positions is the sum of the squares of their weights in node
     -1, less the square of the sum of their weights in each other node.
+
+    Args:
+        audits: of publications in any order; only those with weighted lines give rows.
+        known: numbers of lines that `dph_lines` holds already.
     """
     rows, done = [LINES.empty_table()], set(known)
     for line in (line for audit in audits for line in lines_from_facts(audit.get("unbiased_lines") or [])):
@@ -79,7 +83,12 @@ def bin_rows(audit: Audit) -> Any:
 
 
 def group_rows(audit: Audit, sums: Any) -> Any:
-    """The rows of `dph_groups` for one publication, from `sums.parquet`."""
+    """The rows of `dph_groups` for one publication.
+
+    Args:
+        audit: of a publication that names `sums.parquet`.
+        sums: the content of that file, an Arrow table.
+    """
     variances = {scale: noise_law.variance(Fraction(scale)) for scale in set(sums["noise_scale"].to_pylist())}
     for number, name in enumerate(KEY):
         sums = sums.add_column(number, GROUPS.field(name), pa.repeat(pa.scalar(audit[name]), sums.num_rows))
@@ -128,7 +137,12 @@ def most_draws(audit: Audit) -> int:
 
 
 def quality_table(audit: Audit, rows: Sequence[Mapping[str, Any]]) -> Any:
-    """The rows of `dph_quality_rows` for one publication, from those of its quality table."""
+    """The rows of `dph_quality_rows` for one publication.
+
+    Args:
+        audit: its release, period and revision begin every row.
+        rows: see `read_rows`; their numbers count from 1, in this order.
+    """
     key = {name: audit[name] for name in KEY}
     return pa.Table.from_pylist([{**key, "number": number, **row} for number, row in enumerate(rows, 1)], QUALITY)
 

@@ -125,7 +125,11 @@ def _numbers(publication: Publication) -> dict[str, Any]:
 
 
 def texts_of(audits: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """Facts about publications for a sheet of notes: (name, text)."""
+    """Facts about publications for a sheet of notes: (name, text).
+
+    Args:
+        audits: at least one, by rising period; facts that do not differ are taken from the last.
+    """
     last = audits[-1]
     periods = [str(audit["period"]) for audit in audits]
     return [

@@ -68,6 +68,9 @@ def csv_lines(exported: Exported) -> Iterator[list[Any]]:
     """The header and the rows of a CSV file.
 
     A text that a spreadsheet would take for a formula gets an apostrophe before it, which spreadsheets hide.
+
+    Args:
+        exported: every cell of each period, read while lines are taken.
     """
     yield list(exported.columns)
     for table in exported.tables():

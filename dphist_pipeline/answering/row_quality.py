@@ -80,7 +80,11 @@ class Cut:
 
 
 def rows_of(tables: Sequence[RowTable]) -> Iterator[dict[str, Any]]:
-    """The rows of `quality.parquet`: each number with its 95 % interval, not cut off."""
+    """The rows of `quality.parquet`: each number with its 95 % interval, not cut off.
+
+    Args:
+        tables: what was bought about rows; rows keep their order.
+    """
     for table in tables:
         reach = half_width_of_sum(table.scale, 1)
         names = zip(table.statistics, table.axes, table.positions, table.categories, strict=True)
@@ -93,7 +97,11 @@ def rows_of(tables: Sequence[RowTable]) -> Iterator[dict[str, Any]]:
 
 
 def read_rows(folder: Path) -> list[dict[str, Any]]:
-    """The quality table of a published folder, whose files were checked; empty where it has none."""
+    """The quality table of a published folder; empty where it has none.
+
+    Args:
+        folder: of a publication whose files were checked, see `read_audit`.
+    """
     path = folder / FILE
     rows: list[dict[str, Any]] = pq.ParquetFile(path).read().to_pylist() if path.exists() else []
     return rows
@@ -101,6 +109,9 @@ def read_rows(folder: Path) -> list[dict[str, Any]]:
 
 def read_quality(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The audit and the quality table of a published folder.
+
+    Args:
+        folder: of a publication; its files are checked here.
 
     Raises:
         PublishedFilesDamaged: a published file is missing or altered.
@@ -175,7 +186,13 @@ def say_of_rows(folder: Path, audit: Row) -> list[str]:
 
 
 def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequence[Cut]]) -> list[str]:
-    """What a reader should know first, a sentence each."""
+    """What a reader should know first, a sentence each.
+
+    Args:
+        audit: of a publication that bought a quality table.
+        rows: of that table.
+        found: see `cuts`; None stands for all rows.
+    """
     said = [failed] if (failed := failed_nearly_all(rows)) else []
     if None in found:
         (cut,) = found[None]
@@ -190,7 +207,11 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
 
 
 def failed_nearly_all(rows: Sequence[Row]) -> str:
-    """A sentence where the ends of the intervals say that nearly no row holds declared values alone; else nothing."""
+    """A sentence where the ends of the intervals say that nearly no row holds declared values alone; else nothing.
+
+    Args:
+        rows: of a quality table; without rows about places, nothing is said.
+    """
     places = {row["category"]: row for row in rows if row["statistic"] == "rows"}
     if not places:
         return ""

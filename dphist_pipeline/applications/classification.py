@@ -142,7 +142,13 @@ def chosen_axes(
 
 
 def examples_of(whole: WholeRelease, goal: CategoricalAxis, axes: tuple[Axis, ...]) -> Examples:
-    """The occupied cells of a release, summed over all other axes, as examples."""
+    """The occupied cells of a release, summed over all other axes, as examples.
+
+    Args:
+        whole: its whole counts weigh the examples.
+        goal: the axis to predict.
+        axes: of the features, in any order; the goal is not among them.
+    """
     order = {axis.name: number for number, axis in enumerate(whole.domain.axes)}
     kept = [order[axis.name] for axis in (*axes, goal)]
     summed = whole.counts.sum(axis=tuple(number for number in order.values() if number not in kept))

@@ -18,7 +18,11 @@ PUBLISH = "dphist store publish, as the user who releases; it spends nothing."
 
 
 def bucket(seen: Examined) -> Finding:
-    """The bucket: reached with this user's keys, conditional writes honoured, and the state of the public folder."""
+    """The bucket: reached with this user's keys, conditional writes honoured, and the state of the public folder.
+
+    Args:
+        seen: without its store, nothing is looked at; keys are tried only where this user releases.
+    """
     check = "bucket"
     if seen.store is None:
         return not_looked_at(check, "the store could not be opened")

@@ -46,7 +46,12 @@ def examine(root: Path, releases_only: bool = False) -> list[Finding]:
 
 
 def as_json(root: Path, findings: list[Finding]) -> dict[str, Any]:
-    """Findings for a script; names and states stay the same from version to version, texts may change."""
+    """Findings for a script; names and states stay the same from version to version, texts may change.
+
+    Args:
+        root: folder of the store.
+        findings: what `examine` found, in its order.
+    """
     return {
         "schema_version": SCHEMA_VERSION,
         "store": str(root.absolute()),
@@ -67,7 +72,12 @@ def _checked(check: Callable[[Examined], Finding], seen: Examined) -> Finding:
 
 
 def opened(root: Path, releases_only: bool) -> Examined:
-    """Opens what can be opened, and keeps why the rest cannot be."""
+    """Opens what can be opened, and keeps why the rest cannot be.
+
+    Args:
+        root: folder of the store, absolute; nothing need be there.
+        releases_only: whether this user must release, and must not be able to decide.
+    """
     store: Store | None = None
     ledger: Ledger | None = None
     refused: dict[str, DphistError] = {}

@@ -65,44 +65,83 @@ class Examined:
 
 
 def ok(check: str, seen: str) -> Finding:
-    """Nothing is wrong."""
+    """Nothing is wrong.
+
+    Args:
+        check: its name, which scripts rely on.
+        seen: what was found, in one sentence.
+    """
     return Finding(check, "ok", seen)
 
 
 def warning(check: str, seen: str, mend: str) -> Finding:
-    """Releases run, and somebody should look at it."""
+    """Releases run, and somebody should look at it.
+
+    Args:
+        check: its name, which scripts rely on.
+        seen: what was found, in one sentence.
+        mend: what to do about it, or the command to type, in one line.
+    """
     return Finding(check, "warning", seen, mend)
 
 
 def fault(check: str, seen: str, mend: str) -> Finding:
-    """Releases do not run, or somebody can read or change what they must not."""
+    """Releases do not run, or somebody can read or change what they must not.
+
+    Args:
+        check: its name, which scripts rely on.
+        seen: what was found, in one sentence.
+        mend: what to do about it, or the command to type, in one line.
+    """
     return Finding(check, "fault", seen, mend)
 
 
 def told(check: str, error: DphistError) -> Finding:
-    """A refusal as a finding: its first sentence says what is wrong, the others how to mend it."""
+    """A refusal as a finding: its first sentence says what is wrong, the others how to mend it.
+
+    Args:
+        check: its name, which scripts rely on.
+        error: our own refusal, which holds no value from records.
+    """
     first, _, rest = " ".join(str(error).split()).partition(". ")
     return fault(check, first.removesuffix("."), rest or "Mend that, then run `dphist doctor` again.")
 
 
 def not_looked_at(check: str, because: str) -> Finding:
-    """A check that needs something that another check found wrong."""
+    """A check that needs something that another check found wrong.
+
+    Args:
+        check: its name, which scripts rely on.
+        because: what is wrong, without a full stop.
+    """
     return warning(check, f"not looked at: {because}", "Mend the other findings first.")
 
 
 def worst(findings: Iterable[Finding]) -> State:
-    """The worst state of all findings."""
+    """The worst state of all findings.
+
+    Args:
+        findings: in any order; without any, the state is `ok`.
+    """
     return max((finding.state for finding in findings), key=STATES.index, default="ok")
 
 
 def listed(names: Sequence[object]) -> str:
-    """The first names of a list, and how many more there are."""
+    """The first names of a list, and how many more there are.
+
+    Args:
+        names: all of them; `str` gives how each is written.
+    """
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return "; ".join(map(str, names[:NAMED])) + more
 
 
 def name_of(uid: int) -> str:
-    """A user's name, or number where there is no name."""
+    """A user's name, or number where there is no name.
+
+    Args:
+        uid: number of a user of this machine, as `stat` gives it.
+    """
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -110,5 +149,9 @@ def name_of(uid: int) -> str:
 
 
 def quoted(path: Path) -> str:
-    """A path as a shell takes it."""
+    """A path as a shell takes it.
+
+    Args:
+        path: of a file or folder, for a command in `mend`.
+    """
     return quote(str(path))

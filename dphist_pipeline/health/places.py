@@ -22,7 +22,11 @@ FEWEST_FILES = 1_000
 
 
 def store(seen: Examined) -> Finding:
-    """The store's folder: there, of this version, and nobody else can put other folders into it."""
+    """The store's folder: there, of this version, and nobody else can put other folders into it.
+
+    Args:
+        seen: where its store is None, `refused` says why.
+    """
     check = "store"
     if seen.store is None:
         return told(check, seen.refused[check])
@@ -39,7 +43,11 @@ def store(seen: Examined) -> Finding:
 
 
 def user(seen: Examined) -> Finding:
-    """Which user runs this, and what they can do here."""
+    """Which user runs this, and what they can do here.
+
+    Args:
+        seen: by `releases_only`, a store of another user is a fault.
+    """
     check, me = "user", name_of(os.geteuid())
     if not seen.confidential.is_dir():
         return not_looked_at(check, f"{seen.confidential} is not there")
@@ -57,7 +65,11 @@ def user(seen: Examined) -> Finding:
 
 
 def confidential(seen: Examined) -> Finding:
-    """The confidential folder: its owner's alone, with everything in it."""
+    """The confidential folder: its owner's alone, with everything in it.
+
+    Args:
+        seen: its store and its ledger may be None.
+    """
     check, folder = "confidential", seen.confidential
     try:
         found = folder.lstat()
@@ -82,7 +94,11 @@ def confidential(seen: Examined) -> Finding:
 
 
 def operator_key(seen: Examined) -> Finding:
-    """The operator's key: private, outside the store and known to the ledger; or rightly absent."""
+    """The operator's key: private, outside the store and known to the ledger; or rightly absent.
+
+    Args:
+        seen: by `releases_only`, a key that this user can read is a fault.
+    """
     check, path = "operator_key", key_path()
     try:
         found = path.stat()
@@ -136,6 +152,9 @@ def disk(seen: Examined) -> Finding:
     """Room on the disks of the confidential folder, of temporary files and of the public folder.
 
     Bands alone, no sizes: how much a run has staged at this moment depends on records.
+
+    Args:
+        seen: its store and its ledger may be None.
     """
     check, bands = "disk", []
     places = {

@@ -47,7 +47,12 @@ def access(check: str, url: sa.URL, decisive: bool = True) -> Finding:
 
 
 def same(one: sa.URL, other: sa.URL) -> bool:
-    """Whether two databases are on one server, by its name and port."""
+    """Whether two databases are on one server, by its name and port.
+
+    Args:
+        one: address of a database on a PostgreSQL server.
+        other: address of another one; a port that is left out is the usual one.
+    """
     return (_host(one), one.port or PORT) == (_host(other), other.port or PORT)
 
 

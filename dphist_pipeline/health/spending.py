@@ -42,7 +42,11 @@ RECENT = 100  # entries that are looked at for a clock that went back
 
 
 def ledger(seen: Examined) -> Finding:
-    """The ledger: there, intact, and not older than what was published."""
+    """The ledger: there, intact, and not older than what was published.
+
+    Args:
+        seen: its ledger was verified as it was opened; where it is None, `refused` may say why.
+    """
     if seen.ledger is None:
         error = seen.refused.get("ledger")
         return told("ledger", error) if error else not_looked_at("ledger", "the store could not be opened")
@@ -51,7 +55,11 @@ def ledger(seen: Examined) -> Finding:
 
 
 def ledger_access(seen: Examined) -> Finding:
-    """Who can read and change the ledger: file permissions, or the database user and TLS."""
+    """Who can read and change the ledger: file permissions, or the database user and TLS.
+
+    Args:
+        seen: its ledger is a file or a database on a server; without one, nothing is looked at.
+    """
     if seen.ledger is None:
         return not_looked_at("ledger_access", NO_LEDGER)
     place = seen.ledger.place
@@ -61,7 +69,11 @@ def ledger_access(seen: Examined) -> Finding:
 
 
 def witness(seen: Examined) -> Finding:
-    """The witness: there, outside of the store and of the ledger's database, and of one mind with the ledger."""
+    """The witness: there, outside of the store and of the ledger's database, and of one mind with the ledger.
+
+    Args:
+        seen: without its store or its ledger, nothing is looked at.
+    """
     check = "witness"
     if seen.store is None or seen.ledger is None:
         return not_looked_at(check, NO_LEDGER)
@@ -87,7 +99,11 @@ def witness(seen: Examined) -> Finding:
 
 
 def witness_access(seen: Examined) -> Finding:
-    """Who can read and change the witness."""
+    """Who can read and change the witness.
+
+    Args:
+        seen: without its store, nothing is looked at; its ledger may be None.
+    """
     check = "witness_access"
     if seen.store is None:
         return not_looked_at(check, "the store could not be opened")
@@ -103,7 +119,11 @@ def witness_access(seen: Examined) -> Finding:
 
 
 def clock(seen: Examined) -> Finding:
-    """The clock: not behind the ledger, which counts years by it; and time zones are known."""
+    """The clock: not behind the ledger, which counts years by it; and time zones are known.
+
+    Args:
+        seen: its `now` is compared with the last entries of its ledger, if there is one.
+    """
     check, now = "clock", f"{seen.now:%Y-%m-%dT%H:%M:%SZ}"
     mend = "Set the clock by the network (timedatectl set-ntp true), then run `dphist doctor` again."
     if seen.now.year < BUILT:
@@ -129,7 +149,11 @@ def clock(seen: Examined) -> Finding:
 
 
 def runs(seen: Examined) -> Finding:
-    """What killed runs left, which may hold exact counts, and what was charged and is not published."""
+    """What killed runs left, which may hold exact counts, and what was charged and is not published.
+
+    Args:
+        seen: without its store or its ledger, nothing is looked at.
+    """
     check = "runs"
     if seen.store is None or seen.ledger is None:
         return not_looked_at(check, NO_LEDGER)
@@ -162,7 +186,11 @@ def runs(seen: Examined) -> Finding:
 
 
 def approvals(seen: Examined) -> Finding:
-    """What waits for people: releases under `publish: manual`, and decisions that need a second signature."""
+    """What waits for people: releases under `publish: manual`, and decisions that need a second signature.
+
+    Args:
+        seen: without its ledger, nothing is looked at; `now` says how long something waits.
+    """
     check = "approvals"
     if seen.ledger is None:
         return not_looked_at(check, NO_LEDGER)

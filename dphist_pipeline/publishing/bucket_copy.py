@@ -81,6 +81,10 @@ class Planned:
 def found_in(objects: ObjectStore, ledger: str) -> Found:
     """The state of a bucket.
 
+    Args:
+        objects: the bucket, at its prefix.
+        ledger: id of the ledger that pays; empty for a store that is not made yet, to which no manifest belongs.
+
     Raises:
         BelongsToAnother, ManifestDamaged, ObjectStoreFailed: it cannot be written to.
     """
@@ -94,7 +98,13 @@ def found_in(objects: ObjectStore, ledger: str) -> Found:
 
 
 def whole_part(objects: ObjectStore, manifest: Manifest, public: Path) -> Manifest:
-    """A manifest without what the public folder can mend: files and publications with missing or altered objects."""
+    """A manifest without what the public folder can mend: files and publications with missing or altered objects.
+
+    Args:
+        objects: the bucket, at its prefix; asked for the digests that objects state, nothing is downloaded.
+        manifest: of that bucket.
+        public: the store's public folder.
+    """
 
     def is_whole(path: str) -> bool:
         place = place_of(path)
@@ -182,7 +192,12 @@ def unsent(public: Path, manifest: Manifest) -> list[str]:
 
 
 def lacking(public: Path, manifest: Manifest) -> list[str]:
-    """Places of the publications that a bucket has and a public folder lacks, in order."""
+    """Places of the publications that a bucket has and a public folder lacks, in order.
+
+    Args:
+        public: the store's public folder.
+        manifest: of the bucket.
+    """
     return sorted(place for place in manifest.publications() if not (public / place).exists())
 
 
@@ -207,6 +222,11 @@ def _kept(source: Path, link: Path) -> Entry | None:
 
 def send(objects: ObjectStore, planned: Planned, before: Manifest) -> dict[str, Entry]:
     """Uploads what a bucket lacks, under names that nobody reads yet.
+
+    Args:
+        objects: the bucket, at its prefix.
+        planned: see `plan`; only its `sources` are uploaded.
+        before: the manifest that was planned from; its number goes into new names.
 
     Returns:
         All that the next manifest names: a name that something else has taken is replaced by a new one.
@@ -265,13 +285,24 @@ def commit(objects: ObjectStore, found: Found, files: Mapping[str, Entry], now: 
 
 
 def is_finished(objects: ObjectStore, manifest: Manifest) -> bool:
-    """Whether the files of a manifest are there under their plain names too; the catalogue, copied last, tells."""
+    """Whether the files of a manifest are there under their plain names too; the catalogue, copied last, tells.
+
+    Args:
+        objects: the bucket, at its prefix.
+        manifest: of that bucket.
+    """
     named = manifest.files.get(CATALOGUE)
     return named is None or objects.digest(CATALOGUE) == named.sha256
 
 
 def finish(objects: ObjectStore, manifest: Manifest, paths: Iterable[str]) -> None:
-    """Copies files that are replaced to their plain names, the catalogue last."""
+    """Copies files that are replaced to their plain names, the catalogue last.
+
+    Args:
+        objects: the bucket, at its prefix.
+        manifest: as it was committed; all its objects are there.
+        paths: in the public folder, of files to be copied; those that are never replaced are passed over.
+    """
 
     def copy(path: str) -> None:
         entry = manifest.files[path]

@@ -77,12 +77,20 @@ def release_card(estimate: Estimate, audit: Mapping[str, Any]) -> str:
 
 
 def smoothed(estimate: Estimate) -> bool:
-    """Whether estimates differ from the noisy counts that intervals come from."""
+    """Whether estimates differ from the noisy counts that intervals come from.
+
+    Args:
+        estimate: of one table.
+    """
     return estimate.unbiased is None or not np.array_equal(estimate.unbiased.values, estimate.values)
 
 
 def days_of(audit: Mapping[str, Any]) -> str:
-    """The first and the last day of the period; empty if the audit does not say when the period ends."""
+    """The first and the last day of the period; empty if the audit does not say when the period ends.
+
+    Args:
+        audit: its `period_end` is the first day after the period.
+    """
     if not (audit.get("period_start") and audit.get("period_end")):
         return ""
     first, after = (date.fromisoformat(audit[name][:10]) for name in ("period_start", "period_end"))
@@ -90,7 +98,12 @@ def days_of(audit: Mapping[str, Any]) -> str:
 
 
 def promise_to(people: int, epsilon: Fraction) -> dict[str, str]:
-    """What is promised to some people together, each of whom is promised epsilon."""
+    """What is promised to some people together, each of whom is promised epsilon.
+
+    Args:
+        people: how many of them.
+        epsilon: of the release, for each of them.
+    """
     together = epsilon * people
     low, high = posterior_odds(together)
     return {
@@ -100,6 +113,11 @@ def promise_to(people: int, epsilon: Fraction) -> dict[str, str]:
 
 
 def axis_facts(axis: Axis) -> dict[str, Any]:
+    """What the card says of an axis; long lists of categories and bins are cut.
+
+    Args:
+        axis: as declared, or a level of one in a family.
+    """
     facts: dict[str, Any] = {"name": axis.name, "size": axis.size, "other": axis.other}
     if isinstance(axis, CategoricalAxis):
         named = zip(axis.values, axis.labels or axis.values, strict=True)
@@ -123,7 +141,11 @@ def axis_facts(axis: Axis) -> dict[str, Any]:
 
 
 def example_box(domain: Domain) -> str:
-    """A box about the first axes as an SQL struct, with ends and categories that the grid has."""
+    """A box about the first axes as an SQL struct, with ends and categories that the grid has.
+
+    Args:
+        domain: of one table, its axes in declared order.
+    """
     asked = []
     for axis in domain.axes[:ASKED_AXES]:
         if isinstance(axis, BinnedAxis):
@@ -162,7 +184,11 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, An
 
 
 def total_facts(total: Answer) -> dict[str, str | None]:
-    """The sum of all cells, and how far it may be from the true one; None if no interval tells."""
+    """The sum of all cells, and how far it may be from the true one; None if no interval tells.
+
+    Args:
+        total: the answer for all cells.
+    """
     if total.basis == "noise_only":
         return {"total": shown_number(total.estimate), "total_reach": None}
     reach = max(total.unbiased - total.ci_lower, total.ci_upper - total.unbiased)
@@ -215,7 +241,11 @@ def _cut_in_words(cut: Cut) -> tuple[str, ...]:
 
 
 def charges_in_words(audit: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """For each charge of an audit its step, its epsilon, and the scale of its noise."""
+    """For each charge of an audit its step, its epsilon, and the scale of its noise.
+
+    Args:
+        audit: of the central model; its epsilons and scales are exact texts.
+    """
     return [
         (charge["step"], epsilon_text(Fraction(charge["epsilon"])), _scale_text(charge["noise_scale"]))
         for charge in audit["charges"]
@@ -246,7 +276,11 @@ def _reaches(unbiased: NoisyCells | NestedCells, domain: Domain) -> Iterator[tup
 
 
 def mechanism_card(mechanism: str) -> tuple[str, dict[str, str]]:
-    """The first line of a mechanism's docstring without its name, and its fields; empty if it has no file."""
+    """The first line of a mechanism's docstring without its name, and its fields; empty if it has no file.
+
+    Args:
+        mechanism: as a spec names it, one of ours or somebody else's.
+    """
     file = _MECHANISMS / f"{mechanism}.py"
     if not re.fullmatch(r"[a-z][a-z0-9_]*", mechanism) or not file.is_file():
         return "", {}
@@ -316,7 +350,15 @@ def _local_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, Any]
 
 
 def reach_of_ranges(cells: ReportedCells, length: int) -> Reals:
-    """The 95 % half width of the estimate of every range of `length` neighbouring intervals, in order."""
+    """The 95 % half width of the estimate of every range of `length` neighbouring intervals, in order.
+
+    Args:
+        cells: estimates from reports, along their only axis.
+        length: number of intervals in a range, from 1 to all cells.
+
+    Returns:
+        In records, shape (cells - length + 1,).
+    """
     law = cells.law
     atoms, counts = (
         running[length:] - running[:-length]

@@ -40,6 +40,9 @@ def grid_of(audit: Mapping[str, Any]) -> str:
     """A digest of the axes of a publication and, for estimates from reports, of the number of atoms in each cell.
 
     Publications of the same grid have the same cells and columns.
+
+    Args:
+        audit: of a publication, or of a family, whose tables all count.
     """
     told: Any = audit["axes"] if audit.get("atoms") is None else {"axes": audit["axes"], "atoms": audit["atoms"]}
     if "tables" in audit:

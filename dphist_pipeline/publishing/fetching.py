@@ -117,7 +117,13 @@ def _refuse_too_much(manifest: Manifest, folder: Path) -> None:
 
 
 def download(objects: ObjectStore, entry: Entry, file: Path) -> bool:
-    """Writes what a manifest names into a file; False if it is gone, or is something else."""
+    """Writes what a manifest names into a file; False if it is gone, or is something else.
+
+    Args:
+        objects: the bucket, at its prefix.
+        entry: its size and digest are checked; a larger object is not read to its end.
+        file: to be written, readable by everybody; deleted where it is not what the entry says.
+    """
     if not objects.download(entry.object, file, entry.size) or digest_of(file) != entry.sha256:
         file.unlink(missing_ok=True)
         return False

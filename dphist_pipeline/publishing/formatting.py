@@ -15,12 +15,21 @@ SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def visible(text: str) -> str:
-    """Text in which the replacement character stands for control characters and for marks that turn text round."""
+    """Text in which the replacement character stands for control characters and for marks that turn text round.
+
+    Args:
+        text: from outside, such as a title or the name of a category.
+    """
     return "".join("\ufffd" if unicodedata.category(sign) in HIDDEN or sign in TURNS_TEXT else sign for sign in text)
 
 
 def shortened(text: str, most: int) -> str:
-    """Text of at most `most` letters, cut off with an ellipsis; Chinese, Japanese and Korean letters count twice."""
+    """Text of at most `most` letters, cut off with an ellipsis; Chinese, Japanese and Korean letters count twice.
+
+    Args:
+        text: one line, as a page or picture shows it.
+        most: at least 1.
+    """
     widths = np.cumsum([2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text[: most + 1]])
     return (
         text if len(text) <= most and widths[-1:].sum() <= most else f"{text[: int((widths < most).sum())].rstrip()}…"
@@ -28,7 +37,12 @@ def shortened(text: str, most: int) -> str:
 
 
 def shortened_inside(text: str, most: int) -> str:
-    """Text of at most `most` letters; its middle is cut out, because names often differ at their end."""
+    """Text of at most `most` letters; its middle is cut out, because names often differ at their end.
+
+    Args:
+        text: one line, as a page or picture shows it.
+        most: letters, counted as in `shortened`.
+    """
     if shortened(text, most) == text:
         return text
     end = shortened(text[::-1], most // 3 + 1)[:-1][::-1].lstrip()
@@ -36,7 +50,12 @@ def shortened_inside(text: str, most: int) -> str:
 
 
 def told_apart(texts: Sequence[str], most: int) -> list[str]:
-    """The same texts; those above `most` letters without the words that all of these begin and end with."""
+    """The same texts; those above `most` letters without the words that all of these begin and end with.
+
+    Args:
+        texts: shown beside each other, such as the names of an axis.
+        most: letters, counted as in `shortened`.
+    """
     long = [text.split() for text in texts if shortened(text, most) != text]
     first, last = _alike(long), _alike([words[::-1] for words in long])
     found = []
@@ -59,7 +78,11 @@ def _alike(texts: Sequence[Sequence[str]]) -> int:
 
 
 def shown_number(value: float) -> str:
-    """A count: whole, or with one digit after the point if it is small and not whole."""
+    """A count: whole, or with one digit after the point if it is small and not whole.
+
+    Args:
+        value: finite, such as a number of records.
+    """
     if abs(value) >= 1e15:
         return f"{value:.6g}"
     text = f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:,.1f}"
@@ -67,12 +90,20 @@ def shown_number(value: float) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names with commas and an `and`."""
+    """Names with commas and an `and`.
+
+    Args:
+        names: at least one.
+    """
     return f"{', '.join(names[:-1])}{' and ' if names[1:] else ''}{names[-1]}"
 
 
 def epsilon_text(value: Fraction) -> str:
-    """An epsilon: all its decimals if they are at most 6, else a fraction with its first decimals."""
+    """An epsilon: all its decimals if they are at most 6, else a fraction with its first decimals.
+
+    Args:
+        value: exact: an epsilon, or the scale of noise in records.
+    """
     places = next((places for places in range(7) if (value * 10**places).denominator == 1), None)
     if places is not None:
         return f"{float(value):.{places}f}"
@@ -82,7 +113,11 @@ def epsilon_text(value: Fraction) -> str:
 
 
 def likelihood_ratio(epsilon: Fraction) -> str:
-    """e^epsilon, rounded up; a power of ten if it is large."""
+    """e^epsilon, rounded up; a power of ten if it is large.
+
+    Args:
+        epsilon: of all who are meant, together.
+    """
     power = float(epsilon)
     if power > 13:
         return f"10{str(math.ceil(power / math.log(10))).translate(SUPERSCRIPT)}"
@@ -91,7 +126,11 @@ def likelihood_ratio(epsilon: Fraction) -> str:
 
 
 def posterior_odds(epsilon: Fraction) -> tuple[str, str]:
-    """The least and the greatest probability that somebody who gave even odds may believe afterwards."""
+    """The least and the greatest probability that somebody who gave even odds may believe afterwards.
+
+    Args:
+        epsilon: of all who are meant, together.
+    """
     most = 1 / (1 + math.exp(-float(epsilon)))
     if most > 0.9999:
         return "below 0.01 %", "above 99.99 %"
@@ -101,7 +140,11 @@ def posterior_odds(epsilon: Fraction) -> tuple[str, str]:
 
 
 def percent(chance: float) -> str:
-    """A probability in percent, with enough digits to tell it from 0 and from 1."""
+    """A probability in percent, with enough digits to tell it from 0 and from 1.
+
+    Args:
+        chance: from 0 to 1.
+    """
     shown = 100 * chance
     if shown > 99.99:
         return "above 99.99 %"
@@ -109,5 +152,9 @@ def percent(chance: float) -> str:
 
 
 def rounded(amount: float) -> str:
-    """A large amount that is known only roughly, to three digits."""
+    """A large amount that is known only roughly, to three digits.
+
+    Args:
+        amount: finite, such as a number of reports.
+    """
     return f"{float(f'{amount:.3g}'):,.0f}"

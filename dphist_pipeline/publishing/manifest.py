@@ -102,13 +102,21 @@ class Manifest:
 
 
 def place_of(path: str) -> str | None:
-    """The place of the publication that a file belongs to; None for files that are made from all of them."""
+    """The place of the publication that a file belongs to; None for files that are made from all of them.
+
+    Args:
+        path: in the public folder, with `/`.
+    """
     found = _PLACE.match(path)
     return found[1] if found else None
 
 
 def read_manifest(content: bytes, address: str) -> Manifest:
     """Reads a manifest, which may be anybody's: every name in it stays below the prefix and the folder.
+
+    Args:
+        content: of the object, not checked yet.
+        address: of the bucket, for the message.
 
     Raises:
         ManifestDamaged: it is none, or of another version.

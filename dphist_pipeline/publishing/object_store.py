@@ -76,6 +76,9 @@ class Stored:
 def parse_address(address: str) -> tuple[str, str]:
     """The bucket of an address, and the beginning of the names below it: empty, or with a slash at its end.
 
+    Args:
+        address: `s3://bucket/prefix`; the prefix may be left out.
+
     Raises:
         BucketRefused: it is none.
     """

@@ -49,22 +49,40 @@ def _columns(rows: Iterable[Mapping[str, Any]], *names: str) -> list[list[Any]]:
 
 
 def render(template: str, **values: Any) -> str:
-    """A page or text from a file in `templates`; a value that the template names and nobody gives is an error."""
+    """A page or text from a file in `templates`; a value that the template names and nobody gives is an error.
+
+    Args:
+        template: its file name; values are escaped where it holds `.html`.
+        values: by name, all that the template names.
+    """
     return _environment().get_template(template).render(values)
 
 
 def ledger_page(report: Mapping[str, Any]) -> str:
-    """The privacy officer's report as HTML; `report` is that of `ledger_report.report`."""
+    """The privacy officer's report as HTML.
+
+    Args:
+        report: see `ledger_report.report`.
+    """
     return render("ledger.html.j2", report=report)
 
 
 def picture_page(picture: Picture, title: str) -> str:
-    """A page of one picture and its numbers."""
+    """A page of one picture and its numbers.
+
+    Args:
+        picture: of a publication, or of a box in it.
+        title: above the picture, plain text.
+    """
     return render("picture.html.j2", title=title, picture=picture_facts(picture))
 
 
 def picture_facts(picture: Picture) -> dict[str, Any]:
-    """What the macro `figure` needs to show a picture, its description and its numbers as tables."""
+    """What the macro `figure` needs to show a picture, its description and its numbers as tables.
+
+    Args:
+        picture: with one to three axes.
+    """
     view_box, content = _drawn(picture)
     sums = picture.sums
     place = np.unravel_index(int(sums.values.argmax()), sums.values.shape)

@@ -62,7 +62,11 @@ class Picture:
 
 
 def main_picture(grid: Grid) -> Picture:
-    """One picture of all shown cells; its kind depends on how many axes have more than one shown position."""
+    """One picture of all shown cells; its kind depends on how many axes have more than one shown position.
+
+    Args:
+        grid: with at least one shown position along each axis.
+    """
     varying = [number for number, chosen in enumerate(grid.chosen) if chosen.size > 1] or [0]
     if len(varying) == 1:
         return bars_along(grid, varying[0])
@@ -75,13 +79,22 @@ def main_picture(grid: Grid) -> Picture:
 
 
 def all_pictures(grid: Grid) -> list[Picture]:
-    """Bars along each axis, and for several axes one picture of all of them."""
+    """Bars along each axis, and for several axes one picture of all of them.
+
+    Args:
+        grid: of all cells, see `Grid.of_all`.
+    """
     single = [bars_along(grid, number) for number in range(min(len(grid.chosen), MOST_PICTURES))]
     return single if len(grid.chosen) == 1 else [*single, main_picture(grid)]
 
 
 def bars_along(grid: Grid, number: int) -> Picture:
-    """Bars along one axis, summed over all others."""
+    """Bars along one axis, summed over all others.
+
+    Args:
+        grid: the cells; those that are not shown are left out of every sum.
+        number: of the axis, from 0 in declared order.
+    """
     return _picture(grid, [number], [MOST_ROWS if _is_categorical(grid, number) else MOST_BARS])
 
 
@@ -145,7 +158,11 @@ def chart(picture: Picture, heading: str = "") -> Chart:
 
 
 def svg_in_page(svg: str) -> tuple[str, str]:
-    """The `viewBox` and the content of an SVG file, for an element within a page."""
+    """The `viewBox` and the content of an SVG file, for an element within a page.
+
+    Args:
+        svg: as `draw` gives it, without a heading.
+    """
     found = re.fullmatch(r'<svg [^>]*viewBox="([^"]*)">(.*)</svg>\s*', svg, re.DOTALL)
     if found is None:
         raise ValueError("vl-convert writes SVG in another form than it did")
@@ -229,7 +246,14 @@ def _squares(sums: Marginal, values: Reals, low: Reals | None, room: float) -> C
 
 
 def colour_bounds(values: Reals) -> list[float]:
-    """Where one colour ends and the next begins: quadratic steps, so that small counts are told apart."""
+    """Where one colour ends and the next begins: quadratic steps, so that small counts are told apart.
+
+    Args:
+        values: sums of cells in records, any shape; below 0 they share the first colour.
+
+    Returns:
+        Rising, one more than there are colours; the first is 0, the last the largest value, but at least 1.
+    """
     most = max(float(values.max(initial=0)), 1.0)
     inner = most * (np.arange(1, len(BLUES)) / len(BLUES)) ** 2
     return [0.0, *(float(f"{bound:.2g}") for bound in inner), most]

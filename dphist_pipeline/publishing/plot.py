@@ -32,7 +32,11 @@ class PictureRefused(DphistError):
 
 
 def release_svg(folder: Path) -> str:
-    """The picture of a whole publication as SVG, for Dagster's page and `dphist plot`."""
+    """The picture of a whole publication as SVG, for Dagster's page and `dphist plot`.
+
+    Args:
+        folder: of the publication; its files are not checked here.
+    """
     return draw(*_picture_of(folder, json.loads((folder / "audit.json").read_bytes()), {}))
 
 

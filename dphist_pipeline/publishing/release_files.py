@@ -239,7 +239,12 @@ def published_unbiased(audit: Mapping[str, Any], values: NDArray[np.float64]) ->
 
 
 def move_into_place(staging: Path, published: Path) -> bool:
-    """Publishes a folder by one rename. False if another run published first; the files of that run stay."""
+    """Publishes a folder by one rename. False if another run published first; the files of that run stay.
+
+    Args:
+        staging: complete, on the file system of the public folder.
+        published: see `release_folder`; folders above it are made.
+    """
     make_folder(published.parent, 0o755)
     try:
         staging.rename(published)

@@ -42,6 +42,10 @@ class Statement:
 def statement_of(ledger: Ledger, name: str) -> Statement:
     """What an account holds now, what was spent of it and by which charges.
 
+    Args:
+        ledger: open and verified.
+        name: of the account.
+
     Raises:
         UnknownAccount: it was never opened.
     """
@@ -71,7 +75,12 @@ def _statement(books: Books, account: Account, year: int, shared: list[Statement
 
 
 def unpublished(ledger: Ledger, release: str) -> list[Charge]:
-    """What was charged for a release and is neither published nor rejected, by period and revision."""
+    """What was charged for a release and is neither published nor rejected, by period and revision.
+
+    Args:
+        ledger: open and verified.
+        release: its name; one that was never charged gives none.
+    """
     books = ledger.books()
     made = [charge for charge in books.every_charge() if charge.release == release]
     made.sort(key=attrgetter("period", "revision"))
@@ -79,6 +88,11 @@ def unpublished(ledger: Ledger, release: str) -> list[Charge]:
 
 
 def noted(ledger: Ledger, kind: NoteKind) -> list[tuple[tuple[str, str, int], Note]]:
-    """Every charge with a note of a kind, as (release, period, revision), and what was said."""
+    """Every charge with a note of a kind, as (release, period, revision), and what was said.
+
+    Args:
+        ledger: open and verified.
+        kind: what was decided: approved, rejected or withdrawn.
+    """
     found = [entry for entry in ledger.entries() if entry.kind == kind]
     return [((str(entry.release), str(entry.period), entry.revision or 0), note_of(entry)) for entry in found]

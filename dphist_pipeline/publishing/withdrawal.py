@@ -10,12 +10,22 @@ BEFORE = '<main id="main">'
 
 
 def marked(card: str, audit: Mapping[str, Any]) -> str:
-    """The card with one mark of the withdrawal that its audit names, at the top of its content."""
+    """The card with one mark of the withdrawal that its audit names, at the top of its content.
+
+    Args:
+        card: the page's HTML, marked already or not.
+        audit: with `withdrawn`.
+    """
     return unmarked(card, audit).replace(BEFORE, BEFORE + _mark(audit), 1)
 
 
 def unmarked(card: str, audit: Mapping[str, Any]) -> str:
-    """The card as it was published."""
+    """The card as it was published.
+
+    Args:
+        card: the page's HTML, marked or not.
+        audit: with `withdrawn`, as when the card was marked.
+    """
     return card.replace(BEFORE + _mark(audit), BEFORE, 1)
 
 

@@ -87,7 +87,13 @@ def account_runway(spec: ReleaseSpec, store: Path | None, now: datetime | None =
 
 
 def runway_of(spec: ReleaseSpec, statement: Statement, now: datetime) -> AccountRunway:
-    """How many more releases of a spec an account pays for, by its statement."""
+    """How many more releases of a spec an account pays for, by its statement.
+
+    Args:
+        spec: checked; its epsilon is the price of one period.
+        statement: of the account that the spec names, on the same terms.
+        now: with a time zone; periods are counted from here.
+    """
     yearly, left = statement.account.renews is not None, text_of_rest(statement)
     others = _other_releases(spec, statement)
     if spec.period == "none":

@@ -87,7 +87,14 @@ def _kinds(records: RecordSource, reading: SourceReading) -> tuple[str, ...]:
 
 
 def refuse_overlap(ledger: Ledger, account: str, reading: SourceReading, also_of: Sequence[str]) -> None:
-    """Refuses a source some of whose files belong to another account, or are public code lists."""
+    """Refuses a source some of whose files belong to another account, or are public code lists.
+
+    Args:
+        ledger: that holds the decisions made so far.
+        account: that would be allowed to read the source.
+        reading: of that source; files that come later are not compared.
+        also_of: other accounts that the operator says share it.
+    """
     files = set(files_of(reading))
     for decision in ledger.sources():
         other = decision.reading
@@ -106,6 +113,9 @@ def files_of(reading: SourceReading) -> list[str]:
     """The files of a source that are there now, links followed.
 
     What `{{ env.X }}` gives is looked up; where it is not set, every file that it could name is taken.
+
+    Args:
+        reading: of files; servers and object stores give none.
     """
     if reading.folder is None:
         return []
@@ -116,7 +126,16 @@ def files_of(reading: SourceReading) -> list[str]:
 
 
 def code_list_folder(store: Store, ledger: Ledger, folder: Path) -> dict[str, Any]:
-    """What declares a folder of code lists public; refuses the store, and a folder with files of a source."""
+    """What declares a folder of code lists public.
+
+    Args:
+        store: must not hold the folder, nor lie in it.
+        ledger: of that store; no file of its sources may lie in the folder.
+        folder: as the operator wrote it; links are followed.
+
+    Raises:
+        DecisionRefused: for one of these, or because there is no such folder.
+    """
     real = os.path.realpath(folder)
     if not Path(real).is_dir():
         raise DecisionRefused(f"folder {folder}", "there is no such folder")
@@ -130,7 +149,14 @@ def code_list_folder(store: Store, ledger: Ledger, folder: Path) -> dict[str, An
 
 
 def query_of_file(file: Path) -> dict[str, Any]:
-    """What allows a query: the digest of its file, and the file's name."""
+    """What allows a query: the digest of its file, and the file's name.
+
+    Args:
+        file: of SQL; its bytes are allowed, whatever its name is later.
+
+    Raises:
+        DecisionRefused: it cannot be read.
+    """
     try:
         content = file.read_bytes()
     except OSError as error:
@@ -199,7 +225,11 @@ def refuse_taken_view(spec: ReleaseSpec, store: Path | None) -> None:
 
 
 def declared_code_lists(store: Store | Path | Callable[[], Store] | None = None) -> Decided:
-    """What a ledger declares about code lists; asked for, and its store opened, when a spec names one."""
+    """What a ledger declares about code lists; asked for, and its store opened, when a spec names one.
+
+    Args:
+        store: open, its folder, or what gives it; by default as `store_folder` says. A missing one declares nothing.
+    """
 
     @cache
     def decided() -> CodeListFolders:
@@ -219,7 +249,12 @@ def declared_code_lists(store: Store | Path | Callable[[], Store] | None = None)
 
 
 def is_confidential(store: Store, decisions: Iterable[Decision]) -> Callable[[Path], bool]:
-    """Whether a file, links followed, is one of the store's or of a source's, by any name."""
+    """Whether a file, links followed, is one of the store's or of a source's, by any name.
+
+    Args:
+        store: every file in its folder is confidential.
+        decisions: what its operators allowed; those without a reading are passed over.
+    """
     root, held = os.path.realpath(store.root), [decision.reading for decision in decisions if decision.reading]
 
     def found(path: Path) -> bool:

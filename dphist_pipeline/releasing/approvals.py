@@ -73,14 +73,26 @@ class WithdrawnOtherwise(DphistError):
 
 
 def refuse_withdrawn(ledger: Ledger, charge: Charge, key: Key) -> None:
-    """Raises Withdrawn where the ledger says so."""
+    """Raises Withdrawn where the ledger says so.
+
+    Args:
+        ledger: that holds the charge.
+        charge: that paid for the release.
+        key: of the release, for the message.
+    """
     note = ledger.notes(charge).get("withdrawn")
     if note is not None:
         raise Withdrawn(key, note.made_at, note.text)
 
 
 def refuse_rejected(store: Store, ledger: Ledger, charge: Charge) -> None:
-    """Raises Rejected where the ledger says so, and leaves nothing that was drawn for it."""
+    """Raises Rejected where the ledger says so, and leaves nothing that was drawn for it.
+
+    Args:
+        store: where the journal of that release is.
+        ledger: that holds the charge.
+        charge: that paid for the release.
+    """
     note = ledger.notes(charge).get("rejected")
     if note is not None:
         finish_rejections(store, ledger)
@@ -88,7 +100,12 @@ def refuse_rejected(store: Store, ledger: Ledger, charge: Charge) -> None:
 
 
 def waits(spec: ReleaseSpec, charge: Charge | None) -> bool:
-    """Whether a person must approve a release before it is published: by its charge, or by its spec as it is now."""
+    """Whether a person must approve a release before it is published: by its charge, or by its spec as it is now.
+
+    Args:
+        spec: as it is now.
+        charge: that paid; None before it is made.
+    """
     return spec.publish == "manual" or (charge is not None and charge.held)
 
 
@@ -225,7 +242,11 @@ def _withdraw_uncharged(store: Store, first: Key, reason: str) -> list[Path]:
 
 
 def is_local(folder: Path) -> bool:
-    """Whether a published folder says that it is of the local model; its files are not checked."""
+    """Whether a published folder says that it is of the local model; its files are not checked.
+
+    Args:
+        folder: of a publication; any other gives False.
+    """
     if folder.name.removeprefix("revision=").isdecimal():
         with suppress(OSError, ValueError, TypeError, AttributeError):
             return bool(json.loads((folder / "audit.json").read_bytes()).get("model") == "local")
@@ -234,6 +255,10 @@ def is_local(folder: Path) -> bool:
 
 def finish_withdrawals(store: Store, ledger: Ledger) -> None:
     """Marks what the ledger says is withdrawn and whose audit does not say so yet: somebody was killed in between.
+
+    Args:
+        store: whose public folder this host sees.
+        ledger: of that store.
 
     Raises:
         PublishedFilesDamaged: of one that is damaged, after all the others are marked.
@@ -257,6 +282,10 @@ def finish_rejections(store: Store, ledger: Ledger) -> None:
 
     In its place stays which entry of the ledger says so. Without it, a ledger that is put back to before that entry
     would find nothing drawn, and draw again for the same charge.
+
+    Args:
+        store: whose journal this host holds.
+        ledger: of that store.
     """
     for named, note in noted(ledger, "rejected"):
         key = Key(*named)
@@ -275,7 +304,14 @@ def finish_rejections(store: Store, ledger: Ledger) -> None:
 
 
 def charges_as_they_are(store: Store, ledger: Ledger, release: str, period: str) -> list[Charge]:
-    """The charges of a period; the ledger says what is published, though it was put back to just after a charge."""
+    """The charges of a period; the ledger says what is published, though it was put back to just after a charge.
+
+    Args:
+        store: whose public folder this host sees.
+        ledger: of that store.
+        release: its name.
+        period: its key, the first day or `all`.
+    """
     charges = ledger.charges(release, period)
     for charge in charges:
         note_if_out(store, ledger, charge)
@@ -283,7 +319,16 @@ def charges_as_they_are(store: Store, ledger: Ledger, release: str, period: str)
 
 
 def note_if_out(store: Store, ledger: Ledger, charge: Charge) -> str | None:
-    """The digest of the values that the ledger says were published; has it say so where their files are there."""
+    """The digest of the values that the ledger says were published; has it say so where their files are there.
+
+    Args:
+        store: whose public folder this host sees.
+        ledger: of that store; an entry may be added.
+        charge: of one revision.
+
+    Returns:
+        None where nothing was published.
+    """
     recorded = ledger.published_digest(charge)
     folder = store.published(Key(charge.release, charge.period, charge.revision))
     if recorded is None and folder.exists():

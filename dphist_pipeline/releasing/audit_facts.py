@@ -16,7 +16,15 @@ from dphist_pipeline.spec.query_files import MECHANISM, SETTING
 
 
 def audit_facts(spec: ReleaseSpec, ledger: Ledger, period: Period, key: Key, charge: Charge) -> dict[str, Any]:
-    """What the audit says of a release beside its charges: from the spec and the ledger, never from records."""
+    """What the audit says of a release beside its charges: from the spec and the ledger, never from records.
+
+    Args:
+        spec: as released.
+        ledger: that holds the charge and the decisions that it rests on.
+        period: of the release; its ends are kept in the spec's time zone.
+        key: of the release.
+        charge: that paid for it.
+    """
     return {
         "schema_version": 2,
         "release": spec.release,

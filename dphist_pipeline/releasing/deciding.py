@@ -41,6 +41,10 @@ def deciding(store: Store, ledger: Ledger) -> Iterator[Operator]:
     """Gives the operator who decides, and has the witness note the decision afterwards.
 
     A ledger of an older version knows no operator and no witness: its first decision brings both.
+
+    Args:
+        store: whose witness notes it.
+        ledger: of that store; the decision is entered while the context is open.
     """
     first = not ledger.operators()
     operator = Operator.load_or_make() if first else Operator.load()

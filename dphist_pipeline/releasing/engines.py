@@ -23,12 +23,21 @@ class EngineRefused(DphistError):
 
 
 def engine_of_option(written: str) -> dict[str, Any]:
-    """What allows a server of Spark: its address as written, and the server that this is now."""
+    """What allows a server of Spark: its address as written, and the server that this is now.
+
+    Args:
+        written: as the operator wrote it; `{{ env.X }}` is looked up here.
+    """
     return {"engine": {"name": written, "server": server_of(_resolved(written))}}
 
 
 def engine_of(ledger: Ledger, charge: Charge) -> str:
-    """The engine that counts, or counted, for a charge: the one that was charged for."""
+    """The engine that counts, or counted, for a charge: the one that was charged for.
+
+    Args:
+        ledger: that holds the charge and its decisions.
+        charge: made before; its decisions name a server, or the engine is DuckDB.
+    """
     return "spark" if any(made.server is not None for made in ledger.decisions_of(charge)) else "duckdb"
 
 
@@ -60,7 +69,13 @@ def count(plan: CountingPlan, decisions: Sequence[Decision], folder: Path, progr
 
 
 def check(plan: CountingPlan, decisions: Sequence[Decision], folder: Path) -> None:
-    """Refuses columns as `count` would, from names and types of columns alone; no record is read."""
+    """Refuses columns as `count` would, from names and types of columns alone; no record is read.
+
+    Args:
+        plan: of a release.
+        decisions: that it rests on; one about a server means that Spark looks there.
+        folder: private.
+    """
     if any(made.server is not None for made in decisions):
         from dphist_pipeline.confidential.engines import spark
 

@@ -29,6 +29,10 @@ def expected_patterns(spec: ReleaseSpec, period: Period) -> tuple[str, ...]:
 
     Objects are looked for when they are opened: keys that may read one need not be allowed to list a bucket.
 
+    Args:
+        spec: checked; its `require` says whether all files must be there, or one is enough.
+        period: whose days fill the placeholders.
+
     Raises:
         FilesMissing: with each that is not there.
     """

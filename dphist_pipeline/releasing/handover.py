@@ -58,7 +58,11 @@ def draw(attempt: Attempt, before: Callable[[], None]) -> Drawn:
 
 
 def what_it_waits_for(drawn: Drawn) -> str | None:
-    """What a person must do before the release is published; None if nothing."""
+    """What a person must do before the release is published; None if nothing.
+
+    Args:
+        drawn: see `draw`; of a spec under `publish: manual`, or charged under it.
+    """
     attempt = drawn.attempt
     if attempt.charge is not None and stages.replayed(attempt) is None:
         try:
@@ -69,7 +73,11 @@ def what_it_waits_for(drawn: Drawn) -> str | None:
 
 
 def releasable(drawn: Drawn) -> dict[str, bool]:
-    """The conditions for publishing, by name."""
+    """The conditions for publishing, by name.
+
+    Args:
+        drawn: see `draw`; published already or not.
+    """
     attempt = drawn.attempt
     cells = attempt.spec.cells
     published = stages.replayed(attempt)

@@ -48,6 +48,9 @@ class PublishedElsewhere(DphistError):
 def own_folder(store: Store) -> Folder:
     """The confidential folder of this host; gives it an id if it is an earlier version's and has none.
 
+    Args:
+        store: as this host sees it; its confidential folder is written to where it has no id.
+
     Raises:
         StoreUnusable: the id is damaged, or cannot be written.
     """

@@ -63,12 +63,21 @@ def marginals_of(family: Family, declared: Domain) -> tuple[Marginal, ...]:
 
 
 def groups_of(declared: Axis, level: Axis) -> tuple[int, ...] | None:
-    """For each position along an axis its position along one of its levels; None where the level is the axis."""
+    """For each position along an axis its position along one of its levels; None where the level is the axis.
+
+    Args:
+        declared: axis of the spec.
+        level: the same axis, or one of its levels.
+    """
     return None if declared is level else groups_along(declared, level)
 
 
 def rows_seen(spec: ReleaseSpec) -> int | None:
-    """T, the most rows of a unit that a quality table sees; None where the spec asks for no table."""
+    """T, the most rows of a unit that a quality table sees; None where the spec asks for no table.
+
+    Args:
+        spec: checked; under `privacy_unit: row`, T is 1.
+    """
     if spec.quality is None:
         return None
     return 1 if spec.privacy_unit == EVERY_ROW else spec.quality.rows
@@ -138,7 +147,11 @@ def source_plan(records: RecordSource, folder: str | None, query: SqlFile | None
 
 
 def reading_of(records: RecordSource) -> SourceReading:
-    """What would be read and how, as an operator allows it; declared by a spec or by the options of a command."""
+    """What would be read and how, as an operator allows it; declared by a spec or by the options of a command.
+
+    Args:
+        records: resolved; the reading keeps the address as written.
+    """
     return SourceReading(
         address=str(records.source),
         folder=folder_of(records),
@@ -154,7 +167,11 @@ def reading_of(records: RecordSource) -> SourceReading:
 
 
 def folder_of(records: RecordSource) -> str | None:
-    """The folder that an address of files lies in, links followed; None for servers and object stores."""
+    """The folder that an address of files lies in, links followed; None for servers and object stores.
+
+    Args:
+        records: a relative address starts at its `base`.
+    """
     if not records.has_files:
         return None
     base = records.base

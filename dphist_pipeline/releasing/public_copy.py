@@ -80,6 +80,9 @@ class Copied:
 def refuse_taken(address: str) -> str:
     """Refuses, before a store is made, a bucket that cannot be read or that another ledger's releases are in.
 
+    Args:
+        address: `s3://bucket/prefix`, as somebody wrote it.
+
     Returns:
         The address as it is kept.
 
@@ -100,6 +103,10 @@ def with_bucket(store: Store, address: str) -> Store:
     """The store with another bucket to copy to, which it remembers; nothing is sent yet.
 
     What was sent to an earlier bucket stays there.
+
+    Args:
+        store: its `store.json` is replaced.
+        address: `s3://bucket/prefix`, as somebody wrote it.
 
     Raises:
         BelongsToAnother, ManifestDamaged, ObjectStoreFailed, BucketRefused, StoreUnusable: what is wrong, and the mend.
@@ -221,7 +228,11 @@ def _taken(store: Store, objects: ObjectStore, manifest: Manifest, scratch: Path
 
 
 def key_of(place: str) -> Key:
-    """The key of a publication at a place, such as `wards/period=all/revision=1`."""
+    """The key of a publication.
+
+    Args:
+        place: below the public folder, such as `wards/period=all/revision=1`.
+    """
     release, period, revision = place.split("/")
     return Key(release, period.removeprefix("period="), int(revision.removeprefix("revision=")))
 

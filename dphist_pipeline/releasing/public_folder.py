@@ -24,7 +24,11 @@ def public_folder(named: Path | str | None) -> Path:
 
 
 def public_address(named: Path | None) -> str | None:
-    """The bucket that a store's releases are copied to; None without one, or without a store yet."""
+    """The bucket that a store's releases are copied to; None without one, or without a store yet.
+
+    Args:
+        named: folder of the store, as on the command line; None as `store_folder` says.
+    """
     try:
         return Store.open(store_folder(named)).public_address
     except StoreMissing:

@@ -52,7 +52,13 @@ Made = TypeVar("Made", bound=Revision)
 
 
 def revisions_meant(made: Sequence[Made], reason: str, digest: str) -> list[Made]:
-    """The revisions that a call may give back: all, or those that were made for the same reason by the same spec."""
+    """The revisions that a call may give back: all, or those that were made for the same reason by the same spec.
+
+    Args:
+        made: all revisions of a period, in order.
+        reason: of the revision that is asked for; empty for all of them.
+        digest: of the spec as it is now; compared only together with a reason.
+    """
     return [revision for revision in made if not reason or (revision.reason, revision.digest) == (reason, digest)]
 
 

@@ -14,11 +14,24 @@ LOCK, KEPT = ".lock", ".kept"
 
 
 def beside(folder: Path, ending: str) -> Path:
+    """A file next to a folder, called like it, with an ending.
+
+    Args:
+        folder: of a run; it need not be there.
+        ending: with its dot, such as `LOCK`.
+    """
     return folder.with_name(folder.name + ending)
 
 
 def made_and_locked(lock: Path) -> int:
-    """Makes a lock and holds it, though a sweep may delete it, or its empty folders, between the two."""
+    """Makes a lock and holds it, though a sweep may delete it, or its empty folders, between the two.
+
+    Args:
+        lock: the file beside the folder of a run; folders above are made.
+
+    Returns:
+        An open file descriptor; the lock is held until it is closed.
+    """
     while True:
         with suppress(FileNotFoundError):
             make_folder(lock.parent)
@@ -29,7 +42,14 @@ def made_and_locked(lock: Path) -> int:
 
 
 def locked(lock: Path) -> int | None:
-    """Holds a lock if nobody else does and it is still the file of that name."""
+    """Holds a lock if nobody else does and it is still the file of that name.
+
+    Args:
+        lock: the file beside the folder of a run; it may vanish meanwhile.
+
+    Returns:
+        An open file descriptor, to be closed by the caller; None where somebody else holds the lock.
+    """
     handle = None
     with suppress(FileNotFoundError, BlockingIOError):
         handle = os.open(lock, os.O_RDWR)
@@ -42,7 +62,11 @@ def locked(lock: Path) -> int | None:
 
 
 def forget(folder: Path) -> None:
-    """Deletes a run's folder, then its lock, then the folders above that this leaves empty."""
+    """Deletes a run's folder, then its lock, then the folders above that this leaves empty.
+
+    Args:
+        folder: of a run that is over, below `confidential/runs`.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():
         return  # the lock stays, so that the next sweep tries again

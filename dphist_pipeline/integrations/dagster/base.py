@@ -166,7 +166,14 @@ def step(
 def publish_step(
     name: str, asset: dg.AssetSpec, held: str, publish: Callable[[dg.AssetExecutionContext], Release]
 ) -> dg.AssetsDefinition:
-    """The step that publishes a release and shows it."""
+    """The step that publishes a release and shows it.
+
+    Args:
+        name: of the step, unique in a code location.
+        asset: that the step makes.
+        held: what the message of an engine might hold.
+        publish: gives the publication, new or as it was.
+    """
 
     def work(context: dg.AssetExecutionContext) -> Done:
         made = publish(context)
@@ -200,7 +207,11 @@ def open_store() -> Store:
 
 
 def rounded_epsilon(epsilon: Fraction) -> str:
-    """Up to six decimals for a tag, never below the true one."""
+    """Up to six decimals for a tag, never below the true one.
+
+    Args:
+        epsilon: exact, above 0.
+    """
     return f"{math.ceil(epsilon * 10**6) / 10**6:.6f}".rstrip("0").rstrip(".")
 
 
@@ -230,5 +241,8 @@ def never_run_again(context: dg.AssetExecutionContext) -> None:
     """Keeps the retries of runs that an instance may make from running a refusal again; a crash is still run again.
 
     Dagster decides on them by the tags of the run that failed. A step alone can only speak for itself.
+
+    Args:
+        context: of the step that was refused; the tag is put on its run.
     """
     context.instance.add_run_tags(context.run.run_id, {MAX_RETRIES: "0"})

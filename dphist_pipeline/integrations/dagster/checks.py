@@ -49,7 +49,12 @@ class Found:
 
 
 def check_specs(spec: ReleaseSpec, published: dg.AssetKey) -> list[dg.AssetCheckSpec]:
-    """The checks of a release's published asset."""
+    """The checks of a release's published asset.
+
+    Args:
+        spec: checked; `period: none` leaves out the checks that compare periods.
+        published: key of the asset that shows the publication.
+    """
     names = WITHOUT_PERIODS if spec.period == "none" else tuple(TEXTS)
     return [dg.AssetCheckSpec(name, asset=published, description=TEXTS[name]) for name in names]
 
@@ -57,7 +62,13 @@ def check_specs(spec: ReleaseSpec, published: dg.AssetKey) -> list[dg.AssetCheck
 def check_results(
     spec: ReleaseSpec, published: dg.AssetKey, found: Mapping[str, Found]
 ) -> Iterator[dg.AssetCheckResult]:
-    """The findings as Dagster takes them: a warning where one did not pass."""
+    """The findings as Dagster takes them: a warning where one did not pass.
+
+    Args:
+        spec: of the release; the findings hold all that is told of it.
+        published: key of the asset that shows the publication.
+        found: by name of the check; a run of several periods gives those of the last one.
+    """
     for name, one in found.items():
         yield dg.AssetCheckResult(
             passed=one.passed,

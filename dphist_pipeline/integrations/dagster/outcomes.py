@@ -76,7 +76,15 @@ def told(
     outcomes: Sequence[Outcome],
     publishes: bool,
 ) -> Iterator[Any]:
-    """Tells Dagster what was done; a run some of whose periods stopped fails, and says which and why."""
+    """Tells Dagster what was done; a run some of whose periods stopped fails, and says which and why.
+
+    Args:
+        spec: checked; see `load_spec`.
+        context: of the step that made all of this.
+        parts: the assets of the release.
+        outcomes: one for each period of the run, in the order of its partitions; at least one.
+        publishes: whether this step publishes, too; otherwise a person approves first.
+    """
     stopped = [outcome for outcome in outcomes if outcome.problem is not None]
     drawn = [outcome for outcome in outcomes if outcome.found is not None]
     apart = (stopped and len(outcomes) > 1) or not offered(spec, outcomes)
@@ -106,7 +114,12 @@ def told(
 
 
 def offered(spec: ReleaseSpec, outcomes: Sequence[Outcome]) -> bool:
-    """Whether Dagster's set of partitions holds the periods; of others it would forget which they are."""
+    """Whether Dagster's set of partitions holds the periods; of others it would forget which they are.
+
+    Args:
+        spec: checked; without periods every outcome is offered.
+        outcomes: one for each period of a run.
+    """
     partitions = partitions_of(spec)
     return partitions is None or all(partitions.has_partition_key(str(outcome.key)) for outcome in outcomes)
 
@@ -114,7 +127,13 @@ def offered(spec: ReleaseSpec, outcomes: Sequence[Outcome]) -> bool:
 def publication(
     context: dg.AssetExecutionContext, parts: Parts, outcomes: Sequence[Outcome]
 ) -> Iterator[dg.MaterializeResult[Any]]:
-    """One result for all periods, and one for each table; each partition has metadata of its own."""
+    """One result for all periods, and one for each table; each partition has metadata of its own.
+
+    Args:
+        context: of the step that published.
+        parts: the assets of the release.
+        outcomes: one for each period of the run, all of which were published; at least one.
+    """
     asset = parts.published
     for outcome in outcomes:
         if outcome.key is not None:
@@ -137,7 +156,14 @@ def _log_alone(spec: ReleaseSpec, context: dg.AssetExecutionContext, parts: Part
 def alone(
     spec: ReleaseSpec, asset: dg.AssetSpec, outcome: Outcome, shown: Mapping[str, Any] | None
 ) -> dg.AssetMaterialization:
-    """What was done for one asset and period, told apart from an output."""
+    """What was done for one asset and period, told apart from an output.
+
+    Args:
+        spec: checked; its digest is the code version.
+        asset: one of the release's, be it confidential or public.
+        outcome: of one period.
+        shown: metadata for the page; None where there is none.
+    """
     version = outcome.version or (outcome.made.audit["ledger"]["hash"] if outcome.made else "")
     tags = {"dagster/code_version": spec.digest, "dagster/data_version": version[:32]}
     return dg.AssetMaterialization(asset.key, partition=outcome.key, metadata=shown, tags=tags)

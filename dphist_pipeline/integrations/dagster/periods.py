@@ -29,6 +29,9 @@ def partitions_of(spec: ReleaseSpec) -> dg.TimeWindowPartitionsDefinition | None
     The set ends where releases may begin: the delay, in whole periods and rounded up, is cut off its end. So neither
     the page nor a backfill nor a condition offers a period too early. It may come some days late there; the schedule
     does not wait.
+
+    Args:
+        spec: checked; days begin in its time zone.
     """
     if spec.period == "none":
         return None
@@ -42,7 +45,13 @@ def partitions_of(spec: ReleaseSpec) -> dg.TimeWindowPartitionsDefinition | None
 
 
 def schedule_of(spec: ReleaseSpec, job: Any, storage: base.Storage) -> dg.ScheduleDefinition:
-    """The schedule, which releases on the exact day, and after a stop each period that was missed."""
+    """The schedule, which releases on the exact day, and after a stop each period that was missed.
+
+    Args:
+        spec: checked, with a `schedule`.
+        job: makes the assets of one period.
+        storage: where the ledger is, which says what was released.
+    """
 
     def due(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
         if spec.period == "none":
@@ -83,6 +92,9 @@ def condition_of(spec: ReleaseSpec) -> dg.AutomationCondition[Any] | None:
 
     Dagster's own `eager()` and `on_cron()` look at the latest period alone, and forget those of a stop. These look at
     every period that was not released.
+
+    Args:
+        spec: checked; `on_cron` takes its `schedule`.
     """
     if spec.automation is None:
         return None
@@ -99,7 +111,11 @@ def condition_of(spec: ReleaseSpec) -> dg.AutomationCondition[Any] | None:
 
 
 def freshness_of(spec: ReleaseSpec) -> dg.FreshnessPolicy | None:
-    """How old the newest publication may be: one period and the days of `freshness`."""
+    """How old the newest publication may be: one period and the days of `freshness`; None without `freshness`.
+
+    Args:
+        spec: checked; a month or a year counts with its most days.
+    """
     if spec.freshness is None:
         return None
     return dg.FreshnessPolicy.time_window(timedelta(days=LONGEST.get(spec.period, 0) + spec.freshness))

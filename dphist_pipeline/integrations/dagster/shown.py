@@ -39,7 +39,12 @@ MEANINGS = {
 
 
 def table_schema(domain: Domain, **meanings: str) -> dg.TableSchema:
-    """The published histogram's columns: name, type, meaning; `meanings` of columns that mean something else."""
+    """The published histogram's columns: name, type, meaning.
+
+    Args:
+        domain: the axes, in declared order.
+        meanings: by column, of those that mean something else than usual.
+    """
     told = {**MEANINGS, **meanings}
     columns = [
         dg.TableColumn(name, str(kind), told.get(name) or _meaning(axis, name))
@@ -51,12 +56,20 @@ def table_schema(domain: Domain, **meanings: str) -> dg.TableSchema:
 
 
 def records_table(rows: Iterable[Mapping[str, Any]]) -> dg.TableMetadataValue:
-    """Rows as a table in Dagster's page."""
+    """Rows as a table in Dagster's page.
+
+    Args:
+        rows: public values only, each row with the same columns.
+    """
     return dg.MetadataValue.table(records=[dg.TableRecord(row) for row in rows])
 
 
 def described(spec: ReleaseSpec) -> str:
-    """The description of the published asset: title, question, and SQL to copy."""
+    """The description of the published asset: title, question, and SQL to copy.
+
+    Args:
+        spec: checked; for a family, the SQL asks its first table.
+    """
     axes = ", ".join(axis.name for axis in spec.domain.axes)
     grid, name = spec.first_grid, spec.release if spec.family is None else f"{spec.release}_{spec.family.names[0]}"
     when = "" if spec.period == "none" else f", for each {spec.period}"
@@ -90,7 +103,12 @@ def public_address(folder: Path) -> str | None:
 
 
 def numbers_of(made: Release, total: Answer) -> dict[str, Any]:
-    """The numbers of a publication that a plot over time shows; `total`: its answer for all cells."""
+    """The numbers of a publication that a plot over time shows.
+
+    Args:
+        made: the publication; for a family, widths of intervals are those of its first table.
+        total: its answer for all cells.
+    """
     audit = made.audit
     table = made.first_table.arrow
     lower, upper = (table.column(name).to_numpy() for name in ("ci_lower", "ci_upper"))
@@ -148,7 +166,11 @@ def published_metadata(
 
 
 def small_picture(made: Release) -> str:
-    """The counts along the first axis as a picture of few signs, which the page shows unfolded."""
+    """The counts along the first axis as a picture of few signs, which the page shows unfolded.
+
+    Args:
+        made: the publication; of a family, the first table is drawn.
+    """
     made = made.first_table
     domain = domain_of(made.audit["axes"])
     counts = made.arrow.column("estimate").to_numpy().reshape(domain.shape)
@@ -167,7 +189,11 @@ def small_picture(made: Release) -> str:
 
 
 def protected(audit: Mapping[str, Any]) -> str:
-    """In few words, since Dagster cuts off what is longer than its column."""
+    """In few words, since Dagster cuts off what is longer than its column.
+
+    Args:
+        audit: of a publication of either model.
+    """
     unit, most, neighbours = audit["privacy_unit"], audit["max_rows_per_unit"], audit["neighbours"]
     if unit == "row":
         return f"each row ({neighbours})"

@@ -35,6 +35,12 @@ def refuse_missing(context: dg.AssetExecutionContext, release: str, deps: Sequen
     An asset without partitions, or with partitions that are not of time, must have been materialized after the end of
     the period.
 
+    Args:
+        context: of the step; its instance knows what was materialized.
+        release: its name, for the message.
+        deps: keys of upstream assets, parts joined by `/`.
+        period: of the release; one without an end asks that each asset was materialized at all.
+
     Raises:
         UpstreamMissing: with the partitions.
     """

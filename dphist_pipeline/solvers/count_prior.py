@@ -57,7 +57,13 @@ class Sight:
 
     @classmethod
     def of(cls, points: Reals, edges: Reals, scale: float) -> Sight:
-        """What noisy counts, distinct and rising, see of bins; O(n · bins within reach)."""
+        """What noisy counts see of bins; O(n · bins within reach).
+
+        Args:
+            points: noisy counts, distinct and rising, shape (n,).
+            edges: of the bins, see `bin_edges`; shape (bins + 1,).
+            scale: of the noise, in records.
+        """
         return cls(points, edges, scale, *bin_sums(points, edges, scale, REACH))
 
     def part(self, rows: Numbers) -> Sight:
@@ -69,7 +75,11 @@ class Sight:
         return Sight(self.points[rows], self.edges, self.scale, self.low[rows], self.mass[rows], self.moment[rows])
 
     def places(self, points: Reals) -> Reals:
-        """Counts at a third of a noise scale from each other beside some points, rising, within the edges."""
+        """Counts at a third of a noise scale from each other beside some points, rising, within the edges.
+
+        Args:
+            points: counts, any order, shape (k,).
+        """
         step = max(1.0, math.floor(self.scale / 3))
         found: Reals = np.unique(np.clip(np.rint(points / step) * step, self.edges[0], self.edges[-1]))
         return found

@@ -100,7 +100,11 @@ class CountPrior:
     bin_weights: Reals
 
     def likelihoods(self, sight: Sight) -> Reals:
-        """How likely each noisy count is, up to a common factor, and the kernel's first moment; shape (n, 2)."""
+        """How likely each noisy count is, up to a common factor, and the kernel's first moment; shape (n, 2).
+
+        Args:
+            sight: of n noisy counts; its bins are those of the prior.
+        """
         sums = np.zeros((sight.points.size, 2))
         add_bins(sums, sight.low, sight.mass, sight.moment, self.bin_weights)
         add_atoms(sums, sight.points, self.atoms, self.atom_weights, sight.scale)
@@ -108,7 +112,11 @@ class CountPrior:
         return sums
 
     def posterior(self, sight: Sight) -> tuple[Reals, Reals]:
-        """Likelihood of each noisy count up to a factor, and the mean of the count behind it, shape (n,) each."""
+        """Likelihood of each noisy count up to a factor, and the mean of the count behind it, shape (n,) each.
+
+        Args:
+            sight: see `likelihoods`.
+        """
         sums = self.likelihoods(sight)
         return sums[:, 0], sight.points + sums[:, 1] / sums[:, 0]
 

@@ -273,7 +273,7 @@ def choose_shares(wanted: Wanted) -> Shares:
     Cost: some thousand passes over the pairs of candidates and their parts; a second for all pairs of 50 axes.
 
     Args:
-        wanted: the problem.
+        wanted: tables, and what may be measured for them.
     """
     squares, bound = best_squares(wanted)
     made = []
@@ -361,7 +361,7 @@ def best_squares(wanted: Wanted) -> tuple[Reals, float]:
     """The best squares of shares that sum to 1, nearly, and a lower bound on the mean variance for all of them.
 
     F, the mean variance, is convex, and F(t·u) = F(u)/t. So F(v) >= 2·F(u)/t - max(gains(u))/t² for all v that sum to 1
-    and every t; the best t gives F(u)² / max(gains(u)).
+    and every t; the best t gives F(u)² / max(gains(u)). For `wanted` see `choose_shares`.
     """
     squares = np.full(len(wanted.candidates), 1 / len(wanted.candidates))
     bound, best, least = 0.0, squares, math.inf

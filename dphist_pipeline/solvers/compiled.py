@@ -17,7 +17,7 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     Other threads run while it does (`nogil`).
 
     Args:
-        function: of numbers and arrays alone, as Numba takes them.
+        function: of numbers, arrays and tuples of them, as Numba takes them.
     """
     try:
         return cast(Callable[P, R], numba.njit(cache=True, nogil=True)(function))

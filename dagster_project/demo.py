@@ -133,25 +133,41 @@ def release_without_dagster() -> list[bool]:
 
 
 def failures(run: dg.ExecuteInProcessResult) -> list[str]:
-    """What failed steps said."""
+    """What failed steps said.
+
+    Args:
+        run: over, whether it succeeded or not.
+    """
     failed = [event for event in run.all_events if event.is_step_failure]
     return [str(event.step_failure_data.error_display_string) for event in failed]
 
 
 def was_replay(run: dg.ExecuteInProcessResult) -> bool:
-    """Whether the published asset says that it had been published before."""
+    """Whether the published asset says that it had been published before.
+
+    Args:
+        run: over; of one release, with any number of its periods.
+    """
     shown = [event.materialization.metadata for event in run.get_asset_materialization_events()]
     return all(bool(metadata["replayed"].value) for metadata in shown if "replayed" in metadata)
 
 
 def digests(store: Store) -> dict[str, str]:
-    """SHA-256 of every published file, without the catalogue, which is built from them."""
+    """SHA-256 of every published file, without the catalogue, which is built from them.
+
+    Args:
+        store: of the demo; nothing may be published yet.
+    """
     files = sorted(path for path in store.public.glob("*/*/*/*") if path.is_file())
     return {str(path.relative_to(store.public)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 def show(store: Store) -> None:
-    """Asks the catalogue in SQL, and says where everything is and what it cost."""
+    """Asks the catalogue in SQL, and says where everything is and what it cost.
+
+    Args:
+        store: where the releases of the demo are published.
+    """
     query = f"SELECT period, round(estimate) AS visits, ci_lower, ci_upper FROM {QUESTION}"
     catalogue = store.public / "catalog.duckdb"
     with duckdb.connect() as connection:
@@ -183,7 +199,12 @@ def show(store: Store) -> None:
 
 
 def residents(estimate: float, lower: float, upper: float) -> str:
-    """The estimated total, and why it lies outside of its interval where it does."""
+    """The estimated total, and why it lies outside of its interval where it does.
+
+    Args:
+        estimate: by `dpcube`, in people.
+        lower, upper: ends of the interval of the unbiased count, in people.
+    """
     told = f"Residents: {estimate:,.0f} (by dpcube; 95 % by noisy cells: {lower:,.0f} to {upper:,.0f})"
     if lower <= estimate <= upper:
         return told

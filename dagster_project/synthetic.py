@@ -18,7 +18,11 @@ WARDS = ("surgery", "medicine", "maternity", "paediatrics", "rehabilitation")
 
 
 def write_population(path: Path) -> None:
-    """One row a person: age, sex, region, household size, income."""
+    """One row a person: age, sex, region, household size, income.
+
+    Args:
+        path: of the Parquet file; its folder exists, and a file there is overwritten.
+    """
     random = np.random.default_rng(20260105)
     age = np.minimum(random.gamma(3.2, 13, PERSONS), 104).astype(np.int16)
     sex = random.choice(["female", "male", "not stated"], PERSONS, p=[0.505, 0.485, 0.01])
@@ -30,7 +34,11 @@ def write_population(path: Path) -> None:
 
 
 def write_admissions(path: Path) -> None:
-    """One row a visit: patients with one to forty visits over eight weeks."""
+    """One row a visit: patients with one to forty visits over eight weeks.
+
+    Args:
+        path: of the Parquet file; its folder exists, and a file there is overwritten.
+    """
     random = np.random.default_rng(20260302)
     visits = np.minimum(random.geometric(0.45, PATIENTS) + random.poisson(0.02, PATIENTS) * 12, 40)
     patient = np.repeat(np.arange(PATIENTS), visits)

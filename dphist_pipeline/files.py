@@ -67,7 +67,11 @@ def read_own(path: Path, most: int) -> bytes:
 
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """Lets one process at a time in; the others wait."""
+    """Lets one process at a time in; the others wait.
+
+    Args:
+        folder: exists; the lock is on the folder itself, and nothing is written to it.
+    """
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -131,7 +135,11 @@ def may(path: Path, mode: int) -> bool:
 
 
 def network_disk(path: Path) -> str | None:
-    """The type of the network file system that a file is, or would be, on; None for others, and where none is told."""
+    """The type of the network file system that a file is, or would be, on; None for others, and where none is told.
+
+    Args:
+        path: of a file that may not exist yet; the nearest folder above it tells.
+    """
     with suppress(OSError):
         there = next(place for place in (path, *path.parents) if place.exists())
         return network_type(there.stat().st_dev, _MOUNTS.read_text(errors="replace"))
@@ -139,7 +147,12 @@ def network_disk(path: Path) -> str | None:
 
 
 def network_type(device: int, mounts: str) -> str | None:
-    """The same by the number of a device and a mount table, as proc(5) describes /proc/self/mountinfo."""
+    """The same by the number of a device and a mount table, as proc(5) describes /proc/self/mountinfo.
+
+    Args:
+        device: as `stat` gives it.
+        mounts: content of the mount table.
+    """
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
         named, kind = before.split()[2:3], after.partition(" ")[0]

@@ -182,7 +182,11 @@ def lines_from_facts(facts: Sequence[dict[str, list[list[int]]]]) -> tuple[Weigh
 
 def facts_of_line(line: WeightedLine) -> dict[str, list[list[int]]]:
     """A line as JSON values: the weights of each position by itself, then for each sum the first position that it has,
-    and the weights from there to its last."""
+    and the weights from there to its last.
+
+    Args:
+        line: what was measured along one axis.
+    """
     rows = [line.weights[0].tolist()]
     for row in line.weights[1:]:
         (there,) = np.nonzero(row)

@@ -121,7 +121,11 @@ class Scales:
 
     @classmethod
     def of(cls, scales: Sequence[Fraction]) -> Scales:
-        """The law of some scales."""
+        """The law of some scales, in the same order.
+
+        Args:
+            scales: in records, above 0.
+        """
         q = [math.exp(-1 / scale) for scale in scales]
         return cls(*(np.array(one) for one in (list(map(float, scales)), q, list(map(variance, scales)))))
 

@@ -88,18 +88,32 @@ def uniform_usefulness(setting: Setting, delta: float, printed: bool = False) ->
 
 
 def uniform_bound(setting: Setting, printed: bool = False) -> float:
-    """Theorem 4.4, equation (33): a bound on the expected error of uniform estimation in a box of smoothness γ."""
+    """Theorem 4.4, equation (33): a bound on the expected error of uniform estimation in a box of smoothness γ.
+
+    Args:
+        setting: the query and its box.
+        printed: with the paper's bound on the bias, min(s, n - s)·γ.
+    """
     return _bias(setting, printed) + setting.share_of_noise
 
 
 def uniform_error(setting: Setting, bias: float) -> float:
-    """The exact expected error of uniform estimation where an even share of the true sum is off by `bias` records."""
+    """The exact expected error of uniform estimation where an even share of the true sum is off.
+
+    Args:
+        setting: the query and its box; the smoothness is not used.
+        bias: by how much it is off, of either sign, in records.
+    """
     scale = setting.share_of_noise
     return abs(bias) + scale * math.exp(-abs(bias) / scale)
 
 
 def error_given_inconsistency(setting: Setting) -> float:
-    """Theorem 4.5, equation (34): the expected error of uniform estimation given η; see above for what it is."""
+    """Theorem 4.5, equation (34): the expected error of uniform estimation given η; see above for what it is.
+
+    Args:
+        setting: the query, its box, and η.
+    """
     return expected_magnitude([(setting.sensitivity / setting.first, setting.query)], setting.inconsistency)
 
 
@@ -117,7 +131,11 @@ def least_squares_error(setting: Setting, weighted: bool = True) -> float:
 
 
 def cells_error(setting: Setting) -> float:
-    """The expected error of the same query on cells alone, which have the epsilon of both phases together."""
+    """The expected error of the query on cells alone, which have the epsilon of both phases together.
+
+    Args:
+        setting: the query, and the epsilons of both phases.
+    """
     return expected_magnitude([(setting.sensitivity / (setting.first + setting.second), setting.query)])
 
 
@@ -125,6 +143,9 @@ def break_even_smoothness(setting: Setting) -> float:
     """The γ up to which uniform estimation of the query beats plain noise on cells, in records; inf if it always does.
 
     At this γ the largest bias makes both expected errors equal; 0 if uniform estimation has more noise even without.
+
+    Args:
+        setting: the query and its box; the smoothness is not used.
     """
     scale, target = setting.share_of_noise, cells_error(setting)
     if target <= scale:

@@ -231,6 +231,9 @@ class CollectionSpec(BaseModel):
 def load_collection(path: Path | str) -> CollectionSpec:
     """The spec of a collection in a YAML file, checked whole; no report is opened.
 
+    Args:
+        path: of the file; paths inside it start from its project, see `project_folder`.
+
     Raises:
         SpecError: with every mistake, its place in the file and its mend.
     """

@@ -128,7 +128,12 @@ class Plan:
 
 
 def planned(spec: CollectionSpec, contributors: int) -> Plan:
-    """Costs and errors of a collection with this number of contributors."""
+    """Costs and errors of a collection with this number of contributors.
+
+    Args:
+        spec: of the collection, checked; see `load_collection`.
+        contributors: how many will answer, at least 1.
+    """
     asked = _way(spec, contributors)
     by_encoding = tuple(_way(spec, contributors, spec.protocol, encoding) for encoding in choices(asked.question))
     instead = tuple(_way(spec, contributors, other) for other in _others(spec))
@@ -136,7 +141,12 @@ def planned(spec: CollectionSpec, contributors: int) -> Plan:
 
 
 def described(spec: CollectionSpec, question: Question) -> dict[str, Any]:
-    """What a spec asks, of whom and at what price, as JSON values."""
+    """What a spec asks, of whom and at what price, as JSON values.
+
+    Args:
+        spec: of the collection, checked.
+        question: that it asks; see `question_of`.
+    """
     declared = spec.normalised()
     return {name: declared[name] for name in DECLARED} | {
         "consumers": [
@@ -157,7 +167,11 @@ def described(spec: CollectionSpec, question: Question) -> dict[str, Any]:
 
 
 def spending(spec: CollectionSpec) -> str:
-    """What a contributor spends, in words."""
+    """What a contributor spends, in words.
+
+    Args:
+        spec: of the collection; its epsilon and values are read.
+    """
     each, total = as_text(spec.report_epsilon), as_text(spec.epsilon)
     if spec.values_per_contributor == 1:
         return f"epsilon {total}"
@@ -165,7 +179,11 @@ def spending(spec: CollectionSpec) -> str:
 
 
 def remarks(spec: CollectionSpec) -> list[str]:
-    """What the people of an office should know before they ask, a sentence or two each."""
+    """What the people of an office should know before they ask, a sentence or two each.
+
+    Args:
+        spec: of the collection, checked; each remark follows from its settings.
+    """
     each = as_text(spec.report_epsilon)
     found = []
     others = [reader for reader in spec.consumers if reader.epsilon != spec.report_epsilon]
@@ -204,6 +222,10 @@ def remarks(spec: CollectionSpec) -> list[str]:
 
 def write_question(question: Question, path: Path) -> bool:
     """Writes the question for the contributors' program; False where the same one is there already.
+
+    Args:
+        question: see `question_of`.
+        path: of a JSON file; its folder exists, and no file is overwritten.
 
     Raises:
         QuestionExists: if the file holds anything else, or cannot be written.

@@ -40,7 +40,12 @@ FEW = 64  # intervals, up to which a table, or a comparison with every edge, is 
 
 
 def places_of(part: Part, values: NDArray[np.float64]) -> Places:
-    """The interval of each value, from 0, and -1 for a value in none; any shape."""
+    """The interval of each value, from 0, and -1 for a value in none; shape of `values`.
+
+    Args:
+        part: of a question; its intervals are half-open, and the last is closed.
+        values: in the unit of the edges, any shape; nan for a missing value.
+    """
     edges = np.array(part.doubles)
     if edges.size <= FEW and values.size > edges.size:  # branches of a binary search are unpredictable
         passed = np.zeros(values.shape, dtype=np.uint8)
@@ -74,6 +79,10 @@ def chosen(values: Sequence[object], wanted: int) -> NDArray[np.float64]:
     """Exactly `wanted` of a contributor's values: some chosen at random, or all of them and nan for missing ones.
 
     A value that is no number counts as missing.
+
+    Args:
+        values: as the contributor gave them, any number of any type.
+        wanted: `values` of the question, at least 1.
     """
     own = np.array([_double(value) for value in values], dtype=np.float64)
     own = own[~np.isnan(own)]
@@ -93,7 +102,12 @@ def _double(value: object) -> float:
 
 
 def sent(question: Question, reports: int) -> NDArray[np.bool_]:
-    """Which reports are sent: each with the exact probability `participation`; shape (reports,)."""
+    """Which reports are sent: each with the exact probability `participation`; shape (reports,).
+
+    Args:
+        question: says the probability.
+        reports: how many there are.
+    """
     share = question.participation
     if share == 1:
         return np.ones(reports, dtype=np.bool_)
@@ -102,7 +116,11 @@ def sent(question: Question, reports: int) -> NDArray[np.bool_]:
 
 
 def report_ids(reports: int) -> Bytes:
-    """Random 16 bytes for each report, so that a curator notices a report that is sent twice; shape (reports, 16)."""
+    """Random 16 bytes for each report, so that a curator notices a report that is sent twice; shape (reports, 16).
+
+    Args:
+        reports: how many ids to draw.
+    """
     return random_words(2 * reports).view(np.uint8).reshape(reports, 16)
 
 
@@ -114,7 +132,11 @@ def _answered(question: Question, part: Part, places: Places) -> Bytes:
 
 
 def chance_of(part: Part) -> Chance:
-    """The probability that a 0 is sent as 1; under grr, that another number than the true one is sent."""
+    """The probability that a 0 is sent as 1; under grr, that another number than the true one is sent.
+
+    Args:
+        part: of a question; its encoding, epsilon and number of intervals are read.
+    """
     if part.encoding == "grr":
         return Chance(part.intervals, part.epsilon)
     return Chance(1, part.epsilon / 2 if part.encoding == "symmetric" else part.epsilon)

@@ -46,7 +46,11 @@ class Odds:
 
 
 def odds(part: Part) -> Odds:
-    """The probabilities of a part's encoding, computed without cancellation for small epsilon."""
+    """The probabilities of a part's encoding, computed without cancellation for small epsilon.
+
+    Args:
+        part: of a question; see `encoding` for the three encodings.
+    """
     epsilon = float(part.epsilon)
     if part.encoding == "grr":
         others = math.exp(epsilon) + part.intervals
@@ -57,7 +61,13 @@ def odds(part: Part) -> Odds:
 
 
 def law_of(question: Question, part: Part, vectors: int) -> ReportLaw:
-    """The law of estimates from this number of vectors of a part."""
+    """The law of estimates from the vectors of a part.
+
+    Args:
+        question: says with which probability reports are sent.
+        part: of this question.
+        vectors: how many were counted, or are expected.
+    """
     q, d, p = odds(part).elsewhere, odds(part).gap, odds(part).there
     share = float(question.participation)
     if part.encoding == "grr":
@@ -74,7 +84,12 @@ def law_of(question: Question, part: Part, vectors: int) -> ReportLaw:
 
 
 def estimates(tally: Tally, number: int) -> NDArray[np.float64]:
-    """Unbiased estimates of the number of values in each interval of a part, float64, shape (intervals,)."""
+    """Unbiased estimates of the number of values in each interval of a part, float64, shape (intervals,).
+
+    Args:
+        tally: the counted reports.
+        number: of the part in the question, from 0.
+    """
     part = tally.question.parts[number]
     chances = odds(part)
     scale = chances.gap * float(tally.question.participation)

@@ -41,12 +41,22 @@ class Spans:
 
 
 def merged(cuts: Iterable[Iterable[Fraction]]) -> tuple[Fraction, ...]:
-    """All boundaries, each once, rising: compared as exact numbers, so 1/10 + 2/10 and 3/10 are one."""
+    """All boundaries, each once, rising: compared as exact numbers, so 1/10 + 2/10 and 3/10 are one.
+
+    Args:
+        cuts: the boundaries of each consumer, in any order.
+    """
     return tuple(sorted({edge for edges in cuts for edge in edges}))
 
 
 def spans(part: int, boundaries: Sequence[Fraction], edges: Sequence[Fraction]) -> Spans:
-    """Where the intervals between `edges` lie among `boundaries`, which hold every edge."""
+    """Where intervals lie among the boundaries of a part.
+
+    Args:
+        part: its number in the question, from 0.
+        boundaries: rising, shape (intervals of the part + 1,).
+        edges: ends of the intervals, rising; each is one of `boundaries`.
+    """
     places = {boundary: number for number, boundary in enumerate(boundaries)}
     at = [places[edge] for edge in edges]
     return Spans(part, tuple(at[:-1]), tuple(place - 1 for place in at[1:]))
@@ -101,13 +111,21 @@ def question_of(
 
 
 def shares(consumer: Consumer) -> NDArray[np.float64]:
-    """The share of the range that each of the consumer's intervals takes, shape (intervals,)."""
+    """The share of the range that each of the consumer's intervals takes, shape (intervals,).
+
+    Args:
+        consumer: with edges that rise, and may be uneven.
+    """
     width = consumer.edges[-1] - consumer.edges[0]
     return np.array([float((high - low) / width) for low, high in pairwise(consumer.edges)])
 
 
 def choices(question: Question) -> tuple[Encoding, ...]:
-    """The encodings that can answer a question."""
+    """The encodings that can answer a question.
+
+    Args:
+        question: with its values separate or summed; the encodings that it has do not matter.
+    """
     return tuple(known for known in ENCODINGS if known != "grr" or question.combine == "separate")
 
 

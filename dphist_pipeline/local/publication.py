@@ -107,6 +107,9 @@ class _Published:
 def report_files(spec: CollectionSpec) -> list[Path]:
     """The files of reports that the spec names.
 
+    Args:
+        spec: of the collection; its `reports` is the name or glob of Parquet files, or None.
+
     Raises:
         NoReportFiles: it names none, or none is there.
     """
@@ -136,7 +139,13 @@ def count_reports(spec: CollectionSpec, files: Sequence[Path], left_out: Mapping
 
 
 def estimate_of(spec: CollectionSpec, counted: Counted, number: int) -> Estimate:
-    """The estimated histogram of a consumer, by its number: unbiased, or made non-negative if the spec says so."""
+    """The estimated histogram of a consumer: unbiased, or made non-negative if the spec says so.
+
+    Args:
+        spec: of the collection, checked.
+        counted: the reports to the question of this spec.
+        number: of the consumer in the spec, from 0.
+    """
     tally, where = counted.tally, spans_of(spec)[number]
     running = np.concatenate([[0.0], np.cumsum(estimates(tally, where.part))])
     unbiased = running[np.array(where.last) + 1] - running[np.array(where.first)]

@@ -89,7 +89,11 @@ class Batch:
 
 
 def files_at(pattern: str) -> list[Path]:
-    """The files that match an absolute glob, sorted by name; folders are left out."""
+    """The files that match an absolute glob, sorted by name; folders are left out.
+
+    Args:
+        pattern: absolute; `**` reaches into folders.
+    """
     found = map(Path, glob.glob(pattern, recursive=True))  # noqa: PTH207 - absolute patterns
     return sorted(path for path in found if not path.is_dir())
 
@@ -167,7 +171,12 @@ def _state(file: Path) -> tuple[int, int, int] | None:
 
 
 def batches(question: Question, files: Sequence[Path]) -> Iterator[Batch]:
-    """The rows of Parquet files that may be reports to a question, in batches that fit into memory."""
+    """The rows of Parquet files that may be reports to a question, in batches that fit into memory.
+
+    Args:
+        question: that the reports must answer; it says how long they are.
+        files: read in this order.
+    """
     for file in files:
         problem, opened = None, _opened(file)
         fitting = BATCH_BYTES // question.report_bytes, max(FEWEST, BATCH_BYTES // _longest_row(opened.metadata))
@@ -182,7 +191,12 @@ def batches(question: Question, files: Sequence[Path]) -> Iterator[Batch]:
 
 @contextmanager
 def report_file(question: Question, path: Path) -> Iterator[Callable[[Bytes, Bytes], None]]:
-    """A new Parquet file of reports; gives a function that adds ids and bodies, shapes as in `Batch`."""
+    """A new Parquet file of reports; gives a function that adds ids and bodies, shapes as in `Batch`.
+
+    Args:
+        question: that the reports answer.
+        path: of the new file; a file that is there is overwritten.
+    """
     kinds = [pa.string(), pa.binary(ID_BYTES), pa.binary(question.report_bytes)]
     schema = pa.schema(list(zip(COLUMNS, kinds, strict=True)))
     name = pa.array([question.digest[:NAMED]], pa.string())
@@ -313,7 +327,12 @@ def _of_length(column: Any, length: int) -> Any:
 
 
 def as_matrix(column: Any, width: int) -> Bytes:
-    """Binary values of one length as rows of bytes, shape (values, width)."""
+    """Binary values of one length as rows of bytes, shape (values, width).
+
+    Args:
+        column: an Arrow array of binary values, none of them null.
+        width: bytes of each value.
+    """
     if len(column) == 0:
         return np.empty((0, width), dtype=np.uint8)
     fixed = column.cast(pa.binary(width))

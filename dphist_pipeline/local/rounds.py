@@ -55,12 +55,22 @@ class TallyUnusable(DphistError):
 
 
 def file_of(spec: CollectionSpec, store: Store, name: str) -> Path:
-    """The place of a round's file, `QUESTION` or `TALLY`."""
+    """The place of a round's file.
+
+    Args:
+        spec: of the collection; its name and round name the folder.
+        store: whose public folder holds it; the file may not be there yet.
+        name: `QUESTION` or `TALLY`.
+    """
     return store.public / FOLDER / str(spec.collection) / spec.round / name
 
 
 def ask(spec: CollectionSpec, store: Store) -> Question:
     """Writes the question for contributors, or finds that it is there.
+
+    Args:
+        spec: of the collection, checked.
+        store: whose public folder takes the question.
 
     Raises:
         AskedOtherwise: another question has been asked in this round.
@@ -77,6 +87,10 @@ def ask(spec: CollectionSpec, store: Store) -> Question:
 
 def count(spec: CollectionSpec, store: Store) -> tuple[Counted, str]:
     """Counts all reports, and replaces the tally.
+
+    Args:
+        spec: of the collection, with `reports`; only the files that are there now count.
+        store: whose public folder takes the tally.
 
     Returns:
         The counted reports, and the digest of the tally.
@@ -101,6 +115,10 @@ def count(spec: CollectionSpec, store: Store) -> tuple[Counted, str]:
 def read_tally(spec: CollectionSpec, store: Store) -> Counted:
     """The counted reports that `count` wrote.
 
+    Args:
+        spec: of the collection; a tally of another question is refused.
+        store: that `count` wrote to.
+
     Raises:
         TallyUnusable: it is missing, damaged, or of another question.
     """
@@ -122,7 +140,12 @@ def read_tally(spec: CollectionSpec, store: Store) -> Counted:
 
 
 def publishable(spec: CollectionSpec, store: Store) -> dict[str, bool]:
-    """The conditions for publishing, by name, judged by the files that consumers' steps will read."""
+    """The conditions for publishing, by name, judged by the files that consumers' steps will read.
+
+    Args:
+        spec: of the collection, checked.
+        store: that `ask` and `count` wrote to.
+    """
     counted, asked = read_tally(spec, store), file_of(spec, store, QUESTION)
     made = [estimate_of(spec, counted, number).values for number in range(len(spec.consumers))]
     return {

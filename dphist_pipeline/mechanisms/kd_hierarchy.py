@@ -62,7 +62,11 @@ class Box:
         return max(self.sides)
 
     def of(self, cube: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The view of the box in an array over the domain."""
+        """The view of the box in an array over the domain.
+
+        Args:
+            cube: one number per cell, shape of the domain.
+        """
         return cube[tuple(slice(low, high) for low, high in zip(self.low, self.high, strict=True))]
 
     def halves(self, slabs: int) -> tuple[Box, Box]:

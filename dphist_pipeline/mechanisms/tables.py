@@ -83,7 +83,11 @@ _ALL = "cells"
 
 
 def shares_for(family: Family) -> Shares:
-    """What is measured for a family, and with which shares: from its declared sizes and weights alone."""
+    """What is measured for a family, and with which shares: from its declared sizes and weights alone.
+
+    Args:
+        family: the wanted tables, and how much each counts.
+    """
     tables = tuple(map(frozenset, family.tables))
     return _shares(family.domain.shape, tables, family.weights, family.most_cells, family.trees)
 

@@ -149,7 +149,11 @@ def compare_bounds(spec: ReleaseSpec, known: UnitsByRows) -> list[Bound]:
 
 
 def advice(bounds: Sequence[Bound]) -> str:
-    """Which bounds have the least errors, in a sentence."""
+    """Which bounds have the least errors, in a sentence.
+
+    Args:
+        bounds: those that were tried, at least one.
+    """
     cell, total = min(bounds, key=lambda one: one.cell_error), min(bounds, key=lambda one: one.total_error)
     if cell.rows == total.rows:
         return f"A bound of {cell.rows} has the least error, in a cell of average size and in the sum of all cells."
@@ -160,7 +164,14 @@ def advice(bounds: Sequence[Bound]) -> str:
 
 
 def table_of(bounds: Sequence[Bound], own: int, basis: str, short: Any) -> Table:
-    """The bounds as a table for readers; `short` writes a number."""
+    """The bounds as a table for readers.
+
+    Args:
+        bounds: a row each, in this order.
+        own: the bound of the spec, which is marked.
+        basis: where the numbers of units come from, for the title.
+        short: writes a number of records as text.
+    """
     header = ["rows a unit", "cut", "cell: bias", "noise", "error", "all cells: bias", "noise", "error"]
     rows = [
         (

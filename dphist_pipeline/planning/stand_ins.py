@@ -98,7 +98,11 @@ def read_stand_in(named: str, spec: ReleaseSpec, public: Path | None) -> tuple[s
 
 
 def names_release(named: str) -> bool:
-    """Whether a text names a release rather than a file of counts or a synthetic set."""
+    """Whether a text names a release rather than a file of counts or a synthetic set.
+
+    Args:
+        named: the data that `dphist compare` is asked for.
+    """
     return re.fullmatch("[a-z][a-z0-9_]*", named) is not None
 
 

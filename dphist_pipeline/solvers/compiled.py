@@ -15,6 +15,9 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """The function, compiled to machine code on its first call; strict IEEE arithmetic gives the same bytes every time.
 
     Other threads run while it does (`nogil`).
+
+    Args:
+        function: of numbers, arrays and tuples of them, as Numba takes them.
     """
     try:
         return cast(Callable[P, R], numba.njit(cache=True, nogil=True)(function))

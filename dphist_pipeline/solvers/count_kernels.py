@@ -20,7 +20,13 @@ Numbers = NDArray[np.int64]
 
 @compiled
 def crowds(points: Reals, cells: Reals, reach: float) -> Reals:
-    """How many cells lie within reach of each point, shape (n,)."""
+    """How many cells lie within reach of each point, shape (n,).
+
+    Args:
+        points: counts, distinct and rising, shape (n,).
+        cells: number of cells at each point, shape (n,); fractions are weights.
+        reach: in records, both ends included.
+    """
     crowds, left, right, inside = np.zeros(points.size), 0, 0, 0.0
     for place in range(points.size):
         while right < points.size and points[right] <= points[place] + reach:
@@ -36,6 +42,12 @@ def crowds(points: Reals, cells: Reals, reach: float) -> Reals:
 @compiled
 def bin_sums(points: Reals, edges: Reals, scale: float, reach: float) -> tuple[Numbers, Reals, Reals]:
     """For each point the first bin within reach, and the kernel's mean and first moment over each bin from there.
+
+    Args:
+        points: counts, distinct and rising, shape (n,).
+        edges: bin k holds the counts edges[k] to edges[k + 1] - 1; shape (bins + 1,).
+        scale: of the noise, in records.
+        reach: in noise scales.
 
     Returns:
         First bins, shape (n,); means, shape (n, most bins); moments around the point, the same.
@@ -85,7 +97,13 @@ def _tail_sums(away: float, number: float, scale: float) -> tuple[float, float]:
 
 @compiled
 def add_bins(dense: Reals, low: Numbers, mass: Reals, first: Reals, weights: Reals) -> None:
-    """Adds each point's likelihood under the bins, and the first moment around it, to shape (n, 2)."""
+    """Adds each point's likelihood under the bins, and the first moment around it.
+
+    Args:
+        dense: added to in place, shape (n, 2).
+        low, mass, first: see `bin_sums`.
+        weights: probabilities of the bins, shape (bins,).
+    """
     for place in range(low.size):
         for column in range(min(mass.shape[1], weights.size - low[place])):
             weight = weights[low[place] + column]
@@ -95,7 +113,13 @@ def add_bins(dense: Reals, low: Numbers, mass: Reals, first: Reals, weights: Rea
 
 @compiled
 def back_to_bins(ratio: Reals, low: Numbers, mass: Reals, bins: int) -> Reals:
-    """Sum over points of ratio · likelihood under each bin, shape (bins,)."""
+    """Sum over points of ratio · likelihood under each bin, shape (bins,).
+
+    Args:
+        ratio: number of cells at each point over its likelihood, shape (n,).
+        low, mass: see `bin_sums`.
+        bins: how many there are.
+    """
     back = np.zeros(bins)
     for place in range(low.size):
         for column in range(min(mass.shape[1], bins - low[place])):
@@ -105,7 +129,15 @@ def back_to_bins(ratio: Reals, low: Numbers, mass: Reals, bins: int) -> Reals:
 
 @compiled
 def add_atoms(dense: Reals, points: Reals, atoms: Reals, weights: Reals, scale: float) -> None:
-    """Adds each point's likelihood under the atoms, and the first moment around it, to shape (n, 2)."""
+    """Adds each point's likelihood under the atoms, and the first moment around it.
+
+    Args:
+        dense: added to in place, shape (n, 2).
+        points: counts, distinct and rising, shape (n,).
+        atoms: counts, rising, shape (atoms,).
+        weights: probabilities of the atoms, shape (atoms,).
+        scale: of the noise, in records.
+    """
     for sign in (1.0, -1.0):
         mass, moment, atom = 0.0, 0.0, 0
         at = sign * points[0 if sign > 0 else points.size - 1]
@@ -129,7 +161,12 @@ def add_atoms(dense: Reals, points: Reals, atoms: Reals, weights: Reals, scale: 
 
 @compiled
 def back_to_atoms(ratio: Reals, points: Reals, atoms: Reals, scale: float) -> Reals:
-    """Sum over points of ratio · kernel at each atom, shape (atoms,)."""
+    """Sum over points of ratio · kernel at each atom, shape (atoms,).
+
+    Args:
+        ratio: number of cells at each point over its likelihood, shape (n,).
+        points, atoms, scale: see `add_atoms`.
+    """
     back = np.zeros(atoms.size)
     for sign in (1.0, -1.0):
         if atoms.size == 0:

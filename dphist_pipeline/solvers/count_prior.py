@@ -57,7 +57,13 @@ class Sight:
 
     @classmethod
     def of(cls, points: Reals, edges: Reals, scale: float) -> Sight:
-        """What noisy counts, distinct and rising, see of bins; O(n · bins within reach)."""
+        """What noisy counts see of bins; O(n · bins within reach).
+
+        Args:
+            points: noisy counts, distinct and rising, shape (n,).
+            edges: of the bins, see `bin_edges`; shape (bins + 1,).
+            scale: of the noise, in records.
+        """
         return cls(points, edges, scale, *bin_sums(points, edges, scale, REACH))
 
     def part(self, rows: Numbers) -> Sight:
@@ -69,7 +75,11 @@ class Sight:
         return Sight(self.points[rows], self.edges, self.scale, self.low[rows], self.mass[rows], self.moment[rows])
 
     def places(self, points: Reals) -> Reals:
-        """Counts at a third of a noise scale from each other beside some points, rising, within the edges."""
+        """Counts at a third of a noise scale from each other beside some points, rising, within the edges.
+
+        Args:
+            points: counts, any order, shape (k,).
+        """
         step = max(1.0, math.floor(self.scale / 3))
         found: Reals = np.unique(np.clip(np.rint(points / step) * step, self.edges[0], self.edges[-1]))
         return found
@@ -90,7 +100,11 @@ class CountPrior:
     bin_weights: Reals
 
     def likelihoods(self, sight: Sight) -> Reals:
-        """How likely each noisy count is, up to a common factor, and the kernel's first moment; shape (n, 2)."""
+        """How likely each noisy count is, up to a common factor, and the kernel's first moment; shape (n, 2).
+
+        Args:
+            sight: of n noisy counts; its bins are those of the prior.
+        """
         sums = np.zeros((sight.points.size, 2))
         add_bins(sums, sight.low, sight.mass, sight.moment, self.bin_weights)
         add_atoms(sums, sight.points, self.atoms, self.atom_weights, sight.scale)
@@ -98,7 +112,11 @@ class CountPrior:
         return sums
 
     def posterior(self, sight: Sight) -> tuple[Reals, Reals]:
-        """Likelihood of each noisy count up to a factor, and the mean of the count behind it, shape (n,) each."""
+        """Likelihood of each noisy count up to a factor, and the mean of the count behind it, shape (n,) each.
+
+        Args:
+            sight: see `likelihoods`.
+        """
         sums = self.likelihoods(sight)
         return sums[:, 0], sight.points + sums[:, 1] / sums[:, 0]
 

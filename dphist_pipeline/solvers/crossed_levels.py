@@ -192,7 +192,13 @@ class CrossedLaw:
 
 
 def positions_above(tree: Tree, fine: int, coarse: int) -> NDArray[np.int64]:
-    """For each node of a level, the number of its node in a coarser level."""
+    """For each node of a level, the number of its node in a coarser level.
+
+    Args:
+        tree: of one axis.
+        fine: number of a level, 0 for the top.
+        coarse: likewise, at most `fine`.
+    """
     found = np.arange(tree.nodes[fine])
     for level in range(fine, coarse, -1):
         found = tree.parents[level - 1][found]
@@ -222,27 +228,49 @@ class Along:
         ]
 
     def sums(self, values: Reals, axis: int, depth: int) -> Reals:
-        """The sums of the finest nodes of one tree within each node of a level, as the walk comes to them."""
+        """The sums of the finest nodes of one tree within each node of a level, as the walk comes to them.
+
+        Args:
+            values: along `axis` the finest nodes in order of the walk; any length along other axes.
+            axis: number of the tree.
+            depth: of the level, 0 for the top.
+        """
         if depth == len(self._above[axis]) - 1:
             return values
         found: Reals = np.add.reduceat(values, self._starts[axis][depth], axis=axis)
         return found
 
     def spread(self, values: Reals, axis: int, depth: int) -> Reals:
-        """For each of the finest nodes of one tree the value of its node at a level."""
+        """For each of the finest nodes of one tree the value of its node at a level.
+
+        Args:
+            values: along `axis` the nodes of the level in order of the walk; any length along other axes.
+            axis, depth: see `sums`.
+        """
         if depth == len(self._above[axis]) - 1:
             return values
         return np.repeat(values, self._sizes[axis][depth], axis=axis)
 
     def all_sums(self, values: Reals, depths: Depths) -> Reals:
-        """The sums at levels of all trees, in the order of their nodes."""
+        """The sums at levels of all trees, in the order of their nodes.
+
+        Args:
+            values: the grid, along each tree the finest nodes in order of the walk.
+            depths: of the level of each tree, 0 for the top.
+        """
         for axis, depth in enumerate(depths):
             numbers = self._above[axis][depth][self._starts[axis][depth]]
             values = self.sums(values, axis, depth).take(np.argsort(numbers), axis=axis)
         return values
 
     def normal(self, values: Reals, precisions: Mapping[Depths, float], axis: int = 0) -> Reals:
-        """N times a grid: sums at every measured pair of levels, times their precision, spread again."""
+        """N times a grid: sums at every measured pair of levels, times their precision, spread again.
+
+        Args:
+            values: the grid, see `all_sums`; trees before `axis` are summed already.
+            precisions: of each measured set of levels, one level for each tree from `axis` on.
+            axis: the first tree that is summed along.
+        """
         if axis == len(self._above):
             return values * precisions[()]
         by_depth: dict[int, dict[Depths, float]] = defaultdict(dict)
@@ -254,7 +282,12 @@ class Along:
         return found
 
     def spread_all(self, values: Reals, depths: Depths) -> Reals:
-        """For each cell of the grid the value of its cell at levels of all trees, given in the order of their nodes."""
+        """For each cell of the grid the value of its cell at levels of all trees.
+
+        Args:
+            values: along each tree the nodes of its level, in the order of their numbers.
+            depths: see `all_sums`.
+        """
         for axis, depth in enumerate(depths):
             values = values.take(self._above[axis][depth], axis=axis)
         return values

@@ -17,7 +17,11 @@ Numbers = NDArray[np.int64]
 
 
 def levels_of(cells: int) -> int:
-    """How many times the nodes of a line are joined until one is left."""
+    """How many times the nodes of a line are joined until one is left.
+
+    Args:
+        cells: on the line, at least 1.
+    """
     return (cells - 1).bit_length()
 
 

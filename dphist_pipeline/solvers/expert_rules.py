@@ -258,7 +258,11 @@ def _centres(prior: CountPrior, above: Reals, levels: Reals, sight: Sight) -> Re
 
 
 def distinct(values: Reals) -> tuple[Reals, Numbers]:
-    """Distinct whole numbers, rising, and the place of each value among them; linear where they lie close together."""
+    """Distinct whole numbers, rising, and the place of each value among them; linear where they lie close together.
+
+    Args:
+        values: noisy counts, whole, perhaps less their levels; at least one, shape (n,).
+    """
     low, high = values.min(), values.max()
     if high - low > 8.0 * values.size + 1024:
         points, places = np.unique(values, return_inverse=True)

@@ -26,7 +26,11 @@ class TwofoldBoxes:
 
     @classmethod
     def of(cls, boxes: Numbers) -> TwofoldBoxes:
-        """The boxes of one partition, each a block."""
+        """The boxes of one partition, each a block.
+
+        Args:
+            boxes: box number of every cell, from 0 without gaps, shape of the cells.
+        """
         return cls(boxes, np.arange(boxes.max() + 1))
 
 

@@ -43,7 +43,11 @@ def kd_boxes(cells: Reals, cell_variance: float, box_variance: float, threshold:
 
 
 def greedy_boxes(cells: Reals, cell_variance: float, box_variance: float, max_depth: int) -> tuple[Numbers, float]:
-    """The boxes of `kd_boxes` with nan for a threshold, and 2 · ln(cuts tried) of all cuts together."""
+    """The boxes of `kd_boxes` with nan for a threshold, and 2 · ln(cuts tried) of all cuts together.
+
+    Args:
+        cells, cell_variance, box_variance, max_depth: see `kd_boxes`.
+    """
     return _split(cells, (float(cell_variance), float(box_variance), math.nan, max_depth))
 
 
@@ -59,6 +63,9 @@ def prefix_sums(line: Reals) -> Reals:
 
     Differences of these sums are exact. If cells are no whole numbers, or their distances from the middling one sum to
     2^52 or more, each is first rounded to a multiple of a power of two, by at most 2^-52 of that sum.
+
+    Args:
+        line: finite counts, shape (n,).
     """
     off = line - middling_value(line)
     away = float(np.abs(off).sum())
@@ -160,7 +167,13 @@ def best_paying_cut(
 
 @compiled
 def next_side(sides: Numbers, axis: int, length: int) -> tuple[int, int]:
-    """The axis and length of the side that comes after another: the longest first, the first of equal ones."""
+    """The axis and length of the side that comes after another: the longest first, the first of equal ones.
+
+    Args:
+        sides: cells along each axis of a box, shape (6,).
+        axis: of the side before; 0 to start with.
+        length: of the side before, in cells; to start with, more than any side.
+    """
     next_axis, longest = axis, 0
     for other in range(AXES):
         later = sides[other] < length or (sides[other] == length and other > axis)

@@ -206,7 +206,12 @@ class Tree:
 
     @classmethod
     def of(cls, levels: Levels, coarsest: int) -> Tree:
-        """Adds the top, and finds the children of each node."""
+        """Adds the top, and finds the children of each node.
+
+        Args:
+            levels: of one axis, from the coarsest.
+            coarsest: number of nodes of the coarsest level.
+        """
         parents = (np.zeros(coarsest, dtype=np.int64), *levels.parents)
         orders = [None if (np.diff(one) >= 0).all() else np.argsort(one, kind="stable") for one in parents]
         sizes = (1, *(one.size for one in parents))
@@ -215,7 +220,12 @@ class Tree:
         return cls(sizes, parents, tuple(orders), tuple(starts))
 
     def sums(self, level: int, values: Reals) -> Reals:
-        """The sum over the children of every node of a level, shape (nodes, …)."""
+        """The sum over the children of every node of a level, shape (nodes, …).
+
+        Args:
+            level: of the parents, 0 for the top.
+            values: one for each node of the next finer level, shape (nodes there, …).
+        """
         order = self.orders[level]
         found: Reals = np.add.reduceat(values if order is None else values[order], self.starts[level], axis=0)
         return found

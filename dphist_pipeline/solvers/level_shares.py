@@ -26,7 +26,13 @@ from dphist_pipeline.solvers.marginal_shares import Axes, Shares, choose_shares,
 def law_of_levels(
     sizes: Sequence[int], variances: Mapping[Axes, float], trees: Sequence[Levels]
 ) -> LevelLaw | CrossedLaw:
-    """What the estimates of tables at levels of one axis, or of several, know and do not know; see there."""
+    """What the estimates of tables at levels of one axis, or of several, know and do not know.
+
+    Args:
+        sizes: positions along each axis, shape (axes,); each level is an axis.
+        variances: of the noise in each cell of the measured marginals, by their sets of axes.
+        trees: the levels of each axis that is used at several; at least one.
+    """
     return LevelLaw(sizes, variances, trees[0]) if len(trees) == 1 else CrossedLaw(sizes, variances, trees)
 
 

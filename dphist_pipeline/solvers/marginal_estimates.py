@@ -224,7 +224,12 @@ def marginals_of(values: Reals, axes: Axes, needed: set[Axes], kept: Axes = froz
 
 
 def deviations_of(sums: Reals, first: int = 0) -> Reals:
-    """Means taken out along every axis, or along those from the first that is given."""
+    """Means taken out along every axis from a first one on.
+
+    Args:
+        sums: a table, any shape.
+        first: number of the first axis; those before it keep their means.
+    """
     for axis in range(first, sums.ndim):
         sums = sums - sums.mean(axis=axis, keepdims=True)
     return sums

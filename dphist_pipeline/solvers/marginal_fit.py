@@ -37,11 +37,19 @@ class GroupSums:
     slack: float = 0.0
 
     def sums(self, table: Reals) -> Reals:
-        """The sums of a table, shape of `targets`."""
+        """The sums of a table, shape of `targets`.
+
+        Args:
+            table: one number for each cell, shape (cells,).
+        """
         return np.bincount(self.labels, weights=table, minlength=self.targets.size).astype(np.float64)
 
     def spread(self, shifts: Reals) -> Reals:
-        """The shift of every cell, broadcastable to the table."""
+        """The shift of every cell, broadcastable to the table.
+
+        Args:
+            shifts: in records, shape of `targets`.
+        """
         return shifts[self.labels]
 
 
@@ -60,12 +68,20 @@ class MarginalSums:
     slack: float = 0.0
 
     def sums(self, table: Reals) -> Reals:
-        """The sums of a table, shape of `targets`."""
+        """The sums of a table, shape of `targets`.
+
+        Args:
+            table: one number for each cell, with all axes.
+        """
         found: Reals = table.sum(axis=self.summed, keepdims=True, dtype=np.float64)
         return found
 
     def spread(self, shifts: Reals) -> Reals:
-        """The shift of every cell, broadcastable to the table."""
+        """The shift of every cell, broadcastable to the table.
+
+        Args:
+            shifts: in records, shape of `targets`.
+        """
         return shifts
 
 

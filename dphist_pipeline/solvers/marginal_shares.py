@@ -134,7 +134,7 @@ class Wanted:
         return candidate[order], precision[order], starts, part[order][starts]
 
     def only(self, kept: NDArray[np.bool_]) -> Wanted:
-        """The same problem with some of the candidates, which tell all parts."""
+        """The same problem with some of the candidates, which tell all parts; `kept`: shape (candidates,)."""
         candidate, part, precision = self.edges
         chosen = kept[candidate]
         numbers = np.cumsum(kept) - 1
@@ -145,7 +145,7 @@ class Wanted:
         return found
 
     def variance(self, squares: Reals) -> float:
-        """The mean variance for squares of shares, shape (candidates,)."""
+        """The mean variance, in (sensitivity / epsilon)²; `squares`: of the candidates' shares, shape (candidates,)."""
         return float(self._spread_over(self.precision(squares)).sum())
 
     def _spread_over(self, known: Reals) -> Reals:
@@ -154,14 +154,14 @@ class Wanted:
             return np.divide(self.costs, known, out=np.zeros(known.shape), where=self.costs > 0)
 
     def precision(self, squares: Reals) -> Reals:
-        """The precision of every part, shape (parts,)."""
+        """The precision of every part, shape (parts,); for `squares` see `variance`."""
         candidate, precision, starts, parts = self._by_part
         told = np.zeros(len(self.parts))
         told[parts] = np.add.reduceat(precision * squares[candidate], starts)
         return told
 
     def gains(self, squares: Reals) -> tuple[float, Reals]:
-        """The mean variance, and how fast it falls with each square, shape (candidates,)."""
+        """The mean variance, and how fast it falls with each square, shape (candidates,); see `variance`."""
         _, part, precision = self.edges
         known = self.precision(squares)
         falls: Reals = np.add.reduceat(precision * self._spread_over(known**2)[part], self._starts)
@@ -197,7 +197,12 @@ def _closed(axes: Axes, above: Mapping[int, int]) -> Axes:
 
 
 def opened(axes: Axes, above: Mapping[int, int]) -> Axes:
-    """The set without levels that a finer one makes plain."""
+    """The set without levels that a finer one makes plain.
+
+    Args:
+        axes: a closed set.
+        above: for a level of an axis the next coarser one.
+    """
     return axes - {above[axis] for axis in axes if axis in above}
 
 
@@ -268,7 +273,7 @@ def choose_shares(wanted: Wanted) -> Shares:
     Cost: some thousand passes over the pairs of candidates and their parts; a second for all pairs of 50 axes.
 
     Args:
-        wanted: the problem.
+        wanted: tables, and what may be measured for them.
     """
     squares, bound = best_squares(wanted)
     made = []
@@ -356,7 +361,7 @@ def best_squares(wanted: Wanted) -> tuple[Reals, float]:
     """The best squares of shares that sum to 1, nearly, and a lower bound on the mean variance for all of them.
 
     F, the mean variance, is convex, and F(t·u) = F(u)/t. So F(v) >= 2·F(u)/t - max(gains(u))/t² for all v that sum to 1
-    and every t; the best t gives F(u)² / max(gains(u)).
+    and every t; the best t gives F(u)² / max(gains(u)). For `wanted` see `choose_shares`.
     """
     squares = np.full(len(wanted.candidates), 1 / len(wanted.candidates))
     bound, best, least = 0.0, squares, math.inf

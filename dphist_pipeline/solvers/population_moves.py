@@ -64,7 +64,12 @@ class Layout:
         return found
 
     def sums(self, records: Places, weights: Wholes) -> Wholes:
-        """All tables of a population, shape (cells,)."""
+        """All tables of a population, shape (cells,).
+
+        Args:
+            records: positions, shape (records, axes).
+            weights: how often each record counts, shape (records,).
+        """
         found = np.zeros(int(self.starts[-1]), dtype=np.int64)
         for table in range(len(self.tables)):
             np.add.at(found, self.cells(table, records), weights)

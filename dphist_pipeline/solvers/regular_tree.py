@@ -93,6 +93,10 @@ def branching_tree(shape: Sequence[int], branching: int) -> RegularTree:
 
     Widths are powers of `branching` from the cells upwards; an axis that one node holds is not cut above, and that node
     is no wider than the nodes below it need.
+
+    Args:
+        shape: cells along each axis, shape (axes,).
+        branching: parts of a node along each axis, at least 2.
     """
     widths = [tuple(1 for _ in shape)]
     while any(width < size for width, size in zip(widths[0], shape, strict=True)):
@@ -107,6 +111,10 @@ def best_tree(shape: tuple[int, ...], most_branching: int = 16) -> RegularTree:
 
     Trees that branch in 2 to `most_branching` are compared, with any number of their upper levels left out; the last
     of these is no tree but the cells alone. A function of the shape; ties go to fewer levels.
+
+    Args:
+        shape: cells along each axis.
+        most_branching: parts of a node along each axis, at least 2; the cost grows with it.
     """
     found: list[tuple[float, int, RegularTree]] = []
     for branching in range(2, most_branching + 1):
@@ -132,7 +140,12 @@ def covariance(tree: RegularTree, variances: Sequence[float]) -> list[float]:
 
 
 def shared_noise(volumes: Sequence[int], precisions: Sequence[float]) -> list[float]:
-    """c_l of each level, where what a level adds to the one above is known with a precision of p_l a unit vector."""
+    """c_l of each level, where what a level adds to the one above is known with a precision of p_l a unit vector.
+
+    Args:
+        volumes: cells of a node of each level, from the top; the last are 1.
+        precisions: p_l of each level, one over records squared.
+    """
     spreads = [*(1 / precision for precision in precisions), 0.0]
     return [(wide - narrow) / cells for (wide, narrow), cells in zip(pairwise(spreads), volumes, strict=True)]
 
@@ -165,7 +178,12 @@ def weights_in_a_cell(
 
 
 def mean_variance(tree: RegularTree, coefficients: Sequence[float]) -> float:
-    """Mean variance of the sum over a box, over all boxes of adjacent cells."""
+    """Mean variance of the sum over a box, over all boxes of adjacent cells.
+
+    Args:
+        tree: of the grid whose boxes are summed.
+        coefficients: c_l of each level, in records squared; see `covariance`.
+    """
     squares = [
         math.prod(mean_square(size, width) for size, width in zip(tree.shape, widths, strict=True))
         for widths in tree.widths
@@ -177,6 +195,10 @@ def mean_square(size: int, width: int) -> float:
     """Mean over all ranges of a line of `size` cells of Σ (cells of the range in a node)², nodes `width` cells wide.
 
     Two cells at places x <= y, from 1, are both in x·(size + 1 - y) ranges; summed over pairs in a node in closed form.
+
+    Args:
+        size: cells of the line.
+        width: cells of a node; the last node may have fewer.
     """
 
     def pairs(nodes: int, start: int, width: int) -> int:

@@ -60,7 +60,12 @@ def numbered(last_starts: Numbers) -> Numbers:
 
 
 def bucket_means(values: Reals, buckets: Numbers) -> Reals:
-    """The mean of each cell's bucket, shape (n,); any grouping of cells, numbered from 0."""
+    """The mean of each cell's bucket, shape (n,).
+
+    Args:
+        values: one number per cell, shape (n,).
+        buckets: bucket number of every cell, from 0, in any order, shape (n,).
+    """
     sizes = np.bincount(buckets)
     # Centred first, so that a large common part does not eat the digits of the rest.
     centre = float(np.median(values))
@@ -69,7 +74,11 @@ def bucket_means(values: Reals, buckets: Numbers) -> Reals:
 
 
 def middling_value(values: Reals) -> float:
-    """The median of about a thousand of the values: subtracted, it leaves small numbers, which keep their digits."""
+    """The median of about a thousand of the values: subtracted, it leaves small numbers, which keep their digits.
+
+    Args:
+        values: one number per cell, at least one, shape (n,).
+    """
     some = values[:: values.size // 1024 + 1]
     return float(np.partition(some, some.size // 2)[some.size // 2])
 

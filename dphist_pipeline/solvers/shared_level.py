@@ -27,7 +27,12 @@ def sign_unit(scale: float) -> float:
 
 
 def sure_level(noisy: Reals, scale: float) -> float:
-    """The common count of cells, at least 0; drawn to 0 as far as noise explains it."""
+    """The common count of cells, at least 0; drawn to 0 as far as noise explains it.
+
+    Args:
+        noisy: whole noisy counts, at least one, shape (n,).
+        scale: of the noise, in records.
+    """
     middle, unit = float(np.rint(np.median(noisy))), sign_unit(scale)
     level = max(0.0, middle + unit * float(np.sign(noisy - middle).mean()))
     error = DOUBT * unit**2 / noisy.size

@@ -35,7 +35,11 @@ class Merges(NamedTuple):
 
 @compiled
 def increase(left_sum: float, left_size: float, right_sum: float, right_size: float) -> float:
-    """By how much the squared error grows: n1 · n2 / (n1 + n2) · (mean1 - mean2)², with a single division."""
+    """By how much the squared error grows: n1 · n2 / (n1 + n2) · (mean1 - mean2)², with a single division.
+
+    Args:
+        left_sum, left_size, right_sum, right_size: sums in records, and cells, of two neighbouring buckets.
+    """
     apart = left_sum * right_size - right_sum * left_size
     return apart * apart / (left_size * right_size * (left_size + right_size))
 

@@ -46,19 +46,32 @@ class Gram:
 
 
 def gram_of_ranges(cells: int) -> Gram:
-    """The Gram matrix of all ranges of a line: V[i, j] = (min(i, j) + 1) · (cells - max(i, j))."""
+    """The Gram matrix of all ranges of a line: V[i, j] = (min(i, j) + 1) · (cells - max(i, j)).
+
+    Args:
+        cells: on the line, at least 1.
+    """
     start = np.arange(1.0, cells + 1)
     return Gram(lambda rows: _separable(rows, start, start[::-1]), start * start[::-1], cells * (cells + 1) / 2)
 
 
 def gram_of_prefixes(cells: int) -> Gram:
-    """The Gram matrix of all ranges that start at the first cell: V[i, j] = cells - max(i, j)."""
+    """The Gram matrix of all ranges that start at the first cell: V[i, j] = cells - max(i, j).
+
+    Args:
+        cells: on the line, at least 1.
+    """
     after = np.arange(float(cells), 0, -1)
     return Gram(lambda rows: _separable(rows, np.ones(cells), after), after, cells)
 
 
 def gram_of_windows(cells: int, length: int) -> Gram:
-    """The Gram matrix of all ranges of one length, at most the number of cells."""
+    """The Gram matrix of all ranges of one length.
+
+    Args:
+        cells: on the line, at least 1.
+        length: in cells, 1 to `cells`.
+    """
 
     def times(rows: Reals) -> Reals:
         sums = np.pad(np.cumsum(rows, axis=1), ((0, 0), (1, 0)))

@@ -83,7 +83,11 @@ _ADAPTER: TypeAdapter[AxisSpec] = TypeAdapter(AxisSpec)
 
 
 def domain_of(described: Iterable[object]) -> Domain:
-    """The declared grid from its description in an audit: axes as `normalised` gives them."""
+    """The declared grid from its description in an audit.
+
+    Args:
+        described: `axes` of `audit.json`, as `normalised` gives them; in order.
+    """
     return Domain(tuple(_ADAPTER.validate_python(axis).axis for axis in described))
 
 

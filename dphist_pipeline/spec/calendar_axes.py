@@ -23,6 +23,9 @@ _DAYS = {"day": 1, "week": 7}
 def day_of(value: object) -> date:
     """A day of the calendar from its ISO date.
 
+    Args:
+        value: as the spec has it: text such as "2026-01-05".
+
     Raises:
         ValueError: for anything else, and for years before 1000 or after 9000.
     """

@@ -300,7 +300,11 @@ def _problem(word: str) -> str:
 
 
 def refuse_lines(found: list[Mistake]) -> None:
-    """Refuses a list with mistakes. The message names the first ones and does not tell the total number."""
+    """Refuses a list with mistakes. The message names the first ones and does not tell the total number.
+
+    Args:
+        found: pairs of line, from 1, and problem, in any order; nothing is refused where there are none.
+    """
     told = [f"line {number}: {problem}" for number, problem in sorted(found)[:MOST_MISTAKES]]
     if len(found) > MOST_MISTAKES:
         told.append("and more")

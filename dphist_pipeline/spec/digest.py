@@ -47,6 +47,10 @@ def digest_of(spec: BaseModel, normalised: Mapping[str, object]) -> str:
 def in_digest(spec: type[BaseModel], field: str) -> bool:
     """Whether a field is part of the digest of its spec.
 
+    Args:
+        spec: the class, each of whose fields is marked; see `declared`.
+        field: by its name in the class.
+
     Raises:
         KeyError: for a field without a mark.
     """

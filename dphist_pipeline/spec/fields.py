@@ -13,7 +13,12 @@ Flag = Annotated[bool, Field(strict=True)]
 
 
 def listed(least: int = 0, most: int | None = None) -> BeforeValidator:
-    """Lists of `least` to `most` items as tuples; sets are refused, since they have no order. Stands last in a type."""
+    """Lists as tuples; sets are refused, since they have no order. Stands last in a type.
+
+    Args:
+        least: fewest items.
+        most: most items; None for any number.
+    """
 
     def as_tuple(value: object) -> tuple[object, ...]:
         if not isinstance(value, list | tuple):
@@ -29,7 +34,12 @@ def listed(least: int = 0, most: int | None = None) -> BeforeValidator:
 
 
 def whole(value: object, least: int, most: int | None = None) -> int:
-    """A whole number between `least` and `most`.
+    """A whole number within bounds.
+
+    Args:
+        value: as the spec has it, unchecked.
+        least: smallest number.
+        most: largest number; None for no bound.
 
     Raises:
         ValueError: for everything else, text and 3.0 included.

@@ -77,7 +77,12 @@ def load_spec(path: Path | str, code_lists: Decided | None = None) -> ReleaseSpe
 
 
 def load_specs(path: Path | str, code_lists: Decided | None = None) -> list[ReleaseSpec]:
-    """All release specs of a YAML file: one, or one for each item of `for_each`; as `load_spec`."""
+    """All release specs of a YAML file: one, or one for each item of `for_each`; as `load_spec`.
+
+    Args:
+        path: of the file; no release is named in it.
+        code_lists: see `load_spec`.
+    """
     return from_file(path, COMPONENT, "release", _release(lambda attributes: code_lists), ADDRESSES, {})
 
 
@@ -115,7 +120,11 @@ def from_file(
 
 
 def project_folder(spec: Path | str) -> Path:
-    """The folder that relative paths start from: the nearest one above the spec with a pyproject.toml, else its own."""
+    """The folder that relative paths start from: the nearest one above the spec with a pyproject.toml, else its own.
+
+    Args:
+        spec: its file, which may not exist yet.
+    """
     folder = Path(spec).resolve().parent
     return next((parent for parent in (folder, *folder.parents) if (parent / "pyproject.toml").is_file()), folder)
 

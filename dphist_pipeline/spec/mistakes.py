@@ -69,7 +69,11 @@ def located(error: ValidationError, fields: Fields, kinds: Kinds = MappingProxyT
 
 
 def checker(kind: Any) -> Callable[[object], Any]:
-    """A function that gives a value as a kind of field, or raises a MistakesError in the words of a spec."""
+    """A function that gives a value as a kind of field, or raises a MistakesError in the words of a spec.
+
+    Args:
+        kind: a type with validators, as a field of a spec declares it.
+    """
     adapter: TypeAdapter[Any] = TypeAdapter(kind)
 
     def check(value: object) -> Any:

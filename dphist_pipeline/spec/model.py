@@ -64,6 +64,10 @@ def l1_sensitivity(max_rows_per_unit: int, neighbours: Neighbours) -> int:
     Bounding keeps at most `max_rows_per_unit` rows of a unit, each in one cell. Adding or removing a unit
     therefore moves the counts by at most that many rows in sum, whatever the number of axes. Substituting one
     unit for another takes its rows away and puts as many elsewhere: twice as much.
+
+    Args:
+        max_rows_per_unit: bound on the rows of a unit, at least 1.
+        neighbours: `add_remove` or `substitute`.
     """
     if max_rows_per_unit < 1:
         raise ValueError("max_rows_per_unit must be at least 1")

@@ -37,6 +37,9 @@ def exact(value: object) -> Fraction:
 
     NumPy's numbers count as what they hold. A float32 holds 0.1 as 0.10000000149011612, which has too many digits.
 
+    Args:
+        value: a number of Python or NumPy, a Decimal or Fraction, or text.
+
     Raises:
         ValueError: for what is not a finite number, or a float with more digits than a double surely keeps.
     """
@@ -60,6 +63,9 @@ def exact(value: object) -> Fraction:
 def edge(value: object) -> Fraction:
     """A bin edge or a bin width: exact, and at most 10^15 away from zero.
 
+    Args:
+        value: see `exact`; in the unit of its axis.
+
     Raises:
         ValueError: as `exact`, and beyond 10^15, where doubles no longer tell neighbouring edges apart.
     """
@@ -72,7 +78,11 @@ def edge(value: object) -> Fraction:
 
 
 def digits(number: Fraction) -> str:
-    """A fraction as short text for messages: decimal digits if they are exact, else a ratio or an approximation."""
+    """A fraction as short text for messages: decimal digits if they are exact, else a ratio or an approximation.
+
+    Args:
+        number: exact, of any size.
+    """
     if number.denominator == 1:
         return str(number.numerator)
     near = repr(float(number))
@@ -110,6 +120,9 @@ def _from_float(value: Real) -> Fraction:
 
 def parse_epsilon(value: object) -> Fraction:
     """The epsilon of one release, within [10^-6, 50].
+
+    Args:
+        value: see `exact`.
 
     Raises:
         EpsilonError: for other numbers and for what is no number.

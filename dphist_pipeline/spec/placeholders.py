@@ -27,7 +27,11 @@ NAMES = ", ".join(f"{{{name}}}" for name in GLOBS)
 
 
 def placeholders_of(address: str) -> frozenset[str]:
-    """The names of all placeholders of an address."""
+    """The names of all placeholders of an address.
+
+    Args:
+        address: as written or resolved; `{{ env.X }}` is no placeholder.
+    """
     return frozenset(PLACEHOLDER.findall(address))
 
 
@@ -57,7 +61,11 @@ def check_placeholders(address: str, secret: bool = False) -> None:
 
 
 def as_glob(address: str) -> str:
-    """The address with each placeholder as a glob: finds the files of every period."""
+    """The address with each placeholder as a glob: finds the files of every period.
+
+    Args:
+        address: may be a glob already.
+    """
     return PLACEHOLDER.sub(lambda match: GLOBS.get(match[1], match[0]), address)
 
 
@@ -87,7 +95,12 @@ def fillings(address: str, period: Period, rule: PeriodRule) -> list[dict[str, s
 
 
 def filled(address: str, parts: Mapping[str, str]) -> str:
-    """The address with some of its placeholders replaced."""
+    """The address with some of its placeholders replaced.
+
+    Args:
+        address: may be a glob.
+        parts: text for each placeholder that is replaced, by name.
+    """
     return PLACEHOLDER.sub(lambda match: parts.get(match[1], match[0]), address)
 
 

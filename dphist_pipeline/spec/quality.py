@@ -55,6 +55,10 @@ Quality = Annotated[QualitySpec | None, mapping_of(QualitySpec, EXAMPLE)]
 def checked(quality: QualitySpec, fields: Mapping[str, Any]) -> QualitySpec:
     """A quality table that fits the fields of its spec that were found right.
 
+    Args:
+        quality: as the spec asks for it.
+        fields: values of these fields, by name; those with mistakes are missing.
+
     Raises:
         MistakesError: by field of the table.
     """
@@ -116,5 +120,10 @@ def _too_little(
 
 
 def tables(quality: QualitySpec, by_row: bool) -> int:
-    """How many tables share what quality costs: rows by place and failures, else units and rows cut, too."""
+    """How many tables share what quality costs: rows by place and failures, else units and rows cut, too.
+
+    Args:
+        quality: whose axes in `by` have a table each.
+        by_row: whether the privacy unit is a row, so that no row is cut.
+    """
     return 2 if by_row else 4 + len(quality.by)

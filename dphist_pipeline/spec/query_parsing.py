@@ -22,6 +22,10 @@ ENDING = ".sql"
 def content_of_query(file: Path, called: str) -> bytes:
     """The content of the file of a query, which is text in UTF-8.
 
+    Args:
+        file: its name, links followed, ends in .sql.
+        called: the file's name in messages.
+
     Raises:
         ValueError: naming the mistake of the file.
     """
@@ -38,7 +42,12 @@ def content_of_query(file: Path, called: str) -> bytes:
 
 
 def line_of(sql: str, offset: int) -> int:
-    """The number of the line at an offset in bytes."""
+    """The number of the line at an offset, from 1.
+
+    Args:
+        sql: the whole text of the query.
+        offset: in bytes of UTF-8, from 0.
+    """
     return sql.encode()[:offset].count(b"\n") + 1
 
 
@@ -60,7 +69,12 @@ def _started(process: int) -> Any:
 
 
 def error_of(parser: Any, sql: str) -> str:
-    """The kind of error that a query raises; an empty text if it runs."""
+    """The kind of error that a query raises; an empty text if it runs.
+
+    Args:
+        parser: see `opened_parser`.
+        sql: is run; it reads no file and no table of anybody's.
+    """
     import duckdb
 
     try:
@@ -72,6 +86,10 @@ def error_of(parser: Any, sql: str) -> str:
 
 def select_of(parser: Any, sql: str) -> Node:
     """The one SELECT of a text.
+
+    Args:
+        parser: see `opened_parser`.
+        sql: content of the file of a query; may be anything.
 
     Raises:
         NotAccepted: it does not parse, or is not one SELECT.
@@ -98,6 +116,10 @@ def select_of(parser: Any, sql: str) -> Node:
 
 def text_of(parser: Any, node: Node) -> str:
     """SQL of a parse, which must read back as the same.
+
+    Args:
+        parser: see `opened_parser`.
+        node: of a SELECT, as `select_of` gives it.
 
     Raises:
         NotAccepted: it does not.

@@ -69,13 +69,22 @@ class FromEnvironment(str):
 
 
 def shortened(text: str, longest: int = LONGEST_ECHO) -> str:
-    """The text on one line, without control characters, cut to `longest` characters."""
+    """The text on one line, without control characters, cut to `longest` characters.
+
+    Args:
+        text: any; it may come out of a file that is no spec.
+        longest: in characters; escaped ones count once.
+    """
     cut = text if len(text) <= longest else text[: longest - 1] + "…"
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in cut)
 
 
 def shown(value: object) -> str:
-    """A value of the spec as a message may echo it: short, escaped, and never out of the environment."""
+    """A value of the spec as a message may echo it: short, escaped, and never out of the environment.
+
+    Args:
+        value: of any type, perhaps very long.
+    """
     if isinstance(value, FromEnvironment):
         return f"the value of {shortened(value.written)}"
     if isinstance(value, str):
@@ -93,18 +102,31 @@ def shown(value: object) -> str:
 
 
 def listed_words(name: str) -> frozenset[str]:
-    """The words in a text file of this folder, whose lines that begin with # are comments."""
+    """The words in a text file of this folder, whose lines that begin with # are comments.
+
+    Args:
+        name: of the file, without its ending .txt.
+    """
     lines = Path(__file__).with_name(f"{name}.txt").read_text("utf-8").splitlines()
     return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
 
 
 def as_key(key: object) -> str:
-    """A key of a mapping as text; the keys of a spec all are."""
+    """A key of a mapping as text; the keys of a spec all are.
+
+    Args:
+        key: as YAML or Python gave it.
+    """
     return key if isinstance(key, str) else shown(key)
 
 
 def place(where: str, location: Location) -> str:
-    """A location inside the spec as text: `attributes.axes[1].values[0]`."""
+    """A location inside the spec as text: `attributes.axes[1].values[0]`.
+
+    Args:
+        where: what messages call the mapping, as `attributes`.
+        location: keys and numbers of items from there, outermost first.
+    """
     return where + "".join(map(_step, location))
 
 

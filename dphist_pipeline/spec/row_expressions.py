@@ -99,7 +99,13 @@ Walk = Callable[[Node], Judged]
 
 
 def as_kind(judged: Judged, kind: Kind, where: str) -> Judged:
-    """The expression as that kind; only constants are cast for it."""
+    """The expression as that kind; only constants are cast for it.
+
+    Args:
+        judged: see `judge_expression`.
+        kind: one of `KINDS`, DuckDB's types.
+        where: the function or operator that takes it, for the message.
+    """
     if judged.kind == kind:
         return judged
     fits = {NOTHING: KINDS, WHOLE: ("BIGINT", "DOUBLE"), DECIMAL: ("DOUBLE",)}.get(judged.kind, ())
@@ -109,13 +115,22 @@ def as_kind(judged: Judged, kind: Kind, where: str) -> Judged:
 
 
 def settled(judged: Judged) -> Judged:
-    """The expression; a constant without a kind gets its default kind."""
+    """The expression with a kind; a constant without one gets its default kind.
+
+    Args:
+        judged: see `judge_expression`.
+    """
     kinds: dict[str, Kind] = {NOTHING: "VARCHAR", WHOLE: "BIGINT", DECIMAL: "DOUBLE"}
     return as_kind(judged, kinds[judged.kind], "this") if judged.kind in kinds else judged
 
 
 def check_plain(node: Node, *handled: str) -> None:
-    """Refuses a node with keys that are not handled."""
+    """Refuses a node with keys that are not handled.
+
+    Args:
+        node: as `json_serialize_sql` gives it.
+        *handled: keys that the caller looks at; others may hold only what is empty.
+    """
     for key, value in node.items():
         if key not in handled and key not in _PLACES and value not in _EMPTY:
             raise NotAccepted(f"{key.replace('_', ' ')} is not known to work row by row", node)

@@ -59,7 +59,11 @@ class Function:
 
 
 def is_time_format(text: str) -> bool:
-    """Whether `try_strptime` takes a text as a format of dates or times without an offset."""
+    """Whether `try_strptime` takes a text as a format of dates or times without an offset.
+
+    Args:
+        text: with signs such as %Y; %% stands for a percent sign.
+    """
     text = text.replace("%%", "")
     plain, directives = _DIRECTIVE.subn("", text)
     return directives > 0 and "%" not in plain and len(text) <= LONGEST_PATTERN

@@ -253,7 +253,11 @@ def _output_name(item: Node, judged: Judged) -> str:
 
 
 def kept_from_raising(node: Node) -> Node:
-    """A whole item or condition within TRY. Accepted expressions do not raise; TRY is a second line of defence."""
+    """A whole item or condition within TRY. Accepted expressions do not raise; TRY is a second line of defence.
+
+    Args:
+        node: of an expression that was accepted.
+    """
     return tried(node)
 
 

@@ -81,6 +81,9 @@ class PrivacyUnit(str):
 def source(value: object) -> Source:
     """Files of one kind, here or in an object store, by name or glob, a server or a frame; `{{ env.X }}` as written.
 
+    Args:
+        value: as written in the spec, unchecked.
+
     Raises:
         ValueError: for other kinds of files, and for addresses that are not left to the environment.
     """
@@ -124,6 +127,9 @@ def is_object(address: str) -> bool:
     """Whether an address or glob names Parquet files in an object store and holds no settings.
 
     DuckDB takes what follows a question mark for settings, keys among them.
+
+    Args:
+        address: any text; `{{ env.X }}` is resolved.
     """
     bucket, _, path = address.removeprefix(STORE).partition("/")
     return (
@@ -136,7 +142,7 @@ def is_object(address: str) -> bool:
 
 
 def in_store(given: str) -> bool:
-    """Whether a checked source is of files in an object store."""
+    """Whether a checked source is of files in an object store; for `given` see `resolved`."""
     return resolved(given).startswith(STORE)
 
 
@@ -164,30 +170,47 @@ def _frame(value: str) -> Source:
 
 
 def format_of(given: str) -> Format:
-    """The format of a checked source."""
+    """The format of a checked source; for `given` see `resolved`."""
     if given.startswith(FRAME):
         return "frame"
     return "postgres" if _SERVER.fullmatch(given) else FORMATS[ending_of(resolved(given)) or ""]
 
 
 def resolved(given: str) -> str:
-    """A checked source with `{{ env.X }}` resolved; never shown."""
+    """A checked source with `{{ env.X }}` resolved; never shown.
+
+    Args:
+        given: as `source` gives it; other text is taken as it is.
+    """
     return given.resolved if isinstance(given, Source) else given
 
 
 def absolute_pattern(given: str, base: Path) -> str:
-    """Checked files, by name or glob, as an absolute glob; signs in the base folder's name are escaped."""
+    """Files, by name or glob, as an absolute glob; signs in the base folder's name are escaped.
+
+    Args:
+        given: checked; relative or absolute.
+        base: folder that relative paths start from, absolute.
+    """
     pattern = resolved(given)
     return pattern if Path(pattern).is_absolute() else str(Path(glob.escape(str(base))) / pattern)
 
 
 def ending_of(name: str) -> str | None:
-    """The ending of a file's name that tells its format, in lower case; None for an unknown ending."""
+    """The ending of a file's name that tells its format, in lower case; None for an unknown ending.
+
+    Args:
+        name: of a file, a glob or an address; upper case counts alike.
+    """
     return next((ending for ending in sorted(FORMATS, key=len)[::-1] if name.casefold().endswith(ending)), None)
 
 
 def date_format(value: str) -> str:
-    """How dates are written, as `try_strptime` takes it."""
+    """How dates are written, as `try_strptime` takes it.
+
+    Args:
+        value: such as "%d/%m/%Y", as the spec has it.
+    """
     if not is_time_format(value) or not any(year in value.replace("%%", "") for year in ("%Y", "%y", "%-y")):
         raise ValueError(
             'must say how a date is written, as "%d/%m/%Y", of %Y %y %m %d %H %I %M %S %f %p %b %B %j %a %A and other '
@@ -216,7 +239,11 @@ _UNIT_COLUMNS = checker(Annotated[tuple[Text, ...], AfterValidator(_apart), list
 
 
 def privacy_unit(value: object) -> PrivacyUnit:
-    """The column that names a person, several that do so together, or `row`."""
+    """The column that names a person, several that do so together, or `row`.
+
+    Args:
+        value: a name or a list of names, as the spec has it.
+    """
     unit = PrivacyUnit(_UNIT_COLUMNS(value) if isinstance(value, list | tuple) else (text(value),))
     if len(unit) > LONGEST_TEXT:
         raise ValueError(f"has names of more than {LONGEST_TEXT} characters together; rename columns in `source_sql`")
@@ -326,7 +353,12 @@ class RecordSource(BaseModel):
 
 
 def read_query(value: object, info: ValidationInfo) -> SqlFile:
-    """The file of a query over the source, read and judged."""
+    """The file of a query over the source, read and judged.
+
+    Args:
+        value: name of the file as the spec has it; relative names start from the project's folder.
+        info: holds that folder as `base`, and the privacy unit, if it was found right.
+    """
     base, unit = (info.context or {}).get("base"), info.data.get("privacy_unit", EVERY_ROW)
     file = SqlFile(text(value))
     columns = () if unit == EVERY_ROW else unit.columns
@@ -335,7 +367,13 @@ def read_query(value: object, info: ValidationInfo) -> SqlFile:
 
 
 def remarks(given: SqlFile | None, trusted_sql: bool, account: str) -> list[str]:
-    """What to know about the query of a spec, a sentence or two each."""
+    """What to know about the query of a spec, a sentence or two each.
+
+    Args:
+        given: the file of the query; None for a source without one.
+        trusted_sql: whether the spec has the field of this name, which grants nothing.
+        account: that an operator would allow the query for.
+    """
     found = []
     if trusted_sql:
         found.append(

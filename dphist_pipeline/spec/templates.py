@@ -60,7 +60,11 @@ def templates_around(document: Mapping[str, object]) -> list[tuple[str, str]]:
 
 
 def template_places(value: object) -> Iterator[Location]:
-    """The locations of all texts and keys that hold a template of any kind."""
+    """The locations of all texts and keys that hold a template of any kind.
+
+    Args:
+        value: a mapping, a list or a plain value, as YAML gave it.
+    """
     if isinstance(value, str) and _TEMPLATE.search(value):
         yield ()
     elif isinstance(value, Mapping):

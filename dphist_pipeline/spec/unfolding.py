@@ -83,7 +83,12 @@ def merged(parts: Sequence[Part], found: Sequence[Iterable[Problem]]) -> list[Pr
 
 
 def plain_problem(value: object, level: int = 0) -> str:
-    """Why a variable is no value that a file could hold; empty if it is one."""
+    """Why a variable is no value that a file could hold; empty if it is one.
+
+    Args:
+        value: a variable, as a program gave it.
+        level: how deep it lies within the variable, 0 for the variable itself.
+    """
     if level > MOST_LEVELS:
         return f"is nested more than {MOST_LEVELS} levels deep"
     if value is None or isinstance(value, str | bool | int | float):

@@ -91,7 +91,12 @@ class UpstreamFields(RecordSource):
 
 
 def check_automation(word: str | None, info: ValidationInfo) -> str | None:
-    """Refuses what would ask for periods that nobody named: without periods, a first one, or a cron line."""
+    """Refuses what would ask for periods that nobody named: without periods, a first one, or a cron line.
+
+    Args:
+        word: `eager` or `on_cron`; None for none.
+        info: holds `period`, `first_period` and `schedule`, if they were found right.
+    """
     if word is None:
         return None
     if info.data.get("period") == "none":
@@ -104,6 +109,11 @@ def check_automation(word: str | None, info: ValidationInfo) -> str | None:
 
 
 def refuse_timeless(length: str, info: ValidationInfo) -> None:
-    """Refuses placeholders in the source of a release without periods."""
+    """Refuses placeholders in the source of a release without periods.
+
+    Args:
+        length: of a period, or `none`.
+        info: holds the source, if it was found right.
+    """
     if length == "none" and "source" in info.data and placeholders_of(resolved(info.data["source"])):
         raise ValueError("is `none`, and the placeholders of `source` need one: add `period: month` or another length")

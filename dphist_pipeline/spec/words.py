@@ -76,18 +76,30 @@ def _harmless(word: str) -> str:
 
 
 def is_plain(word: str) -> bool:
-    """Whether a word needs no quotes in SQL and paths; SQL words are not looked at."""
+    """Whether a word needs no quotes in SQL and paths; SQL words are not looked at.
+
+    Args:
+        word: any text.
+    """
     return len(word) <= LONGEST_NAME and _NAME.fullmatch(word) is not None
 
 
 def suggestion(column: str) -> str:
-    """A plain name that resembles a column's name, for a message; nothing where none is left."""
+    """A plain name that resembles a column's name, for a message; an empty text where none is left.
+
+    Args:
+        column: the name as a file has it, any text.
+    """
     plain = re.sub(r"[^a-z0-9]+", "_", unicodedata.normalize("NFKD", column).casefold()).strip("_0123456789")
     return plain[:LONGEST_NAME] if is_plain(plain[:LONGEST_NAME]) and plain not in SQL_WORDS else ""
 
 
 def problem_of_category(word: str) -> str:
-    """Why a text cannot be a category, without quoting it; an empty text if it can."""
+    """Why a text cannot be a category, without quoting it; an empty text if it can.
+
+    Args:
+        word: text of a spec or code list, with its length and signs checked; see `Text`.
+    """
     if word != word.strip():
         return "begins or ends with a blank; remove it"
     for sign in '"`\\':
@@ -104,7 +116,11 @@ def problem_of_category(word: str) -> str:
 
 def comparable(word: str) -> str:
     """A category as it is compared with others: two that differ in case, in how letters are made, or in signs that
-    nobody sees, are one."""
+    nobody sees, are one.
+
+    Args:
+        word: a category as written.
+    """
     if not word.isascii():
         word = "".join(sign for sign in unicodedata.normalize("NFC", word) if unicodedata.category(sign) != "Cf")
     return word.casefold()

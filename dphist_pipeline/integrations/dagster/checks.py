@@ -59,13 +59,10 @@ def check_specs(spec: ReleaseSpec, published: dg.AssetKey) -> list[dg.AssetCheck
     return [dg.AssetCheckSpec(name, asset=published, description=TEXTS[name]) for name in names]
 
 
-def check_results(
-    spec: ReleaseSpec, published: dg.AssetKey, found: Mapping[str, Found]
-) -> Iterator[dg.AssetCheckResult]:
+def check_results(published: dg.AssetKey, found: Mapping[str, Found]) -> Iterator[dg.AssetCheckResult]:
     """The findings as Dagster takes them: a warning where one did not pass.
 
     Args:
-        spec: of the release; the findings hold all that is told of it.
         published: key of the asset that shows the publication.
         found: by name of the check; a run of several periods gives those of the last one.
     """

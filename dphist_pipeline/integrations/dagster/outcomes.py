@@ -110,7 +110,7 @@ def told(
     if publishes and not apart:
         yield from publication(context, parts, outcomes)
     if publishes:
-        yield from check_results(spec, parts.published.key, outcomes[-1].checks)
+        yield from check_results(parts.published.key, outcomes[-1].checks)
 
 
 def offered(spec: ReleaseSpec, outcomes: Sequence[Outcome]) -> bool:

@@ -288,6 +288,6 @@ def _publishing(spec: ReleaseSpec, storage: base.Storage, parts: Parts) -> dg.As
         else:
             for outcome in outcomes:
                 context.log_event(alone(spec, parts.published, outcome, outcome.shown))
-        yield from check_results(spec, parts.published.key, outcomes[-1].checks)
+        yield from check_results(parts.published.key, outcomes[-1].checks)
 
     return run

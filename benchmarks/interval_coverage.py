@@ -47,7 +47,8 @@ from dphist_pipeline.answering.catalogue_tables import create_tables
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedSums, NoisySums
 from dphist_pipeline.mechanisms import DomainRefused
-from dphist_pipeline.publishing.release_files import read_audit, write_release
+from dphist_pipeline.publishing.published_files import read_audit
+from dphist_pipeline.publishing.release_files import write_release
 
 RESULTS = Path(__file__).resolve().parent / "results" / "interval_coverage.json"
 EPSILON, LEVEL, FEWEST = "1/2", 0.95, 400

@@ -97,6 +97,16 @@ def make_folder(folder: Path, mode: int = 0o700) -> None:
         sync_folder(path.parent)
 
 
+def sync_file(path: Path) -> None:
+    """Waits until the disk has a file.
+
+    Args:
+        path: of the file, which this user can read.
+    """
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
 def sync_folder(folder: Path) -> None:
     """Waits until the entries of a folder are on the disk.
 

@@ -27,7 +27,8 @@ from dphist_pipeline.answering.report_intervals import bernstein_factor, normal_
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, Unbiased
-from dphist_pipeline.publishing.release_files import published_unbiased, read_audit
+from dphist_pipeline.publishing.published_files import read_audit
+from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.spec.axes import domain_of
 

@@ -28,7 +28,7 @@ from dphist_pipeline.answering.macro_calls import Source, call_macro
 from dphist_pipeline.answering.published import audit_in_force
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.publishing.parquet_tables import axis_columns
-from dphist_pipeline.publishing.release_files import release_folder
+from dphist_pipeline.publishing.published_files import release_folder
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.sql_files import identifier
 

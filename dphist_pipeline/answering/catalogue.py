@@ -46,7 +46,7 @@ from dphist_pipeline.answering.catalogue_tables import (
     version,
 )
 from dphist_pipeline.publishing.current_files import grid_of
-from dphist_pipeline.publishing.release_files import TABLES_OF_FAMILY, read_audit, stated_digest
+from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, read_audit, stated_digest
 from dphist_pipeline.sql_files import literal
 
 NAME = "catalog.duckdb"

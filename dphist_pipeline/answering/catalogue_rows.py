@@ -19,7 +19,8 @@ from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.lines import lines_from_facts
 from dphist_pipeline.publishing.current_files import grid_of
-from dphist_pipeline.publishing.release_files import REPORT_LAW, WHOLE, published_unbiased
+from dphist_pipeline.publishing.published_files import WHOLE
+from dphist_pipeline.publishing.release_files import REPORT_LAW, published_unbiased
 from dphist_pipeline.spec.axes import domain_of
 
 Audit = Mapping[str, Any]

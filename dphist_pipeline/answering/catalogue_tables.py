@@ -51,7 +51,7 @@ from dphist_pipeline.answering.views import (
 )
 from dphist_pipeline.publishing.current_files import grid_of
 from dphist_pipeline.publishing.parquet_tables import GROUP_ROWS, OUR_COLUMNS
-from dphist_pipeline.publishing.release_files import SUMS
+from dphist_pipeline.publishing.published_files import SUMS
 from dphist_pipeline.spec.words import EVERY_REVISION
 from dphist_pipeline.sql_files import identifier, schema_prefix
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.errors import DphistError, did_you_mean, first_of
-from dphist_pipeline.publishing.release_files import TABLES_OF_FAMILY, read_audit, release_folder
+from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, read_audit, release_folder
 from dphist_pipeline.spec.periods import PeriodRule
 from dphist_pipeline.spec.refusals import PeriodError
 

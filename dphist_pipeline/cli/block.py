@@ -11,8 +11,8 @@ from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json, print_table
+from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.public_folder import public_folder
-from dphist_pipeline.releasing.store import store_folder
 
 
 def block(

@@ -12,7 +12,8 @@ from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json, print_release, progress
 from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing.allowing import load_spec
-from dphist_pipeline.releasing.store import Store, store_folder
+from dphist_pipeline.releasing.locations import store_folder
+from dphist_pipeline.releasing.store import Store
 
 if TYPE_CHECKING:
     from dphist_pipeline.releasing.approvals import AwaitsApproval

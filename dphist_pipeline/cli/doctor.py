@@ -12,7 +12,7 @@ from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.health.doctor import as_json as findings_as_json
 from dphist_pipeline.health.doctor import examine
 from dphist_pipeline.health.finding import worst
-from dphist_pipeline.releasing.store import store_folder
+from dphist_pipeline.releasing.locations import store_folder
 
 SIGNS = {"ok": "[green]✓[/]", "warning": "[yellow]![/]", "fault": "[bold red]✗[/]"}
 

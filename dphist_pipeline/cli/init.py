@@ -17,7 +17,8 @@ from dphist_pipeline.ledger.signing import key_path
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.releasing import hosts, publisher
 from dphist_pipeline.releasing.hosts import own_folder
-from dphist_pipeline.releasing.store import Key, Store, store_folder
+from dphist_pipeline.releasing.locations import store_folder
+from dphist_pipeline.releasing.store import Key, Store
 
 
 def init(

@@ -26,7 +26,8 @@ from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
 from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing.deciding import deciding
-from dphist_pipeline.releasing.store import Store, store_folder, working_project
+from dphist_pipeline.releasing.locations import store_folder, working_project
+from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec import words
 from dphist_pipeline.spec.numbers import exact
 

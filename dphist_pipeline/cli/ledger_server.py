@@ -16,7 +16,8 @@ from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.ledger.permissions import DECISIONS
 from dphist_pipeline.ledger.witness_file import WitnessServer
 from dphist_pipeline.releasing.deciding import move_ledger
-from dphist_pipeline.releasing.store import Store, store_folder
+from dphist_pipeline.releasing.locations import store_folder
+from dphist_pipeline.releasing.store import Store
 
 NOTES = ("approved", "rejected", "withdrawn")
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")

@@ -16,7 +16,8 @@ from dphist_pipeline.cli.terminal import out, print_json, print_table, progress
 from dphist_pipeline.local.collection import CollectionSpec, load_collection
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.messages.amounts import as_text
-from dphist_pipeline.releasing.store import Key, Store, store_folder
+from dphist_pipeline.releasing.locations import store_folder
+from dphist_pipeline.releasing.store import Key, Store
 
 if TYPE_CHECKING:
     from dphist_pipeline.local.publication import Counted

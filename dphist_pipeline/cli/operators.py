@@ -14,7 +14,8 @@ from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.ledger.signing import Operator, key_path
 from dphist_pipeline.releasing.deciding import deciding
-from dphist_pipeline.releasing.store import Store, store_folder
+from dphist_pipeline.releasing.locations import store_folder
+from dphist_pipeline.releasing.store import Store
 
 
 @ledger_app.command()

@@ -55,7 +55,8 @@ def _release(
     from dphist_pipeline.releasing import pipeline
     from dphist_pipeline.releasing.allowing import load_spec
     from dphist_pipeline.releasing.approvals import AwaitsApproval
-    from dphist_pipeline.releasing.store import Store, store_folder
+    from dphist_pipeline.releasing.locations import store_folder
+    from dphist_pipeline.releasing.store import Store
 
     checked = load_spec(spec, store)
     opened = Store.open(store_folder(store))

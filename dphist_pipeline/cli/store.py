@@ -13,7 +13,8 @@ from dphist_pipeline.cli.ledger import exact_option, ledger_app
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_facts, print_json, print_table
 from dphist_pipeline.releasing.deciding import adopt as adopt_store
-from dphist_pipeline.releasing.store import Store, store_folder
+from dphist_pipeline.releasing.locations import store_folder
+from dphist_pipeline.releasing.store import Store
 
 store_app = typer.Typer(
     help="A store as a whole: its copy in a bucket, and one put back from a backup.", no_args_is_help=True

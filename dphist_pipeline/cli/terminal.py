@@ -110,7 +110,7 @@ def print_release(
         charged: True if this command charged the account, unless it was a replay.
         copied_to: the bucket that has it, too.
     """
-    from dphist_pipeline.releasing.store import store_folder
+    from dphist_pipeline.releasing.locations import store_folder
 
     period = "" if audit["period"] == "all" else f", period {audit['period']}"
     done = "Already published" if replayed else "Published"

@@ -258,7 +258,7 @@ def _withdrawn(ledger: Ledger) -> list[Key]:
 
 def _says_nothing(store: Store, key: Key) -> bool:
     """Whether a withdrawn publication lacks its mark: the user who withdrew it may not write it, or was killed."""
-    from dphist_pipeline.publishing.release_files import is_marked
+    from dphist_pipeline.publishing.published_files import is_marked
 
     return store.published(key).exists() and not is_marked(store.published(key))
 

@@ -32,7 +32,7 @@ from dphist_pipeline.publishing.manifest import (
     read_manifest,
 )
 from dphist_pipeline.publishing.object_store import ObjectStore, ObjectStoreFailed
-from dphist_pipeline.publishing.release_files import (
+from dphist_pipeline.publishing.published_files import (
     TABLES_OF_FAMILY,
     PublishedFilesDamaged,
     digest_of,

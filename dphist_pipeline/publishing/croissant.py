@@ -15,7 +15,7 @@ from typing import Any
 from dphist_pipeline.answering.views import Described
 from dphist_pipeline.publishing.current_files import NAME as CURRENT
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS, axis_columns
-from dphist_pipeline.publishing.release_files import TABLES_OF_FAMILY, read_audit, replace_public
+from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, read_audit, replace_public
 
 NAME = "croissant.json"
 SCHEMA_VERSION = "1.0.0"  # of this description

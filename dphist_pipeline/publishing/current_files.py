@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from dphist_pipeline.publishing.release_files import TABLES_OF_FAMILY, read_audit, replace_public, stated_digest
+from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, read_audit, replace_public, stated_digest
 
 NAME = "current.json"
 SCHEMA_VERSION = 1

@@ -10,7 +10,7 @@ from pathlib import Path
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.publishing.manifest import NAME, Entry, Manifest, place_of, read_manifest
 from dphist_pipeline.publishing.object_store import ObjectStore, ObjectStoreFailed
-from dphist_pipeline.publishing.release_files import digest_of
+from dphist_pipeline.publishing.published_files import digest_of
 
 TRIES = 5
 DRAFT = ".fetching"

@@ -16,7 +16,8 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.publishing.pages import picture_page
 from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import Picture, draw, main_picture
-from dphist_pipeline.publishing.release_files import published_unbiased, read_audit
+from dphist_pipeline.publishing.published_files import read_audit
+from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.spec.axes import domain_of
 
 ENDINGS = (".svg", ".png", ".html")

@@ -26,8 +26,9 @@ from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.messages.ledger_errors import LedgerError, SourceOfAnother
 from dphist_pipeline.releasing import taken_names
 from dphist_pipeline.releasing.expected_files import FilesMissing
+from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.plans import plan_of, reading_of, request_of, source_plan
-from dphist_pipeline.releasing.store import Store, StoreMissing, store_folder
+from dphist_pipeline.releasing.store import Store, StoreMissing
 from dphist_pipeline.spec import loading
 from dphist_pipeline.spec.code_lists import CodeListFolders, Decided
 from dphist_pipeline.spec.mistakes import located

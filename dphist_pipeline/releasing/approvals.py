@@ -20,7 +20,7 @@ from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.ledger.limits import refuse_no_reason
 from dphist_pipeline.ledger.opened import utc_now
 from dphist_pipeline.messages.ledger_errors import Rejected
-from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, is_marked, mark_withdrawn, read_audit
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, is_marked, mark_withdrawn, read_audit
 from dphist_pipeline.publishing.statements import noted, unpublished
 from dphist_pipeline.releasing.errors import Withdrawn
 from dphist_pipeline.releasing.store import Key, Store

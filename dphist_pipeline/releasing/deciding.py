@@ -18,7 +18,8 @@ from dphist_pipeline.ledger.postgresql import ledger_database
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.messages.ledger_errors import LedgerMoved
-from dphist_pipeline.releasing.store import Key, Store, StoreUnusable, ledger_url
+from dphist_pipeline.releasing.locations import ledger_url
+from dphist_pipeline.releasing.store import Key, Store, StoreUnusable
 
 
 class AdoptionUnclear(DphistError):

@@ -21,15 +21,8 @@ from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.messages.ledger_errors import ChargedElsewhere
 from dphist_pipeline.messages.witness_errors import WitnessMissing
-from dphist_pipeline.releasing.store import (
-    FOLDER,
-    Store,
-    StoreUnusable,
-    describe,
-    folder_content,
-    ledger_url,
-    make_folders,
-)
+from dphist_pipeline.releasing.locations import ledger_url
+from dphist_pipeline.releasing.store import FOLDER, Store, StoreUnusable, describe, folder_content, make_folders
 
 _FIRST = Folder("unnamed", "'unknown' (by a version that named none)")
 

@@ -22,6 +22,7 @@ from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.releasing import approvals, handover, publisher, stages
 from dphist_pipeline.releasing.approvals import NothingToDecide
 from dphist_pipeline.releasing.frames import Frame
+from dphist_pipeline.releasing.mechanism_run import estimate_of
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.model import ReleaseSpec
@@ -148,7 +149,7 @@ def sanitize(
         counts = _behind_doors(np.asarray(counts), sensitivity)
     built, budget = mechanisms.build(mechanism, settings), parse_epsilon(epsilon)
     built.check(counts.domain, counts.sensitivity, budget)
-    made = stages.estimate_of(built, [counts], budget)
+    made = estimate_of(built, [counts], budget)
     assert isinstance(made, Estimate)  # a family is released from a spec alone
     return made
 

@@ -32,7 +32,8 @@ from dphist_pipeline.publishing.bucket_copy import (
 from dphist_pipeline.publishing.fetching import download
 from dphist_pipeline.publishing.manifest import NAME, Manifest, ManifestDamaged, place_of, read_manifest
 from dphist_pipeline.publishing.object_store import ObjectStore, ObjectStoreFailed
-from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, move_into_place, read_audit
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, read_audit
+from dphist_pipeline.publishing.release_files import move_into_place
 from dphist_pipeline.releasing.store import DESCRIBED, Key, Store, StoreUnusable, description
 
 TRIES = 20

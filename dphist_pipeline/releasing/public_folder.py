@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from dphist_pipeline.publishing.manifest import NAME
-from dphist_pipeline.releasing.store import Store, StoreMissing, store_folder
+from dphist_pipeline.releasing.locations import store_folder
+from dphist_pipeline.releasing.store import Store, StoreMissing
 
 
 def public_folder(named: Path | str | None) -> Path:

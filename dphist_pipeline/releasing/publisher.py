@@ -18,13 +18,8 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
 from dphist_pipeline.publishing.current_files import NAME as CURRENT
 from dphist_pipeline.publishing.current_files import is_listed, write_current_files
-from dphist_pipeline.publishing.release_files import (
-    move_into_place,
-    read_audit,
-    values_digest,
-    write_family,
-    write_release,
-)
+from dphist_pipeline.publishing.published_files import read_audit
+from dphist_pipeline.publishing.release_files import move_into_place, values_digest, write_family, write_release
 from dphist_pipeline.releasing.errors import NameTaken, Withdrawn
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store

@@ -67,7 +67,7 @@ class Release:
             PublishedFilesDamaged: a file is missing or altered.
         """
         from dphist_pipeline.answering.published import latest_revision
-        from dphist_pipeline.publishing.release_files import read_audit
+        from dphist_pipeline.publishing.published_files import read_audit
         from dphist_pipeline.releasing.public_folder import public_folder
 
         public = public_folder(store) if isinstance(store, Path | str) else store.public
@@ -81,7 +81,7 @@ class Release:
     @property
     def tables(self) -> dict[str, Release]:
         """The tables of a family by name, each of them a release to ask; of any other release, itself."""
-        from dphist_pipeline.publishing.release_files import TABLES_OF_FAMILY, read_audit
+        from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, read_audit
 
         if "tables" not in self.audit:
             return {self.audit["release"]: self}

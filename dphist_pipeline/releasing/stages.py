@@ -6,7 +6,6 @@ store: the cube in the attempt's private folder, the doors' answers in the journ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
@@ -14,23 +13,14 @@ from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dphist_pipeline import mechanisms
 from dphist_pipeline.answering.row_quality import failed_nearly_all, rows_of
-from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.confidential.row_questions import ObservedRows
-from dphist_pipeline.domain import Domain, Family
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import AnyEstimate, with_quality
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
 from dphist_pipeline.ledger.opened import utc_now
 from dphist_pipeline.ledger.witness import Witness, place_of
-from dphist_pipeline.mechanisms import Mechanism
-from dphist_pipeline.mechanisms.tables import Tables, shares_for
 from dphist_pipeline.messages.ledger_errors import AlreadyCharged, ChargeLost
 from dphist_pipeline.messages.witness_errors import AnswerDrawnElsewhere
 from dphist_pipeline.publishing.release_files import values_digest
@@ -47,7 +37,6 @@ from dphist_pipeline.releasing.audit_facts import audit_facts
 from dphist_pipeline.releasing.errors import (
     AnswersLost,
     CubeMissing,
-    MechanismMisspent,
     NothingToRevise,
     RevisedMeanwhile,
     UpstreamUnchecked,
@@ -55,6 +44,7 @@ from dphist_pipeline.releasing.errors import (
 )
 from dphist_pipeline.releasing.frames import Frame, as_file
 from dphist_pipeline.releasing.hosts import own_folder, refuse_other_host
+from dphist_pipeline.releasing.mechanism_run import Counts, Load, estimate_of, private_counts
 from dphist_pipeline.releasing.plans import plan_of, request_of
 from dphist_pipeline.releasing.publisher import Progress
 from dphist_pipeline.releasing.releases import Release
@@ -63,9 +53,6 @@ from dphist_pipeline.releasing.spec_changes import changes_since, keep_spec
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
-
-Counts = NDArray[np.int64]
-Load = Callable[[], Counts]
 
 
 @dataclass(frozen=True)
@@ -118,7 +105,18 @@ def begin(
     revision: int | None = None,
     upstream_checked: str = "",
 ) -> Attempt:
-    """Chooses period and revision and asks the ledger, which refuses early; charges nothing."""
+    """Chooses period and revision and asks the ledger, which refuses early; charges nothing.
+
+    Args:
+        spec: checked; see `load_spec`.
+        store: where to publish.
+        named: key of the period; the latest finished one when left out.
+        now: the present, with its time zone.
+        reason: of a revision; empty for none.
+        progress: told the name of each step as it begins.
+        revision: the latest when left out.
+        upstream_checked: why upstream partitions are known to be there; see `pipeline.release`.
+    """
     period = chosen_period(spec, named, now)
     store.sweep()
     ledger = store.ledger()
@@ -136,7 +134,11 @@ def begin(
 
 
 def replayed(attempt: Attempt) -> Release | None:
-    """The release as it was published, after checking its files against the ledger; None when it is not there."""
+    """The release as it was published, after checking its files against the ledger; None when it is not there.
+
+    Args:
+        attempt: see `begin`.
+    """
     if attempt.charge is None:
         return None
     refuse_withdrawn(attempt.ledger, attempt.charge, attempt.key)
@@ -152,6 +154,9 @@ def refuse_unchecked(attempt: Attempt) -> None:
 
     Files that a period needs are looked for when they are read, so with placeholders there is no need for anybody.
 
+    Args:
+        attempt: see `begin`.
+
     Raises:
         UpstreamUnchecked: with what to do.
     """
@@ -161,7 +166,13 @@ def refuse_unchecked(attempt: Attempt) -> None:
 
 
 def write_cube(attempt: Attempt, folder: Path, frame: Frame | None = None) -> Path:
-    """Reads, bounds and counts the records of the period into a private file."""
+    """Reads, bounds and counts the records of the period into a private file, whose path it gives.
+
+    Args:
+        attempt: see `begin`.
+        folder: private, of this run.
+        frame: the records, where the spec's source is one.
+    """
     # Before any file is looked for: what is not allowed, or no longer, is not read, whatever was charged for it.
     decisions = attempt.ledger.allowed(attempt.request)
     with as_file(plan_of(attempt.spec, attempt.period, decisions[0].reading), frame, folder) as plan:
@@ -169,7 +180,11 @@ def write_cube(attempt: Attempt, folder: Path, frame: Frame | None = None) -> Pa
 
 
 def read_cube(cube: Path) -> Counts:
-    """Exact counts, and deletes their file."""
+    """Exact counts, shape (cells,); deletes their file.
+
+    Args:
+        cube: that `write_cube` wrote.
+    """
     from dphist_pipeline.confidential.cube import load_cube
 
     exact = load_cube(cube)
@@ -228,7 +243,7 @@ def estimate(attempt: Attempt, load: Load, scratch: Path) -> Paid:
 
     journal = Journal(attempt.store.journal(attempt.key), scratch, charge.hash, vouch)
     attempt.progress(f"releasing by {spec.mechanism}")
-    counts = _private_counts(spec, late, journal)
+    counts = private_counts(spec, late, journal)
     try:
         made = estimate_of(spec.build_mechanism(), counts, spec.mechanism_epsilon, spec.family)
         quality = buy_quality(spec, cache(lambda: _observed_rows(late, scratch)), journal)
@@ -272,12 +287,21 @@ def publish(attempt: Attempt, paid: Paid) -> Release:
 
 
 def refresh_catalogue(attempt: Attempt) -> None:
-    """Builds the catalogue anew unless it holds this release."""
+    """Builds the catalogue anew unless it holds this release.
+
+    Args:
+        attempt: whose release is published.
+    """
     publisher.refresh_catalogue(attempt.store, attempt.key, [attempt.path], attempt.progress)
 
 
 def answered(attempt: Attempt, scratch: Path) -> Paid | None:
-    """The estimate from the journal alone; None when a door has not answered yet."""
+    """The estimate from the journal alone; None when a door has not answered yet.
+
+    Args:
+        attempt: see `begin`.
+        scratch: a private folder on the store's file system.
+    """
     if attempt.charge is None:
         return None
     try:
@@ -286,44 +310,14 @@ def answered(attempt: Attempt, scratch: Path) -> Paid | None:
         return None
 
 
-def _private_counts(spec: ReleaseSpec, load: Load, journal: Journal) -> list[PrivateCounts]:
-    """The counts behind doors: of the grid, or of each marginal that is measured for a family of tables."""
-    if spec.family is None:
-        return [PrivateCounts(spec.domain, spec.sensitivity, load, journal)]
-    grids = [spec.family.grid(axes) for axes in shares_for(spec.family).marginals]
-    ends = np.cumsum([grid.cells for grid in grids]).tolist()
-
-    def part(grid: Domain, end: int) -> Load:
-        return lambda: load()[end - grid.cells : end]
-
-    return [
-        PrivateCounts(grid, spec.sensitivity, part(grid, end), journal) for grid, end in zip(grids, ends, strict=True)
-    ]
-
-
-def estimate_of(
-    mechanism: Mechanism, counts: Sequence[PrivateCounts], epsilon: Fraction, family: Family | None = None
-) -> AnyEstimate:
-    """Runs a mechanism, and checks that it spent what it was given.
+def chosen_period(spec: ReleaseSpec, named: str | None, now: datetime) -> Period:
+    """The period of that key, which must be over; the latest finished one when none is named.
 
     Args:
-        mechanism: of the spec.
-        counts: of the grid; or of each marginal that the mechanism measures for a family.
-        epsilon: all of which it must spend.
-        family: the tables that are released together, if any.
+        spec: checked.
+        named: key of the period, or None.
+        now: the present, with its time zone.
     """
-    budget = Budget(epsilon)
-    if family is None:
-        made: AnyEstimate = mechanism.release(counts[0], budget)
-    elif isinstance(mechanism, Tables):
-        made = mechanism.release_family(family, counts, budget)
-    if made.epsilon != epsilon or made.charges != budget.charges:
-        raise MechanismMisspent(mechanisms.name_of(mechanism), made.epsilon, epsilon)
-    return made
-
-
-def chosen_period(spec: ReleaseSpec, named: str | None, now: datetime) -> Period:
-    """The period of that key, which must be over; the latest finished one when none is named."""
     if named is None:
         return spec.latest_period(now)
     period = spec.period_named(named)

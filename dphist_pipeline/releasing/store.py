@@ -24,8 +24,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import URL
-
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import (
     locked_folder,
@@ -39,6 +37,7 @@ from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness, place_of
 from dphist_pipeline.publishing.statements import statement_of
+from dphist_pipeline.releasing.locations import ledger_url
 from dphist_pipeline.releasing.run_folders import KEPT, LOCK, beside, forget, locked, made_and_locked
 
 SCHEMA_VERSION = 1
@@ -197,7 +196,7 @@ class Store:
         Raises:
             LedgerError, PublishedFilesDamaged: what does not agree.
         """
-        from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, is_marked, read_audit
+        from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, is_marked, read_audit
         from dphist_pipeline.releasing.hosts import own_folder
 
         ledger = self.ledger()
@@ -330,7 +329,15 @@ class Store:
 
 
 def make_folders(root: Path, witness: Witness) -> Path:
-    """Makes the folders of a store, and gives its absolute path; refuses a folder that holds anything."""
+    """Makes the folders of a store, and gives its absolute path.
+
+    Args:
+        root: a folder that is missing or empty.
+        witness: of the store that will be; it must lie outside.
+
+    Raises:
+        StoreUnusable: the folder holds something, or cannot be made.
+    """
     _refuse_address(root)
     root = root.absolute()
     witness.refuse_inside(root)
@@ -356,13 +363,21 @@ def folder_content() -> bytes:
 
 
 def describe(store: Store) -> None:
-    """Writes down which store a folder holds, and makes it one thereby."""
+    """Writes down which store a folder holds, and makes it one thereby.
+
+    Args:
+        store: whose folders and ledger are there.
+    """
     write_durably(store.root / DESCRIBED, description(store))
     sync_folder(store.root)
 
 
 def description(store: Store) -> bytes:
-    """The content of `store.json`."""
+    """The content of `store.json`.
+
+    Args:
+        store: as it is, or will be.
+    """
     content = {"schema_version": SCHEMA_VERSION, "id": store.id, "ledger_id": store.ledger_id}
     content |= {"joined": True} if store.joined else {}
     content |= {"public_address": store.public_address} if store.public_address else {}
@@ -376,25 +391,3 @@ def _refuse_address(root: Path) -> None:
         raise StoreUnusable(
             root, f"cannot be made or opened: `{first}//` begins an address, and a store is a folder of this machine."
         )
-
-
-def store_folder(named: Path | None) -> Path:
-    """The store to use: as named, else $DPHIST_STORE, else `store/` in the project of the working folder.
-
-    Never at a spec's place: who writes specs would bring a ledger of their own.
-    """
-    if named is not None:
-        return named
-    return Path(os.environ["DPHIST_STORE"]) if os.environ.get("DPHIST_STORE") else working_project() / "store"
-
-
-def working_project() -> Path:
-    """The nearest folder from the working folder upwards with a pyproject.toml, else the working folder."""
-    here = Path.cwd()
-    return next((folder for folder in (here, *here.parents) if (folder / "pyproject.toml").is_file()), here)
-
-
-def ledger_url(root: Path) -> str | URL:
-    """Where the ledger of a store is: $DPHIST_LEDGER, else a file in the store."""
-    # Built from its parts: in a text, signs such as % in the folder's name would be decoded.
-    return os.environ.get("DPHIST_LEDGER") or URL.create("sqlite", database=str(root / "ledger.sqlite"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dphist_pipeline.publishing.release_files import TABLES_OF_FAMILY
+from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY
 from dphist_pipeline.releasing.errors import TableTaken, ViewTaken
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.words import EVERY_REVISION

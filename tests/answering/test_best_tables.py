@@ -24,7 +24,8 @@ from dphist_pipeline.answering.family_choice import FamilyChoice
 from dphist_pipeline.answering.intervals import half_width_of_linear
 from dphist_pipeline.answering.macros import MACROS
 from dphist_pipeline.estimates.noisy import NestedCells
-from dphist_pipeline.publishing.release_files import _unbiased_facts, mark_withdrawn, read_audit
+from dphist_pipeline.publishing.published_files import mark_withdrawn, read_audit
+from dphist_pipeline.publishing.release_files import _unbiased_facts
 from dphist_pipeline.releasing.releases import Release
 from examples import mostly_soaked
 

@@ -25,7 +25,7 @@ from dphist_pipeline.answering.notes import NO_INTERVAL
 from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NoisyCells
-from dphist_pipeline.publishing.release_files import PublishedFilesDamaged
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
 from examples import examples
 
 AXES = [AGE, WARD, HEIGHT]

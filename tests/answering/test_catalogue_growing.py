@@ -19,7 +19,7 @@ from by_hand import AGE, WARD
 from dphist_pipeline.answering import catalogue as building
 from dphist_pipeline.answering import catalogue_tables
 from dphist_pipeline.answering.catalogue import build_catalogue
-from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, mark_withdrawn, read_audit
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, mark_withdrawn, read_audit
 from dphist_pipeline.releasing.releases import Release
 from examples import mostly_soaked
 

@@ -18,7 +18,7 @@ from dphist_pipeline.answering.exported_rows import Exported
 from dphist_pipeline.answering.exports import CannotExport, Format, write_export
 from dphist_pipeline.answering.published import NotPublished, PublicationWithdrawn
 from dphist_pipeline.answering.reliability import LEGEND, reliability
-from dphist_pipeline.publishing.release_files import mark_withdrawn
+from dphist_pipeline.publishing.published_files import mark_withdrawn
 
 # Texts that a spreadsheet would take for formulas, or SDMX for no code.
 ODD = ["=1+1", "+65", "-5 to 0", "@home", "<=50K", "O'Brien", "A-1", "null"]

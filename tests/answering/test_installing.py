@@ -10,7 +10,7 @@ import pytest
 from answering_scenario import AXES, made
 
 from dphist_pipeline.integrations.duckdb import NothingToInstall, SchemaTaken, install
-from dphist_pipeline.publishing.release_files import PublishedFilesDamaged
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
 
 
 def test_installing_again_replaces_and_never_touches_other_tables(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from dphist_pipeline.answering.intervals import (
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, SharedNoise
-from dphist_pipeline.publishing import release_files
+from dphist_pipeline.publishing import published_files
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.solvers.regular_tree import RegularTree, best_tree, branching_tree, covariance
 from examples import mostly_soaked
@@ -151,7 +151,7 @@ def test_folders_published_before_there_was_a_covariance_are_read_as_noisy_cells
     folder = by_hand.publish(tmp_path, made, [AGE, WARD]).path
     audit = json.loads((folder / "audit.json").read_bytes())
     assert audit.pop("unbiased_covariance") is None
-    audit["audit_digest"] = release_files.audit_digest(audit)
+    audit["audit_digest"] = published_files.audit_digest(audit)
     (folder / "audit.json").write_text(json.dumps(audit))
     box: Box = {"age": (0, 65), "ward": ["surgery", None]}
     assert Release(folder, audit, replayed=False).answer(**box) == made.box(**box)

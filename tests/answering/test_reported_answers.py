@@ -24,7 +24,7 @@ from dphist_pipeline.answering.intervals import LEVEL, half_width_of_cell
 from dphist_pipeline.answering.report_intervals import normal_factor, report_reach
 from dphist_pipeline.estimates.estimate import BadEstimate, Estimate
 from dphist_pipeline.estimates.noisy import ReportedCells
-from dphist_pipeline.publishing.release_files import PublishedFilesDamaged
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
 from dphist_pipeline.releasing.releases import Release
 from examples import mostly_soaked
 

@@ -16,7 +16,7 @@ from by_hand import AGE, WARD
 from quick_catalogue import build_catalogue
 
 from dphist_pipeline.integrations.duckdb import install
-from dphist_pipeline.publishing.release_files import mark_withdrawn
+from dphist_pipeline.publishing.published_files import mark_withdrawn
 
 WEEKS = ("2026-03-02", "2026-03-09", "2026-03-16")
 COUNTY = {"column": "county", "values": ["01", "02"], "labels": ["North", ""], "levels": {"state": ["A", "B"]}}

@@ -9,7 +9,8 @@ import pytest
 from answering_scenario import Asked, attached, published_once, rows_of
 
 from dphist_pipeline.answering.whole_tables import WholeTable, whole_table
-from dphist_pipeline.publishing.release_files import published_unbiased, read_audit
+from dphist_pipeline.publishing.published_files import read_audit
+from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.spec.axes import domain_of
 

@@ -13,7 +13,7 @@ import pytest
 from by_hand import AGE, WARD
 from office import Ran, ran
 
-from dphist_pipeline.publishing.release_files import mark_withdrawn
+from dphist_pipeline.publishing.published_files import mark_withdrawn
 from dphist_pipeline.releasing.store import Store
 
 AXES = [AGE, WARD]

@@ -22,7 +22,7 @@ from refusing import check_changes_nothing, check_refused
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.ledger import opened
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.releasing import stages
+from dphist_pipeline.releasing import mechanism_run, stages
 
 ADOPT = ("store", "adopt", "--reason", "put back from a backup")
 
@@ -120,7 +120,7 @@ def killed_in(owner: Any, name: str) -> Iterator[None]:
 
 KILLS = {
     "before the witness knows of the charge": (stages, "_vouch"),
-    "before the first draw": (stages, "PrivateCounts"),
+    "before the first draw": (mechanism_run, "PrivateCounts"),
     "as an answer is written": (Journal, "_link"),
 }
 
@@ -153,7 +153,7 @@ def test_dagster_and_the_command_line_do_not_draw_for_copies_of_one_killed_run(
     office: Office, monkeypatch: pytest.MonkeyPatch, draws: Draws
 ) -> None:
     attempt = Attempt(office).write()
-    with killed_in(stages, "PrivateCounts"):
+    with killed_in(mechanism_run, "PrivateCounts"):
         assert attempt.by_command().code != 0
     copy = kept(office, "copy")
     assert attempt.by_command().code == 0
@@ -317,7 +317,7 @@ def test_the_copy_that_was_not_adopted_draws_nothing_and_replays(office: Office,
 
 
 def test_what_was_charged_and_not_drawn_before_an_adoption_is_not_drawn_after_it(office: Office, draws: Draws) -> None:
-    with killed_in(stages, "PrivateCounts"):
+    with killed_in(mechanism_run, "PrivateCounts"):
         assert office.release().code != 0
     copy = kept(office, "copy")
     assert at(office, office.store, *ADOPT).code == 0

@@ -23,7 +23,7 @@ from dphist_pipeline.confidential import cube
 from dphist_pipeline.confidential.doors import PrivateRows
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.ledger import opened
-from dphist_pipeline.releasing import row_quality, stages
+from dphist_pipeline.releasing import mechanism_run, row_quality, stages
 from dphist_pipeline.spec.loading import load_spec
 
 SCHEMA = pa.schema([("patient", pa.string()), ("age", pa.float64()), ("ward", pa.string())])
@@ -111,7 +111,7 @@ def _watched(log: JournalLog, key: bytes) -> Iterator[None]:
         return PrivateRows(limits, load, log)
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(stages, "PrivateCounts", doors))
+        stack.enter_context(patch.object(mechanism_run, "PrivateCounts", doors))
         stack.enter_context(patch.object(row_quality, "PrivateRows", doors_to_rows))
         stack.enter_context(patch.object(stages, "refresh_catalogue", lambda attempt: None))
         stack.enter_context(patch.object(cube, "secrets", SimpleNamespace(token_bytes=lambda size: key[:size])))

@@ -29,7 +29,7 @@ from dphist_pipeline.local.publication import (
     publish_collection,
 )
 from dphist_pipeline.local.question import Question
-from dphist_pipeline.publishing.release_files import is_marked
+from dphist_pipeline.publishing.published_files import is_marked
 from dphist_pipeline.releasing import approvals, pipeline, publisher
 from dphist_pipeline.releasing.approvals import WithdrawnOtherwise
 from dphist_pipeline.releasing.errors import NameTaken

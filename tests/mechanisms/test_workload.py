@@ -18,7 +18,8 @@ from dphist_pipeline.estimates.lines import facts_of_line, lines_from_facts
 from dphist_pipeline.estimates.noisy import NestedCells
 from dphist_pipeline.evaluation.workloads import random_boxes
 from dphist_pipeline.mechanisms import DomainRefused, build
-from dphist_pipeline.publishing.release_files import published_unbiased, read_audit
+from dphist_pipeline.publishing.published_files import read_audit
+from dphist_pipeline.publishing.release_files import published_unbiased
 
 
 def released(exact: np.ndarray, epsilon: str = "1", **settings: object) -> dph.Estimate:

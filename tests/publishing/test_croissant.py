@@ -16,7 +16,7 @@ from office import Office
 from dphist_pipeline.publishing import croissant
 from dphist_pipeline.publishing.croissant import write_croissant
 from dphist_pipeline.publishing.current_files import write_current_files
-from dphist_pipeline.publishing.release_files import mark_withdrawn, read_audit
+from dphist_pipeline.publishing.published_files import mark_withdrawn, read_audit
 
 WEEKS = ("2026-03-02", "2026-03-09")
 COUNTY = {"column": "county", "values": ["01", "=2"], "labels": ["North", ""], "levels": {"state": ["A", "B"]}}

@@ -13,7 +13,7 @@ from by_hand import WARD
 from office import Office
 
 from dphist_pipeline.publishing.current_files import is_listed, write_current_files
-from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, mark_withdrawn, read_audit, stated_digest
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, mark_withdrawn, read_audit, stated_digest
 
 WEEKS = ("2026-03-02", "2026-03-09")
 

@@ -11,7 +11,7 @@ from carded_reports import made
 from office import Office
 
 from dphist_pipeline.publishing import plot
-from dphist_pipeline.publishing.release_files import PublishedFilesDamaged, audit_digest, read_audit
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, audit_digest, read_audit
 from dphist_pipeline.releasing.store import Store
 
 

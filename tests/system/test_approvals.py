@@ -145,13 +145,13 @@ def test_a_withdrawal_that_was_killed_halfway_is_finished_by_the_next_command(of
 
 
 def test_a_withdrawal_that_was_killed_before_the_card_is_finished_too(office, monkeypatch):
-    from dphist_pipeline.publishing import release_files, withdrawal
+    from dphist_pipeline.publishing import published_files, withdrawal
 
     run(office, "release", office.folder / "spec.yaml")
     with monkeypatch.context() as broken:
         broken.setattr(withdrawal, "marked", lambda card, audit: card)
         run(office, "withdraw", "wards", "all", "--reason", "wrong <b>ward</b> codes")
-    assert not release_files.is_marked(office.published())
+    assert not published_files.is_marked(office.published())
     run(office, "withdraw", "wards", "all", "--reason", "wrong <b>ward</b> codes")
     card = (office.published() / "card.html").read_text()
     assert card.count("wrong &lt;b&gt;ward&lt;/b&gt; codes") == 1

@@ -32,7 +32,7 @@ from system.copied import (
 from system.orchestrated import defined, materialized, said
 
 from dphist_pipeline.publishing.manifest import NAME
-from dphist_pipeline.publishing.release_files import audit_digest
+from dphist_pipeline.publishing.published_files import audit_digest
 from dphist_pipeline.releasing import public_copy, publisher
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store

@@ -33,7 +33,7 @@ from dphist_pipeline.messages.ledger_errors import (
     LedgerMissing,
     LedgerOutdated,
 )
-from dphist_pipeline.publishing.release_files import PublishedFilesDamaged
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
 from dphist_pipeline.releasing.errors import AnswersLost, NothingToRevise
 from dphist_pipeline.releasing.store import Store, StoreMissing, StoreUnusable
 

@@ -9,7 +9,7 @@ import pytest
 from system.small_release import EPSILON, WEEK, Project, charges
 
 from dphist_pipeline.confidential.journal import Journal
-from dphist_pipeline.publishing.release_files import PublishedFilesDamaged
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
 from dphist_pipeline.releasing import handover, stages
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.loading import load_spec

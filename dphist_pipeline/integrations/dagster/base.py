@@ -15,8 +15,9 @@ import dagster as dg
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.integrations.dagster.shown import published_metadata, table_schema
+from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.releases import Release
-from dphist_pipeline.releasing.store import Store, store_folder
+from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.translation import Translation
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ import dagster as dg
 from dphist_pipeline.canonical_json import sha256
 from dphist_pipeline.health.doctor import examine
 from dphist_pipeline.health.finding import Finding
-from dphist_pipeline.releasing.store import store_folder
+from dphist_pipeline.releasing.locations import store_folder
 
 
 def health_sensor(

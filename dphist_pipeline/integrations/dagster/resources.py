@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 from pydantic import Field
 
+from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.releases import Release
-from dphist_pipeline.releasing.store import Store, store_folder
+from dphist_pipeline.releasing.store import Store
 
 if TYPE_CHECKING:
     import duckdb

@@ -1,0 +1,172 @@
+"""Published files: which ones a publication has, reading their audit and checking them, and marking a withdrawal."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.files import sync_file, sync_folder
+from dphist_pipeline.publishing import withdrawal
+
+TABLES = ("histogram.parquet", "groups.parquet", "audit.parquet")
+QUALITY = "quality.parquet"  # only where the spec asks for it
+SUMS = "sums.parquet"  # only where the mechanism draws noise for sums of groups
+WHOLE = "whole.parquet"  # only of a table of a family
+POPULATION = "population.parquet"  # only of a family: the records behind the whole counts of its tables
+TABLES_OF_FAMILY = "tables"  # the folder with a folder for each table of a family
+PAGES = ("card.html", "deployment.yaml")  # publications of older versions have none
+FILES = (*TABLES, QUALITY, SUMS, WHOLE, POPULATION, *PAGES, "audit.json")
+_ENDING = 200  # bytes at the end of an audit that hold its digest
+
+
+class PublishedFilesDamaged(DphistError):
+    """Files in the public store are not those that were published."""
+
+    def __init__(self, folder: Path, problem: str) -> None:
+        self.folder, self.problem = folder, problem
+        super().__init__(
+            f"the published release at {folder} {problem}. Move that folder away and run the same command again: it "
+            "makes the files anew from the journal, and spends nothing."
+        )
+
+
+def read_audit(published: Path) -> dict[str, Any]:
+    """Reads the audit of a published release, and checks the digests of the files that it names.
+
+    Args:
+        published: its folder.
+
+    Raises:
+        PublishedFilesDamaged: a file is missing or altered.
+    """
+    damaged = None
+    try:
+        audit: dict[str, Any] = json.loads((published / "audit.json").read_bytes())
+        expected = dict(audit["files"])
+        if audit["audit_digest"] != audit_digest(audit):
+            damaged = "audit.json"
+    except (OSError, ValueError, KeyError, TypeError):
+        damaged = "audit.json"
+    if damaged is None:
+        # A page that the audit does not name must not exist: no digest protects it.
+        damaged = next((name for name in FILES[:-1] if _found(published, name, audit) != expected.get(name)), None)
+    if damaged:
+        raise PublishedFilesDamaged(published, f"has a missing or altered {damaged}")
+    for name, table in audit.get("tables", {}).items():
+        if read_audit(published / TABLES_OF_FAMILY / name)["values_digest"] != table["values_digest"]:
+            raise PublishedFilesDamaged(published, f"has an altered table {name}")
+    return audit
+
+
+def mark_withdrawn(published: Path, note: Mapping[str, Any], scratch: Path) -> None:
+    """Marks a publication as withdrawn, in its audit and then on its card; each file changes at once.
+
+    Args:
+        published: its folder.
+        note: reason, time (`at`) and ledger `entry`.
+        scratch: a private folder on the same file system.
+    """
+    for name in read_audit(published).get("tables", {}):
+        mark_withdrawn(published / TABLES_OF_FAMILY / name, note, scratch)
+    audit = {**read_audit(published), "withdrawn": dict(note)}
+    audit["audit_digest"] = audit_digest(audit)
+    contents = {"audit.json": json.dumps(audit, indent=2) + "\n"}
+    card = published / "card.html"
+    if card.is_file():  # publications of older versions have none
+        contents["card.html"] = withdrawal.marked(card.read_text(encoding="utf-8"), audit)
+    for name, content in contents.items():
+        replace_public(published / name, content, scratch)
+
+
+def replace_public(path: Path, content: str, scratch: Path) -> None:
+    """Replaces a public file, whole or not at all, and waits until the disk has it.
+
+    Args:
+        path: of the file.
+        content: of the new file.
+        scratch: a private folder on the same file system.
+    """
+    draft = scratch / path.name
+    draft.write_text(content, encoding="utf-8")
+    draft.chmod(0o644)
+    sync_file(draft)
+    draft.replace(path)
+    sync_folder(path.parent)
+
+
+def release_folder(published: Path) -> Path:
+    """The folder of the release that a publication, or a table of a family, belongs to; `public` is above it.
+
+    Args:
+        published: its folder.
+    """
+    return published.parents[3] if published.parent.name == TABLES_OF_FAMILY else published.parents[1]
+
+
+def stated_digest(published: Path) -> str:
+    """The digest that ends the audit of a publication, read without the rest; empty if it was withdrawn or is damaged.
+
+    `write_release` writes the digest last, and `mark_withdrawn` writes the withdrawal after it.
+
+    Args:
+        published: its folder; nothing need be there.
+    """
+    with suppress(OSError), (published / "audit.json").open("rb") as file:
+        file.seek(-min(_ENDING, file.seek(0, os.SEEK_END)), os.SEEK_END)
+        found = re.search(rb'"audit_digest": "([0-9a-f]{64})"\s*}\s*$', file.read())
+        return found[1].decode() if found else ""
+    return ""
+
+
+def is_marked(published: Path) -> bool:
+    """Whether a publication says that it is withdrawn, on its card too.
+
+    Args:
+        published: its folder.
+
+    Raises:
+        PublishedFilesDamaged: a file is missing or altered.
+    """
+    audit, card = read_audit(published), published / "card.html"
+    tables = [published / TABLES_OF_FAMILY / name for name in audit.get("tables", {})]
+    if "withdrawn" not in audit or not all(map(is_marked, tables)):
+        return False
+    return not card.is_file() or (text := card.read_text(encoding="utf-8")) == withdrawal.marked(text, audit)
+
+
+def _found(published: Path, name: str, audit: Mapping[str, Any]) -> str | None:
+    """The digest of a file as it was published, without the mark of a withdrawal."""
+    path = published / name
+    if name != "card.html" or "withdrawn" not in audit or not path.is_file():
+        return digest_of(path)
+    card = path.read_bytes().decode("utf-8", errors="replace")
+    return hashlib.sha256(withdrawal.unmarked(card, audit).encode()).hexdigest()
+
+
+def audit_digest(audit: dict[str, Any]) -> str:
+    """SHA-256 of an audit's facts without its own digest; it does not depend on their layout in the file.
+
+    Args:
+        audit: content of `audit.json`, as it is or will be.
+    """
+    facts = {name: fact for name, fact in audit.items() if name != "audit_digest"}
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def digest_of(path: Path) -> str | None:
+    """SHA-256 of a file; None when there is none to read.
+
+    Args:
+        path: of the file.
+    """
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,37 @@
+"""Where store and ledger are: as named, else as the environment says, else in the project of the working folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from sqlalchemy import URL
+
+
+def store_folder(named: Path | None) -> Path:
+    """The store to use: as named, else $DPHIST_STORE, else `store/` in the project of the working folder.
+
+    Never at a spec's place: who writes specs would bring a ledger of their own.
+
+    Args:
+        named: with `--store`; None where it was left out.
+    """
+    if named is not None:
+        return named
+    return Path(os.environ["DPHIST_STORE"]) if os.environ.get("DPHIST_STORE") else working_project() / "store"
+
+
+def working_project() -> Path:
+    """The nearest folder from the working folder upwards with a pyproject.toml, else the working folder."""
+    here = Path.cwd()
+    return next((folder for folder in (here, *here.parents) if (folder / "pyproject.toml").is_file()), here)
+
+
+def ledger_url(root: Path) -> str | URL:
+    """Where the ledger of a store is: $DPHIST_LEDGER, else a file in the store.
+
+    Args:
+        root: folder of the store, absolute.
+    """
+    # Built from its parts: in a text, signs such as % in the folder's name would be decoded.
+    return os.environ.get("DPHIST_LEDGER") or URL.create("sqlite", database=str(root / "ledger.sqlite"))

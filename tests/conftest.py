@@ -37,6 +37,7 @@ if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
 HOME = Path(tempfile.mkdtemp(prefix="dphist_tests_"))
 os.environ |= {"XDG_CONFIG_HOME": str(HOME / "config"), "XDG_STATE_HOME": str(HOME / "state")}
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
+SERVERS = {"database_server", "object_server"}  # fixtures
 ASKED = ("answering", "applications", "docs", "golden", "publishing")  # folders whose tests ask catalogues
 
 
@@ -44,7 +45,7 @@ ASKED = ("answering", "applications", "docs", "golden", "publishing")  # folders
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leaves tests that start a server to `make outside`; `make soak` tries all tests by examples again, with more."""
     for item in items:
-        if "database_server" in getattr(item, "fixturenames", ()):
+        if SERVERS & {*getattr(item, "fixturenames", ())}:
             item.add_marker(pytest.mark.outside)
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker(pytest.mark.many_examples)

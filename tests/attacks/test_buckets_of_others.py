@@ -11,7 +11,7 @@ import pytest
 from object_server import ObjectServer
 from office import Office
 from refusing import check_refused
-from system.copied import ADDRESS, BUCKET, bucket, copied, running
+from system.copied import ADDRESS, BUCKET, bucket, copied, object_server
 
 from dphist_pipeline.publishing import fetching, object_store
 from dphist_pipeline.publishing.manifest import NAME, VERSIONS, Entry, Manifest, ManifestDamaged, read_manifest

@@ -26,21 +26,21 @@ ADDRESS = f"s3://{BUCKET}/counts"
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[ObjectServer]:
+def object_server() -> Iterator[ObjectServer]:
     with running_object_server() as server:
         yield server
 
 
 @pytest.fixture
-def bucket(running: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> ObjectServer:
+def bucket(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> ObjectServer:
     """A server with one empty bucket, and the environment that finds it."""
-    running.clear()
+    object_server.clear()
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
-    for name, value in running.environment().items():
+    for name, value in object_server.environment().items():
         monkeypatch.setenv(name, value)
-    running.make_bucket(BUCKET)
-    return running
+    object_server.make_bucket(BUCKET)
+    return object_server
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def drawn(office: Office) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def states(running: ObjectServer, tmp_path_factory: pytest.TempPathFactory) -> list[Store]:
+def states(object_server: ObjectServer, tmp_path_factory: pytest.TempPathFactory) -> list[Store]:
     """A store as it was after its first release, a revision and the withdrawal of both."""
     office = Office(tmp_path_factory.mktemp("states") / "office").opened()
     found = []

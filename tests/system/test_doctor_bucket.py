@@ -10,13 +10,13 @@ from collections.abc import Callable
 import pytest
 from object_server import ObjectServer
 from office import OPEN_HEALTH, Office
-from system.copied import ADDRESS, BUCKET, assert_same, bucket, objects, one_client, running
+from system.copied import ADDRESS, BUCKET, assert_same, bucket, object_server, objects, one_client
 from system.doctored import all_well, examined
 
 from dphist_pipeline.publishing.manifest import NAME
 from dphist_pipeline.releasing.store import Store
 
-__all__ = ["bucket", "one_client", "running"]
+__all__ = ["bucket", "object_server", "one_client"]
 
 
 @pytest.fixture(scope="module")

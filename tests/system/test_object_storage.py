@@ -23,10 +23,10 @@ from system.copied import (
     copied,
     drawn,
     manifest,
+    object_server,
     objects,
     one_client,
     public_files,
-    running,
     spent,
 )
 from system.orchestrated import defined, materialized, said

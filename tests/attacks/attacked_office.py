@@ -198,14 +198,21 @@ class AttackedOffice:
         return ran
 
     def _counts_told(self, attack: Attack, manner: Manner, made: Tried) -> list[str]:
-        """Exact counts that were told, where the twin tells one of its own in the same place."""
-        counts = self._counts_in(made)
-        if counts:
-            self.twin.renew()
-            with at(self.twin.office.folder):
-                there = self.twin._counts_in(self.twin.tried(attack, manner))
-            counts = {place: count for place, count in counts.items() if place in there}
-        return [f"{place}: the exact count {count}" for place, count in counts.items()]
+        """Exact counts that were told, where the twin tells one of its own in the same place.
+
+        A number that both tell comes from the spec, such as a scale of noise.
+        """
+        here, found = _numbers_in(made), list[str]()
+        if not any(numbers & self.sums for numbers in here.values()):
+            return found
+        self.twin.renew()
+        with at(self.twin.office.folder):
+            there = _numbers_in(self.twin.tried(attack, manner))
+        for place in here.keys() & there.keys():
+            counts = (here[place] - there[place]) & self.sums
+            if counts and (there[place] - here[place]) & self.twin.sums:
+                found.append(f"{place}: the exact count {min(counts)}")
+        return found
 
     def _told_apart(self, attack: Attack, manner: Manner, made: Tried) -> list[str]:
         """What was said otherwise than in an office with a handful of records."""
@@ -220,14 +227,6 @@ class AttackedOffice:
             for name in here
             if here[name] != few.get(name)
         ]
-
-    def _counts_in(self, made: Tried) -> dict[str, int]:
-        found = {}
-        for place, text in made.texts.items():
-            bare = re.sub(r"(?<=\d)[,_ ](?=\d{3}(?!\d))", "", text)
-            numbers = {int(digits) for digits in re.findall(r"(?<![0-9A-Za-z])(?<!\d\.)\d{5,7}(?![0-9A-Za-z])", bare)}
-            found |= {place: min(numbers & self.sums)} if numbers & self.sums else {}
-        return found
 
     def _new_texts(self) -> Said:
         """The content of all files that are new or changed since the last call, but for records and the attacker's."""
@@ -309,6 +308,15 @@ class Tried:
     outcome: str
     texts: Said
     findings: list[str] = field(default_factory=list)
+
+
+def _numbers_in(made: Tried) -> dict[str, set[int]]:
+    """Numbers that have as many digits as a count, by place."""
+    found = {}
+    for place, text in made.texts.items():
+        bare = re.sub(r"(?<=\d)[,_ ](?=\d{3}(?!\d))", "", text)
+        found[place] = set(map(int, re.findall(r"(?<![0-9A-Za-z])(?<!\d\.)\d{5,7}(?![0-9A-Za-z])", bare)))
+    return found
 
 
 @dataclass

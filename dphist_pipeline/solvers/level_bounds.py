@@ -70,7 +70,8 @@ def bound_of_tree(
     costs = _costs(law, tables, weights)
     depths = np.array([law.depth(candidate) for candidate in measurable])
     told = {part: _precisions(law, measurable, part) for part in costs}
-    squares, bound = best_squares(wanted)[0], 0.0
+    # What is worthless falls towards 0, and the square of its variance would overflow; the bound holds for any squares.
+    squares, bound = np.maximum(best_squares(wanted)[0], _LEAST_SQUARE), 0.0
     steps = int(_MOST_NODES / (sum(law.tree.nodes) * len(costs)))
     for _ in range(max(_LEAST_STEPS, min(_MOST_STEPS, steps))):
         found, gains = 0.0, np.zeros(len(measurable))
@@ -80,7 +81,6 @@ def bound_of_tree(
             found, gains = found + mean, gains + falls[depths] * told[part]
         bound = max(bound, found**2 / float(gains.max()))
         squares = squares * np.sqrt(gains)
-        # What is worthless falls towards 0, and the square of its variance would overflow; the bound holds for any.
         squares = np.maximum(squares / squares.sum(), _LEAST_SQUARE)
     return bound * _ROUNDING
 

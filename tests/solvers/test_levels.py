@@ -16,7 +16,7 @@ from dphist_pipeline.estimates.noise_law import Scales, bound_of_draws, bound_of
 from dphist_pipeline.mechanisms.tables import law_of, shares_for
 from dphist_pipeline.solvers.level_bounds import _mean_and_falls, bound_of_tree
 from dphist_pipeline.solvers.level_estimates import LevelLaw, Tree, estimate_tables_at_levels
-from dphist_pipeline.solvers.marginal_shares import Axes, choose_shares, opened, wanted_tables
+from dphist_pipeline.solvers.marginal_shares import Axes, best_squares, choose_shares, opened, wanted_tables
 
 # A grid of the finest level, one axis of three positions and one of two; axes 0, 2 and 4 are levels, 1 and 3 are not.
 Problem = tuple[tuple[int, ...], Levels, dict[Axes, float], list[Axes]]
@@ -266,3 +266,14 @@ def test_the_lower_bound_of_a_lopsided_tree_does_not_overflow() -> None:
     wanted = wanted_tables(sizes, tables, [1.0] * 6, 10**6, levels.above)
     measurable = [opened(candidate, levels.above) for candidate in wanted.candidates]
     assert 7 < bound_of_tree(wanted, measurable, sizes, tables, [1.0] * 6, levels) < 28
+
+
+def test_the_lower_bound_does_not_overflow_where_a_share_has_vanished_before_its_first_step() -> None:
+    """The convex problem of even trees, where the search begins, leaves next to nothing to some candidates."""
+    levels, sizes = Levels((1, 0), (np.array([0, 0, 1]),)), (3, 2, 9, 22)
+    tables = [frozenset(table) for table in ([3], [0, 2], [1])]
+    wanted = wanted_tables(sizes, tables, [1.0] * 3, 10**7, levels.above)
+    measurable = [opened(candidate, levels.above) for candidate in wanted.candidates]
+    squares, _ = best_squares(wanted)
+    assert squares.min() < 1e-154
+    assert 5 < bound_of_tree(wanted, measurable, sizes, tables, [1.0] * 3, levels) < 17

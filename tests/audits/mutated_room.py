@@ -241,7 +241,7 @@ ROOM = (
         "dphist_pipeline/files.py",
         ("unit/test_journal.py",),
         (
-            Mutation("        os.fsync(file.fileno())\n", "", "content is not durable"),
+            Mutation("flush()\n        os.fsync(file.fileno())\n", "flush()\n", "content is not durable"),
             Mutation("        os.fsync(handle)\n", "        pass\n", "names are not durable"),
             Mutation("os.O_EXCL, 0o600)", "os.O_EXCL, 0o644)", "others may read exact or noisy counts"),
             Mutation("        sync_folder(path.parent)\n\n\ndef sync", "\n\ndef sync", "a new folder may vanish"),

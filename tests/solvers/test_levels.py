@@ -268,7 +268,7 @@ def test_the_lower_bound_of_a_lopsided_tree_does_not_overflow() -> None:
     assert 7 < bound_of_tree(wanted, measurable, sizes, tables, [1.0] * 6, levels) < 28
 
 
-def test_the_lower_bound_does_not_overflow_where_a_share_has_vanished_before_its_first_step() -> None:
+def test_the_lower_bound_does_not_overflow_where_a_share_vanished_before() -> None:
     """The convex problem of even trees, where the search begins, leaves next to nothing to some candidates."""
     levels, sizes = Levels((1, 0), (np.array([0, 0, 1]),)), (3, 2, 9, 22)
     tables = [frozenset(table) for table in ([3], [0, 2], [1])]

@@ -52,7 +52,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One process more than processors, up to four: while one of them waits, for a lock or a disk, another one works."""
+    """One process more than processors, up to four: while one waits for a lock or a disk, another one works."""
     return min(4, len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 

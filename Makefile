@@ -18,11 +18,11 @@ ui: $(READY)  ## Dagster's page with the demo's runs
 	  VIRTUAL_ENV=$(CURDIR)/.venv PATH=$(CURDIR)/$(BIN):$$PATH \
 	  $(BIN)/dg dev --host 127.0.0.1 --port $(DPHIST_PORT)
 
-test: $(READY)  ## the tests, in up to four processes
-	$(BIN)/python -m pytest -n auto --dist worksteal
+test: $(READY)  ## the tests, on as many processors as there are, up to four
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 
 outside: $(READY)  ## the tests with a browser, a server or processes of Dagster's own
-	$(BIN)/python -m pytest -n auto --dist worksteal -m 'outside and not soak'
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m 'outside and not soak'
 
 check: $(READY)  ## format, lint, types, import contracts
 	$(BIN)/ruff format --check .

@@ -51,11 +51,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.many_examples)
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """One process more than processors, up to four: while one waits for a lock or a disk, another one works."""
-    return min(4, len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Runs tests of ledgers and witnesses on both databases, but for those that open or make a file themselves."""
     alone = {"path", "tmp_path", "project"} & signature(metafunc.function).parameters.keys()

@@ -57,7 +57,11 @@ def count_bounded(staged: Path, cells: int, max_rows: int, key: bytes) -> Number
 def kept_words(staged: Path, words: Sequence[str], max_rows: int, key: bytes) -> Iterator[tuple[Numbers, Numbers]]:
     """Codes of several words, shape (words, codes), and how many kept rows each has, in parts; codes may come again.
 
-    Takes what `count_bounded` takes, and the columns of the words; rows where one is null do not count.
+    Args:
+        staged: Parquet with `unit` and a column for each word; rows where a word is null do not count.
+        words: names of those columns, put into SQL as they stand: `code`, or our own of marks or packed rows.
+        max_rows: the most rows that are kept of a unit: R, or T for a quality table.
+        key: see `count_bounded`.
     """
     names = ", ".join(words)
     with staged_rows(staged, words) as connection:
@@ -77,7 +81,13 @@ def _codes(columns: Any, words: Sequence[str]) -> Numbers:
 
 @contextmanager
 def staged_rows(staged: Path, words: Sequence[str], more: str = "unit") -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB in which the view `staged` has the code of every row that has one, and one more column."""
+    """A DuckDB in which the view `staged` has the code of every row that has one, and one more column.
+
+    Args:
+        staged: Parquet that reading wrote; DuckDB spills beside it.
+        words: names of the columns with codes; rows where one is null are left out.
+        more: the other column: `unit`, or `rows` where each row is its own unit.
+    """
     known = " AND ".join(f"{word} IS NOT NULL" for word in words)
     rows = f"SELECT {more}, {', '.join(words)} FROM read_parquet({literal(str(staged))}) WHERE {known}"
     with closing(duckdb.connect(config=engine_settings(staged.parent))) as connection:
@@ -86,7 +96,12 @@ def staged_rows(staged: Path, words: Sequence[str], more: str = "unit") -> Itera
 
 
 def count_rows(staged: Path, cells: int) -> Numbers:
-    """The rows of every cell, where each row is its own unit, which reading has counted; shape (cells,)."""
+    """The rows of every cell, where each row is its own unit, which reading has counted; shape (cells,).
+
+    Args:
+        staged: Parquet with `code` and `rows`, how many rows have it; rows without a code are in no cell.
+        cells: how many the domain has.
+    """
     counts = np.zeros(cells, dtype=np.int64)
     (codes,), rows = counted_rows(staged, ["code"])
     np.add.at(counts, codes, rows)
@@ -94,7 +109,12 @@ def count_rows(staged: Path, cells: int) -> Numbers:
 
 
 def counted_rows(staged: Path, words: Sequence[str]) -> tuple[Numbers, Numbers]:
-    """Codes of shape (words, codes), one of them maybe several times, and the rows that reading has counted."""
+    """Codes of shape (words, codes), one of them maybe several times, and the rows that reading has counted.
+
+    Args:
+        staged: Parquet with `rows` and a column for each word; rows where a word is null do not count.
+        words: see `kept_words`.
+    """
     with staged_rows(staged, words, "rows") as connection:
         found = connection.sql("FROM staged").fetchnumpy()
         return _codes(found, words), found["rows"]
@@ -104,14 +124,21 @@ def unit_word(unit: str, key: bytes) -> int:
     """A keyed word of a unit's name: 60 bits, which no engine takes for a negative number.
 
     Key and name are hashed one after the other: the key has a fixed length, and no hash is shown to anybody.
+
+    Args:
+        unit: as staged; a whole number as its decimal digits.
+        key: `KEY_BYTES` bytes, the secret ones of a run; public ones where an engine is only tried.
     """
     return int(hashlib.sha256(key + unit.encode()).hexdigest()[:15], 16)
 
 
 def row_order(unit_words: Words, codes: Numbers, copies: Numbers) -> Words:
-    """Where each row stands in its unit's secret order; equal inputs give equal places, on every engine.
+    """Each row's place in its unit's secret order, shape (rows,), the lowest first; the same on every engine.
 
-    `codes` has the shape (words, rows); `copies` are the numbers of rows among the unit's equal ones, shape (rows,).
+    Args:
+        unit_words: `unit_word` of each row's unit, shape (rows,).
+        codes: shape (words, rows), from 0.
+        copies: each row's number among the equal rows of its unit, from 0, shape (rows,).
     """
     place = unit_words
     for word in codes:

@@ -81,7 +81,11 @@ class PrivateCounts:
         return dict(self.__scales)
 
     def noisy_cells(self, budget: Budget) -> NoisyCells:
-        """Every cell plus its own discrete Laplace noise of scale sensitivity/epsilon; spends the budget."""
+        """Every cell plus its own discrete Laplace noise of scale sensitivity/epsilon; spends the budget.
+
+        Args:
+            budget: the share to spend.
+        """
         values, scale = self.__measure(Cells(), budget)
         return NoisyCells(values.reshape(self.domain.shape), scale)
 
@@ -115,7 +119,11 @@ class PrivateCounts:
         return [self.noisy_sums(nodes, level) for nodes, level in zip(levels, spent, strict=True)]
 
     def noisy_contrasts(self, budget: Budget) -> NoisyContrasts:
-        """Noisy totals, and left halves minus right ones, along every axis; spends the budget."""
+        """Noisy totals, and left halves minus right ones, along every axis; spends the budget.
+
+        Args:
+            budget: the share to spend.
+        """
         values, scale = self.__measure(Contrasts(self.domain.shape), budget)
         return NoisyContrasts(values, self.domain.shape, scale)
 
@@ -203,7 +211,10 @@ class PrivateCounts:
 class PrivateRows:
     """Exact numbers about the first rows of each unit, behind a door of their own.
 
-    `load` gives the exact numbers; it is called only when a door must draw.
+    Args:
+        limits: R and T, in rows of a unit, and what neighbours are.
+        load: gives the exact numbers; called only when a door must draw.
+        answers: the journal of the release.
     """
 
     __slots__ = ("__answers", "__limits", "__load")
@@ -212,7 +223,15 @@ class PrivateRows:
         self.__limits, self.__load, self.__answers = limits, load, answers
 
     def noisy(self, question: RowQuestion, budget: Budget) -> tuple[NDArray[np.float64], Fraction]:
-        """Every number of a question plus its own discrete Laplace noise, and its scale; spends the budget."""
+        """Every number of a question plus its own discrete Laplace noise, and its scale; spends the budget.
+
+        Args:
+            question: of a class in `row_questions.ROW_QUESTIONS`; no mechanism makes one.
+            budget: the share to spend.
+
+        Returns:
+            Whole numbers within ±2^52, shape (numbers,), and the scale of the noise in each, an exact fraction.
+        """
         _refuse_all_but_budgets(budget)
         scale = _scale_of(question.sensitivity(self.__limits), budget)
         asked = _charged(question, budget, scale)

@@ -43,7 +43,13 @@ class Answers(Protocol):
     """Where doors leave what they drew. Studies have none, as they are in no ledger: every question is drawn anew."""
 
     def answer(self, step: str, question: Mapping[str, str], draw: Draw) -> NDArray[np.int64]:
-        """The only answer to `question` under the name `step`; drawn where there is none yet."""
+        """The only answer to `question` under the name `step`; drawn where there is none yet.
+
+        Args:
+            step: name of the budget, or one made of it; a journal calls the answer's file so.
+            question: the door, exact epsilon and scale, and a digest, as text; an answer to another one is refused.
+            draw: gives the answer, one dimension; called at most once.
+        """
         ...
 
 

@@ -97,7 +97,12 @@ def discrete_laplace(scale: Fraction, size: int) -> NDArray[np.int64]:
 
 
 def geometric(scale: Fraction, size: int) -> NDArray[np.int64]:
-    """Independent exact draws on 0, 1, 2, … with P(M >= k) = exp(-k / scale); int64, shape (size,), at most 2^62."""
+    """Independent exact draws on 0, 1, 2, … with P(M >= k) = exp(-k / scale); int64, shape (size,), at most 2^62.
+
+    Args:
+        scale: sensitivity over epsilon, in the unit of the scores or costs that it covers; at most 10^7.
+        size: how many.
+    """
     _self_test()
     noise = np.empty(size, dtype=np.int64)
     for start in range(0, size, BLOCK):

@@ -17,7 +17,14 @@ class DoorMisuse(DphistError):
 
 
 def whole_number(value: object, what: str, low: int, high: int) -> int:
-    """The value, if it is exactly an `int` from `low` to `high`."""
+    """The value, if it is exactly an `int` from `low` to `high`; raises `DoorMisuse` for all else.
+
+    Args:
+        value: of a mechanism, so of any class; True and False are refused.
+        what: the value's name in messages.
+        low: the smallest allowed.
+        high: the largest allowed.
+    """
     if type(value) is not int or not low <= value <= high:
         raise DoorMisuse(f"{what} must be a whole number, a plain int from {low} to {high}")
     return value
@@ -27,6 +34,10 @@ def whole_numbers(values: object, what: str) -> NDArray[np.int64]:
     """A copy of an array of integers as a base NumPy array, int64, in C order, same shape.
 
     Unsigned numbers from 2^63 become negative, so that a check for negative numbers refuses them, too.
+
+    Args:
+        values: of a mechanism, so of any class; `DoorMisuse` unless an array of integers, signed or not, of any width.
+        what: their name in messages.
     """
     if not issubclass(type(values), np.ndarray):
         raise DoorMisuse(f"{what} must be a NumPy array of whole numbers")

@@ -46,7 +46,11 @@ class Question(ABC):
 
     @abstractmethod
     def sensitivity(self, delta: int) -> int:
-        """How far the noise must reach for counts at L1 distance `delta`: proved in each class."""
+        """How far the noise must reach for counts at L1 distance `delta`: proved in each class.
+
+        Args:
+            delta: in rows, at least 1; doors pass the L1 sensitivity of the counts, Δ.
+        """
 
     @property
     def digest(self) -> str:
@@ -61,7 +65,11 @@ class Linear(Question):
 
     @abstractmethod
     def answers(self, exact: Numbers) -> Numbers:
-        """The exact numbers, each within ±2^52, from exact counts within ±2^52."""
+        """The exact numbers, each within ±2^52, one dimension.
+
+        Args:
+            exact: counts within ±2^52, shape (cells of the domain,), in C order.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +298,11 @@ class Choice(Question):
         return hashlib.sha256(np.concatenate(asked).astype("<i8").tobytes()).hexdigest()
 
     def scores(self, exact: Numbers) -> list[Numbers]:
-        """The scores of the candidates of each group."""
+        """The scores of the candidates of each group, shape (candidates,) each.
+
+        Args:
+            exact: counts within ±2^52, shape (cells of the domain,), in C order.
+        """
         scores = [self.score.scores(exact[group]) for group in self.groups]
         if any(part.dtype != np.int64 for part in scores):
             raise DoorMisuse("scores must be int64: floating-point sums move by more than their sensitivity")
@@ -355,7 +367,11 @@ class Buckets(Question):
         return hashlib.sha256(asked.astype("<i8").tobytes()).hexdigest()
 
     def costs(self, exact: Numbers) -> list[Numbers]:
-        """Deviations and prices, level by level, each within ±2^61."""
+        """Deviations and prices, level by level, each within ±2^61.
+
+        Args:
+            exact: counts within ±2^52, shape (cells of the domain,), in C order.
+        """
         from dphist_pipeline.solvers.dyadic_buckets import bucket_deviations, bucket_prices
 
         found = bucket_deviations(exact[self.line])

@@ -94,12 +94,21 @@ def _failures(plan: CountingPlan, kept: Iterator[tuple[Numbers, Numbers]]) -> tu
 
 
 def save(observed: ObservedRows, folder: Path) -> None:
-    """Leaves the numbers in a private folder."""
+    """Leaves the numbers in a private folder.
+
+    Args:
+        observed: exact, so confidential.
+        folder: of this run; the file is `FILE`.
+    """
     np.savez(folder / FILE, **vars(observed))
 
 
 def load(folder: Path) -> ObservedRows:
-    """The numbers that `save` left, and deletes their file."""
+    """The numbers that `save` left, and deletes their file.
+
+    Args:
+        folder: of the run that counted.
+    """
     with np.load(folder / FILE, allow_pickle=False) as arrays:
         observed = ObservedRows(**{name: arrays[name] for name in arrays.files})
     (folder / FILE).unlink()

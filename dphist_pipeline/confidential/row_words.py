@@ -10,7 +10,11 @@ LARGEST_WORD = 1 << 62
 
 
 def words_of(domain: Domain) -> list[list[tuple[int, int]]]:
-    """How rows are packed: for each word its axes, each with the difference of the word for one position."""
+    """How rows are packed: for each word its axes, each with the difference of the word for one position.
+
+    Args:
+        domain: of any number of cells. Consecutive axes share a word while it has at most `LARGEST_WORD` values.
+    """
     words: list[list[tuple[int, int]]] = [[]]
     room = 1
     for axis, size in enumerate(domain.shape):
@@ -23,5 +27,9 @@ def words_of(domain: Domain) -> list[list[tuple[int, int]]]:
 
 
 def names_of(words: Sequence[object]) -> list[str]:
-    """The columns of staged words."""
+    """The columns of staged words.
+
+    Args:
+        words: of `words_of`; only their number counts.
+    """
     return [f"word_{number}" for number in range(len(words))]

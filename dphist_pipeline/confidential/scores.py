@@ -41,16 +41,27 @@ class Score(ABC):
 
     @abstractmethod
     def candidates(self, size: int) -> int:
-        """How many candidates a group of so many cells has, by declaration; refuses sizes that it does not serve."""
+        """How many candidates a group of so many cells has, by declaration; refuses sizes that it does not serve.
+
+        Args:
+            size: cells of the group.
+        """
 
     @abstractmethod
     def scores(self, exact: Numbers) -> Numbers:
-        """The score of every candidate, int64, from the exact counts of one group, each within ±2^52."""
+        """The score of every candidate, int64, from the exact counts of one group, each within ±2^52.
+
+        Args:
+            exact: shape (cells of the group,), in the group's order.
+        """
 
     def sensitivity(self, delta: int) -> int:
         """How far the score of one candidate moves against that of another, for counts at L1 distance `delta`.
 
         One may rise by constant·delta while the other falls by as much.
+
+        Args:
+            delta: in rows, at least 1.
         """
         return 2 * self.constant * delta
 
@@ -260,6 +271,9 @@ def own_copy(score: object) -> Score:
     """A score of the closed set, made anew from the parameters of the one given: checked again, and nobody else's.
 
     Classes are compared by identity: a class may say of itself that it equals another.
+
+    Args:
+        score: of a mechanism, so of any class; `DoorMisuse` for one outside `SCORES`, or with wrong parameters.
     """
     for known in SCORES:
         if type(score) is known:

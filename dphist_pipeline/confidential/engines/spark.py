@@ -100,6 +100,10 @@ def write_cube(plan: CountingPlan, address: str, folder: Path) -> Path:
 def opened(plan: CountingPlan, folder: Path) -> tuple[Columns, tuple[Path, ...], list[parquet.FileMetaData]]:
     """Columns, files and footers of a source that Spark reads as DuckDB does; no record is read.
 
+    Args:
+        plan: over Parquet files.
+        folder: private, for DuckDB, which checks the columns first.
+
     Raises:
         SourceRefused, ColumnRefused: as `write_cube`.
     """

@@ -101,6 +101,10 @@ def _end(moment: datetime, kind: str) -> int:
 def columns_of(plan: CountingPlan, footers: Sequence[parquet.FileMetaData]) -> Columns:
     """The columns that a plan needs, from the footers of its files.
 
+    Args:
+        plan: over Parquet files, with columns that `ingest.check_columns` has passed.
+        footers: of every file, at least one; their statistics are not looked at.
+
     Raises:
         ColumnRefused, SourceRefused: for what Spark would not read as DuckDB does.
     """

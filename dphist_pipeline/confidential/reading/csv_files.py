@@ -23,9 +23,17 @@ COMPRESSIONS = {".csv": "none", ".csv.gz": "gzip", ".csv.zst": "zstd"}
 
 
 def open_csv(files: tuple[Path, ...], source: SourcePlan, folders: tuple[str, ...]) -> Source:
-    """Reads header lines, and checks that archives are whole; `folders`: columns that the folders' names give.
+    """Reads header lines, and checks that archives are whole.
 
     One reader for every distinct header line, so that files may order their columns differently.
+
+    Args:
+        files: sorted, at least one, all with the same ending.
+        source: whose delimiter and quote are used.
+        folders: columns that the folders' names give; empty without `hive`.
+
+    Raises:
+        SourceRefused: for a damaged archive, and for header lines that do not serve; none is shown.
     """
     delimiter, quote = source.csv_delimiter, source.csv_quote
     by_header: dict[tuple[str, ...], list[str]] = {}

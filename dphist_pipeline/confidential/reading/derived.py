@@ -27,9 +27,14 @@ READ_BY_QUERIES = (*NUMBERS, *TIMES, *ALWAYS, "BOOLEAN", "UUID")
 def select_rows(
     connection: duckdb.DuckDBPyConnection, source: Source, query: RowQuery, written: str, unit: tuple[str, ...]
 ) -> Source:
-    """What the query of a spec gives, checked against the columns that the source has; no record is read.
+    """What the query of a spec gives, refused unless it fits the columns that the source has; no record is read.
 
-    `written` is its file's name, for messages.
+    Args:
+        connection: can reach the source.
+        source: as it was opened.
+        query: judged row by row, or allowed by an operator.
+        written: name of the query's file, for messages.
+        unit: columns, as the query names them, that make up the privacy unit; only `row` where each row is its own.
     """
     by_name = {name.lower(): name for name in source.types}
     for column in sorted(query.columns):
@@ -103,6 +108,10 @@ def with_decimal_points(source: Source, columns: tuple[str, ...]) -> tuple[Sourc
     """The source with a column of numbers for each of `columns` that is text with decimal commas.
 
     A text with a point is no number then, since nobody knows what the point parts.
+
+    Args:
+        source: that has all of `columns`.
+        columns: those that are read as numbers; empty where the spec declares no decimal commas.
 
     Returns:
         The source, and under which name each of those columns has its numbers.

@@ -107,7 +107,16 @@ def _unread(found: SourcePlan) -> str:
 
 
 def unit_kinds(source: SourcePlan, columns: tuple[str, ...], folder: Path) -> tuple[str, ...]:
-    """What the columns of a unit hold, by the types of a source's columns; no record is read. `folder` is private."""
+    """What the columns of a unit hold (see `kind_of`), by the types of a source's columns; no record is read.
+
+    Args:
+        source: without a query.
+        columns: that name the unit.
+        folder: private.
+
+    Raises:
+        SourceRefused, ColumnRefused: there are no files yet, or no such column, or its type names no unit.
+    """
     with opened_source(source, folder) as (_, opened):
         return tuple(kind_of(opened.type_of(column, UNITS, USE_OF_UNIT)) for column in columns)
 
@@ -116,7 +125,10 @@ def check_columns(plan: CountingPlan, folder: Path) -> None:
     """Refuses columns as `stage_rows` would, from names and types of columns alone; no record is read.
 
     The first line of a CSV file may be a record. So a line that does not name the unit is compared with nothing else.
-    The plan's period does not matter, and `folder` is private.
+
+    Args:
+        plan: whose period does not matter.
+        folder: private.
     """
     with opened_source(plan.source, folder, plan.time_zone) as (connection, source):
         if source.is_csv and plan.privacy_unit == "row":
@@ -134,7 +146,13 @@ def check_columns(plan: CountingPlan, folder: Path) -> None:
 def opened_source(
     source: SourcePlan, folder: Path, time_zone: str = "UTC"
 ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Source]]:
-    """A DuckDB that can reach the source and the run's folder and nothing else, and the source's columns."""
+    """A DuckDB that can reach the source and the run's folder and nothing else, and the source's columns.
+
+    Args:
+        source: whose query, if it has one, is not applied here.
+        folder: private, of the run.
+        time_zone: of times without an offset, as `Europe/Zurich`; a name that DuckDB does not know is refused.
+    """
     objects = object_stores.find_objects(source.written, source.needed) if in_store(source.written) else ()
     files = () if objects or source.format == "postgres" else files_of(source)
     settings = engine_settings(folder)
@@ -154,7 +172,11 @@ def opened_source(
 
 
 def files_of(source: SourcePlan) -> tuple[Path, ...]:
-    """The files of a source that is in files here, sorted; refuses what leads out of the folder that was allowed."""
+    """The files of a source that is in files here, sorted; refuses what leads out of the folder that was allowed.
+
+    Args:
+        source: with absolute globs in `needed`, or else in `pattern`.
+    """
     written = str(source.written) if str(source.written) != resolved(source.written) else None
     files = tuple(sorted({file for each in source.needed or [source.pattern] for file in find_files(each, written)}))
     if source.folder is not None and not all(path.resolve().is_relative_to(source.folder) for path in files):

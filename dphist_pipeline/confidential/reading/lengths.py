@@ -25,16 +25,30 @@ TEXT = ("VARCHAR", "ENUM")
 
 
 def at_most(text: str, size: int) -> str:
-    """SQL of a text, null where it has more than `size` bytes; no copy is made of a long one."""
+    """SQL of a text, null where it has more than `size` bytes; no copy is made of a long one.
+
+    Args:
+        text: SQL of type VARCHAR.
+        size: in bytes of UTF-8.
+    """
     return f"CASE WHEN strlen({text}) > {size} THEN NULL ELSE {text} END"
 
 
 def value_of(column: str, kind: str) -> str:
-    """SQL of a column of type `kind` that gives numbers, days or time stamps, or text of those."""
+    """SQL of a column that gives numbers, days or time stamps, or text of those.
+
+    Args:
+        column: its name, not quoted.
+        kind: its DuckDB type, without parameters; of text, what is longer than `LONGEST_VALUE` bytes becomes null.
+    """
     name = identifier(column)
     return at_most(f"TRY_CAST({name} AS VARCHAR)", LONGEST_VALUE) if kind in (*TEXT, "NULL") else name
 
 
 def short_name(name: str) -> str:
-    """SQL of a unit's name as it is staged: two share one only where SHA-256 collides."""
+    """SQL of a unit's name as it is staged: two share one only where SHA-256 collides.
+
+    Args:
+        name: SQL of the normalised text; null stays null.
+    """
     return f"CASE WHEN strlen({name}) > {LONGEST_NAME} THEN {NAME_DIGEST} || sha256({name}) ELSE {name} END"

@@ -46,7 +46,10 @@ def find_objects(source: str, needed: tuple[str, ...] = ()) -> tuple[str, ...]:
     """The addresses of the files that a source names, sorted; refuses a pattern without files.
 
     A plain address is taken as it stands, because keys that may read a file need not be allowed to list a bucket.
-    `needed`: what a period needs of it instead.
+
+    Args:
+        source: as written, which is what messages show; it carries what the environment gave.
+        needed: addresses and globs that a period needs instead; empty for the source itself.
     """
     return tuple(sorted({file for pattern in needed or (resolved(source),) for file in _found(source, pattern)}))
 
@@ -72,7 +75,12 @@ def _found(source: str, pattern: str) -> tuple[str, ...]:
 
 
 def reach(connection: duckdb.DuckDBPyConnection, source: str) -> None:
-    """Makes the source's bucket readable, while settings may still be changed; no message shows any of the keys."""
+    """Makes the source's bucket readable, while settings may still be changed; no message shows any of the keys.
+
+    Args:
+        connection: with `NOTHING_INSTALLED` among its settings.
+        source: see `find_objects`.
+    """
     secret = _secret(os.environ, source)
     load(connection, EXTENSION, source, ", or copy the files here first")
 
@@ -93,9 +101,15 @@ def reach(connection: duckdb.DuckDBPyConnection, source: str) -> None:
 def open_objects(
     connection: duckdb.DuckDBPyConnection, addresses: tuple[str, ...], source: str, hive: bool = False
 ) -> Source:
-    """The columns of files in an object store, which the connection can reach; `addresses`: sorted.
+    """The columns of Parquet files in an object store; no record is read.
 
     What the environment gave of the source is in no message: files are then called as the source is written.
+
+    Args:
+        connection: after `reach`; may open these files.
+        addresses: sorted, at least one.
+        source: see `find_objects`.
+        hive: whether folders called `column=value` give columns.
     """
     plain = resolved(source) == str(source)
     called = {address: without_values(address) if plain else str(source) for address in addresses}

@@ -41,7 +41,11 @@ class Positions:
 
 
 def mark_words(axes: int) -> dict[str, range]:
-    """The columns of marks, and the axes whose digits each holds, the first axis in the lowest digit."""
+    """The columns of marks, and the axes whose digits each holds, the first axis in the lowest digit.
+
+    Args:
+        axes: how many the domain has.
+    """
     starts = range(0, axes, MARKS_A_WORD)
     return {
         f"marks_{number}" if number else "marks": range(start, min(start + MARKS_A_WORD, axes))
@@ -50,7 +54,13 @@ def mark_words(axes: int) -> dict[str, range]:
 
 
 def positions(axis: Axis, number: int, kind: str = "VARCHAR") -> Positions:
-    """The SQL of one axis, whose column has type `kind`; its columns are `value_<number>` and `place_<number>`."""
+    """The SQL of one axis; its columns are `value_<number>` and `place_<number>`.
+
+    Args:
+        axis: declared; `column` is the one that is read.
+        number: of the axis in the domain, from 0.
+        kind: DuckDB type of that column, for `value` and `absent`; Spark uses neither, and gives none.
+    """
     if isinstance(axis, CategoricalAxis):
         return _categories(axis, number)
     if axis.bins > LONGEST_SEARCH and _regular(axis):

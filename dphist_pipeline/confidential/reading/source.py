@@ -44,7 +44,14 @@ Result = TypeVar("Result")
 
 
 def engine_settings(folder: PurePath) -> dict[str, Any]:
-    """How DuckDB is opened in a run's private folder, where it spills what memory does not hold."""
+    """How DuckDB is opened in a run's private folder, where it spills what memory does not hold.
+
+    Args:
+        folder: private, of the run; what is spilled lies in `spill` below it.
+
+    Raises:
+        DphistError: `DPHIST_MEMORY` in the environment is no size.
+    """
     memory = os.environ.get("DPHIST_MEMORY") or "3GB"
     if not re.fullmatch(r"[1-9]\d{0,5}[MG]B", memory):
         raise DphistError(f"DPHIST_MEMORY is {memory!r}; write a whole number of MB or GB, as in 2GB")
@@ -64,6 +71,9 @@ def plain_type(kind: str) -> str:
     """A DuckDB type without its parameters, which may be names that a file gives; a list stays a list.
 
     A list of DECIMAL(4,2) is none: what serves for numbers does not serve for lists of them.
+
+    Args:
+        kind: as DuckDB describes it, such as DECIMAL(4,2)[].
     """
     head = kind.strip('"').partition("(")[0]
     return f"{head}[]" if kind.endswith("]") and not head.endswith("]") else head
@@ -74,6 +84,10 @@ def with_possible_times(types: Mapping[str, str], table: str) -> str:
 
     Columns in milliseconds, which serve for nothing, are null altogether: a value that raises stands in a file's
     statistics, too, which DuckDB reads of every column that is selected.
+
+    Args:
+        types: DuckDB type of every column, without parameters, or words that several files' types make.
+        table: SQL that can follow FROM.
     """
     replaced = []
     for name, kind in types.items():
@@ -88,7 +102,11 @@ def with_possible_times(types: Mapping[str, str], table: str) -> str:
 
 
 def without_values(found: PurePath | str) -> str:
-    """What messages call a file that was found, or a folder: folders called `column=value` may hold records' values."""
+    """What messages call a file that was found, or a folder: folders called `column=value` may hold records' values.
+
+    Args:
+        found: path or address; all from `=` to the next slash is left out.
+    """
     return re.sub("=[^/]*", "=…", str(found))
 
 
@@ -141,6 +159,16 @@ def withheld(
 
     The engine's text may hold values, so ours is raised after it is gone: not even as `__context__` does it go along,
     which is why this is no context manager.
+
+    Args:
+        where: what messages call the source.
+        problem: the rest of the message, which holds no value: what is wrong and how to mend it.
+        work: what may fail.
+        caught: errors whose text may hold values; those of Polars are caught besides.
+
+    Raises:
+        SourceRefused: with these words, in place of such an error.
+        KeyboardInterrupt: in place of DuckDB's own error about Ctrl-C.
     """
     try:
         return work()
@@ -158,7 +186,11 @@ def _errors_of_polars() -> tuple[type[BaseException], ...]:
 
 
 def with_enough_memory(work: Callable[[], Result]) -> Result:
-    """What `work` gives by the first of `ALL_MEANS` that are enough for it; whatever it opens has those."""
+    """What `work` gives by the first of `ALL_MEANS` that are enough for it; whatever it opens has those.
+
+    Args:
+        work: done from the start with each of them; the error of the last one goes on.
+    """
     for means in ALL_MEANS:
         before = MEANS.set(means)
         try:
@@ -174,26 +206,55 @@ def with_enough_memory(work: Callable[[], Result]) -> Result:
 def asked(
     connection: duckdb.DuckDBPyConnection, where: str, problem: str, sql: str, given: Mapping[str, Any] | None = None
 ) -> list[Any]:
-    """The rows of a statement; an engine's error becomes ours, as `withheld` says."""
+    """The rows of a statement; an engine's error becomes ours, as `withheld` says.
+
+    Args:
+        connection: that runs it.
+        where: see `withheld`.
+        problem: see `withheld`.
+        sql: with every name and text in it quoted.
+        given: its parameters by name; None for none.
+    """
     return withheld(where, problem, lambda: connection.execute(sql, given).fetchall())
 
 
 def columns_of(
     connection: duckdb.DuckDBPyConnection, where: str, problem: str, rows: str, given: Mapping[str, Any] | None = None
 ) -> dict[str, str]:
-    """The DuckDB types of the columns that a query gives, by name."""
+    """The DuckDB types of the columns that a query gives, by name.
+
+    Args:
+        connection: can reach the source.
+        where: see `withheld`.
+        problem: see `withheld`.
+        rows: the query, which is described and not run.
+        given: its parameters by name; None for none.
+    """
     described = asked(connection, where, problem, f"DESCRIBE {rows}", given)
     return {name: kind for name, kind, *_ in described}
 
 
 def refuse_shadowed(where: str, names: Iterable[str], folders: Iterable[str]) -> None:
-    """Refuses folders called `column=value` whose column the files have, too."""
+    """Refuses folders called `column=value` whose column the files have, too.
+
+    Args:
+        where: what messages call the source.
+        names: columns of the files.
+        folders: columns that the folders' names give; upper and lower case count alike.
+    """
     if {name.lower() for name in names} & {name.lower() for name in folders}:
         raise SourceRefused(where, "has folders that are called as a column of its files; rename one")
 
 
 def load(connection: duckdb.DuckDBPyConnection, extension: str, where: str, instead: str = "") -> None:
-    """Loads an extension of DuckDB that the office has installed; nothing is ever downloaded."""
+    """Loads an extension of DuckDB that the office has installed; nothing is ever downloaded.
+
+    Args:
+        connection: with `NOTHING_INSTALLED` among its settings.
+        extension: its name.
+        where: what messages call the source.
+        instead: what else to do, for the message, from its comma on; empty for nothing.
+    """
     problem = (
         f"needs DuckDB's extension {extension} for version {duckdb.__version__}, which is not installed on this "
         f"machine. Install it once, as DuckDB's manual says{instead}; a release never downloads anything."

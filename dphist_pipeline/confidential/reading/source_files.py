@@ -49,7 +49,13 @@ def find_files(pattern: str, written: str | None = None) -> tuple[Path, ...]:
 
 
 def open_files(connection: duckdb.DuckDBPyConnection, files: tuple[Path, ...], source: SourcePlan) -> Source:
-    """Reads the columns of files, which the connection can reach, and nothing else; `files`: sorted."""
+    """Reads the columns of files, and nothing else.
+
+    Args:
+        connection: can reach the files.
+        files: sorted, at least one.
+        source: how they are written, and whether their folders give columns.
+    """
     endings = {ending_of(path.name) or path.suffix.lower() for path in files}
     where = without_values(files[0].parent)
     if len(endings) > 1:
@@ -63,7 +69,12 @@ def open_files(connection: duckdb.DuckDBPyConnection, files: tuple[Path, ...], s
 
 
 def folder_columns(files: tuple[PurePath, ...], where: str) -> tuple[str, ...]:
-    """The columns that folders called `column=value` give, the same for all files; `where` is for messages."""
+    """The columns that folders called `column=value` give, the same for all files.
+
+    Args:
+        files: paths or addresses, at least one.
+        where: what messages call them together.
+    """
     folders = {part for path in files for part in path.parts[:-1] if part.find("=") > 0}
     for column, _, value in (folder.partition("=") for folder in sorted(folders)):
         if "\\" in column:

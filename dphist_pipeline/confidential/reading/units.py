@@ -19,7 +19,11 @@ BLANKS = "chr(32) || chr(9) || chr(10) || chr(13) || chr(160)"
 
 
 def kind_of(kind: str) -> str:
-    """What a unit's column holds: text, whole number, number or UUID, whatever the width that a file writes."""
+    """What a unit's column holds: text, whole number, number or UUID, whatever the width that a file writes.
+
+    Args:
+        kind: DuckDB type without parameters; NULL, of a column without values, stays as it is.
+    """
     if kind in lengths.TEXT:
         return "text"
     if kind in WHOLE_NUMBERS:
@@ -39,8 +43,12 @@ class UnitSql:
 def unit_sql(columns: tuple[str, ...], forms: tuple[str, ...], source: Source) -> UnitSql:
     """SQL of what a row belongs to.
 
-    Several columns make one text, each part after its length: no two different tuples give the same. `forms`: what text
-    is brought into before it is compared.
+    Several columns make one text, each part after its length: no two different tuples give the same.
+
+    Args:
+        columns: that name the unit, in declared order.
+        forms: what text is brought into before it is compared, one after the other: trim, lower, nfc.
+        source: that has these columns, of types that serve.
     """
     if len(columns) == 1 and source.types[columns[0]] in UNITS_THAT_FIT_INT64:
         return UnitSql({"name_0": f"CAST({identifier(columns[0])} AS BIGINT)"}, "name_0", "name_0 IS NOT NULL")

@@ -115,6 +115,11 @@ Found = TypeVar("Found", Answer, Quantile)
 
 
 def found_in_row(kind: type[Found], row: Mapping[str, Any]) -> Found:
-    """An answer from a row of a macro: null is nan, or an empty note."""
+    """An answer from a row of a macro: null is nan, or an empty note.
+
+    Args:
+        kind: of the answer; its fields are the columns of the same names.
+        row: by the names of columns; columns that it lacks keep their defaults.
+    """
     known: dict[str, Any] = {field.name: row[field.name] for field in fields(kind) if field.name in row}
     return kind(**known | {n: "" if n in ("note", "capped") else math.nan for n, fact in known.items() if fact is None})

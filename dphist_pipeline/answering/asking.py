@@ -161,7 +161,14 @@ class Publication:
         return self._moment("dph_mean", axis, (low, high), box)
 
     def sum(self, axis: str, low: End, high: End, box: Box) -> Answer:
-        """The sum of a binned axis over the rows of a box, in axis units: `dph_sum`; see `mean`."""
+        """The sum of a binned axis over the rows of a box, in axis units: `dph_sum`.
+
+        Args:
+            axis: name of a binned axis.
+            low: no value lies below it; only used for an open bin.
+            high: no value lies above it; only used for an open bin.
+            box: see `boxes.answer_box`.
+        """
         return self._moment("dph_sum", axis, (low, high), box)
 
     def _moment(self, macro: str, axis: str, ends: tuple[End, End], box: Box) -> Answer:

@@ -38,12 +38,20 @@ KEY = ("release", "period", "revision")
 
 
 def release_rows(audits: Sequence[Audit]) -> Any:
-    """The rows of `dph_releases`, one for each audit; whether it is the latest revision is left to be filled in."""
+    """The rows of `dph_releases`, one for each audit; whether it is the latest revision is left to be filled in.
+
+    Args:
+        audits: of publications in any order, which the rows keep.
+    """
     return pa.Table.from_pylist(list(map(_release_row, audits)), RELEASES)
 
 
 def covariance_rows(audits: Sequence[Audit]) -> Any:
-    """The rows of `dph_covariance`: one for each publication of linear estimates, level from the root, and axis."""
+    """The rows of `dph_covariance`: one for each publication of linear estimates, level from the root, and axis.
+
+    Args:
+        audits: of publications in any order; only those of linear estimates give rows.
+    """
     rows = [
         {
             **{name: audit[name] for name in KEY},
@@ -83,7 +91,11 @@ def line_rows(audits: Sequence[Audit], known: Collection[int]) -> Any:
 
 
 def bin_rows(audit: Audit) -> Any:
-    """The rows of `dph_bins` for the grid of an audit."""
+    """The rows of `dph_bins` for the grid of an audit.
+
+    Args:
+        audit: of any publication of that grid; that of estimates from reports has the `atoms` of each bin, too.
+    """
     domain: Domain = domain_of(audit["axes"])
     rows = [
         rows
@@ -108,7 +120,11 @@ def group_rows(audit: Audit, sums: Any) -> Any:
 
 
 def width_table(audit: Audit) -> str:
-    """The table with the half widths of sums of a publication's estimates."""
+    """The table with the half widths of sums of a publication's estimates.
+
+    Args:
+        audit: of the publication.
+    """
     return "dph_half_widths" if audit.get("unbiased_covariance") is None else "dph_linear_widths"
 
 
@@ -136,6 +152,9 @@ def most_draws(audit: Audit) -> int:
 
     For linear estimates, the variance of a sum of n cells is at most n times the largest sum of a row of the
     covariance of cells, which is compared with the variance of a draw.
+
+    Args:
+        audit: of a publication with noisy cells, or estimates of them.
     """
     row = 0.0
     if lines := lines_from_facts(audit.get("unbiased_lines") or []):
@@ -178,7 +197,12 @@ def whole_of(folder: Path, audit: Audit, rows: Any) -> WholeTable:
 
 
 def distance_rows(audit: Audit, whole: WholeTable) -> Any:
-    """The rows of `dph_distances` for one publication."""
+    """The rows of `dph_distances` for one publication.
+
+    Args:
+        audit: its release, period and revision begin every row.
+        whole: its whole table; see `whole_of`.
+    """
     key = {name: audit[name] for name in KEY}
     rows = [
         {

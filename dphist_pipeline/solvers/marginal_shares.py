@@ -141,7 +141,13 @@ def best_squares(wanted: Wanted) -> tuple[Reals, float]:
     """The best squares of shares that sum to 1, nearly, and a lower bound on the mean variance for all of them.
 
     F, the mean variance, is convex, and F(t·u) = F(u)/t. So F(v) >= 2·F(u)/t - max(gains(u))/t² for all v that sum to 1
-    and every t; the best t gives F(u)² / max(gains(u)). For `wanted` see `choose_shares`.
+    and every t; the best t gives F(u)² / max(gains(u)).
+
+    Args:
+        wanted: the problem.
+
+    Returns:
+        Squares, shape (candidates,), and the bound in (sensitivity / epsilon)².
     """
     squares = np.full(len(wanted.candidates), 1 / len(wanted.candidates))
     bound, best, least = 0.0, squares, math.inf

@@ -102,7 +102,11 @@ class Wanted:
         return candidate[order], precision[order], starts, part[order][starts]
 
     def only(self, kept: NDArray[np.bool_]) -> Wanted:
-        """The same problem with some of the candidates, which tell all parts; `kept`: shape (candidates,)."""
+        """The same problem with some of the candidates.
+
+        Args:
+            kept: which, shape (candidates,); together they tell all parts.
+        """
         candidate, part, precision = self.edges
         chosen = kept[candidate]
         numbers = np.cumsum(kept) - 1
@@ -113,7 +117,11 @@ class Wanted:
         return found
 
     def variance(self, squares: Reals) -> float:
-        """The mean variance, in (sensitivity / epsilon)²; `squares`: of the candidates' shares, shape (candidates,)."""
+        """The mean variance, in (sensitivity / epsilon)².
+
+        Args:
+            squares: of the candidates' shares, at least 0, shape (candidates,).
+        """
         return float(self._spread_over(self.precision(squares)).sum())
 
     def _spread_over(self, known: Reals) -> Reals:
@@ -122,14 +130,22 @@ class Wanted:
             return np.divide(self.costs, known, out=np.zeros(known.shape), where=self.costs > 0)
 
     def precision(self, squares: Reals) -> Reals:
-        """The precision of every part, shape (parts,); for `squares` see `variance`."""
+        """The precision of every part, shape (parts,), in (epsilon / sensitivity)².
+
+        Args:
+            squares: see `variance`.
+        """
         candidate, precision, starts, parts = self._by_part
         told = np.zeros(len(self.parts))
         told[parts] = np.add.reduceat(precision * squares[candidate], starts)
         return told
 
     def gains(self, squares: Reals) -> tuple[float, Reals]:
-        """The mean variance, and how fast it falls with each square, shape (candidates,); see `variance`."""
+        """The mean variance, and how fast it falls with each square, shape (candidates,).
+
+        Args:
+            squares: see `variance`.
+        """
         _, part, precision = self.edges
         known = self.precision(squares)
         falls: Reals = np.add.reduceat(precision * self._spread_over(known**2)[part], self._starts)

@@ -27,7 +27,7 @@ def refuse_bad_account(account: Account) -> None:
     """Refuses an account with invalid terms.
 
     Args:
-        account: to be opened; for its total see `refuse_bad_total`.
+        account: with a name of 1 to 63 small letters, digits and _; for its total see `refuse_bad_total`.
     """
     if not _ACCOUNT_NAME.fullmatch(text_of("account", account.name)):
         raise NotRecordable("account", account.name, "small letters, digits and _, from a letter, at most 63")

@@ -159,7 +159,7 @@ class Witness:
         """Refuses whatever `vouch` would refuse once a charge of that year is made; leaves the witness as it was.
 
         Args:
-            store_id: of the store.
+            store_id: that the store was made with, 32 hexadecimal digits.
             read: gives what its ledger holds.
             year: calendar year in which the charge would count.
         """
@@ -170,7 +170,7 @@ class Witness:
         """Writes down which answer a charge's step drew, before it is used; the same again does nothing.
 
         Args:
-            store_id: of the store.
+            store_id: that the store was made with, 32 hexadecimal digits.
             charge_hash: of the ledger's entry, in hex.
             step: name of the door's step.
             digest: SHA-256 of the answer and a nonce, in hex.
@@ -200,7 +200,7 @@ class Witness:
         """Writes down the ledger's latest entry; an earlier one than is known does nothing.
 
         Args:
-            store_id: of the store.
+            store_id: that the store was made with, 32 hexadecimal digits.
             generation: from 1, see `Standing`.
             number: of the entry, from 1.
             entry_hash: of the entry, in hex.

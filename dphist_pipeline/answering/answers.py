@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypeVar
 
 from dphist_pipeline.answering.reliability import reliability
 
@@ -108,3 +109,17 @@ class Quantile:
     bin_upper: float
     note: str = ""
     capped: str = ""
+
+
+Found = TypeVar("Found", Answer, Quantile)
+
+
+def found_in_row(kind: type[Found], row: Mapping[str, Any]) -> Found:
+    """An answer from a row of a macro: null is nan, or an empty note.
+
+    Args:
+        kind: of the answer; its fields are the columns of the same names.
+        row: by the names of columns; columns that it lacks keep their defaults.
+    """
+    known: dict[str, Any] = {field.name: row[field.name] for field in fields(kind) if field.name in row}
+    return kind(**known | {n: "" if n in ("note", "capped") else math.nan for n, fact in known.items() if fact is None})

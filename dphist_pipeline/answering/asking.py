@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 
-from dphist_pipeline.answering.answers import Answer, Quantile, RangeAnswer
+from dphist_pipeline.answering.answers import Answer, Quantile, RangeAnswer, found_in_row
 from dphist_pipeline.answering.catalogue import list_publications
 from dphist_pipeline.answering.chosen_cells import (
     Condition,
@@ -33,7 +32,6 @@ from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.sql_files import identifier
 
 Box = Mapping[str, Condition]
-Found = TypeVar("Found", Answer, Quantile)
 ANSWER_COLUMNS = ("estimate", "unbiased", "noise_error", "ci_lower", "ci_upper", "basis", "cells", "note")
 MARGINAL_COLUMNS = (*ANSWER_COLUMNS, "reliability")
 POPULATION = "dph_population"
@@ -163,7 +161,14 @@ class Publication:
         return self._moment("dph_mean", axis, (low, high), box)
 
     def sum(self, axis: str, low: End, high: End, box: Box) -> Answer:
-        """The sum of a binned axis over the rows of a box, in axis units: `dph_sum`; see `mean`."""
+        """The sum of a binned axis over the rows of a box, in axis units: `dph_sum`.
+
+        Args:
+            axis: name of a binned axis.
+            low: no value lies below it; only used for an open bin.
+            high: no value lies above it; only used for an open bin.
+            box: see `boxes.answer_box`.
+        """
         return self._moment("dph_sum", axis, (low, high), box)
 
     def _moment(self, macro: str, axis: str, ends: tuple[End, End], box: Box) -> Answer:
@@ -392,9 +397,3 @@ class Publication:
                 if by is None or (name if name in levels else axis.name) in by:
                     columns[name] = kind
         return columns
-
-
-def found_in_row(kind: type[Found], row: Mapping[str, Any]) -> Found:
-    """An answer from a row of a macro: null is nan, or an empty note."""
-    known: dict[str, Any] = {field.name: row[field.name] for field in fields(kind) if field.name in row}
-    return kind(**known | {n: "" if n in ("note", "capped") else math.nan for n, fact in known.items() if fact is None})

@@ -2,7 +2,7 @@
 
 The file is drafted elsewhere and renamed into place. So it can be read during a publication, copied anywhere, and
 attached read-only in plain DuckDB. For each release it holds a table of its cells (all periods and revisions, with the
-number of each cell) and views of it; see `views`. The other tables are those of `catalogue_rows.TABLES`:
+number of each cell) and views of it; see `views`. The other tables are those of `catalogue_schemas.TABLES`:
 
     dph_releases       one row per publication: its privacy promise, and the scale and variance of a draw of its noise;
                        for a release of the local model, the error law of estimates from reports instead

@@ -8,7 +8,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dphist_pipeline.answering.catalogue_rows import BETTER, KEY, Audit
+from dphist_pipeline.answering.catalogue_rows import KEY, Audit
+from dphist_pipeline.answering.catalogue_schemas import BETTER
 from dphist_pipeline.answering.family_choice import FamilyChoice
 from dphist_pipeline.answering.views import CELLS, Column, asked_statements
 from dphist_pipeline.spec.axes import domain_of

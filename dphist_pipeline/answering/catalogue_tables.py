@@ -22,9 +22,7 @@ from dphist_pipeline.answering.catalogue_choice import (
     number_better_tables,
 )
 from dphist_pipeline.answering.catalogue_rows import (
-    TABLES,
     bin_rows,
-    comments_of,
     covariance_rows,
     distance_rows,
     group_rows,
@@ -36,6 +34,7 @@ from dphist_pipeline.answering.catalogue_rows import (
     width_rows,
     width_table,
 )
+from dphist_pipeline.answering.catalogue_schemas import TABLES, comments_of
 from dphist_pipeline.answering.macros import MACROS, macro
 from dphist_pipeline.answering.row_quality import read_rows
 from dphist_pipeline.answering.views import (

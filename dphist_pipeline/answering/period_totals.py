@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dphist_pipeline.answering.answers import Answer
-from dphist_pipeline.answering.asking import Publication, found_in_row
+from dphist_pipeline.answering.answers import Answer, found_in_row
+from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.catalogue import list_publications
 from dphist_pipeline.answering.macro_calls import call_macro
 

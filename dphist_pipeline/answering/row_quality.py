@@ -127,7 +127,13 @@ def read_quality(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def published_cuts(folder: Path, audit: Row, rows: Sequence[Row]) -> dict[str | None, list[Cut]]:
-    """As `cuts`, for a published folder; for that of a family, whose tables agree, by the smallest that has an axis."""
+    """As `cuts`, for a published folder; for that of a family, whose tables agree, by the smallest that has an axis.
+
+    Args:
+        folder: of the publication.
+        audit: of the publication.
+        rows: of its quality table; see `read_rows`.
+    """
     tables = {folder / "tables" / name: table for name, table in audit.get("tables", {}).items()} or {folder: audit}
     known = sorted(
         ((path, domain_of(table["axes"])) for path, table in tables.items()), key=lambda table: table[1].cells
@@ -180,7 +186,12 @@ def cuts(rows: Sequence[Row], counted: Callable[[str | None], NDArray[np.float64
 
 
 def say_of_rows(folder: Path, audit: Row) -> list[str]:
-    """As `sentences`, for a published folder, whose files were checked; empty without a quality table."""
+    """As `sentences`, for a published folder; empty without a quality table.
+
+    Args:
+        folder: of a publication whose files were checked.
+        audit: of the publication.
+    """
     rows = read_rows(folder)
     return sentences(audit, rows, published_cuts(folder, audit, rows)) if rows else []
 

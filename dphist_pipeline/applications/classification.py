@@ -99,7 +99,17 @@ def train(whole: WholeRelease, target: str, features: Sequence[str] | None = Non
 
 
 def fitted(goal: CategoricalAxis, axes: tuple[Axis, ...], examples: Examples, estimator: Any = None) -> Classifier:
-    """Fits an estimator to weighted examples; see `train`."""
+    """Fits an estimator to weighted examples; see `train`.
+
+    Args:
+        goal: the axis to predict.
+        axes: of the features, in the order of their columns.
+        examples: of at least two classes; see `examples_of`.
+        estimator: see `train`.
+
+    Raises:
+        ApplicationRefused: there is only one class, or scikit-learn is missing.
+    """
     if np.unique(examples.classes).size < 2:
         raise ApplicationRefused(f"all records have one category of the axis '{goal.name}': there is nothing to learn")
     made = entropy_tree() if estimator is None else estimator
@@ -123,7 +133,12 @@ def entropy_tree() -> Any:
 def chosen_axes(
     whole: WholeRelease, target: str, features: Sequence[str] | None = None
 ) -> tuple[CategoricalAxis, tuple[Axis, ...]]:
-    """The axes that are named.
+    """The axis of the target, and the axes of the features.
+
+    Args:
+        whole: the whole counts, whose axes may be named.
+        target: name of an axis of categories.
+        features: names of axes, in the order that is wanted; None for all but the target, as declared.
 
     Raises:
         ApplicationRefused: see `train`.
@@ -158,7 +173,12 @@ def examples_of(whole: WholeRelease, goal: CategoricalAxis, axes: tuple[Axis, ..
 
 
 def encoded(axes: Sequence[Axis], places: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
-    """Positions along axes as features; see `Examples`."""
+    """Positions along axes as features, float64, shape (examples, numbers); see `Examples`.
+
+    Args:
+        axes: of the features.
+        places: for each axis the position of each example, from 0, shape (examples,); `NOWHERE` where no bin holds it.
+    """
     parts = []
     for axis, along in zip(axes, places, strict=True):
         if isinstance(axis, CategoricalAxis):

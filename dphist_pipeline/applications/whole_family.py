@@ -83,7 +83,11 @@ class WholeFamily:
         return f"release '{self.audit['release']}', period {self.audit['period']}"
 
     def along(self, axis: int) -> Wholes:
-        """Rows at each position of an axis, shape (size,)."""
+        """Rows at each position of an axis, shape (size,).
+
+        Args:
+            axis: its number, from 0 in declared order.
+        """
         found = np.zeros(self.domain.axes[axis].size, dtype=np.int64)
         np.add.at(found, self.positions[axis], self.rows)
         return found

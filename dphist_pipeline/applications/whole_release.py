@@ -67,7 +67,11 @@ class WholeRelease:
         return int(self.counts.sum())
 
     def along(self, axis: int) -> NDArray[np.int64]:
-        """Whole sums at each position of an axis, shape (size,)."""
+        """Whole sums at each position of an axis, shape (size,).
+
+        Args:
+            axis: its number, from 0 in declared order.
+        """
         over = tuple(one for one in range(self.counts.ndim) if one != axis)
         found: NDArray[np.int64] = self.counts.sum(axis=over)
         return found

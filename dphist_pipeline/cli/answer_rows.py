@@ -223,7 +223,11 @@ def _rows(table: Any) -> Rows:
 
 
 def names_of(listed: str) -> list[str]:
-    """The names in a list that commas join."""
+    """The names in a list that commas join.
+
+    Args:
+        listed: as on the command line; spaces around a name do not count.
+    """
     return [name.strip() for name in listed.split(",")]
 
 
@@ -253,12 +257,23 @@ def _short(value: float | None) -> str:
 
 
 def mark_of(row: Mapping[str, Any], column: str) -> str:
-    """The mark of reliability after an estimate; empty after other columns."""
+    """The mark of reliability after an estimate; empty after other columns.
+
+    Args:
+        row: see `answer_rows`.
+        column: its name.
+    """
     return MARKS.get(row.get("reliability") or "", "") if column == "estimate" else ""
 
 
 def cell_text(row: Mapping[str, Any], column: str, notes: list[str]) -> str:
-    """The text of a column in a row; notes are shown as their numbers in the list of notes."""
+    """The text of a column in a row.
+
+    Args:
+        row: see `answer_rows`.
+        column: its name.
+        notes: all notes of the rows; one is shown as its number in this list, from 1.
+    """
     value = row[column]
     if column == "note":
         return f"({notes.index(value) + 1})" if value else ""

@@ -56,7 +56,14 @@ def explain_spec(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
 
 
 def tables_of(spec: ReleaseSpec) -> dict[str, Any]:
-    """For a family its tables with their cells, and what is measured for them with which shares; as JSON values."""
+    """For a family its tables with their cells, and what is measured for them with which shares; as JSON values.
+
+    Args:
+        spec: checked; one that is of no family has none of these facts.
+
+    Returns:
+        With them the standard error of a cell, in rows, in the mean of all tables.
+    """
     if spec.family is None:
         return {}
     family, shares = spec.family, shares_for(spec.family)
@@ -72,7 +79,11 @@ def tables_of(spec: ReleaseSpec) -> dict[str, Any]:
 
 
 def tables_in_words(spec: ReleaseSpec) -> dict[str, str]:
-    """The tables of a family for a terminal."""
+    """The tables of a family for a terminal.
+
+    Args:
+        spec: checked, of a family.
+    """
     told = tables_of(spec)
     named = first_of([f"{name} ({cells:,})" for name, cells in told["tables"].items()], MOST_TABLES)
     return {
@@ -94,13 +105,24 @@ def _measured(marginals: Sequence[Mapping[str, Any]]) -> str:
 
 
 def quality_of(spec: ReleaseSpec) -> dict[str, Any]:
-    """How far off the numbers of the quality table will be, by what they count; as JSON values."""
+    """How far off the numbers of the quality table will be, by what they count; as JSON values.
+
+    Args:
+        spec: checked; without a quality table there are no such facts.
+
+    Returns:
+        Half widths of 95 % intervals.
+    """
     widths = half_widths(spec)
     return {"quality_half_widths": widths} if widths else {}
 
 
 def quality_in_words(spec: ReleaseSpec) -> dict[str, str]:
-    """The quality table for a terminal: what it costs, and how far off its numbers will be."""
+    """The quality table for a terminal: what it costs, and how far off its numbers will be.
+
+    Args:
+        spec: checked; without a quality table nothing is told.
+    """
     if spec.quality is None:
         return {}
     widths = half_widths(spec)

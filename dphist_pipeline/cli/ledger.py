@@ -82,7 +82,11 @@ class ReadingOptions:
 
 
 def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the options of `ReadingOptions` where it has the parameter `read`."""
+    """Gives a command the options of `ReadingOptions`.
+
+    Args:
+        command: has the parameter `read`, and takes all others by name.
+    """
     shared = get_type_hints(ReadingOptions, include_extras=True)
     hints = get_type_hints(command, include_extras=True) | shared
 
@@ -274,7 +278,15 @@ def verify(store: StoreOption = None, as_json: JsonOption = False) -> None:
 
 
 def allow_code_lists(store: Store, folder: Path) -> Decision | None:
-    """Declares a folder of code lists public."""
+    """Declares a folder of code lists public.
+
+    Args:
+        store: whose ledger keeps the decision.
+        folder: of the lists; its files may be read by any release.
+
+    Returns:
+        The decision; None where it waits for a second signature.
+    """
     from dphist_pipeline.releasing import allowing
 
     ledger = store.ledger()
@@ -317,6 +329,15 @@ def _total(text: str) -> Fraction:
 
 
 def exact_option(text: str, option: str) -> Fraction:
+    """The number in an option, by its decimal digits.
+
+    Args:
+        text: as written: '0.5' or '1/3'.
+        option: its name, for the message.
+
+    Raises:
+        typer.BadParameter: it is no number.
+    """
     try:
         return exact(text)
     except ValueError as error:

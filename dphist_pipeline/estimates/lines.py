@@ -168,7 +168,11 @@ class NoisyWeightedSums:
 
 
 def lines_from_facts(facts: Sequence[dict[str, list[list[int]]]]) -> tuple[WeightedLine, ...]:
-    """The lines of an audit; see `facts_of_line`."""
+    """The lines of an audit.
+
+    Args:
+        facts: for each axis in declared order its line; see `facts_of_line`.
+    """
     lines = []
     for fact in facts:
         (own, *sums) = fact["weights"]

@@ -288,7 +288,11 @@ class NoisyContrasts:
 
 
 def contrast_sizes(cells: int) -> list[int]:
-    """How many nodes hold a cell on each level of a line of cells, from the top; see `NoisyContrasts`."""
+    """How many nodes hold a cell on each level of a line of cells, from the top; see `NoisyContrasts`.
+
+    Args:
+        cells: of the line, at least 1; a single cell has no level.
+    """
     return [-(-cells >> level) for level in range((cells - 1).bit_length(), 0, -1)]
 
 

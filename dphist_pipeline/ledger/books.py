@@ -69,11 +69,19 @@ class Books:
         """The year of an entry made at that time: the clock's, but never before the last entry's.
 
         An adoption takes the clock's year: so an operator mends entries that were made while a clock was wrong.
+
+        Args:
+            made_at: UTC, to the second: '2026-11-02T06:00:00Z'.
+            kind: of the entry; only 'adopted' matters.
         """
         return int(made_at[:4]) if kind == "adopted" else max(int(made_at[:4]), self.year)
 
     def refuse_clock_behind(self, now: str) -> None:
-        """Refuses to charge where the ledger is in a later year than the clock: an entry of it would renew accounts."""
+        """Refuses to charge where the ledger is in a later year than the clock: an entry of it would renew accounts.
+
+        Args:
+            now: UTC, to the second: '2026-11-02T06:00:00Z'; up to a day behind the ledger's year.
+        """
         tomorrow = date.fromisoformat(now[:10]) + timedelta(days=1)
         if self.year > tomorrow.year:
             raise errors.ClockBehind(where=self.where, year=self.year, now=now)
@@ -103,7 +111,12 @@ class Books:
         return [charge for _, charge in self.paid]
 
     def spent(self, account: str, year: int | None) -> Fraction:
-        """What was spent of an account in a year, or ever."""
+        """What was spent of an account, an exact epsilon; 0 for an unknown account.
+
+        Args:
+            account: its name.
+            year: calendar year in which charges count; None for all years.
+        """
         return self._spent.get((account, year), Fraction(0))
 
     def state(self, charge: Charge) -> str:
@@ -119,7 +132,13 @@ class Books:
             raise errors.AccountExists(self.accounts[account.name], account)
 
     def judge_raise(self, name: str, total: Fraction, reason: str) -> None:
-        """Refuses a new total that is not larger, or not explained."""
+        """Refuses a new total that is not larger, or not explained.
+
+        Args:
+            name: of an open account.
+            total: exact epsilon, in all or for each calendar year, within (0, 10^6].
+            reason: 1 to 2000 characters.
+        """
         account = self.account(name)
         limits.refuse_bad_total(total)
         if total <= account.total:
@@ -265,6 +284,13 @@ class Books:
             self.add_spent(charge.account, charge.year, charge.epsilon)
 
     def add_spent(self, account: str, year: int, epsilon: Fraction) -> None:
+        """Adds to what was spent of an account, in a year and in all.
+
+        Args:
+            account: its name.
+            year: calendar year.
+            epsilon: exact; for many charges at once, their sum.
+        """
         for span in (year, None):
             self._spent[account, span] = self._spent.get((account, span), Fraction(0)) + epsilon
 
@@ -285,7 +311,12 @@ def _joined(there: Charge, request: ChargeRequest) -> Charge:
 
 
 def refuse_other_folder(charge: Charge, folder: Folder) -> None:
-    """Refuses to go on with a charge in another confidential folder than the one that it names."""
+    """Refuses to go on with a charge in another confidential folder than the one that it names.
+
+    Args:
+        charge: as the ledger holds it; one that names no folder, by an earlier version, is not refused.
+        folder: the confidential folder in which it would be drawn.
+    """
     if charge.folder is not None and charge.folder.id != folder.id:
         raise errors.ChargedElsewhere(charge=charge, there=charge.folder, here=folder)
 
@@ -299,7 +330,12 @@ def _refuse_other_terms(account: Account, request: ChargeRequest) -> None:
 
 
 def account_of(entry: Entry, facts: Mapping[str, Any]) -> Account:
-    """The account that an entry of kind 'opened' states."""
+    """The account that an entry of kind 'opened' states; nothing is judged here.
+
+    Args:
+        entry: gives the name.
+        facts: those of the entry; `total` is epsilon as text, see `read_exact`.
+    """
     return Account(
         name=str(entry.account),
         privacy_unit=facts["privacy_unit"],
@@ -312,7 +348,11 @@ def account_of(entry: Entry, facts: Mapping[str, Any]) -> Account:
 
 
 def lost_charge(facts: Mapping[str, Any]) -> Charge:
-    """A charge that an adoption carries over from the witness."""
+    """A charge that an adoption carries over from the witness.
+
+    Args:
+        facts: the fields of a `WitnessedCharge`; `epsilon` is text, see `read_exact`.
+    """
     return Charge(
         **{name: facts[name] for name in ("number", "hash", "account", "release", "period", "revision")},
         epsilon=read_exact(facts["epsilon"]),

@@ -55,7 +55,13 @@ class _Rows(Iterator[Sequence[Any]]):
 def judged(where: str, connection: sa.Connection, whole: bool = False) -> Books:
     """The books of a whole ledger, every entry of which was judged: before, and not changed since, or now.
 
-    `connection` is in a transaction, in which nobody else changes what it reads; `whole`: to judge every entry now.
+    Args:
+        where: path or address of the ledger; the note about it is found by that.
+        connection: in a transaction, in which nobody else changes what it reads.
+        whole: judge every entry now, whatever the note says.
+
+    Raises:
+        LedgerAltered: an entry breaks a rule, or there is no entry.
     """
     folder = state_folder()
     place = folder / "judged" / hashlib.sha256(where.encode()).hexdigest()[:32] if folder else None

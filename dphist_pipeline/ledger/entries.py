@@ -143,14 +143,26 @@ class Entry:
 
 
 def seal(entry: Entry) -> str:
-    """The hash that an entry must carry: SHA-256 over the canonical JSON of all its other fields."""
+    """The hash that an entry must carry: SHA-256, in hex, over the canonical JSON of all its other fields.
+
+    Args:
+        entry: may carry another hash, or none yet.
+    """
     fields = vars(entry).copy()
     del fields["hash"]
     return sha256(fields)
 
 
 def charge_of(entry: Entry, facts: Mapping[str, Any]) -> Charge:
-    """The charge that an entry of kind 'charged' states."""
+    """The charge that an entry of kind 'charged' states.
+
+    Args:
+        entry: gives number, hash, account, release, period, revision and time.
+        facts: those of the entry; `epsilon` is text, see `read_exact`.
+
+    Raises:
+        ValueError: the entry names no account or release, or its epsilon is no such text.
+    """
     if entry.account is None or entry.release is None or entry.period is None or entry.revision is None:
         raise ValueError("a charge without its key")
     return Charge(
@@ -168,19 +180,34 @@ def charge_of(entry: Entry, facts: Mapping[str, Any]) -> Charge:
 
 
 def note_of(entry: Entry) -> Note:
-    """The note that an entry of one of its kinds states."""
+    """The note that an entry states.
+
+    Args:
+        entry: of kind 'approved', 'rejected' or 'withdrawn'.
+    """
     kind: Any = entry.kind
     return Note(kind, entry.facts["text"], entry.made_at, entry.number, entry.hash)
 
 
 def exact_text(amount: Fraction) -> str:
-    """A fraction as entries spell it: '1/2', '26/1'."""
+    """A fraction as entries spell it: '1/2', '26/1'.
+
+    Args:
+        amount: epsilon.
+    """
     return f"{amount.numerator}/{amount.denominator}"
 
 
 @lru_cache
 def read_exact(text: str) -> Fraction:
-    """The fraction that `exact_text` wrote; any other spelling is a ValueError."""
+    """The fraction that `exact_text` wrote.
+
+    Args:
+        text: at least 0, in lowest terms, at most 40 digits each, such as '1/2', '26/1' or '0/1'.
+
+    Raises:
+        ValueError: any other spelling.
+    """
     found = _EXACT.fullmatch(text)
     amount = Fraction(int(found[1]), int(found[2])) if found else None
     if amount is None or exact_text(amount) != text:

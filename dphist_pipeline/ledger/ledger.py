@@ -83,7 +83,11 @@ class Ledger(OpenedLedger):
     ) -> None:
         """Opens an account: its terms are fixed from here on, only its total can be raised.
 
-        `source`: that its releases may read, if it is known; `also_of`: other accounts that the source belongs to.
+        Args:
+            account: with its total, an exact epsilon, in all or for each calendar year.
+            operator: who decides.
+            source: that its releases may read, if it is known.
+            also_of: other accounts that the source belongs to.
         """
         with self._writing() as writing:
             writing.books.judge_account(account)
@@ -102,7 +106,14 @@ class Ledger(OpenedLedger):
                 writing.decide("allowed", account.name, allowed, operator)
 
     def raise_total(self, name: str, total: Fraction, reason: str, operator: Operator | None = None) -> None:
-        """Gives an account a larger total, and writes down why."""
+        """Gives an account a larger total, and writes down why.
+
+        Args:
+            name: of the account.
+            total: exact epsilon, larger than the old one, at most 10^6.
+            reason: 1 to 2000 characters.
+            operator: who decides.
+        """
         text_of("account", name)
         with self._writing() as writing:
             writing.books.judge_raise(name, total, reason)
@@ -184,8 +195,11 @@ class Ledger(OpenedLedger):
     ) -> int:
         """Starts a new generation of a store whose ledger or witness went missing, and gives its number.
 
-        `carried`: charges that the witness holds and this ledger does not, which count as spent; `elsewhere`: what was
-        spent that neither holds, by account.
+        Args:
+            reason: 1 to 2000 characters.
+            carried: charges that the witness holds and this ledger does not, which count as spent.
+            elsewhere: exact epsilon, at least 0, that was spent and that neither holds, by account.
+            operator: who decides.
         """
         with self._writing() as writing:
             books = writing.books

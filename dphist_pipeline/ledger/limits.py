@@ -24,7 +24,11 @@ _DISGUISES = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def refuse_bad_account(account: Account) -> None:
-    """Refuses an account with invalid terms."""
+    """Refuses an account with invalid terms.
+
+    Args:
+        account: with a name of 1 to 63 small letters, digits and _; for its total see `refuse_bad_total`.
+    """
     if not _ACCOUNT_NAME.fullmatch(text_of("account", account.name)):
         raise NotRecordable("account", account.name, "small letters, digits and _, from a letter, at most 63")
     text_of("privacy unit", account.privacy_unit)
@@ -39,18 +43,30 @@ def refuse_bad_account(account: Account) -> None:
 
 
 def refuse_bad_total(total: Fraction) -> None:
-    """Refuses a total outside (0, 10^6]."""
+    """Refuses a total outside (0, 10^6].
+
+    Args:
+        total: epsilon, in all or for each calendar year; an exact fraction with a denominator of at most 10^30.
+    """
     _refuse_bad_amount("total", total, Fraction(0), LARGEST_TOTAL)
 
 
 def refuse_bad_spending(amount: Fraction) -> None:
-    """Refuses what was spent elsewhere outside [0, 10^6]."""
+    """Refuses what was spent elsewhere outside [0, 10^6].
+
+    Args:
+        amount: epsilon; an exact fraction with a denominator of at most 10^30.
+    """
     if amount != 0:
         _refuse_bad_amount("what was spent elsewhere", amount, Fraction(0), LARGEST_TOTAL)
 
 
 def refuse_bad_request(request: ChargeRequest) -> None:
-    """Refuses a request with values that no ledger takes."""
+    """Refuses a request with values that no ledger takes.
+
+    Args:
+        request: epsilon within [10^-6, 50], exact; revision from 1 to 10^6; texts of at most 200 or 2000 characters.
+    """
     for name, what in _NAMES.items():
         text_of(what, getattr(request, name))
     for what, text in (("reason", request.reason), ("upstream checked", request.upstream_checked)):
@@ -64,7 +80,12 @@ def refuse_bad_request(request: ChargeRequest) -> None:
 
 
 def refuse_no_reason(what: str, reason: str) -> None:
-    """Refuses an empty reason, or one that is no readable text."""
+    """Refuses an empty reason, or one that is no readable text.
+
+    Args:
+        what: that needs the reason, for the message: 'Taking back a decision'.
+        reason: of at most 2000 characters.
+    """
     if reason == "" or not text_of("reason", reason, longest=2000).strip():
         raise ReasonMissing(what=what)
 
@@ -88,7 +109,16 @@ def _rough(amount: Fraction) -> str:
 
 
 def text_of(what: str, value: object, longest: int = 200) -> str:
-    """Text of a sane length without control or formatting characters, which could disguise a message."""
+    """Text of a sane length without control or formatting characters, which could disguise a message.
+
+    Args:
+        what: the value is, for the message.
+        value: of any type; returned as it is.
+        longest: most characters; the least is 1.
+
+    Raises:
+        NotRecordable: it is no such text.
+    """
     if isinstance(value, str) and value.isprintable() and 1 <= len(value) <= longest:
         return value  # quickly told: what Python calls printable holds none of the disguises
     if not isinstance(value, str):

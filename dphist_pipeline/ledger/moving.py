@@ -23,6 +23,18 @@ def move(source: str | sa.URL, expected_id: str, target: str | sa.URL, operator:
     """Moves a ledger to a database of another kind, without a ledger, and gives it where it is then.
 
     After a crash, the same call finishes what it began.
+
+    Args:
+        source: address of the ledger; its database stays, and takes no entry from then on.
+        expected_id: that a store remembers its ledger by.
+        target: address of the other database.
+        operator: signs the entry that says where it went.
+
+    Raises:
+        AddressRefused: both are SQLite files, or both are on servers.
+        LedgerForeign: the source has another id.
+        LedgerMoved: the ledger went to another place before.
+        LedgerAltered: an entry breaks a rule, or the new database changed one.
     """
     old, new = ledger_database(source), ledger_database(target)
     if old.engine == new.engine:

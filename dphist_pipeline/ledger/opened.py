@@ -142,9 +142,11 @@ class OpenedLedger:
         return books.last.number if books.last else 0
 
     def require(self, witnesses: Iterable[tuple[str, int, str]], carried: Collection[str] = ()) -> None:
-        """Refuses a ledger that lacks an entry which a published audit names: (where, number, hash).
+        """Refuses a ledger that lacks an entry which a published audit names.
 
-        `carried`: hashes of lost charges that an adoption is about to enter.
+        Args:
+            witnesses: (where it is named, for the message; number from 1; hash in hex) of each entry.
+            carried: hashes of lost charges that an adoption is about to enter.
         """
         with self._file.transaction("read") as connection:
             rows = connection.execute(sa.select(_columns.number, _columns.hash))
@@ -204,7 +206,16 @@ def utc_now() -> str:
 
 
 def verified(file: Database, whole: bool = False) -> Books:
-    """The books of a whole ledger, whose tables, hashes, signatures and rules were all checked: see `checkpoint`."""
+    """The books of a whole ledger, whose tables, hashes, signatures and rules were all checked: see `checkpoint`.
+
+    Args:
+        file: where it is.
+        whole: judge every entry again, whatever this user's note says.
+
+    Raises:
+        LedgerMissing: there is none.
+        LedgerAltered: an entry breaks a rule, or the tables lack their triggers.
+    """
     file.require_there()
     with file.transaction("read") as connection:
         file.verify_tables(connection)
@@ -212,7 +223,12 @@ def verified(file: Database, whole: bool = False) -> Books:
 
 
 def all_entries(connection: sa.Connection, after: int = 0) -> Iterator[Entry]:
-    """Every entry, in order, or those after one."""
+    """Every entry, in order, or those after one.
+
+    Args:
+        connection: in a transaction; rows are read as entries are taken.
+        after: number of an entry, from 1; 0 for every entry, even one with a false number.
+    """
     # Not `number > 0` for all of them: a false entry may have any number.
     rows = sa.select(*_columns).where(_columns.number > after) if after else sa.select(*_columns)
     for row in connection.execute(rows.order_by(_columns.number)):

@@ -212,7 +212,15 @@ _what = attrgetter("kind", "reading", "query", "server", "folder", "also_of")
 
 
 def decision_of(account: str, facts: Mapping[str, Any]) -> Decision:
-    """What the body of an entry of kind 'allowed' states; a ValueError where it states nothing, or several things."""
+    """What the body of an entry of kind 'allowed' states, without number, hash, time and signers.
+
+    Args:
+        account: whose releases it is about; `EVERYWHERE` for folders of code lists, and for nothing else.
+        facts: one of 'source', 'query', 'engine' and 'code_lists', with 'reason', and 'also_of' if there are others.
+
+    Raises:
+        ValueError: it states nothing, or several things.
+    """
     found = [kind for kind in get_args(DecisionKind) if kind in facts]
     if len(found) != 1 or (found == ["code_lists"]) != (account == EVERYWHERE):
         raise ValueError("an allowance of nothing, or of several things")

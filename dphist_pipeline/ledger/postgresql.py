@@ -63,12 +63,23 @@ _INDEXES = "SELECT indexname FROM pg_indexes WHERE schemaname = 'public' AND tab
 
 
 def names_server(url: str | sa.URL) -> bool:
-    """Whether an address is one of PostgreSQL."""
+    """Whether an address is one of PostgreSQL.
+
+    Args:
+        url: any text; only its scheme is looked at.
+    """
     return str(url).partition(":")[0] in _SCHEMES
 
 
 def ledger_database(url: str | sa.URL) -> Database:
-    """Where a ledger is, by its SQLAlchemy URL; it need not be there."""
+    """Where a ledger is; it need not be there.
+
+    Args:
+        url: an SQLAlchemy URL, of a SQLite file or of a PostgreSQL database.
+
+    Raises:
+        AddressRefused: it is neither, or holds a password or other options.
+    """
     return PostgresDatabase.at(url) if names_server(url) else SqliteFile.at(url)
 
 
@@ -229,7 +240,11 @@ def _problem(read: sa.URL, host: str, options: dict[str, str]) -> str:
 
 
 def is_local(host: str) -> bool:
-    """Whether a host is this machine: the folder of a socket, or the loopback address."""
+    """Whether a host is this machine: the folder of a socket, or the loopback address.
+
+    Args:
+        host: a path, a name or an IP address; names other than `localhost` are not looked up.
+    """
     try:
         return host.startswith("/") or host == "localhost" or ip_address(host).is_loopback
     except ValueError:

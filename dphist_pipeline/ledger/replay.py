@@ -39,7 +39,15 @@ _FACTS: dict[str, tuple[set[str], set[str]]] = {
 
 
 def replay(where: str, entries: Iterable[Entry]) -> Books:
-    """The books of a whole ledger: checks the chain, and passes every judgement on every entry again."""
+    """The books of a whole ledger: checks the chain, and passes every judgement on every entry again.
+
+    Args:
+        where: path or address of the ledger, for messages.
+        entries: all of them, by rising number.
+
+    Raises:
+        LedgerAltered: something is wrong with an entry, or there is none.
+    """
     books = follow(Books(where), entries)
     if books.last is None:
         raise LedgerAltered(where=where, problem="it holds no entry")
@@ -47,9 +55,14 @@ def replay(where: str, entries: Iterable[Entry]) -> Books:
 
 
 def follow(books: Books, entries: Iterable[Entry]) -> Books:
-    """The same, by the books of its beginning, which was checked already, and the entries after it.
+    """The books of a whole ledger, by those of its beginning, which was checked already, and the entries after it.
 
-    Whatever is wrong with an entry becomes a LedgerAltered; the books are then of no use.
+    Args:
+        books: of the beginning; changed in place, and of no use after an error.
+        entries: after `books.last`, by rising number.
+
+    Raises:
+        LedgerAltered: whatever is wrong with an entry.
     """
     for entry in entries:
         try:

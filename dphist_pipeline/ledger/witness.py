@@ -72,7 +72,11 @@ another process made, and the witness saw, in the meantime."""
 
 
 def place_of(folder: Path) -> str:
-    """Where a store lies: host, folder and inode. A copy has another inode, even under the same name."""
+    """Where a store lies: host, folder and inode. A copy has another inode, even under the same name.
+
+    Args:
+        folder: the store's root, which must exist; links are followed.
+    """
     return f"{socket.gethostname()} {os.path.realpath(folder)} inode {folder.stat().st_ino}"
 
 
@@ -152,12 +156,24 @@ class Witness:
             _append(connection, store_id, ledger, self._compared(connection, store_id, ledger))
 
     def check(self, store_id: str, read: ReadStanding, year: int) -> None:
-        """Refuses whatever `vouch` would refuse once a charge of that year is made; leaves the witness as it was."""
+        """Refuses whatever `vouch` would refuse once a charge of that year is made; leaves the witness as it was.
+
+        Args:
+            store_id: that the store was made with, 32 hexadecimal digits.
+            read: gives what its ledger holds.
+            year: calendar year in which the charge would count.
+        """
         with self._file.session("rehearse") as connection:
             self._compared(connection, store_id, read(), year)
 
     def vouch_answer(self, store_id: str, charge_hash: str, step: str, digest: str) -> None:
         """Writes down which answer a charge's step drew, before it is used; the same again does nothing.
+
+        Args:
+            store_id: that the store was made with, 32 hexadecimal digits.
+            charge_hash: of the ledger's entry, in hex.
+            step: name of the door's step.
+            digest: SHA-256 of the answer and a nonce, in hex.
 
         Raises:
             AnswerDrawnElsewhere: another answer is there.
@@ -181,7 +197,14 @@ class Witness:
                 raise errors.AnswerDrawnElsewhere(where=self.where, step=step)
 
     def note_head(self, store_id: str, generation: int, number: int, entry_hash: str) -> None:
-        """Writes down the ledger's latest entry; an earlier one than is known does nothing."""
+        """Writes down the ledger's latest entry; an earlier one than is known does nothing.
+
+        Args:
+            store_id: that the store was made with, 32 hexadecimal digits.
+            generation: from 1, see `Standing`.
+            number: of the entry, from 1.
+            entry_hash: of the entry, in hex.
+        """
         with self._file.session("write") as connection:
             self._refuse_generation(connection, store_id, generation)
             known = _head(connection, store_id, generation)

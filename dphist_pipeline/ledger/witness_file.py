@@ -200,7 +200,14 @@ class WitnessServer(_OfWitness, PostgresDatabase):
 
 
 def witness_database(address: str | Path | None) -> WitnessFile | WitnessServer:
-    """Where a witness is: at an absolute path or URL, else at $DPHIST_WITNESS, else in the user's state folder."""
+    """Where a witness is; it need not be there.
+
+    Args:
+        address: absolute path or URL; None for $DPHIST_WITNESS, or else a file in the user's state folder.
+
+    Raises:
+        AddressRefused: it names no file or database, or there is no home folder.
+    """
     given, kept = address or os.environ.get(WITNESS), state_folder()
     if not given and kept is None:
         raise WitnessFile.refused("this user has no home folder to keep it in")

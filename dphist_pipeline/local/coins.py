@@ -43,7 +43,11 @@ class Chance:
     exponent: Fraction
 
     def floor(self, bits: int) -> int:
-        """The exact floor of 2^bits · P: its first binary digits."""
+        """The exact floor of 2^bits · P: its first binary digits.
+
+        Args:
+            bits: how many of them.
+        """
         return _floor(self, bits)
 
     def __float__(self) -> float:

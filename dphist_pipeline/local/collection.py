@@ -244,7 +244,16 @@ def load_collection(path: Path | str) -> CollectionSpec:
 def collection_from_attributes(
     attributes: Mapping[str, object], base: Path, problems: Sequence[tuple[str, str]] = ()
 ) -> CollectionSpec:
-    """The spec in a mapping as written, where no template is resolved; see `spec.loading.from_templates`."""
+    """The spec in a mapping as written, where no template is resolved.
+
+    Args:
+        attributes: fields of the spec by name.
+        base: see `spec.loading.from_templates`.
+        problems: see `spec.loading.from_templates`.
+
+    Raises:
+        SpecError: with every mistake that was found.
+    """
     (spec,) = from_templates(CollectionSpec.from_attributes, attributes, base, problems, "collection")
     return spec
 

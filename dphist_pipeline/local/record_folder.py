@@ -90,6 +90,10 @@ class RecordFolder:
     def open(cls, folder: Path, limit: Fraction | None) -> RecordFolder:
         """Opens the records in a folder; a new folder gets the given limit with its first answer.
 
+        Args:
+            folder: private; made if it is not there.
+            limit: the most epsilon, exact, that all answers of a contributor may spend; None for the one kept there.
+
         Raises:
             RecordUnusable: there are none and no limit is given, another limit was, or they are damaged.
         """
@@ -140,6 +144,10 @@ class RecordFolder:
         """Refuses a file whose rows are named by their numbers, if it had another number of rows before.
 
         People would get the names of others, and could answer twice.
+
+        Args:
+            file: its name without a folder, as in 'row 1 of FILE'.
+            rows: how many it has now.
 
         Raises:
             RecordUnusable: nothing was answered.

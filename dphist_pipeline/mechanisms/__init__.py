@@ -77,14 +77,38 @@ class Mechanism(ABC):
 
     @abstractmethod
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
-        """Asks the doors, spending exactly `budget`; a function of their answers alone."""
+        """Asks the doors, spending exactly `budget`; a function of their answers alone.
+
+        Args:
+            counts: exact counts behind doors, with their domain and sensitivity.
+            budget: exact epsilon, which may be split.
+        """
 
     def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
-        """Refuses, before any data is opened, a domain or a budget that the mechanism cannot serve."""
+        """Refuses, before any data is opened, a domain or a budget that the mechanism cannot serve.
+
+        Args:
+            domain: the declared grid.
+            sensitivity: the most by which one privacy unit moves the counts, an L1 distance in rows.
+            epsilon: exact, of the mechanism alone.
+
+        Raises:
+            DomainRefused: it does not serve the domain.
+            BudgetMisuse: a share of epsilon is too small for noise.
+        """
         return None
 
     def check_family(self, family: Family, sensitivity: int, epsilon: Fraction) -> None:
-        """Refuses, before any data is opened, tables that the mechanism cannot release together."""
+        """Refuses, before any data is opened, tables that the mechanism cannot release together.
+
+        Args:
+            family: the declared tables.
+            sensitivity: see `check`.
+            epsilon: see `check`; it is spent for all tables together.
+
+        Raises:
+            DomainRefused: the mechanism releases one grid, or cannot serve these tables.
+        """
         raise DomainRefused(name_of(self), "releases one grid, not `tables:`")
 
 
@@ -129,6 +153,9 @@ def names() -> list[str]:
 def home(name: str) -> Home:
     """Where the mechanism of that name is defined.
 
+    Args:
+        name: as in a spec.
+
     Raises:
         UnknownMechanism: nobody defines it.
         UnusableMechanism: several packages do.
@@ -142,12 +169,24 @@ def home(name: str) -> Home:
 
 
 def foreign_package(name: str) -> str:
-    """The packages that bring a mechanism which is not ours, with their versions; empty for ours."""
+    """The packages that bring a mechanism, with their versions; empty for ours, and for a name that nobody defines.
+
+    Args:
+        name: as in a spec.
+    """
     return ", ".join(f"{found.package} {found.version}" for found in _homes().get(name, []) if found.package)
 
 
 def card(name: str) -> str:
-    """A mechanism's card: what it does, paper, privacy, domain, cost, what its error bars cover, settings."""
+    """A mechanism's card: what it does, paper, privacy, domain, cost, what its error bars cover, settings.
+
+    Args:
+        name: as in a spec.
+
+    Raises:
+        UnknownMechanism: nobody defines it.
+        UnusableMechanism: several packages do, or its module cannot be imported.
+    """
     kind, found = _class(name), home(name)
     foreign = f"\n\nNot part of dphist: {found} brings this mechanism." if found.package else ""
     about = inspect.getdoc(sys.modules[kind.__module__]) or ""
@@ -156,6 +195,10 @@ def card(name: str) -> str:
 
 def build(name: str, settings: Mapping[str, object]) -> Mechanism:
     """The mechanism of that name with these settings, defaults filled in.
+
+    Args:
+        name: as in a spec.
+        settings: by name, as read from YAML or given in Python; see the mechanism's card.
 
     Raises:
         UnknownMechanism, BadSetting: naming what is known.
@@ -174,13 +217,21 @@ def build(name: str, settings: Mapping[str, object]) -> Mechanism:
 
 
 def settings_of(mechanism: Mechanism) -> dict[str, object]:
-    """All settings of a mechanism as plain JSON values; without lists that a digest stands for, if they are empty."""
+    """All settings of a mechanism as plain JSON values; without lists that a digest stands for, if they are empty.
+
+    Args:
+        mechanism: as `build` made it.
+    """
     dumped = cast(dict[str, object], _adapter(type(mechanism)).dump_python(mechanism, mode="json"))
     return {name: value for name, value in dumped.items() if value != "" or getattr(mechanism, name) != ()}
 
 
 def name_of(mechanism: Mechanism) -> str:
-    """The name that a spec uses for this mechanism."""
+    """The name that a spec uses for this mechanism.
+
+    Args:
+        mechanism: of this folder, or of another package.
+    """
     module = type(mechanism).__module__
     return next((name for name, homes in _homes().items() if homes[0].module == module), module.rpartition(".")[2])
 

@@ -35,7 +35,14 @@ FITTED = (
 
 
 def halves(noisy: NoisyCells) -> NDArray[np.uint64]:
-    """A random word for each cell, which the published noisy counts determine; the lowest bit tells its half."""
+    """A random word for each cell, which the published noisy counts determine; the lowest bit tells its half.
+
+    Args:
+        noisy: the answer, of any shape.
+
+    Returns:
+        uint64, shape (cells,), in C order.
+    """
     line = np.ascontiguousarray(noisy.values.ravel(), dtype="<f8")
     seed = hashlib.sha256(line.tobytes()).digest()
     return np.frombuffer(hashlib.shake_256(seed).digest(8 * line.size), dtype="<u8").astype(np.uint64)

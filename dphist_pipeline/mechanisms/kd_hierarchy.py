@@ -70,7 +70,11 @@ class Box:
         return cube[tuple(slice(low, high) for low, high in zip(self.low, self.high, strict=True))]
 
     def halves(self, slabs: int) -> tuple[Box, Box]:
-        """The parts of a box cut across its longest side, after so many slabs of cells."""
+        """The parts of a box cut across its longest side.
+
+        Args:
+            slabs: of cells before the cut, at least 1 and fewer than the side has.
+        """
         middle = self.low[self.axis] + slabs
         until = (*self.high[: self.axis], middle, *self.high[self.axis + 1 :])
         after = (*self.low[: self.axis], middle, *self.low[self.axis + 1 :])

@@ -38,7 +38,8 @@ from dphist_pipeline.solvers.crossed_levels import CrossedLaw, estimate_crossed_
 from dphist_pipeline.solvers.level_estimates import LevelLaw, estimate_tables_at_levels
 from dphist_pipeline.solvers.level_shares import choose_level_shares, law_of_levels
 from dphist_pipeline.solvers.marginal_estimates import MarginalLaw, estimate_tables
-from dphist_pipeline.solvers.marginal_shares import Axes, Shares, choose_shares, wanted_tables
+from dphist_pipeline.solvers.marginal_shares import Shares, choose_shares
+from dphist_pipeline.solvers.wanted_tables import Axes, wanted_tables
 
 
 @dataclass(frozen=True)

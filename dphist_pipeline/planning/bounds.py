@@ -58,7 +58,11 @@ class UnitsByRows:
         return float(self.units @ np.arange(1, self.units.size + 1))
 
     def cut(self, bound: int) -> tuple[float, float]:
-        """The rows that a bound cuts, as far as they are seen, and the standard deviation of that by noise."""
+        """The rows that a bound cuts, as far as they are seen, and the standard deviation of that by noise, in rows.
+
+        Args:
+            bound: the most rows of a unit that would count.
+        """
         beyond = np.maximum(0, np.arange(1, self.units.size + 1) - bound)
         return max(0.0, float(self.units @ beyond)), math.sqrt(self.variance * float(beyond @ beyond))
 

@@ -290,7 +290,11 @@ def mechanism_card(mechanism: str) -> tuple[str, dict[str, str]]:
 
 
 def question_facts(audit: Mapping[str, Any]) -> dict[str, Any]:
-    """What the contributors of a release of the local model were asked, from its audit; see `local.publication`."""
+    """What the contributors of a release of the local model were asked; see `local.publication`.
+
+    Args:
+        audit: of that release.
+    """
     settings, reports = audit["settings"], audit["reports"]
     participation, accepted = Fraction(settings.get("participation", 1)), int(reports["accepted"])
     report_epsilon, part_epsilon = (Fraction(settings[name]) for name in ("report_epsilon", "part_epsilon"))

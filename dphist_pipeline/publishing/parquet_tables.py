@@ -277,7 +277,11 @@ def _axis_columns(axis: Axis, place: NDArray[np.intp]) -> list[Any]:
 
 
 def category_columns(axis: CategoricalAxis) -> list[Any]:
-    """The texts of the columns of an axis at each position along it, each of shape (size,); see `axis_columns`."""
+    """The texts of the columns of an axis at each position along it, each of shape (size,); see `axis_columns`.
+
+    Args:
+        axis: as declared; `other` is null, like a label that is not there.
+    """
     return [texts(named) for named in _category_texts(axis)]
 
 

@@ -38,7 +38,13 @@ class Grid:
 
     @classmethod
     def of_all(cls, domain: Domain, values: Reals, unbiased: Unbiased | None) -> Grid:
-        """A grid of which every cell is shown."""
+        """A grid of which every cell is shown.
+
+        Args:
+            domain: the declared grid.
+            values: estimates, in records, shape of the domain.
+            unbiased: see `Grid`.
+        """
         return cls(domain, values, unbiased, tuple(np.arange(size) for size in domain.shape))
 
 

@@ -148,7 +148,12 @@ def draw(picture: Picture, heading: str = "") -> str:
 
 
 def chart(picture: Picture, heading: str = "") -> Chart:
-    """The Vega-Lite chart of a picture; see `draw`."""
+    """The Vega-Lite chart of a picture.
+
+    Args:
+        picture: what to draw.
+        heading: see `draw`.
+    """
     sums = picture.sums
     drawn = (_bars, _heat_map, _small_heat_maps)[len(sums.axes) - 1](sums)
     if heading:

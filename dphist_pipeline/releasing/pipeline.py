@@ -115,7 +115,17 @@ def publish(
 
 
 def withdraw(store: Store | Path | str, name: str, period: str, reason: str) -> list[Path]:
-    """Takes back all publications of a release's period: see `approvals.withdraw`; the catalogue no longer has them."""
+    """Takes back all publications of a release's period; the catalogue no longer has them.
+
+    Args:
+        store: that holds them, or its folder.
+        name: of the release.
+        period: its key, the first day or `all`.
+        reason: why; everybody can read it.
+
+    Returns:
+        The folders of the publications; see `approvals.withdraw`, for errors, too.
+    """
     store = store if isinstance(store, Store) else Store.open(Path(store))
     folders = approvals.withdraw(store, name, period, reason)
     publisher.refresh_catalogue(store, Key(name, period, 1))

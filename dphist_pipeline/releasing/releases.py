@@ -112,7 +112,14 @@ class Release:
         return self._asked((), axes).answer(axes)
 
     def range(self, axis: str, low: End, high: End, box: Box = _ALL) -> RangeAnswer:
-        """The estimated count in [low, high) of an axis, whether or not its ends are edges of bins."""
+        """The estimated count in [low, high) of an axis, whether or not its ends are edges of bins.
+
+        Args:
+            axis: name of a binned axis.
+            low: in axis units, or a day; None for an open end.
+            high: as `low`.
+            box: conditions on the other axes.
+        """
         return self._asked((), box, {axis: None}).range(axis, (low, high), box)
 
     def marginal(self, by: Sequence[str], box: Box = _ALL) -> pl.DataFrame:
@@ -143,21 +150,48 @@ class Release:
     def quantile(self, axis: str, q: Sequence[float], box: Box = ...) -> list[Quantile]: ...
 
     def quantile(self, axis: str, q: float | Sequence[float] = 0.5, box: Box = _ALL) -> Quantile | list[Quantile]:
-        """In which bin of an axis a quantile lies, with the bins that noise leaves open; a list of q gives a list."""
+        """In which bin of an axis a quantile lies, with the bins that noise leaves open; a list of q gives a list.
+
+        Args:
+            axis: name of a binned axis.
+            q: a share of the rows, or several, each between 0 and 1.
+            box: conditions on axes; all cells by default.
+        """
         shares = q if isinstance(q, Sequence) else [q]
         found = self._asked((), box, {axis: None}).quantiles(axis, shares, box)
         return found if isinstance(q, Sequence) else found[0]
 
     def mean(self, axis: str, low: End = None, high: End = None, box: Box = _ALL) -> Answer:
-        """The mean of a binned axis over the rows of a box; all values in open bins lie within `low` and `high`."""
+        """The mean of a binned axis over the rows of a box, in axis units.
+
+        Args:
+            axis: name of a binned axis.
+            low: no value of an open bin lies below it; in axis units, or a day.
+            high: no value of an open bin lies above it; as `low`.
+            box: conditions on axes; all cells by default.
+        """
         return self._asked((), box, {axis: None}).mean(axis, low, high, box)
 
     def sum(self, axis: str, low: End = None, high: End = None, box: Box = _ALL) -> Answer:
-        """The sum of a binned axis over the rows of a box; see `mean`."""
+        """The sum of a binned axis over the rows of a box, in axis units.
+
+        Args:
+            axis: name of a binned axis.
+            low: see `mean`.
+            high: see `mean`.
+            box: conditions on axes; all cells by default.
+        """
         return self._asked((), box, {axis: None}).sum(axis, low, high, box)
 
     def rate(self, by: Sequence[str], population: Any, per: float = 100_000, box: Box = _ALL) -> pl.DataFrame:
-        """The estimated counts for each `per` people of a population: a frame or table with the columns of the axes."""
+        """The estimated counts for each `per` people of a population.
+
+        Args:
+            by: axes or levels.
+            population: a frame or table: the columns of the axes, and `population`, the people, above 0.
+            per: number of people, above 0.
+            box: conditions on axes; all cells by default.
+        """
         import polars as pl
         import pyarrow as pa
 
@@ -166,7 +200,15 @@ class Release:
     def standardised(
         self, by: Sequence[str], over: str, population: Any, per: float = 100_000, box: Box = _ALL
     ) -> pl.DataFrame:
-        """Rates as if each group had a standard population along `over`: as in `rate`, with a column `standard`."""
+        """Rates as if each group had a standard population along `over`.
+
+        Args:
+            by: axes or levels; none for one row.
+            over: the axis or level to standardise over, such as age.
+            population: as in `rate`, with the columns of `over`, too, and `standard`, the people of the standard.
+            per: number of people, above 0.
+            box: conditions on axes; all cells by default.
+        """
         import polars as pl
         import pyarrow as pa
 
@@ -204,7 +246,12 @@ class Release:
         return self._asked((), box).change_since(earlier._asked((), box), box)
 
     def band(self, level: float = 0.95, box: Box = _ALL) -> pl.DataFrame:
-        """Every cell with a band that holds the true counts of all of them at once."""
+        """Every cell with a band that holds the true counts of all of them at once.
+
+        Args:
+            level: the probability that it does, between 0 and 1.
+            box: conditions on axes; all cells by default.
+        """
         import polars as pl
 
         return pl.DataFrame(self._asked().band(level, box))

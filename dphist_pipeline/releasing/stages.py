@@ -264,6 +264,10 @@ def estimate(attempt: Attempt, load: Load, scratch: Path) -> Paid:
 def publish(attempt: Attempt, paid: Paid) -> Release:
     """Publishes what the doors answered; see `publisher.publish`.
 
+    Args:
+        attempt: see `begin`.
+        paid: as `estimate` gave it for that attempt.
+
     Raises:
         AwaitsApproval: `publish: manual`, and nobody approved yet.
     """

@@ -98,7 +98,11 @@ class Probes:
 
     @classmethod
     def of(cls, scale: float) -> Probes:
-        """The steps and weights for noise of one scale."""
+        """The steps and weights for noise of one scale.
+
+        Args:
+            scale: of the discrete Laplace noise in each cell, in records.
+        """
         faded, rest = math.exp(-1.0 / scale), -math.expm1(-1.0 / scale)
         if scale <= 3:
             steps = np.arange(1.0, 3 * STRATA)

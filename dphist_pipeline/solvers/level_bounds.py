@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Levels
 from dphist_pipeline.solvers.level_estimates import LevelLaw, Tree
-from dphist_pipeline.solvers.marginal_shares import Axes, Wanted, best_squares, subsets_of
+from dphist_pipeline.solvers.marginal_shares import best_squares
+from dphist_pipeline.solvers.wanted_tables import Axes, Wanted, subsets_of
 
 Reals = NDArray[np.float64]
 

@@ -20,7 +20,8 @@ from dphist_pipeline.domain import Levels
 from dphist_pipeline.solvers.crossed_levels import CrossedLaw
 from dphist_pipeline.solvers.level_bounds import bound_of_even_trees, bound_of_tree
 from dphist_pipeline.solvers.level_estimates import LevelLaw
-from dphist_pipeline.solvers.marginal_shares import Axes, Shares, choose_shares, finalists, opened, wanted_tables
+from dphist_pipeline.solvers.marginal_shares import Shares, choose_shares, finalists
+from dphist_pipeline.solvers.wanted_tables import Axes, opened, wanted_tables
 
 
 def law_of_levels(

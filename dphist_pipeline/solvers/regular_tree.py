@@ -59,11 +59,19 @@ class RegularTree:
         return [math.prod(widths) for widths in self.widths]
 
     def grid(self, level: int) -> tuple[int, ...]:
-        """How many nodes of a level hold a cell, along each axis."""
+        """How many nodes of a level hold a cell, along each axis.
+
+        Args:
+            level: its number from the top, from 0.
+        """
         return tuple(-(-size // width) for size, width in zip(self.shape, self.widths[level], strict=True))
 
     def padded_grid(self, level: int) -> tuple[int, ...]:
-        """How many nodes a level has along each axis, padding included."""
+        """How many nodes a level has along each axis, padding included.
+
+        Args:
+            level: its number from the top, from 0.
+        """
         tops = zip(self.grid(0), self.widths[0], self.widths[level], strict=True)
         return tuple(nodes * wide // width for nodes, wide, width in tops)
 

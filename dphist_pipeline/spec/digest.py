@@ -26,6 +26,7 @@ def digested(spec: BaseModel, normalised: Mapping[str, object]) -> dict[str, obj
     """The fields that are part of the digest, as JSON values.
 
     Args:
+        spec: of a release or of a collection, checked.
         normalised: every field of the spec as a JSON value.
     """
     of, fields = type(spec), type(spec).model_fields
@@ -39,6 +40,7 @@ def digest_of(spec: BaseModel, normalised: Mapping[str, object]) -> str:
     """SHA-256 of the canonical JSON of all fields that are part of the digest, in hex.
 
     Args:
+        spec: of a release or of a collection, checked.
         normalised: every field of the spec as a JSON value.
     """
     return sha256(digested(spec, normalised))

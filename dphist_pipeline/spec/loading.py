@@ -103,7 +103,19 @@ def from_file(
     addresses: Collection[str] = (),
     variables: Mapping[str, object] | None = None,
 ) -> list[Spec]:
-    """The specs in a YAML file, of releases or of collections; see `check_document` and `from_templates`."""
+    """The specs in a YAML file, of releases or of collections; see `check_document`.
+
+    Args:
+        path: of the file; relative paths in it start from its `project_folder`.
+        component: the type that the file must name.
+        of_what: it is a spec: 'release' or 'collection'.
+        build: makes a spec of the resolved mapping.
+        addresses: fields in which `{{ env.X }}` is resolved.
+        variables: that a project declares; with None there are neither variables nor loops.
+
+    Raises:
+        SpecError: with every mistake that was found.
+    """
     try:
         file = Path(path)
         document = _document(content_of(file, LARGEST_FILE, "a spec, usually defs.yaml", SHORTER), component, of_what)
@@ -135,7 +147,17 @@ def spec_from_attributes(
     problems: Sequence[tuple[str, str]] = (),
     code_lists: Decided | None = None,
 ) -> ReleaseSpec:
-    """The one release spec in a mapping whose templates are not resolved yet; see `from_templates` and `load_spec`."""
+    """The one release spec in a mapping whose templates are not resolved yet.
+
+    Args:
+        attributes: fields of the spec by name.
+        base: folder that relative paths start from.
+        problems: see `from_templates`.
+        code_lists: see `load_spec`.
+
+    Raises:
+        SpecError: with every mistake that was found.
+    """
     (spec,) = from_templates(_release(lambda given: code_lists), attributes, base, problems, addresses=ADDRESSES)
     return spec
 
@@ -147,10 +169,17 @@ def specs_from_attributes(
     code_lists_of: CodeListsOf,
     variables: Mapping[str, object],
 ) -> list[ReleaseSpec]:
-    """The release specs in a mapping whose templates and loops are not resolved yet; see `from_templates`.
+    """The release specs in a mapping whose templates and loops are not resolved yet.
 
     Args:
+        attributes: fields of the spec by name.
+        base: folder that relative paths start from.
+        problems: see `from_templates`.
         code_lists_of: what an operator decided about code lists, by the attributes of a spec.
+        variables: see `from_templates`.
+
+    Raises:
+        SpecError: with every mistake that was found.
     """
     return from_templates(_release(code_lists_of), attributes, base, problems, "release", ADDRESSES, variables)
 
@@ -168,6 +197,7 @@ def from_templates(
 
     Args:
         build: makes one of the resolved mapping.
+        attributes: fields of the spec by name.
         base: folder that relative paths start from.
         problems: mistakes found before, to be named in the same message.
         of_what: it is a spec.
@@ -222,6 +252,7 @@ def check_document(document: object, component: str, of_what: str = "release") -
     """The mistakes of a spec's file outside of `attributes`.
 
     Args:
+        document: the content of the YAML.
         component: the type that it must name.
         of_what: it is a spec.
 

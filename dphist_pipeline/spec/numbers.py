@@ -135,7 +135,14 @@ def parse_epsilon(value: object) -> Fraction:
 
 
 def checked_epsilon(value: object) -> Fraction:
-    """As `parse_epsilon`, for the spec, which adds the place: raises ValueError."""
+    """As `parse_epsilon`, for the spec, which adds the place.
+
+    Args:
+        value: see `exact`.
+
+    Raises:
+        ValueError: for other numbers, for a denominator of more than 30 digits, and for what is no number.
+    """
     number = exact(value)
     if not SMALLEST_EPSILON <= number <= LARGEST_EPSILON:
         raise ValueError(f"must lie between 10^-6 and 50, not {shown(value)}")

@@ -91,6 +91,9 @@ class PeriodRule:
     def latest(self, now: datetime) -> Period:
         """The last period that ended at least `delay_days` ago.
 
+        Args:
+            now: the present, with its time zone.
+
         Raises:
             PeriodError: where the clock is outside the years 1000 to 9000.
         """
@@ -112,6 +115,10 @@ class PeriodRule:
 
     def refuse_unfinished(self, period: Period, now: datetime) -> None:
         """Refuses a period that is not over yet, or too recently.
+
+        Args:
+            period: of this rule.
+            now: the present, with its time zone.
 
         Raises:
             PeriodError: saying from when on it can be released.

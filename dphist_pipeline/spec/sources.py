@@ -142,7 +142,11 @@ def is_object(address: str) -> bool:
 
 
 def in_store(given: str) -> bool:
-    """Whether a checked source is of files in an object store; for `given` see `resolved`."""
+    """Whether a checked source is of files in an object store.
+
+    Args:
+        given: see `resolved`.
+    """
     return resolved(given).startswith(STORE)
 
 
@@ -170,7 +174,11 @@ def _frame(value: str) -> Source:
 
 
 def format_of(given: str) -> Format:
-    """The format of a checked source; for `given` see `resolved`."""
+    """The format of a checked source.
+
+    Args:
+        given: see `resolved`.
+    """
     if given.startswith(FRAME):
         return "frame"
     return "postgres" if _SERVER.fullmatch(given) else FORMATS[ending_of(resolved(given)) or ""]

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dphist_pipeline.solvers.marginal_estimates import MarginalLaw, estimate_tables
-from dphist_pipeline.solvers.marginal_shares import Axes, choose_shares, cover, subsets_of, wanted_tables
+from dphist_pipeline.solvers.marginal_shares import choose_shares
+from dphist_pipeline.solvers.wanted_tables import Axes, cover, subsets_of, wanted_tables
 
 
 def summing(sizes: tuple[int, ...], axes: Axes) -> np.ndarray:

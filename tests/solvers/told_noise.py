@@ -8,7 +8,7 @@ import numpy as np
 
 from dphist_pipeline.solvers.crossed_levels import CrossedLaw
 from dphist_pipeline.solvers.level_estimates import LevelLaw
-from dphist_pipeline.solvers.marginal_shares import Axes
+from dphist_pipeline.solvers.wanted_tables import Axes
 
 
 def told_covariance(law: LevelLaw | CrossedLaw, table: Axes) -> np.ndarray:

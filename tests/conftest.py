@@ -20,6 +20,7 @@ import unhurried
 from database_server import Server, running_server
 from hypothesis import is_hypothesis_test
 from office import Office, made_once
+from one_engine import one_engine
 from quick_catalogue import build_catalogue, empty_catalogue, place
 
 import examples  # noqa: F401  (sets how many examples are tried)
@@ -38,6 +39,8 @@ HOME = Path(tempfile.mkdtemp(prefix="dphist_tests_"))
 os.environ |= {"XDG_CONFIG_HOME": str(HOME / "config"), "XDG_STATE_HOME": str(HOME / "state")}
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 SERVERS = {"database_server", "object_server"}  # fixtures
+# Tests that look at what a reading can reach.
+FENCED = r"/(attacks|docs|fuzzing)/|/test_(cli|databases|explaining|frames|object_stores|source\w*)\.py$"
 ASKED = ("answering", "applications", "docs", "golden", "publishing")  # folders whose tests ask catalogues
 
 
@@ -92,6 +95,14 @@ def cheaper_publications(request: pytest.FixtureRequest) -> Iterator[None]:
             patch.setattr(pages, "svg_in_page", lambda drawn: ("0 0 1 1", drawn))
         if folder == "system":
             patch.setattr(plot, "draw", lambda picture, title="": "<svg/>")
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def shared_engines(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Readings and counts of most modules share engines; tests of what a reading can reach open their own."""
+    fenced = re.search(FENCED, request.path.as_posix()) or "canary" in request.path.read_text(encoding="utf-8")
+    with nullcontext() if fenced else one_engine():
         yield
 
 

@@ -5,26 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
-from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-import duckdb
 import numpy as np
 from attacked_accounts import ACCOUNTS, Reading
 from attacked_noise import sensitivity_of, sensitivity_of_rows
+from one_engine import one_engine
 from spec_parts import Attack
 
-from dphist_pipeline.confidential import bounding, cube, row_tables
+from dphist_pipeline.confidential import cube, row_tables
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading import ingest
@@ -118,39 +116,6 @@ def wrong_noise(attack: Attack, audits: list[Path], seen: Seen, epsilon: Fractio
         if told != (attack.spec["account"], epsilon, sensitivity) or steps != epsilon:
             found.append(f"its audit states {told} and {audit.get('charges')}")
     return found
-
-
-class _Unfenced:
-    """A connection to an engine that serves many: what fences one reading off is left out, as it would last."""
-
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
-
-    def execute(self, sql: str, *more: Any) -> Any:
-        """As DuckDB's own."""
-        fence = re.match(r"SET (allowed_directories|enable_external_access|lock_configuration)", sql)
-        return self if fence else self._connection.execute(sql, *more)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._connection, name)
-
-
-@cache
-def _engine(*settings: tuple[str, Any]) -> Any:
-    return duckdb.connect(config=dict(settings))
-
-
-@contextmanager
-def one_engine() -> Iterator[None]:
-    """Readings and counts by engines that were started before, since to start one takes longer than a count."""
-
-    def connect(config: Mapping[str, Any]) -> _Unfenced:
-        lasting = {name: value for name, value in config.items() if name != "temp_directory"}
-        return _Unfenced(_engine(*lasting.items()).cursor())
-
-    started = SimpleNamespace(**vars(duckdb) | {"connect": connect})
-    with patch.object(ingest, "duckdb", started), patch.object(bounding, "duckdb", started):
-        yield
 
 
 class Readings:

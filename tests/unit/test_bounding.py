@@ -18,7 +18,6 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from one_engine import one_engine as one_engine
 from scipy import stats
 
 from dphist_pipeline.confidential import bounding

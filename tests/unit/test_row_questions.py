@@ -14,7 +14,6 @@ from unittest.mock import patch
 import numpy as np
 import polars as pl
 import pytest
-from one_engine import one_engine as one_engine
 from spec_scenario import spec
 
 from dphist_pipeline.confidential import bounding, row_tables

@@ -140,6 +140,7 @@ def test_a_spec_that_engines_answer_in_different_ways_is_refused(tmp_path: Path,
     assert {*NOT_SERVED} <= {*UNSERVED}
 
 
+@pytest.mark.outside
 def test_a_release_by_an_allowed_server_says_so_and_is_charged_once(office: Office) -> None:
     counting_by_spark(office)
     with sail() as address:
@@ -157,6 +158,7 @@ def test_a_release_by_an_allowed_server_says_so_and_is_charged_once(office: Offi
     assert "nothing now" in office.released().out
 
 
+@pytest.mark.outside
 def test_what_was_charged_for_one_engine_is_not_counted_by_another(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:

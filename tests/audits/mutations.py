@@ -47,6 +47,7 @@ TRIED, REACHED = PROJECT / ".soak" / "mutations.jsonl", PROJECT / ".soak" / "rea
 COPIED = ("dphist_pipeline", "sql", "tests", "dagster_project", "pyproject.toml")
 SECONDS, WATCHED_SECONDS = 120, 600  # of the processor
 PYTEST = ("-x", "-p", "no:xdist", "-p", "no:cacheprovider")
+OUTSIDE = ("-m", "not soak and not audit")  # tests of a second engine, which `make test` leaves to `make outside`
 LIBRARIES = ("numpy", "polars", "duckdb", "pyarrow.parquet", "scipy.stats", "numba", "sqlalchemy", "pydantic")
 
 
@@ -145,7 +146,8 @@ def run_tests(copy: Path, tests: Iterable[str], plugins: Collection[object] = ()
         sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
         ended = 70
         with suppress(BaseException):
-            ended = int(pytest.main([*PYTEST, *(f"tests/{test}" for test in tests)], list(plugins)))
+            marks = OUTSIDE if any("spark" in test for test in tests) else ()
+            ended = int(pytest.main([*PYTEST, *marks, *(f"tests/{test}" for test in tests)], list(plugins)))
         sys.stdout.flush()
         os._exit(ended)
     until = time.monotonic() + 8 * within

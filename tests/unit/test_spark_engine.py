@@ -25,6 +25,8 @@ from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRef
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.releasing.plans import plan_of
 
+pytestmark = pytest.mark.outside
+
 ROWS = 3000
 LARGEST = 2**63 - 1
 DAY = 86_400_000_000

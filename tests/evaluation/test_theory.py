@@ -136,14 +136,14 @@ def test_no_counting_query_on_cells_exceeds_the_error_of_theorem_4_2():
 
 @pytest.mark.parametrize(("estimation", "told"), [("uniform", theory.uniform_error), ("least_squares", None)])
 def test_releases_of_one_box_err_as_the_theory_says(estimation, told):
-    """3,000 releases; whole-number noise of scale 6.7 and 20 is within 1 % of Laplace's. 8 % is 5 standard errors."""
+    """1,500 releases; whole-number noise of scale 6.7 and 20 is within 1 % of Laplace's. 12 % is 5 standard errors."""
     setting, counts = Setting(), np.array([3, 5, 4, 6, 3, 8, 7, 9, 6, 7, 8])
     asked = {"threshold": 1e9, "estimation": estimation, "structure_share": "1/4"}
-    made = (dph.sanitize(counts, mechanism="dpcube", epsilon="0.2", sensitivity=1, **asked) for _ in range(3000))
+    made = (dph.sanitize(counts, mechanism="dpcube", epsilon="0.2", sensitivity=1, **asked) for _ in range(1500))
     errors = np.abs([one.values[:5].sum() - counts[:5].sum() for one in made])
     bias = 5 / 11 * counts.sum() - counts[:5].sum()
     expected = theory.uniform_error(setting, bias) if told else theory.least_squares_error(setting)
-    assert errors.mean() == pytest.approx(expected, rel=0.08)
+    assert errors.mean() == pytest.approx(expected, rel=0.12)
 
 
 @pytest.mark.parametrize("setting", [Setting(), Setting(100, 1, 0.5, 0.5), Setting(4, 2, 0.9, 0.1)], ids=str)

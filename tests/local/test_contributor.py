@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import multiprocessing
 import os
 import re
 import signal
@@ -18,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fork_server import PROCESSES
 
 from dphist_pipeline import files
 from dphist_pipeline.errors import DphistError
@@ -25,7 +25,6 @@ from dphist_pipeline.local import contributor as module
 from dphist_pipeline.local.contributor import Contributor, LimitReached, RecordUnusable, Report
 from dphist_pipeline.local.question import Part, Question
 
-PROCESSES = multiprocessing.get_context("forkserver")
 # Wide, so that two draws are never the same.
 EDGES = tuple(map(Fraction, range(257)))
 ASKED = Question("hours", (Part(EDGES, Fraction(1, 2), "optimized"),), round="2026-03-02", values=2)

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fork_server import PROCESSES
 from numpy.typing import NDArray
 from scipy import stats  # type: ignore[import-untyped]
 
@@ -37,7 +38,6 @@ from dphist_pipeline.random_words import NoiseSelfTestFailed
 
 DRAWS = 200_000
 UNLIKELY = 1e-14
-PROCESSES = multiprocessing.get_context("forkserver")
 SCALES = [
     Fraction(scale) for scale in ("1/5", "2/3", "3", "355/7", "4096", "4097", "70001/3", "10000000")
 ]  # the table ends at 4096

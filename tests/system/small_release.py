@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
 import shutil
 import signal
@@ -31,6 +30,7 @@ import quick_catalogue
 import sqlalchemy as sa
 import unhurried
 from database_server import Server
+from fork_server import PROCESSES
 from office import DERIVED
 
 from dphist_pipeline.answering import building, catalogue
@@ -66,13 +66,8 @@ SPEC: dict[str, Any] = {
     "period": "week",
     "period_column": "admitted_on",
 }
-_WARM = ["answering.catalogue", "publishing.card", "releasing.pipeline", "confidential.cube"]
-_WARM += ["confidential.reading.ingest", "spec.loading", "releasing.store"]
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _CHANGES = {"os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.chmod"}
-
-server = multiprocessing.get_context("forkserver")
-server.set_forkserver_preload([f"dphist_pipeline.{module}" for module in _WARM])
 
 
 @dataclass(frozen=True)
@@ -248,8 +243,8 @@ def start(
     project: Project, period: str = WEEK, reason: str = "", *, kill_at: int = 0, wait: Any = None, reject: bool = False
 ) -> Outcome:
     """Releases (or rejects) in a child and waits for it; it kills itself right before boundary `kill_at`, from 1."""
-    ours, theirs = server.Pipe(duplex=False)
-    child = server.Process(target=_child, args=(project, period, reason, kill_at, wait, reject, theirs))
+    ours, theirs = PROCESSES.Pipe(duplex=False)
+    child = PROCESSES.Process(target=_child, args=(project, period, reason, kill_at, wait, reject, theirs))
     child.start()
     theirs.close()
     with ours:
@@ -264,7 +259,7 @@ def start(
 
 def at_once(calls: list[tuple[Project, str, str]]) -> list[Outcome]:
     """Releases in as many children as there are calls, all let loose at the same moment."""
-    barrier = server.Barrier(len(calls))
+    barrier = PROCESSES.Barrier(len(calls))
     with ThreadPoolExecutor(len(calls)) as pool:
         return list(pool.map(lambda call: start(*call, wait=barrier), calls))
 

@@ -13,6 +13,7 @@ from unittest import mock
 
 import dagster as dg
 import pytest
+from fork_server import PROCESSES
 from system import small_release
 from system.small_release import EPSILON, FILES, NAME, WEEKS, Project, assert_whole, charges
 
@@ -67,8 +68,8 @@ def dies_at_second(release: Callable[..., Any], project: Project) -> Callable[..
 
 def started(project: Project, kill_at: int = 0) -> tuple[bool, tuple[str, ...]] | None:
     """Backfills in a child, which kills itself right before boundary `kill_at`; None where it was killed."""
-    ours, theirs = small_release.server.Pipe(duplex=False)
-    process = small_release.server.Process(target=child, args=(project, kill_at, theirs))
+    ours, theirs = PROCESSES.Pipe(duplex=False)
+    process = PROCESSES.Process(target=child, args=(project, kill_at, theirs))
     process.start()
     theirs.close()
     with ours:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -20,8 +19,6 @@ HEALTH = Account("health", "patient_id", "add_remove", Fraction(26), None, "stor
 WEEKLY = ChargeRequest(
     "health", "weekly", "2026-03-02", 1, Fraction(1, 2), "digest-1", "", "patient_id", "add_remove", "store-1"
 )
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["dphist_pipeline.ledger.ledger"])
 
 
 def url_of(path: Path) -> str:

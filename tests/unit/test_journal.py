@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
 import signal
 from collections.abc import Callable
@@ -13,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fork_server import PROCESSES
 from numpy.typing import NDArray
 
 from dphist_pipeline.confidential.journal import Journal, JournalMismatch, Vouch
 from dphist_pipeline.files import make_folder
 
-PROCESSES = multiprocessing.get_context("forkserver")
 QUESTION = {"door": "noisy_cells", "epsilon": "1/2", "scale": "2", "partition": ""}
 CHARGE = "c0ffee"
 VALUES = np.array([5, -7, 2**52, -(2**52), 0])

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from ledger_scenario import HEALTH, PROCESSES, WEEKLY, ledger, path, raw, url, url_of, week
+from fork_server import PROCESSES
+from ledger_scenario import HEALTH, WEEKLY, ledger, path, raw, url, url_of, week
 
 from dphist_pipeline.ledger import checkpoint
 from dphist_pipeline.ledger import replay as judging

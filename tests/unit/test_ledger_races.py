@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from fork_server import PROCESSES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from ledger_scenario import HEALTH, PROCESSES, WEEKLY, ledger, path, url, url_of, week
+from ledger_scenario import HEALTH, WEEKLY, ledger, path, url, url_of, week
 
 from dphist_pipeline.ledger import ledger as ledger_module
 from dphist_pipeline.ledger import tables

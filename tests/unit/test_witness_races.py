@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from ledger_scenario import HEALTH, PROCESSES, url_of, week
+from fork_server import PROCESSES
+from ledger_scenario import HEALTH, url_of, week
 from witness_scenario import STORE, address, charge, charges, held, of, witness, witness_url
 
 from dphist_pipeline.ledger.ledger import Ledger

@@ -21,7 +21,7 @@ ui: $(READY)  ## Dagster's page with the demo's runs
 test: $(READY)  ## the tests, on as many processors as there are, up to four
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 
-outside: $(READY)  ## the tests with a browser, a server or processes of Dagster's own
+outside: $(READY)  ## the tests with a browser, a server, a second engine or processes of Dagster's own
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m 'outside and not soak'
 
 check: $(READY)  ## format, lint, types, import contracts

@@ -133,8 +133,8 @@ def test_a_forecast_cannot_count_anything(office: Office, monkeypatch: pytest.Mo
 
 
 def test_a_draft_reads_a_schema_and_no_value(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    office.write_records({**RECORDS, "ward": ["canary-ward", "b", "c", None]})
-    Path("people.csv").write_text("patient,age\ncanary-ann,34\n")
+    office.write_records({**RECORDS, "ward": ["hidden-ward", "b", "c", None]})
+    Path("people.csv").write_text("patient,age\nhidden-ann,34\n")
     forbid(monkeypatch, duckdb, "connect", "sql", "read_parquet", "read_csv")
     forbid(monkeypatch, pl, "scan_parquet", "read_parquet", "read_csv", "LazyFrame", "DataFrame")
     forbid(monkeypatch, pq, "read_table", "read_metadata", "ParquetDataset", "read_pandas")
@@ -142,7 +142,7 @@ def test_a_draft_reads_a_schema_and_no_value(office: Office, monkeypatch: pytest
     for name, source in (("one", "data/admissions.parquet"), ("two", "people.csv")):
         ran = office.run("new", name, "--from", source)
         assert (ran.code, ran.err) == (0, "")
-        assert "canary" not in ran.out + Path(f"{name}.yaml").read_text()
+        assert "hidden" not in ran.out + Path(f"{name}.yaml").read_text()
 
 
 def test_a_pipe_is_not_opened_for_its_columns(office: Office) -> None:

@@ -33,8 +33,9 @@ OF_EACH_KIND = (
 
 
 @pytest.fixture(autouse=True)
-def own_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("OFFICE", "host=canary.example")
+def own_temporary_folder(office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """After the office, whose first one in a process is made in the usual folder."""
+    monkeypatch.setenv("OFFICE", "host=hidden.example")
     declare_project_folders(monkeypatch)
     folder = tmp_path / "temporary"
     folder.mkdir()
@@ -63,7 +64,7 @@ def test_every_kind_of_spec_can_be_rehearsed_and_its_invented_rows_are_counted(
     assert {Path(name).name for name in told["files"]} == {*FILES, *DERIVED}
     # Noise of scale 3/20 a cell: what is missing was dropped as null, undeclared, of another period, or too much.
     assert ROWS / 4 < told["answers"][0]["estimate"] < ROWS + 50
-    assert "canary" not in ran.out
+    assert "hidden" not in ran.out
     assert office.state() == before and list(own_temporary_folder.iterdir()) == []
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import settings
 
-MOST = 40
+MOST = 30
 SOAKING = os.environ.get("DPHIST_SOAK") == "1"
 if not SOAKING:
     settings.register_profile("quick", max_examples=MOST)

@@ -26,10 +26,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from dphist_pipeline.ledger.database import SqliteFile
 from dphist_pipeline.ledger.entries import Account, ChargeRequest, charge_of, exact_text
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.opened import Writing, utc_now
-from dphist_pipeline.ledger.tables import SqliteFile
 
 SIZES = (100, 10_000, 100_000)
 REPEATS = 21

@@ -26,9 +26,9 @@ import sqlalchemy as sa
 
 from dphist_pipeline.files import make_folder, read_own, replace_durably, state_folder
 from dphist_pipeline.ledger.books import Books
+from dphist_pipeline.ledger.database import ENTRIES
 from dphist_pipeline.ledger.entries import Entry, read_exact
 from dphist_pipeline.ledger.replay import follow, replay
-from dphist_pipeline.ledger.tables import ENTRIES
 
 FEWEST = 1000  # entries beyond those of the note, before it is written anew: to judge them takes some 30 ms
 _NOTE = re.compile(rb"([1-9][0-9]{0,8}) ([0-9a-f]{64})\n")

@@ -20,8 +20,8 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from dphist_pipeline.ledger import tables
-from dphist_pipeline.ledger.tables import ENTRIES, Database, Intent, SqliteFile
+from dphist_pipeline.ledger import database
+from dphist_pipeline.ledger.database import ENTRIES, Database, Intent, SqliteFile
 from dphist_pipeline.messages import ledger_errors as errors
 
 PORT = 5432
@@ -200,7 +200,7 @@ class PostgresDatabase(Database):
         """A connection that says by itself whatever the environment must not decide."""
         import psycopg
 
-        lock = int(tables.BUSY_SECONDS * 1000)
+        lock = int(database.BUSY_SECONDS * 1000)
         options = " ".join(f"-c {name}={value.format(lock=lock)}" for name, value in _SETTINGS.items())
         given: dict[str, Any] = {**self._given, "options": options, "application_name": "dphist"}
         # Never a server that only follows another one; and a network that is cut is noticed within a minute.
@@ -210,7 +210,7 @@ class PostgresDatabase(Database):
     def _translated(self, error: Exception) -> errors.LedgerError:
         state = str(getattr(getattr(error, "orig", error), "sqlstate", None) or "")
         if state in ("55P03", "40P01", "40001"):
-            return errors.FileBusy(noun=self.noun, where=self.where, seconds=tables.BUSY_SECONDS)
+            return errors.FileBusy(noun=self.noun, where=self.where, seconds=database.BUSY_SECONDS)
         if state == "42P01":
             return self.missing()
         if state == "42P07":

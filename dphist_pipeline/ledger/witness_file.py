@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Self
 import sqlalchemy as sa
 
 from dphist_pipeline.files import make_folder, state_folder
+from dphist_pipeline.ledger.database import ENTRIES, Database, Intent, SqliteFile
 from dphist_pipeline.ledger.postgresql import PostgresDatabase, names_server
-from dphist_pipeline.ledger.tables import ENTRIES, Database, Intent, SqliteFile
 from dphist_pipeline.messages.ledger_errors import FileExists, LedgerError
 from dphist_pipeline.messages.witness_errors import WitnessAltered, WitnessMissing
 

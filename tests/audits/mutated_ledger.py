@@ -213,7 +213,7 @@ LEDGER = (
         ),
     ),
     Part(
-        "dphist_pipeline/ledger/tables.py",
+        "dphist_pipeline/ledger/database.py",
         (
             "unit/test_ledger_damage.py",
             "unit/test_ledger.py",

@@ -201,7 +201,7 @@ def test_joining_needs_the_ledger_and_the_witness_of_the_other_hosts(
 def test_sqlite_on_a_network_disk_is_refused_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = Project.make(tmp_path / "project")
     ledger = project.store().ledger()
-    monkeypatch.setattr("dphist_pipeline.ledger.tables.network_disk", lambda path: "nfs4")
+    monkeypatch.setattr("dphist_pipeline.ledger.database.network_disk", lambda path: "nfs4")
     for call in (ledger.entries, project.release, lambda: Store.create(tmp_path / "another")):
         with pytest.raises(FileUnusable, match=r"network file system \(nfs4\), where SQLite's locks .*PostgreSQL"):
             call()

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ledger_scenario import HEALTH, WEEKLY, ledger, path, set_clock, url, url_of, week
 
-from dphist_pipeline.ledger import tables as ledger_tables
+from dphist_pipeline.ledger import database as ledger_database
 from dphist_pipeline.ledger.entries import exact_text, read_exact
 from dphist_pipeline.ledger.ledger import Account, Ledger, UnknownAccount
 from dphist_pipeline.ledger.signing import Operator
@@ -67,7 +67,7 @@ def test_a_ledger_that_could_not_be_filled_leaves_nothing(path: Path, monkeypatc
     def fail(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ledger_tables.SqliteFile, "create_tables", fail)
+    monkeypatch.setattr(ledger_database.SqliteFile, "create_tables", fail)
     with pytest.raises(KeyboardInterrupt):
         Ledger.create(url_of(path))
     assert list(path.parent.iterdir()) == []

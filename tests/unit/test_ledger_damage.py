@@ -18,7 +18,7 @@ import sqlalchemy
 from ledger_scenario import HEALTH, WEEKLY, ledger, path, raw, url, url_of, week
 
 from dphist_pipeline.canonical_json import canonical_json
-from dphist_pipeline.ledger import tables as ledger_tables
+from dphist_pipeline.ledger import database as ledger_database
 from dphist_pipeline.ledger.entries import Entry, seal
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.messages.ledger_errors import (
@@ -117,7 +117,7 @@ def test_a_ledger_that_belongs_to_others_is_found_out_by_a_trial_write(what: str
 def test_a_ledger_held_by_another_program_is_busy_and_charges_nothing(
     ledger: Ledger, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger_tables, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(ledger_database, "BUSY_SECONDS", 0.1)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         with pytest.raises(FileBusy, match="never charged twice") as refusal:

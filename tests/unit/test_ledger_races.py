@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ledger_scenario import HEALTH, WEEKLY, ledger, path, url, url_of, week
 
+from dphist_pipeline.ledger import database
 from dphist_pipeline.ledger import ledger as ledger_module
-from dphist_pipeline.ledger import tables
+from dphist_pipeline.ledger.database import SqliteFile
 from dphist_pipeline.ledger.ledger import ChargeRequest, Ledger
-from dphist_pipeline.ledger.tables import SqliteFile
 from dphist_pipeline.messages.ledger_errors import FileBusy, FileExists, LedgerError, Overspend
 from dphist_pipeline.publishing.statements import statement_of
 
@@ -80,10 +80,10 @@ def test_of_two_that_make_a_ledger_at_once_the_second_replaces_nothing(path: Pat
 def test_who_may_write_holds_the_lock_from_the_first_read_on(
     ledger: Ledger, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.1)
 
     def read(connection: sa.Connection) -> None:
-        assert connection.execute(sa.select(sa.func.count()).select_from(tables.ENTRIES)).scalar() == 2
+        assert connection.execute(sa.select(sa.func.count()).select_from(database.ENTRIES)).scalar() == 2
 
     with SqliteFile(path).transaction("write") as first:
         read(first)

@@ -13,7 +13,7 @@ import pytest
 from ledger_scenario import raw, url_of
 from witness_scenario import STORE, charges, new_witness, of, refusals
 
-from dphist_pipeline.ledger import tables as ledger_tables
+from dphist_pipeline.ledger import database as ledger_database
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.messages.ledger_errors import AddressRefused, FileBusy, FileUnusable, LedgerError
@@ -138,7 +138,7 @@ def test_a_witness_of_somebody_else_is_found_out_by_a_trial_write() -> None:
 
 
 def test_a_witness_that_is_held_is_busy(witness: Witness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger_tables, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(ledger_database, "BUSY_SECONDS", 0.1)
     with closing(sqlite3.connect(witness.where, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         for refusal in refusals(witness, 1, charges(3)):

@@ -18,15 +18,18 @@ from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.spec.axes import domain_of
 
 SCALE = Fraction(6)
-QUALITY = RowTable(
-    ("rows", "rows", "rows", "cut"),
-    (None,) * 4,
-    (None,) * 4,
-    ("declared", "other", "dropped", None),
-    np.array([300.0, 20.0, 1.0, 40.0]),
-    SCALE,
-    "quality_rows",
-    Fraction(1, 6),
+QUALITY = (
+    RowTable(
+        ("rows",) * 3,
+        (None,) * 3,
+        (None,) * 3,
+        ("declared", "other", "dropped"),
+        np.array([300.0, 20.0, 1.0]),
+        SCALE,
+        "quality_rows",
+        Fraction(1, 6),
+    ),
+    RowTable(("cut",), (None,), (None,), (None,), np.array([40.0]), SCALE, "quality_cut", Fraction(1, 6)),
 )
 AGE: dict[str, Any] = {"column": "age", "edges": [0, 18, 65], "below": True, "above": True, "other": True}
 WARD: dict[str, Any] = {"column": "ward", "values": ["surgery", "medicine"], "other": True}

@@ -7,7 +7,7 @@ import json
 import threading
 import urllib.request
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
@@ -76,9 +76,9 @@ class ObjectServer:
         keys = s3_backends["123456789012"]["aws"].buckets[bucket].keys
         return {name: bytes(keys[name].value) for name in keys}
 
-    def put(self, bucket: str, name: str, content: bytes) -> None:
-        """Writes an object, as somebody else would."""
-        self._ask("PUT", f"{bucket}/{name}", content)
+    def put(self, bucket: str, name: str, content: bytes, states: str = "") -> None:
+        """Writes an object, as somebody else would; it may state a digest of its own."""
+        self._ask("PUT", f"{bucket}/{name}", content, {"x-amz-meta-sha256": states} if states else None)
 
     def delete(self, bucket: str, name: str) -> None:
         """Deletes an object, as somebody else would."""
@@ -88,9 +88,9 @@ class ObjectServer:
         """What a client needs to find this server."""
         return {**KEYS, "AWS_ENDPOINT_URL": self.address}
 
-    def _ask(self, method: str, path: str, content: bytes = b"") -> None:
+    def _ask(self, method: str, path: str, content: bytes = b"", more: Mapping[str, str] | None = None) -> None:
         signed = {"Authorization": "AWS4-HMAC-SHA256 Credential=made/20260101/us-east-1/s3/aws4_request"}
-        headers = {**signed, "Content-Type": "application/octet-stream"}
+        headers = {**signed, "Content-Type": "application/octet-stream", **(more or {})}
         request = urllib.request.Request(
             f"{self.address}/{quote(path)}", data=content or None, method=method, headers=headers
         )

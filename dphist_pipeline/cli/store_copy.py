@@ -18,7 +18,10 @@ from dphist_pipeline.releasing.store import Store
 @store_app.command()
 def publish(
     check: Annotated[
-        bool, typer.Option("--check", help="Look at every object, and send again what is missing or altered.")
+        bool, typer.Option("--check", help="Read every object, and send again what is missing or altered.")
+    ] = False,
+    drop: Annotated[
+        bool, typer.Option("--drop", help="Take what the public folder does not have out of the bucket's manifest.")
     ] = False,
     to: Annotated[
         str | None,
@@ -30,8 +33,9 @@ def publish(
     """Brings the bucket that `dphist init --public` or --to named up to date.
 
     `dphist release` does so by itself; this finishes what was cut short or
-    failed. Publications that the ledger knows and only the bucket has are
-    fetched into the public folder. Spends nothing and reads no record.
+    failed. Nothing comes back from a bucket: a public folder that was lost is
+    put back from a backup, or made anew by the same `dphist release`. Spends
+    nothing and reads no record.
     """
     from dphist_pipeline.releasing.approvals import finish_withdrawals
     from dphist_pipeline.releasing.public_copy import NoAddress, with_bucket
@@ -45,7 +49,7 @@ def publish(
         raise NoAddress(opened.root)
     finish_withdrawals(opened, opened.ledger())
     with progress(as_json) as step:
-        copied = publish_copy(opened, step, check)
+        copied = publish_copy(opened, step, check, drop)
     if as_json:
         print_json(vars(copied))
         return
@@ -54,8 +58,7 @@ def publish(
     out.print(f"[green]✓[/] {done} {escape(copied.address)}{end}")
     if before not in (None, opened.public_address):
         out.print(f"  {escape(str(before))} stays as it is, and gets nothing more")
-    print_lines([f"  taken from there into the public folder: {place}" for place in copied.taken])
-    print_lines([f"  only there, and not vouched for by this ledger: {place}" for place in copied.only_there])
+    print_lines([f"  no longer in its manifest: {place}" for place in copied.dropped])
 
 
 @store_app.command()

@@ -40,3 +40,13 @@ class RowTable:
     def concerns(self, axes: Collection[str]) -> bool:
         """Whether the numbers say something of a table with these axes: all but rows cut by another axis do."""
         return self.statistics[0] != "cut" or self.axes[0] is None or self.axes[0] in axes
+
+
+def table_of(statistic: str, axis: str | None) -> tuple[str, str | None]:
+    """Names the table that a number about rows was bought in; numbers of one table stand together.
+
+    Args:
+        statistic: what the number counts; see `RowTable`.
+        axis: that it is about; None for all of them.
+    """
+    return (FAILURES[0], None) if statistic in FAILURES else (statistic, axis)

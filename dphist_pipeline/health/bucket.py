@@ -6,15 +6,18 @@ import hashlib
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.health.finding import Examined, Finding, fault, listed, not_looked_at, ok, told, warning
-from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.publishing.bucket_copy import found_in, is_finished, lacking, unsent
-from dphist_pipeline.publishing.manifest import VERSIONS, Manifest
+from dphist_pipeline.publishing.manifest import VERSIONS
 from dphist_pipeline.publishing.object_store import ObjectStore
-from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.releasing.hosts import publisher_of
 
 PROBE = f"{VERSIONS}/0/asked-by-doctor"
 NO_VERSION = f'"{"0" * 32}"'
 PUBLISH = "dphist store publish, as the user who releases; it spends nothing."
+LOST = (
+    "Put the folder back from a backup, or run dphist release for these periods again, which costs nothing. If they "
+    "never were published here, somebody else wrote to the bucket: dphist store publish --drop"
+)
 
 
 def bucket(seen: Examined) -> Finding:
@@ -33,7 +36,7 @@ def bucket(seen: Examined) -> Finding:
         return ok(check, f"releases are copied to {address}; only the user who releases needs keys for it")
     try:
         objects = ObjectStore(address)
-        there = found_in(objects, seen.store.ledger_id).manifest
+        there = found_in(objects, seen.store.ledger_id, publisher_of(seen.store)).manifest
         if not _honours_conditions(objects):
             return fault(
                 check,
@@ -43,13 +46,16 @@ def bucket(seen: Examined) -> Finding:
         finished = is_finished(objects, there)
     except DphistError as error:
         return told(check, error)
-    late = unsent(seen.store.public, there)
+    try:
+        late = unsent(seen.store.public, there)
+    except DphistError as error:
+        return told(check, error)
+    lost = lacking(seen.store.public, there)
+    if lost:
+        return fault(check, f"{address} names what the public folder does not have: {listed(lost)}", LOST)
     if late or not finished:
         said = f": {listed(late)}" if late else "; a copy was cut short"
         return warning(check, f"{address} is not as the public folder is{said}", PUBLISH)
-    only_there = _only_there(seen.store, seen.ledger, there) if seen.ledger is not None else []
-    if only_there:
-        return warning(check, f"published in {address}, and not in the public folder: {listed(only_there)}", PUBLISH)
     return ok(check, f"{address} has all {len(there.publications())} publications, in generation {there.generation}")
 
 
@@ -59,14 +65,3 @@ def _honours_conditions(objects: ObjectStore) -> bool:
         return True
     objects.delete(PROBE)
     return False
-
-
-def _only_there(store: Store, ledger: Ledger, there: Manifest) -> list[str]:
-    """Places of publications that the ledger knows and the public folder lacks."""
-    found = []
-    for place in lacking(store.public, there):
-        release, period, revision = (part.rpartition("=")[2] for part in place.split("/"))
-        charges = {made.revision: made for made in ledger.charges(release, period) if not made.lost}
-        charge = charges.get(int(revision))
-        found += [place] if charge is not None and ledger.published_digest(charge) is not None else []
-    return found

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.health import bucket, places, spending
+from dphist_pipeline.health import bucket, places, publications, spending
 from dphist_pipeline.health.finding import Examined, Finding, name_of, not_looked_at, told, worst
 from dphist_pipeline.health.versions import versions
 from dphist_pipeline.ledger.ledger import Ledger
@@ -25,6 +25,7 @@ CHECKS = (
     spending.ledger_access,
     spending.witness,
     spending.witness_access,
+    publications.publications,
     bucket.bucket,
     spending.clock,
     places.disk,

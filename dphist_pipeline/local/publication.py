@@ -23,7 +23,7 @@ from dphist_pipeline.local.partition import question_of, spans_of
 from dphist_pipeline.local.reports import files_at, tallied
 from dphist_pipeline.local.tally import Tally
 from dphist_pipeline.publishing.published_files import read_audit
-from dphist_pipeline.publishing.release_files import values_digest
+from dphist_pipeline.publishing.values_digests import values_digest
 from dphist_pipeline.releasing import publisher
 from dphist_pipeline.releasing.errors import Withdrawn
 from dphist_pipeline.releasing.publisher import Progress

@@ -3,43 +3,38 @@
 Files first, under names that nobody reads yet; then the manifest that names them, by a conditional write; then the
 copies under plain names, the catalogue last. Cut short anywhere, the same call goes on, and sends nothing again that is
 there. See `manifest`.
+
+A bucket is written, and never trusted: others may write to it. What the next manifest names comes from the public
+folder alone. What was read from the bucket only decides what need not be sent again; `damaged` reads contents.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import DphistError, first_of
 from dphist_pipeline.publishing.manifest import (
     CATALOGUE,
-    CROISSANT,
-    CURRENT,
     NAME,
     VERSIONS,
     Entry,
     Manifest,
+    ManifestDamaged,
     place_of,
     read_manifest,
 )
 from dphist_pipeline.publishing.object_store import ObjectStore, ObjectStoreFailed
-from dphist_pipeline.publishing.published_files import (
-    TABLES_OF_FAMILY,
-    PublishedFilesDamaged,
-    digest_of,
-    read_audit,
-    stated_digest,
-)
+from dphist_pipeline.publishing.public_files import AUDIT, derived_files, expected_digests, files_of, keep, publications
+from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, digest_of, read_audit, stated_digest
 
+MOST_NAMED = 5
 AT_ONCE = 8  # uploads
 KEPT = timedelta(days=1)  # how long what was replaced stays, for those who are still reading it
 Thing = TypeVar("Thing")
@@ -47,13 +42,27 @@ Result = TypeVar("Result")
 
 
 class BelongsToAnother(DphistError):
-    """A prefix that another ledger's releases are copied to."""
+    """A prefix that another ledger's releases, or those of another host of this ledger, are copied to."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, of_ledger: bool = True) -> None:
         self.address = address
+        whose = "another ledger. Give each ledger" if of_ledger else "another host of this ledger. Give each host"
+        gone = "" if of_ledger else f" If that host is gone, delete {NAME} there first."
         super().__init__(
-            f"{address} holds the releases of another ledger. Give each ledger a bucket or prefix of its own. Nothing "
-            "was changed there."
+            f"{address} holds the releases of {whose} a bucket or prefix of its own.{gone} Nothing was changed there."
+        )
+
+
+class NotInPublicFolder(DphistError):
+    """Publications that a bucket's manifest names, and the public folder does not have."""
+
+    def __init__(self, address: str, places: Sequence[str]) -> None:
+        self.address, self.places = address, tuple(places)
+        super().__init__(
+            f"{address} names publications that the public folder does not have: {first_of(self.places, MOST_NAMED)}. "
+            "Either the folder lost them: put it back from a backup, or run `dphist release` for their periods again, "
+            "which makes the same files from the journal. Or somebody else wrote to the bucket: `dphist store publish "
+            "--drop` takes them out of its manifest. Nothing was changed there."
         )
 
 
@@ -78,103 +87,103 @@ class Planned:
     sources: Mapping[str, Path]
 
 
-def found_in(objects: ObjectStore, ledger: str) -> Found:
+def found_in(objects: ObjectStore, ledger: str, publisher: str) -> Found:
     """The state of a bucket.
 
     Args:
         objects: the bucket, at its prefix.
         ledger: id of the ledger that pays; empty for a store that is not made yet, to which no manifest belongs.
+        publisher: id of the host that wants to write there; see `publisher_id`.
 
     Raises:
         BelongsToAnother, ManifestDamaged, ObjectStoreFailed: it cannot be written to.
     """
     stored = objects.read(NAME)
     if stored is None:
-        return Found(Manifest(ledger, 0), None)
+        return Found(Manifest(ledger, 0, publisher=publisher), None)
     manifest = read_manifest(stored.content, objects.address)
     if manifest.ledger != ledger:
         raise BelongsToAnother(objects.address)
-    return Found(manifest, stored.etag)
+    if manifest.publisher not in ("", publisher):
+        raise BelongsToAnother(objects.address, of_ledger=False)
+    return Found(replace(manifest, publisher=publisher), stored.etag)
 
 
-def whole_part(objects: ObjectStore, manifest: Manifest, public: Path) -> Manifest:
-    """A manifest without what the public folder can mend: files and publications with missing or altered objects.
+def damaged(objects: ObjectStore, manifest: Manifest) -> set[str]:
+    """Paths of the files whose objects are missing or altered, under the manifest's names or plain ones.
 
     Args:
-        objects: the bucket, at its prefix; asked for the digests that objects state, nothing is downloaded.
+        objects: the bucket, at its prefix; the content of every object is downloaded.
         manifest: of that bucket.
-        public: the store's public folder.
     """
 
-    def is_whole(path: str) -> bool:
-        place = place_of(path)
-        if place is not None and not (public / place).exists():
-            return True
-        return objects.digest(manifest.files[path].object) == manifest.files[path].sha256
+    def is_damaged(path: str) -> bool:
+        entry = manifest.files[path]
+        return any(objects.content_digest(name, entry.size) != entry.sha256 for name in {entry.object, path})
 
-    damaged = {
-        path for path, whole in zip(manifest.files, _at_once(is_whole, manifest.files), strict=True) if not whole
-    }
-    places = {place_of(path) for path in damaged} - {None}
-    files = {path: e for path, e in manifest.files.items() if path not in damaged and place_of(path) not in places}
-    return replace(manifest, files=files)
+    return {path for path, is_so in zip(manifest.files, _at_once(is_damaged, manifest.files), strict=True) if is_so}
 
 
-def plan(public: Path, links: Path, before: Manifest, catalogued: frozenset[str]) -> Planned:
+def plan(
+    public: Path,
+    links: Path,
+    before: Manifest,
+    catalogued: frozenset[str],
+    read: Callable[[Path], object] = read_audit,
+) -> Planned:
     """Which files of the public folder a bucket lacks; of publications that it has, only the audits are read.
 
     Args:
         public: the store's public folder; nobody else changes it meanwhile.
         links: an empty folder on the same file system, which keeps the files as they are now.
-        before: the manifest of the bucket.
+        before: the manifest of the bucket, of which only whole files count.
         catalogued: the digests of the audits in the catalogue. Publications that it lacks wait for the next one.
+        read: checks a publication that the bucket does not have as it is now, by its folder.
 
     Raises:
-        PublishedFilesDamaged: a file is missing or altered.
+        PublishedFilesDamaged: a file is missing or altered, or is a link.
     """
-    # What only the bucket has stays there: a folder that was lost takes nothing back.
-    files = {path: entry for path, entry in before.files.items() if place_of(path) is not None}
+    files: dict[str, Entry] = {}
     sources: dict[str, Path] = {}
-    for path, source in chain(_published(public, before, catalogued), _derived(public)):
-        entry = _kept(source, links / str(len(sources)))
-        if entry is None:
-            raise PublishedFilesDamaged(source.parent, f"has no plain file {source.name}")
-        old = before.files.get(path)
-        if old is not None and old.sha256 == entry.sha256:
+
+    def keep_new(path: str, source: Path) -> None:
+        link = links / str(len(sources))
+        keep(public, source, link)
+        sha256, size, old = str(digest_of(link)), link.stat().st_size, before.files.get(path)
+        if old is not None and (old.sha256, old.size) == (sha256, size):
             files[path] = old
-            continue
+            return
         is_new = old is None and place_of(path) is not None
-        files[path] = replace(entry, object=path if is_new else before.version_of(path, entry.sha256))
-        sources[path] = links / str(len(sources))
+        files[path] = Entry(path if is_new else before.version_of(path, sha256), sha256, size)
+        sources[path] = link
+
+    for place, folder in publications(public):
+        if _waits(folder, catalogued) and place not in before.publications():
+            continue
+        if _is_there(public, folder, before):
+            files |= {path: before.files[path] for path, _ in files_of(public, folder)}
+            continue
+        read(folder)
+        for path, source in files_of(public, folder):
+            keep_new(path, source)
+    for path, source in derived_files(public):
+        keep_new(path, source)
     return Planned(files, sources)
 
 
-def _published(public: Path, before: Manifest, catalogued: frozenset[str]) -> Iterator[tuple[str, Path]]:
-    """The files of the publications that are not in a bucket as they are now."""
-    for place, folder in _publications(public):
-        stated, tables = stated_digest(folder), sorted(folder.glob(f"{TABLES_OF_FAMILY}/*"))
-        if stated and not {stated_digest(table) for table in tables or [folder]} <= catalogued:
-            continue
-        if _is_there(folder, place, before):
-            continue
-        for part in (folder, *tables):
-            inside = part.relative_to(public).as_posix()
-            yield from ((f"{inside}/{name}", part / name) for name in (*read_audit(part)["files"], "audit.json"))
+def _waits(folder: Path, catalogued: frozenset[str]) -> bool:
+    """Whether the catalogue does not have a publication yet that it will have."""
+    tables = sorted(folder.glob(f"{TABLES_OF_FAMILY}/*"))
+    return bool(stated_digest(folder)) and not {stated_digest(table) for table in tables or [folder]} <= catalogued
 
 
-def _publications(public: Path) -> Iterator[tuple[str, Path]]:
-    """Places and folders of the publications; folders that were renamed are none."""
-    for folder in sorted(public.glob("*/period=*/revision=*")):
-        place = folder.relative_to(public).as_posix()
-        if place_of(f"{place}/audit.json") == place and (folder / "audit.json").is_file():
-            yield place, folder
-
-
-def _is_there(folder: Path, place: str, manifest: Manifest) -> bool:
-    """Whether a bucket has a publication as it is now, by the file that is written last."""
-    last = "audit.json" if stated_digest(folder) else "card.html"  # of what is withdrawn, the card is marked last
-    named = manifest.files.get(f"{place}/{last}")
-    return named is not None and named.sha256 == digest_of(folder / last)
+def _is_there(public: Path, folder: Path, manifest: Manifest) -> bool:
+    """Whether a manifest names every file of a publication as it is now."""
+    for path, sha256 in expected_digests(public, folder).items():
+        named = manifest.files.get(path)
+        if named is None or (named.sha256, named.size) != (sha256, (public / path).stat().st_size):
+            return False
+    return True
 
 
 def unsent(public: Path, manifest: Manifest) -> list[str]:
@@ -184,40 +193,21 @@ def unsent(public: Path, manifest: Manifest) -> list[str]:
         public: the store's public folder, of which audits, cards and the files made from them are read.
         manifest: of the bucket.
     """
-    found = [place for place, folder in _publications(public) if not _is_there(folder, place, manifest)]
-    for path, source in _derived(public):
+    found = [place for place, folder in publications(public) if not _is_there(public, folder, manifest)]
+    for path, source in derived_files(public):
         named = manifest.files.get(path)
         found += [path] if named is None or named.sha256 != digest_of(source) else []
     return found
 
 
 def lacking(public: Path, manifest: Manifest) -> list[str]:
-    """Places of the publications that a bucket has and a public folder lacks, in order.
+    """Places of the publications that a manifest names and a public folder lacks, in order.
 
     Args:
         public: the store's public folder.
         manifest: of the bucket.
     """
-    return sorted(place for place in manifest.publications() if not (public / place).exists())
-
-
-def _derived(public: Path) -> Iterator[tuple[str, Path]]:
-    """The files that are made from all publications, the catalogue last."""
-    for path in [*sorted(public.glob(f"*/{CURRENT}")), public / CROISSANT, public / CATALOGUE]:
-        if path.exists():
-            yield path.relative_to(public).as_posix(), path
-
-
-def _kept(source: Path, link: Path) -> Entry | None:
-    """Keeps a file under another name, and describes it; None for what is not a plain file."""
-    if source.is_symlink() or not source.is_file():
-        return None
-    link.unlink(missing_ok=True)
-    try:
-        os.link(source, link)
-    except OSError:  # a file system without links, or a file of another user
-        shutil.copyfile(source, link)
-    return Entry("", str(digest_of(link)), link.stat().st_size)
+    return sorted(place for place in manifest.publications() if not (public / place / AUDIT).is_file())
 
 
 def send(objects: ObjectStore, planned: Planned, before: Manifest) -> dict[str, Entry]:
@@ -238,8 +228,7 @@ def send(objects: ObjectStore, planned: Planned, before: Manifest) -> dict[str, 
             if objects.upload_new(path, source, entry.sha256):
                 return path, entry
             entry = replace(entry, object=before.version_of(path, entry.sha256))
-        if objects.digest(entry.object) != entry.sha256:  # else an earlier call came that far
-            objects.upload(entry.object, source, entry.sha256)
+        objects.upload(entry.object, source, entry.sha256)
         return path, entry
 
     return {**planned.files, **dict(_at_once(send_one, planned.sources))}
@@ -263,12 +252,16 @@ def commit(objects: ObjectStore, found: Found, files: Mapping[str, Entry], now: 
     before = found.manifest
     named, times = {entry.object for entry in files.values()}, before.retired
     gone = {entry.object for entry in before.files.values() if entry.object.startswith(f"{VERSIONS}/")} - named
-    old = {name for name, at in times.items() if datetime.fromisoformat(at) < now - KEPT}
+    # A time that somebody else wrote may be a lie: what is named is not deleted.
+    old = {name for name, at in times.items() if datetime.fromisoformat(at) < now - KEPT} - named
     deleted = {name for name in sorted(old) if objects.delete(name)}
     retired = {name: at for name, at in times.items() if name not in deleted}
     retired |= {name: now.astimezone(UTC).isoformat(timespec="seconds") for name in gone}
-    after = Manifest(before.ledger, before.generation + 1, files, retired)
-    content = after.text()
+    after = replace(before, generation=before.generation + 1, files=files, retired=retired)
+    try:
+        content = after.text()
+    except ValueError:  # a number that somebody else wrote, after which none can come
+        raise ManifestDamaged(objects.address) from None
     digest = hashlib.sha256(content).hexdigest()
     etag = objects.replace(NAME, content, digest, found.etag)
     if etag is None:

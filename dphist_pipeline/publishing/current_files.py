@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ NAME = "current.json"
 SCHEMA_VERSION = 1
 
 
-def write_current_files(public: Path, scratch: Path) -> None:
+def write_current_files(public: Path, scratch: Path, read: Callable[[Path], dict[str, Any]] = read_audit) -> None:
     """Writes `current.json` of every release of which something was published or withdrawn since.
 
     Of publications that it lists already, only the ends of their audits are read.
@@ -23,13 +23,14 @@ def write_current_files(public: Path, scratch: Path) -> None:
     Args:
         public: the store's public folder; one process at a time.
         scratch: a private folder on the same file system.
+        read: gives and checks the audit of a publication that is not listed yet, by its folder.
 
     Raises:
         PublishedFilesDamaged: a file of a publication that it does not list yet is missing or altered.
     """
     for folder in sorted({path.parent for path in public.glob("*/period=*")}):
         listed = _listed(folder)
-        periods = [found for path in sorted(folder.glob("period=*")) for found in _current(path, listed)]
+        periods = [found for path in sorted(folder.glob("period=*")) for found in _current(path, listed, read)]
         content = {"schema_version": SCHEMA_VERSION, "release": folder.name, "periods": periods}
         text = json.dumps(content, indent=2) + "\n"
         if not (folder / NAME).is_file() or (folder / NAME).read_bytes() != text.encode():
@@ -64,7 +65,9 @@ def is_listed(published: Path) -> bool:
     return is_same or int(entry["revision"]) > revision
 
 
-def _current(period: Path, listed: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _current(
+    period: Path, listed: Mapping[str, Mapping[str, Any]], read: Callable[[Path], dict[str, Any]]
+) -> list[Mapping[str, Any]]:
     """The entry of the latest revision of a period that stands; none if all were withdrawn."""
     name = period.name.removeprefix("period=")
     revisions = {path.name.removeprefix("revision="): path for path in period.glob("revision=*")}
@@ -72,7 +75,7 @@ def _current(period: Path, listed: Mapping[str, Mapping[str, Any]]) -> list[Mapp
         before, folder = listed.get(name), revisions[number]
         if before and (before["revision"], before["audit_digest"]) == (int(number), stated_digest(folder)):
             return [before]
-        audit = read_audit(folder)
+        audit = read(folder)
         is_here = (audit["release"], audit["period"], str(audit["revision"])) == (period.parent.name, name, number)
         if is_here and "withdrawn" not in audit:
             return [_entry(folder, audit)]

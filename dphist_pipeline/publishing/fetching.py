@@ -116,14 +116,8 @@ def _refuse_too_much(manifest: Manifest, folder: Path) -> None:
         raise FolderUnusable(folder, f"it needs {needed / 1e6:,.0f} MB, and its disk has {free / 1e6:,.0f} MB left")
 
 
-def download(objects: ObjectStore, entry: Entry, file: Path) -> bool:
-    """Writes what a manifest names into a file; False if it is gone, or is something else.
-
-    Args:
-        objects: the bucket, at its prefix.
-        entry: its size and digest are checked; a larger object is not read to its end.
-        file: to be written, readable by everybody; deleted where it is not what the entry says.
-    """
+def _download(objects: ObjectStore, entry: Entry, file: Path) -> bool:
+    """Writes what a manifest names into a file; False if it is gone, or is not of that size and digest."""
     if not objects.download(entry.object, file, entry.size) or digest_of(file) != entry.sha256:
         file.unlink(missing_ok=True)
         return False
@@ -131,12 +125,20 @@ def download(objects: ObjectStore, entry: Entry, file: Path) -> bool:
     return True
 
 
+def _refuse_links(folder: Path, file: Path) -> None:
+    """Refuses a file that would be written elsewhere."""
+    link = next((part for part in (file, *file.parents) if part != folder and part.is_symlink()), None)
+    if link is not None and link.is_relative_to(folder):
+        raise FolderUnusable(folder, f"{link.relative_to(folder)} is a link in it")
+
+
 def _missing(objects: ObjectStore, manifest: Manifest, folder: Path, downloaded: dict[str, int]) -> str | None:
     """Downloads what a folder lacks, the files of publications first; the path of a file that cannot be had."""
     for path, entry in sorted(manifest.files.items(), key=lambda item: (place_of(item[0]) is None, item[0])):
         file = folder / path
+        _refuse_links(folder, file)
         if digest_of(file) != entry.sha256:
-            if not download(objects, entry, folder / DRAFT / "file"):
+            if not _download(objects, entry, folder / DRAFT / "file"):
                 return path
             file.parent.mkdir(parents=True, exist_ok=True)
             (folder / DRAFT / "file").replace(file)

@@ -10,9 +10,11 @@ named, so a reader sees one state of the public folder, whole:
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -33,6 +35,7 @@ _PLACE = re.compile(rf"({_RELEASE}/period=[a-z0-9-]{{1,40}}/revision=[0-9]{{1,9}
 _FILE = re.compile(r"(?:tables/[a-z0-9_]{1,200}/)?[a-z]{1,40}\.(?:html|json|parquet|yaml)", re.ASCII)
 _DERIVED = re.compile(rf"catalog\.duckdb|croissant\.json|{_RELEASE}/current\.json", re.ASCII)
 _VERSION = re.compile(rf"{VERSIONS}/[0-9]{{1,18}}/[0-9a-f]{{64}}/[a-z]{{1,40}}\.[a-z]{{1,20}}", re.ASCII)
+_PUBLISHER = re.compile(r"[0-9a-f]{0,32}", re.ASCII)
 _LEDGER = re.compile(r"[0-9A-Za-z_-]{1,100}", re.ASCII)
 
 
@@ -71,12 +74,14 @@ class Manifest:
         generation: number of this manifest, from 1.
         files: by path in the public folder.
         retired: objects that were named before, with the time when they no longer were; some may still be read.
+        publisher: the id of the host that writes here, as `publisher_id` gives it; empty in those of earlier versions.
     """
 
     ledger: str
     generation: int
     files: Mapping[str, Entry] = field(default_factory=dict)
     retired: Mapping[str, str] = field(default_factory=dict)
+    publisher: str = ""
 
     def publications(self) -> set[str]:
         """The places of the publications that have files here, such as `wards/period=all/revision=1`."""
@@ -90,14 +95,21 @@ class Manifest:
         return f"{VERSIONS}/{self.generation + 1}/{sha256}/{path.rpartition('/')[2]}"
 
     def text(self) -> bytes:
-        """The content of the object."""
+        """The content of the object.
+
+        Raises:
+            ValueError: `read_manifest` would refuse it.
+        """
         content = {
             "schema_version": SCHEMA_VERSION,
             "ledger": self.ledger,
+            **({"publisher": self.publisher} if self.publisher else {}),
             "generation": self.generation,
             "files": {path: vars(entry) for path, entry in sorted(self.files.items())},
             "retired": dict(sorted(self.retired.items())),
         }
+        if _read(content) != self:
+            raise ValueError
         return json.dumps(content, indent=1).encode() + b"\n"
 
 
@@ -121,22 +133,44 @@ def read_manifest(content: bytes, address: str) -> Manifest:
     Raises:
         ManifestDamaged: it is none, or of another version.
     """
-    try:
-        told = json.loads(content)
-        ledger, generation = told["ledger"], told["generation"]
-        is_number = type(generation) is int and 0 < generation < LAST_GENERATION
-        if told["schema_version"] == SCHEMA_VERSION and is_number and _LEDGER.fullmatch(ledger):
-            files = {path: _entry(path, entry) for path, entry in told["files"].items()}
-            retired = {name: _time(name, at) for name, at in told["retired"].items()}
-            return Manifest(ledger, generation, files, retired)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        pass
+    with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return _read(json.loads(content))
     raise ManifestDamaged(address)
 
 
-def _entry(path: str, told: Mapping[str, Any]) -> Entry:
+def _read(told: Any) -> Manifest:
+    """A manifest from its JSON; ValueError, KeyError, TypeError or AttributeError if it is none."""
+    ledger, generation, publisher = told["ledger"], told["generation"], told.get("publisher", "")
+    is_number = type(generation) is int and 0 < generation < LAST_GENERATION
+    are_ids = _LEDGER.fullmatch(ledger) and _PUBLISHER.fullmatch(publisher)
+    if told["schema_version"] != SCHEMA_VERSION or not is_number or not are_ids:
+        raise ValueError
+    files = {path: _entry(path, entry) for path, entry in told["files"].items()}
+    retired = {name: _time(name, at) for name, at in told["retired"].items()}
+    return Manifest(ledger, generation, files, retired, publisher)
+
+
+def is_path(path: str) -> bool:
+    """Whether a manifest may name a file.
+
+    Args:
+        path: in the public folder, with `/`.
+    """
     place = _PLACE.match(path)
-    if not (_FILE.fullmatch(path[place.end() :]) if place else _DERIVED.fullmatch(path)):
+    return bool(_FILE.fullmatch(path[place.end() :]) if place else _DERIVED.fullmatch(path))
+
+
+def publisher_id(folder: str) -> str:
+    """The id under which a host publishes; it tells nobody the id of its confidential folder.
+
+    Args:
+        folder: the id of its confidential folder.
+    """
+    return hashlib.sha256(f"publisher {folder}".encode()).hexdigest()[:32]
+
+
+def _entry(path: str, told: Mapping[str, Any]) -> Entry:
+    if not is_path(path):
         raise ValueError
     name, sha256, size = told["object"], told["sha256"], told["size"]
     if not (_SHA256.fullmatch(sha256) and type(size) is int and 0 <= size <= LARGEST_OBJECT):

@@ -7,6 +7,7 @@ where boto3 looks (the environment, the user's AWS files, the machine's role), n
 from __future__ import annotations
 
 import base64
+import hashlib
 import os
 import re
 from collections.abc import Callable
@@ -146,6 +147,27 @@ class ObjectStore:
 
         return self._asked(head, "read", absent=True)
 
+    def content_digest(self, name: str, size: int) -> str | None:
+        """The SHA-256 of what an object holds, whatever it states; None if it is not there or of another size.
+
+        Args:
+            name: of the object.
+            size: that it should have; not more is read, whatever the server sends.
+        """
+
+        def get() -> str | None:
+            found, left = self._client.get_object(Bucket=self.bucket, Key=self.prefix + name), size
+            digest = hashlib.sha256()
+            with closing(found["Body"]) as body:
+                for part in body.iter_chunks(1 << 20):
+                    left -= len(part)
+                    if left < 0:
+                        return None
+                    digest.update(part)
+            return digest.hexdigest() if left == 0 else None
+
+        return self._asked(get, "read", absent=True)
+
     def upload(self, name: str, file: Path, digest: str) -> None:
         """Writes an object, whatever is there.
 
@@ -165,12 +187,14 @@ class ObjectStore:
     def upload_new(self, name: str, file: Path, digest: str) -> bool:
         """As `upload`, but never over an object that is there; False if one with other content is."""
         if file.stat().st_size > MOST_IN_ONE_REQUEST:
-            there = self.digest(name)  # parts are put together without a condition on older servers
-            if there is None:
+            # Parts are put together without a condition on older servers.
+            if self.digest(name) is None:
                 self.upload(name, file, digest)
-            return there in (None, digest)
+                return True
+        elif self._put(name, file.read_bytes(), digest, IfNoneMatch="*") is not None:
+            return True
         # A request that is sent again after its answer was lost finds its own object.
-        return self._put(name, file.read_bytes(), digest, IfNoneMatch="*") is not None or self.digest(name) == digest
+        return self.content_digest(name, file.stat().st_size) == digest
 
     def replace(self, name: str, content: bytes, digest: str, etag: str | None) -> str | None:
         """Writes an object if it is still the version of that tag, or (None) if there still is none.

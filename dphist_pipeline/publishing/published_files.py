@@ -8,12 +8,16 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import sync_file, sync_folder
 from dphist_pipeline.publishing import withdrawal
+from dphist_pipeline.publishing.audit_schema import is_audit
+from dphist_pipeline.publishing.values_digests import digest_of_family, digest_of_files
 
 TABLES = ("histogram.parquet", "groups.parquet", "audit.parquet")
 QUALITY = "quality.parquet"  # only where the spec asks for it
@@ -23,6 +27,7 @@ POPULATION = "population.parquet"  # only of a family: the records behind the wh
 TABLES_OF_FAMILY = "tables"  # the folder with a folder for each table of a family
 PAGES = ("card.html", "deployment.yaml")  # publications of older versions have none
 FILES = (*TABLES, QUALITY, SUMS, WHOLE, POPULATION, *PAGES, "audit.json")
+_NAMED = frozenset(FILES[:-1])  # by an audit
 _ENDING = 200  # bytes at the end of an audit that hold its digest
 
 
@@ -38,31 +43,72 @@ class PublishedFilesDamaged(DphistError):
 
 
 def read_audit(published: Path) -> dict[str, Any]:
-    """Reads the audit of a published release, and checks the digests of the files that it names.
+    """Reads the audit of a published release, and checks its files: their names, digests and the values that they hold.
+
+    Only files of our own names are opened, whatever the audit names. What a check found is kept for as long as the
+    process runs and every file keeps its size and times.
 
     Args:
         published: its folder.
 
     Raises:
-        PublishedFilesDamaged: a file is missing or altered.
+        PublishedFilesDamaged: a file is missing or altered, or the audit does not say what is in the files.
     """
-    damaged = None
-    try:
-        audit: dict[str, Any] = json.loads((published / "audit.json").read_bytes())
-        expected = dict(audit["files"])
-        if audit["audit_digest"] != audit_digest(audit):
-            damaged = "audit.json"
-    except (OSError, ValueError, KeyError, TypeError):
-        damaged = "audit.json"
-    if damaged is None:
-        # A page that the audit does not name must not exist: no digest protects it.
-        damaged = next((name for name in FILES[:-1] if _found(published, name, audit) != expected.get(name)), None)
-    if damaged:
-        raise PublishedFilesDamaged(published, f"has a missing or altered {damaged}")
+    audit = _own_audit(published)
+    _check_files(published, audit)
     for name, table in audit.get("tables", {}).items():
         if read_audit(published / TABLES_OF_FAMILY / name)["values_digest"] != table["values_digest"]:
             raise PublishedFilesDamaged(published, f"has an altered table {name}")
     return audit
+
+
+def _own_audit(published: Path) -> dict[str, Any]:
+    """The audit as it was sealed, with the facts that readers rest on, which names files of ours alone."""
+    with suppress(OSError, ValueError, RecursionError):
+        audit: dict[str, Any] = json.loads((published / "audit.json").read_bytes())
+        if is_audit(audit) and audit["audit_digest"] == audit_digest(audit) and audit["files"].keys() <= _NAMED:
+            return audit
+    raise PublishedFilesDamaged(published, "has a missing or altered audit.json")
+
+
+def _check_files(published: Path, audit: Mapping[str, Any]) -> None:
+    """Checks the files of one publication, but not those of its tables."""
+    expected = audit["files"]
+    # A page that the audit does not name must not exist: no digest protects it.
+    damaged = next((name for name in FILES[:-1] if _found(published, name, audit) != expected.get(name)), None)
+    if damaged:
+        raise PublishedFilesDamaged(published, f"has a missing or altered {damaged}")
+    if _values_digest(published, audit) != audit["values_digest"]:
+        raise PublishedFilesDamaged(published, "has other values in its files than its audit says")
+
+
+def _values_digest(published: Path, audit: Mapping[str, Any]) -> str | None:
+    """The digest of the values that the files hold; None if they hold none."""
+    if "tables" in audit:
+        return digest_of_family({name: table["values_digest"] for name, table in audit["tables"].items()})
+    names = [name for name in ("histogram.parquet", QUALITY) if name in audit["files"]]
+    with suppress(OSError, ValueError):
+        return _digest_of_values(*(_Seen.of(published / name) for name in names))
+    return None
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A file as it is on the disk now."""
+
+    path: Path
+    identity: tuple[int, ...]
+
+    @classmethod
+    def of(cls, path: Path) -> _Seen:
+        found = path.stat()
+        times = (found.st_mtime_ns, found.st_ctime_ns)
+        return cls(path.absolute(), (found.st_dev, found.st_ino, found.st_size, *times))
+
+
+@lru_cache(maxsize=10_000)
+def _digest_of_values(histogram: _Seen, quality: _Seen | None = None) -> str:
+    return digest_of_files(histogram.path, None if quality is None else quality.path)
 
 
 def mark_withdrawn(published: Path, note: Mapping[str, Any], scratch: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,13 +11,12 @@ from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Figures
-from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate, FamilyEstimate
+from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
 from dphist_pipeline.estimates.lines import facts_of_line, lines_from_facts
 from dphist_pipeline.estimates.noise_law import Tail
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, ReportLaw, SharedNoise, Unbiased
@@ -44,9 +42,9 @@ from dphist_pipeline.publishing.published_files import (
     audit_digest,
     digest_of,
 )
+from dphist_pipeline.publishing.values_digests import values_digest
 
 REPORT_LAW = ("alpha", "beta", "gamma", "delta", "step")
-_digests = WeakKeyDictionary[AnyEstimate, str]()
 NOISE = "discrete Laplace, P(k) proportional to exp(-|k| / noise_scale); for choices the one-sided half of it"
 NOISE_OF_REPORTS = "made by every contributor: reports are random, by coins whose chances the settings give"
 VERSIONS = ("dphist-pipeline", "numpy", "cryptography", "pyarrow", "polars", "duckdb")
@@ -239,31 +237,3 @@ def move_into_place(staging: Path, published: Path) -> bool:
         return False
     sync_folder(published.parent)
     return True
-
-
-def values_digest(estimate: AnyEstimate) -> str:
-    """SHA-256 of the released values; it does not depend on the versions of libraries that wrote the files.
-
-    Computed once for each estimate, because several steps of a release compare it.
-
-    Args:
-        estimate: of one table, or of a family.
-    """
-    if estimate not in _digests:
-        _digests[estimate] = _values_digest(estimate)
-    return _digests[estimate]
-
-
-def _values_digest(estimate: AnyEstimate) -> str:
-    digest = hashlib.sha256()
-    if isinstance(estimate, FamilyEstimate):
-        # What was bought about rows is in the digests of the tables.
-        digests = {name: values_digest(table) for name, table in estimate.tables.items()}
-        return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
-    unbiased = None if estimate.unbiased is None else estimate.unbiased.values
-    bought = [(table.values, "<f8") for table in estimate.quality]
-    for values, kind in ((estimate.values, "<f8"), (unbiased, "<f8"), (estimate.groups, "<i8"), *bought):
-        content: Any = np.empty(0) if values is None else np.ascontiguousarray(values, dtype=kind).ravel()
-        digest.update(content.nbytes.to_bytes(8, "little"))
-        digest.update(content)
-    return digest.hexdigest()

@@ -24,6 +24,7 @@ from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, is
 from dphist_pipeline.publishing.statements import noted, unpublished
 from dphist_pipeline.releasing.errors import Withdrawn
 from dphist_pipeline.releasing.store import Key, Store
+from dphist_pipeline.releasing.vouching import vouched_audit
 from dphist_pipeline.spec.model import ReleaseSpec
 
 
@@ -328,10 +329,13 @@ def note_if_out(store: Store, ledger: Ledger, charge: Charge) -> str | None:
 
     Returns:
         None where nothing was published.
+
+    Raises:
+        PublishedFilesDamaged: files are there that another charge paid for, or that are altered.
     """
     recorded = ledger.published_digest(charge)
     folder = store.published(Key(charge.release, charge.period, charge.revision))
     if recorded is None and folder.exists():
-        recorded = str(read_audit(folder)["values_digest"])
+        recorded = str(vouched_audit(folder, charge, None)["values_digest"])
         ledger.record_published(charge, recorded)
     return recorded

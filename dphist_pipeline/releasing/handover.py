@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dphist_pipeline.publishing.release_files import values_digest
+from dphist_pipeline.publishing.values_digests import values_digest
 from dphist_pipeline.releasing import stages
 from dphist_pipeline.releasing.approvals import AwaitsApproval, approval
 from dphist_pipeline.releasing.errors import CubeMissing

@@ -21,6 +21,7 @@ from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.messages.ledger_errors import ChargedElsewhere
 from dphist_pipeline.messages.witness_errors import WitnessMissing
+from dphist_pipeline.publishing.manifest import publisher_id
 from dphist_pipeline.releasing.locations import ledger_url
 from dphist_pipeline.releasing.store import FOLDER, Store, StoreUnusable, describe, folder_content, make_folders
 
@@ -118,3 +119,12 @@ def host_name() -> str:
     """What this machine is called, for the ledger."""
     name = socket.gethostname()
     return name if name.isprintable() and 0 < len(name) <= 200 else "unnamed"
+
+
+def publisher_of(store: Store) -> str:
+    """The id under which this host publishes to a bucket.
+
+    Args:
+        store: as this host sees it; hosts that share a confidential folder publish as one.
+    """
+    return publisher_id(own_folder(store).id)

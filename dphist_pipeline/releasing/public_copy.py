@@ -1,14 +1,12 @@
 """The copy of a store's public folder in a bucket, whose address is kept in `store.json`.
 
-The public folder stays what publications are made in, and the catalogue is built from. Several stores of one ledger may
-share a bucket: each takes from it what the ledger says was published and its own folder lacks.
+The public folder is what publications are made in, and the catalogue is built from. Nothing comes back from a bucket: a
+public folder that was lost is put back from a backup, or made anew from the journal.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,27 +14,26 @@ from pathlib import Path
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import locked_folder, replace_durably
-from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.publishing.bucket_copy import (
     BelongsToAnother,
     Found,
+    NotInPublicFolder,
     commit,
+    damaged,
     finish,
     found_in,
     is_finished,
     lacking,
     plan,
     send,
-    whole_part,
 )
-from dphist_pipeline.publishing.fetching import download
-from dphist_pipeline.publishing.manifest import NAME, Manifest, ManifestDamaged, place_of, read_manifest
+from dphist_pipeline.publishing.manifest import NAME, ManifestDamaged, read_manifest
 from dphist_pipeline.publishing.object_store import ObjectStore, ObjectStoreFailed
-from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, read_audit
-from dphist_pipeline.publishing.release_files import move_into_place
+from dphist_pipeline.releasing.hosts import publisher_of
 from dphist_pipeline.releasing.store import DESCRIBED, Key, Store, StoreUnusable, description
+from dphist_pipeline.releasing.vouching import vouching_reader
 
-TRIES = 20
+TRIES = 5
 
 
 class NoAddress(DphistError):
@@ -68,18 +65,16 @@ class Copied:
     Attributes:
         address: of the bucket and prefix.
         sent: paths in the public folder that were uploaded.
-        taken: publications that the public folder lacked, and has from the bucket now.
-        only_there: publications that the bucket has and the public folder still lacks.
+        dropped: publications that the manifest named and the public folder lacks, and that it names no more.
     """
 
     address: str
     sent: tuple[str, ...]
-    taken: tuple[str, ...]
-    only_there: tuple[str, ...]
+    dropped: tuple[str, ...]
 
 
 def refuse_taken(address: str) -> str:
-    """Refuses, before a store is made, a bucket that cannot be read or that another ledger's releases are in.
+    """Refuses, before a store is made, a bucket that cannot be read or that others publish to.
 
     Args:
         address: `s3://bucket/prefix`, as somebody wrote it.
@@ -96,7 +91,7 @@ def refuse_taken(address: str) -> str:
         if stored is not None:
             read_manifest(stored.content, objects.address)
     else:
-        found_in(objects, "")
+        found_in(objects, "", "")
     return objects.address
 
 
@@ -113,7 +108,7 @@ def with_bucket(store: Store, address: str) -> Store:
         BelongsToAnother, ManifestDamaged, ObjectStoreFailed, BucketRefused, StoreUnusable: what is wrong, and the mend.
     """
     objects = ObjectStore(address)
-    found_in(objects, store.ledger_id)
+    found_in(objects, store.ledger_id, publisher_of(store))
     store = replace(store, public_address=objects.address)
     described = store.root / DESCRIBED
     try:
@@ -127,32 +122,27 @@ def with_bucket(store: Store, address: str) -> Store:
 
 
 def copy_to_bucket(
-    store: Store,
-    key: Key,
-    build: Callable[[Path], None],
-    progress: Callable[[str], None] = lambda step: None,
-    check: bool = False,
+    store: Store, key: Key, progress: Callable[[str], None] = lambda step: None, check: bool = False, drop: bool = False
 ) -> Copied:
     """Brings a store's bucket to the state of its public folder; one call of a machine at a time.
 
     Args:
-        store: with a public address.
+        store: with a public address; its catalogue is built.
         key: of a release that changed.
-        build: lists the current files and builds the catalogue, with a scratch folder, after publications were taken
-            from the bucket.
         progress: told the name of the step, if there is something to send.
-        check: look at every object, and send again what is missing or altered.
+        check: read every object, and send again what is missing or altered.
+        drop: take publications that the public folder lacks out of the bucket's manifest.
 
     Raises:
         NotCopied: with the reason.
-        PublishedFilesDamaged: a file in the public folder is missing or altered.
+        PublishedFilesDamaged: a file in the public folder is missing, altered, a link, or not what the ledger recorded.
     """
     assert store.public_address is not None
     try:
         objects = ObjectStore(store.public_address)
         with store.run(key) as scratch, locked_folder(store.confidential):
-            return _copied(store, objects, scratch, build, progress, check)
-    except (BelongsToAnother, ManifestDamaged, ObjectStoreFailed) as error:
+            return _copied(store, objects, scratch, progress, check, drop)
+    except (BelongsToAnother, ManifestDamaged, NotInPublicFolder, ObjectStoreFailed) as error:
         problem = str(error)
     except OSError as error:
         problem = f"{store.public_address} cannot be written: {type(error).__name__} on this machine."
@@ -160,30 +150,26 @@ def copy_to_bucket(
 
 
 def _copied(
-    store: Store,
-    objects: ObjectStore,
-    scratch: Path,
-    build: Callable[[Path], None],
-    progress: Callable[[str], None],
-    check: bool,
+    store: Store, objects: ObjectStore, scratch: Path, progress: Callable[[str], None], check: bool, drop: bool
 ) -> Copied:
     sent: set[str] = set()
-    taken: set[str] = set()
+    dropped: set[str] = set()
     for number in range(TRIES):
-        found = found_in(objects, store.ledger_id)
-        there = whole_part(objects, found.manifest, store.public) if check else found.manifest
-        was_finished = is_finished(objects, found.manifest) and there == found.manifest
-        new = _taken(store, objects, there, scratch)
-        taken |= new
+        found = found_in(objects, store.ledger_id, publisher_of(store))
+        lost = lacking(store.public, found.manifest)
+        if lost and not drop:
+            raise NotInPublicFolder(objects.address, lost)
+        altered = damaged(objects, found.manifest) if check else set()
+        whole = {path: entry for path, entry in found.manifest.files.items() if path not in altered}
+        there = replace(found.manifest, files=whole)
+        was_finished = not altered and is_finished(objects, found.manifest)
         links = scratch / f"links_{number}"
         links.mkdir()
         with store.building():
-            if new:
-                build(scratch)
-            planned = plan(store.public, links, there, _catalogued(store.public))
+            planned = plan(store.public, links, there, _catalogued(store.public), vouching_reader(store))
         is_changed = bool(planned.sources) or planned.files != found.manifest.files
         if not is_changed and was_finished:
-            return _done(store, objects, found.manifest, sent, taken)
+            return Copied(objects.address, tuple(sorted(sent)), tuple(sorted(dropped)))
         if not number:
             progress(f"copying to {objects.address}")
         now: Found | None = found
@@ -191,18 +177,14 @@ def _copied(
             files = send(objects, planned, there)
             sent |= planned.sources.keys()
             now = commit(objects, found, files, datetime.now(UTC))
-        if now is None:  # another host published meanwhile
+        if now is None:  # somebody else wrote there meanwhile
             continue
+        dropped |= set(lost)
         finish(objects, now.manifest, planned.sources if was_finished else now.manifest.files)
         stored = objects.read(NAME)
         if stored is not None and stored.etag == now.etag:  # else the plain names may be older than the manifest
-            return _done(store, objects, now.manifest, sent, taken)
-    raise ObjectStoreFailed(objects.address, f"cannot be written: others published there {TRIES} times meanwhile.")
-
-
-def _done(store: Store, objects: ObjectStore, manifest: Manifest, sent: set[str], taken: set[str]) -> Copied:
-    missing = tuple(lacking(store.public, manifest))
-    return Copied(objects.address, tuple(sorted(sent)), tuple(sorted(taken)), missing)
+            return Copied(objects.address, tuple(sorted(sent)), tuple(sorted(dropped)))
+    raise ObjectStoreFailed(objects.address, f"cannot be written: others wrote there {TRIES} times meanwhile.")
 
 
 def _catalogued(public: Path) -> frozenset[str]:
@@ -212,54 +194,3 @@ def _catalogued(public: Path) -> frozenset[str]:
 
     with duckdb.connect() as connection:
         return attach_catalogue(connection, public)
-
-
-def _taken(store: Store, objects: ObjectStore, manifest: Manifest, scratch: Path) -> set[str]:
-    """Moves the publications that the folder lacks and the ledger knows into place, and gives their places."""
-    missing = lacking(store.public, manifest)
-    ledger, taken = store.ledger() if missing else None, set()
-    for place in missing:
-        draft = scratch / hashlib.sha256(place.encode()).hexdigest()
-        key = key_of(place)
-        if ledger is not None and _is_drafted(objects, manifest, place, draft) and _is_paid(ledger, key, draft):
-            with store.building():
-                move_into_place(draft, store.published(key))
-            taken.add(place)
-    return taken
-
-
-def key_of(place: str) -> Key:
-    """The key of a publication.
-
-    Args:
-        place: below the public folder, such as `wards/period=all/revision=1`.
-    """
-    release, period, revision = place.split("/")
-    return Key(release, period.removeprefix("period="), int(revision.removeprefix("revision=")))
-
-
-def _is_drafted(objects: ObjectStore, manifest: Manifest, place: str, draft: Path) -> bool:
-    """Downloads a publication; False if a file is gone or is not what the manifest says."""
-    shutil.rmtree(draft, ignore_errors=True)
-    for path, entry in manifest.files.items():
-        if place_of(path) == place:
-            file = draft / path.removeprefix(f"{place}/")
-            file.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-            if not download(objects, entry, file):
-                return False
-    return True
-
-
-def _is_paid(ledger: Ledger, key: Key, draft: Path) -> bool:
-    """Whether the ledger says that exactly this was published; of the local model it says nothing."""
-    try:
-        audit = read_audit(draft)
-        entry = audit["ledger"]["hash"]
-    except (PublishedFilesDamaged, KeyError, TypeError):
-        return False
-    for charge in ledger.charges(key.release, key.period):
-        if charge.revision == key.revision:
-            told = (audit.get("release"), audit.get("period"), audit.get("revision"), entry)
-            is_charged = told == (key.release, key.period, key.revision, charge.hash)
-            return is_charged and audit["values_digest"] == ledger.published_digest(charge)
-    return False

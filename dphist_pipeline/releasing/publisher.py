@@ -19,11 +19,13 @@ from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
 from dphist_pipeline.publishing.current_files import NAME as CURRENT
 from dphist_pipeline.publishing.current_files import is_listed, write_current_files
 from dphist_pipeline.publishing.published_files import read_audit
-from dphist_pipeline.publishing.release_files import move_into_place, values_digest, write_family, write_release
+from dphist_pipeline.publishing.release_files import move_into_place, write_family, write_release
+from dphist_pipeline.publishing.values_digests import values_digest
 from dphist_pipeline.releasing.errors import NameTaken, Withdrawn
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.releasing.taken_names import refuse_taken_view
+from dphist_pipeline.releasing.vouching import vouching_reader
 
 if TYPE_CHECKING:
     from dphist_pipeline.releasing.public_copy import Copied
@@ -172,13 +174,16 @@ def refresh_catalogue(
         _copy(store, key, progress)
 
 
-def publish_copy(store: Store, progress: Progress = lambda step: None, check: bool = False) -> Copied:
+def publish_copy(
+    store: Store, progress: Progress = lambda step: None, check: bool = False, drop: bool = False
+) -> Copied:
     """Brings the copy in a store's bucket to the state of its public folder, whose catalogue is built if need be.
 
     Args:
         store: with a public address.
         progress: told the name of the step.
-        check: look at every object, and send again what is missing or altered.
+        check: see `copy_to_bucket`.
+        drop: see `copy_to_bucket`.
 
     Raises:
         NotCopied: the bucket could not be written.
@@ -191,7 +196,7 @@ def publish_copy(store: Store, progress: Progress = lambda step: None, check: bo
     _build_unless(
         lambda: is_complete(store.public) and all(path.is_file() for path in made_after), store, key, progress
     )
-    return _copy(store, key, progress, check)
+    return _copy(store, key, progress, check, drop)
 
 
 def _released(store: Store) -> set[Path]:
@@ -211,12 +216,12 @@ def _build(store: Store, scratch: Path) -> None:
     from dphist_pipeline.answering import building
     from dphist_pipeline.publishing import croissant
 
-    write_current_files(store.public, scratch)
+    write_current_files(store.public, scratch, vouching_reader(store))
     croissant.write_croissant(store.public, scratch)
     building.build_apart(store.public, scratch)
 
 
-def _copy(store: Store, key: Key, progress: Progress, check: bool = False) -> Copied:
+def _copy(store: Store, key: Key, progress: Progress, check: bool = False, drop: bool = False) -> Copied:
     from dphist_pipeline.releasing.public_copy import copy_to_bucket
 
-    return copy_to_bucket(store, key, lambda scratch: _build(store, scratch), progress, check)
+    return copy_to_bucket(store, key, progress, check, drop)

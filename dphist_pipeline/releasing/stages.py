@@ -23,7 +23,7 @@ from dphist_pipeline.ledger.opened import utc_now
 from dphist_pipeline.ledger.witness import Witness, place_of
 from dphist_pipeline.messages.ledger_errors import AlreadyCharged, ChargeLost
 from dphist_pipeline.messages.witness_errors import AnswerDrawnElsewhere
-from dphist_pipeline.publishing.release_files import values_digest
+from dphist_pipeline.publishing.values_digests import values_digest
 from dphist_pipeline.releasing import engines, publisher
 from dphist_pipeline.releasing.approvals import (
     approval,
@@ -51,6 +51,7 @@ from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.row_quality import buy_quality
 from dphist_pipeline.releasing.spec_changes import changes_since, keep_spec
 from dphist_pipeline.releasing.store import Key, Store
+from dphist_pipeline.releasing.vouching import vouched_audit
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
 
@@ -142,8 +143,10 @@ def replayed(attempt: Attempt) -> Release | None:
     if attempt.charge is None:
         return None
     refuse_withdrawn(attempt.ledger, attempt.charge, attempt.key)
-    recorded = {"values_digest": note_if_out(attempt.store, attempt.ledger, attempt.charge)}
-    made = publisher.published(attempt.store, attempt.key, recorded, ValuesDiffer(attempt.key))
+    recorded = note_if_out(attempt.store, attempt.ledger, attempt.charge)
+    if attempt.path.exists():
+        vouched_audit(attempt.path, attempt.charge, recorded)
+    made = publisher.published(attempt.store, attempt.key, {}, ValuesDiffer(attempt.key))
     if made is not None:
         attempt.store.forget_kept_runs(attempt.key)  # of a run that counted while another one published
     return made

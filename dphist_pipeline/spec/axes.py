@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, TypeAdapter, ValidationInfo
 
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.errors import did_you_mean
+from dphist_pipeline.errors import DphistError, did_you_mean
 from dphist_pipeline.spec import words
 from dphist_pipeline.spec.binned_axes import BINNED_KEYS, MOST_CELLS, BinnedAxisSpec, NamedAxis
 from dphist_pipeline.spec.calendar_axes import CalendarAxisSpec
@@ -30,6 +31,15 @@ TWO_OTHERS = (
     "holds 'other', which is the name of the cell that `other: true` makes; leave it out, or give it another name"
 )
 EXAMPLE = "{column: age, start: 0, stop: 100, width: 5}"
+
+
+class GridUnreadable(DphistError):
+    """Something else where the axes of a publication should be."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the axes in a publication's audit are not those of a declared grid. Fetch or publish the release again."
+        )
 
 
 def _kind(value: object) -> str:
@@ -87,8 +97,13 @@ def domain_of(described: Iterable[object]) -> Domain:
 
     Args:
         described: `axes` of `audit.json`, as `normalised` gives them; in order.
+
+    Raises:
+        GridUnreadable: they are none.
     """
-    return Domain(tuple(_ADAPTER.validate_python(axis).axis for axis in described))
+    with suppress(ValueError, TypeError):  # pydantic's own errors are among them
+        return Domain(tuple(_ADAPTER.validate_python(axis).axis for axis in described))
+    raise GridUnreadable
 
 
 def _without_clashes(axes: tuple[AxisSpec, ...]) -> tuple[AxisSpec, ...]:

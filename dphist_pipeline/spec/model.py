@@ -43,7 +43,7 @@ from dphist_pipeline.spec.tables import MECHANISM as TABLES
 from dphist_pipeline.spec.tables import Tables, TablesSpec, family_of
 from dphist_pipeline.spec.translation import TranslationField
 from dphist_pipeline.spec.upstream import check_automation, refuse_timeless
-from dphist_pipeline.spec.words import Name, Owners, ReleaseName, Text, Title
+from dphist_pipeline.spec.words import Name, Owners, ReleaseName, Text, Title, remarks_of_name
 
 LONGEST_DELAY = 36_500
 LARGEST_BOUND = int(LARGEST_SCALE * LARGEST_EPSILON)
@@ -323,8 +323,8 @@ class ReleaseSpec(EngineField):
 
     @property
     def remarks(self) -> list[str]:
-        """What to know about the query of the spec and about its bound, a sentence or two each."""
-        found = sources.remarks(self.source_sql, self.trusted_sql, self.account)
+        """What to know about the name, the query and the bound of the spec, a sentence or two each."""
+        found = remarks_of_name(self.release) + sources.remarks(self.source_sql, self.trusted_sql, self.account)
         if self.privacy_unit == EVERY_ROW or self.quality is not None:
             return found
         # Other engines buy no quality table.

@@ -36,6 +36,21 @@ _MARKUP = re.compile(r"<[A-Za-z/!?]|&#?\w+;")
 _TURNS_TEXT = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
 
 
+def remarks_of_name(release: str) -> list[str]:
+    """What to know before a release has this name; mostly nothing.
+
+    Args:
+        release: the name.
+    """
+    short = release.removesuffix(EVERY_REVISION)
+    if short in ("", release):
+        return []
+    return [
+        f"'{release}' is what the view of every revision of a release '{short}' is called: once this one is published, "
+        f"no release can have the name '{short}' in this store."
+    ]
+
+
 def _visible(value: str) -> str:
     """Text without characters that cannot be seen or written."""
     if value and not value.strip():

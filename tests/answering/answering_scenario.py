@@ -90,7 +90,7 @@ def made(kind: str, step: float = 0.0) -> Estimate:
     """An estimate of one kind of noise, with a quality table; `step` sets it apart from others of its kind."""
     scale = {"wide": Fraction(61, 3), "none": None}.get(kind, by_hand.SCALE)
     start = by_hand.estimate(AXES, scale=scale, off=40.0 if kind == "smoothed" else 0.25)
-    start = replace(start, quality=(by_hand.QUALITY,))
+    start = replace(start, quality=by_hand.QUALITY)
     if kind == "weighted":
         return replace(start, values=start.values + step / 2, unbiased=weighted(start.values + step))
     if kind != "tree":

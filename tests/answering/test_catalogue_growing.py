@@ -28,7 +28,7 @@ TOWN = {"column": "age_lower", "values": ["A", "B"], "labels": ["Aa", ""], "othe
 
 
 def publish(public: Path, axes: list[dict[str, Any]], period: str = WEEKS[0], scale: int = 6, **more: Any) -> Path:
-    made = replace(by_hand.estimate(axes, scale=Fraction(scale)), quality=(by_hand.QUALITY,))
+    made = replace(by_hand.estimate(axes, scale=Fraction(scale)), quality=by_hand.QUALITY)
     return by_hand.publish(public, made, axes, period=period, **more).path
 
 

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import duckdb
+import office as offices
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from object_server import ObjectServer
 from office import Office
 from refusing import check_refused
-from system.copied import ADDRESS, BUCKET, bucket, copied, object_server
+from system.copied import ADDRESS, BUCKET, bucket, copied, manifest, object_server, objects, public_files
 
-from dphist_pipeline.publishing import fetching, object_store
-from dphist_pipeline.publishing.manifest import NAME, VERSIONS, Entry, Manifest, ManifestDamaged, read_manifest
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.publishing import bucket_copy, fetching, object_store
+from dphist_pipeline.publishing.manifest import NAME, VERSIONS, Entry, Manifest, ManifestDamaged, is_path, read_manifest
 from dphist_pipeline.publishing.object_store import ObjectStore
+from dphist_pipeline.publishing.published_files import audit_digest, digest_of
+from dphist_pipeline.publishing.values_digests import digest_of_files
+from dphist_pipeline.releasing.releases import Release
 
 SHA = "a" * 64
 WHOLE = json.loads(Manifest("of", 3).text())
@@ -75,3 +86,231 @@ def test_a_fetched_catalogue_reads_files_of_whoever_asks_it(copied: Office, buck
     ran = copied.run("answer", "wards", "--store", got)
     check_refused(ran, "asks for files or the network, which no catalogue of ours does")
     assert "c4n4ry" not in ran.out + ran.err
+
+
+PLACE = "wards/period=all/revision=1"
+PLANTED = ("{secret}", "../../../../{below}", "../../../confidential/secret.key", "tables/../../../../{below}")
+
+
+def sealed(audit: dict[str, Any]) -> bytes:
+    """An audit whose own digest holds, as anybody can make it."""
+    facts = {name: fact for name, fact in audit.items() if name != "audit_digest"}
+    return json.dumps({**facts, "audit_digest": audit_digest(facts)}, indent=2).encode()
+
+
+@pytest.mark.parametrize("named", PLANTED)
+def test_an_audit_names_files_of_the_host(copied: Office, bucket: ObjectServer, named: str):
+    copied.released()
+    for secret in (copied.folder / "secret.key", copied.store / "confidential" / "secret.key"):
+        secret.write_text("c4n4ry\n")
+    name = named.format(secret=copied.folder / "secret.key", below="secret.key")
+    audit = json.loads((copied.published() / "audit.json").read_bytes())
+    audit["files"][name] = hashlib.sha256(b"c4n4ry\n").hexdigest()
+    (copied.published() / "audit.json").write_bytes(sealed(audit))
+    left = manifest(bucket)
+    files = {path: entry for path, entry in left.files.items() if not path.startswith(PLACE)}
+    bucket.put(BUCKET, f"counts/{NAME}", replace(left, files=files).text())
+    check_refused(copied.run("store", "publish", "--store", copied.store), "has a missing or altered audit.json")
+    check_refused(copied.release(), "has a missing or altered audit.json")
+    assert not [content for content in bucket.objects(BUCKET).values() if b"c4n4ry" in content]
+
+
+def test_nothing_comes_back_from_a_bucket(copied: Office, bucket: ObjectServer):
+    """A host whose folder is lost, and an audit in the bucket that names the operator's key."""
+    copied.released()
+    published = {path: content for path, content in objects(bucket).items() if path.startswith(PLACE)}
+    audit = json.loads(published[f"{PLACE}/audit.json"])
+    audit["files"]["/etc/hostname"] = "a" * 64
+    forged, there = sealed(audit), manifest(bucket)
+    path = f"{PLACE}/audit.json"
+    entry = replace(there.files[path], sha256=hashlib.sha256(forged).hexdigest(), size=len(forged))
+    bucket.put(BUCKET, f"counts/{path}", forged)
+    bucket.put(BUCKET, f"counts/{NAME}", replace(there, files={**there.files, path: entry}).text())
+    shutil.rmtree(copied.store / "public" / "wards")
+    before = objects(bucket)
+    refused = copied.run("store", "publish", "--store", copied.store)
+    assert refused.code == 1 and f"that the public folder does not have: {PLACE}" in refused.err
+    assert objects(bucket) == before and not copied.published().exists()
+    again = copied.released()  # from the journal, for nothing
+    assert "spent" not in again.err and {path.name for path in copied.published().iterdir()} == set(offices.FILES)
+    for path, content in objects(bucket).items():
+        assert not path.startswith(PLACE) or path == f"{PLACE}/audit.json" or content == published[path]
+    assert_whole(bucket, copied)
+
+
+def assert_whole(bucket: ObjectServer, copied: Office) -> None:
+    """What the manifest names has the content of the public folder."""
+    there = objects(bucket)
+    named = {path: there[entry.object] for path, entry in manifest(bucket).files.items()}
+    assert named == public_files(copied)
+
+
+def test_a_publication_that_never_was_is_named_and_dropped_when_asked(copied: Office, bucket: ObjectServer):
+    copied.released()
+    there, path = manifest(bucket), "wards/period=all/revision=7/audit.json"
+    entry = there.files[f"{PLACE}/audit.json"]
+    forged = replace(there, files={**there.files, path: replace(entry, object=path)})
+    bucket.put(BUCKET, f"counts/{NAME}", forged.text())
+    check_refused(copied.run("store", "publish", "--store", copied.store), "names publications", "--drop")
+    dropped = copied.run("store", "publish", "--drop", "--store", copied.store)
+    assert dropped.code == 0 and "no longer in its manifest: wards/period=all/revision=7" in dropped.out
+    assert_whole(bucket, copied)
+
+
+def altered_values(folder: Path) -> None:
+    """Adds a million to every cell and a script to the card, with every digest made anew."""
+    cells = pq.read_table(folder / "histogram.parquet")
+    for name in ("estimate", "unbiased_estimate", "ci_lower", "ci_upper"):
+        cells = cells.set_column(cells.column_names.index(name), name, pc.add(cells[name], 1e6))
+    pq.write_table(cells, folder / "histogram.parquet")
+    card = folder / "card.html"
+    card.write_text(card.read_text() + "<script>alert(1)</script>")
+    audit = json.loads((folder / "audit.json").read_bytes())
+    audit["files"] = {name: digest_of(folder / name) for name in audit["files"]}
+    (folder / "audit.json").write_bytes(sealed(audit))
+
+
+def test_altered_numbers_are_found_by_everybody_who_reads_them(copied: Office, bucket: ObjectServer):
+    """A folder that somebody copied back from the bucket by hand."""
+    copied.released()
+    altered_values(copied.published())
+    says = "has other values in its files than its audit says"
+    for words in (["answer", "wards"], ["release", copied.folder / "spec.yaml"], ["ledger", "verify"]):
+        check_refused(copied.run(*words, "--store", copied.store), says)
+    check_refused(copied.run("store", "publish", "--check", "--store", copied.store), says)
+    (copied.store / "public" / "catalog.duckdb").unlink()
+    check_refused(copied.run("store", "publish", "--store", copied.store), says)
+    found = {one["check"]: one for one in copied.run("doctor", "--store", copied.store, "--json").json["checks"]}
+    assert found["publications"]["state"] == "fault" and PLACE in found["publications"]["seen"]
+
+
+def test_altered_numbers_with_their_digest_are_not_what_the_ledger_recorded(copied: Office, bucket: ObjectServer):
+    copied.released()
+    altered_values(copied.published())
+    audit = json.loads((copied.published() / "audit.json").read_bytes())
+    audit["values_digest"] = digest_of_files(copied.published() / "histogram.parquet", None)
+    (copied.published() / "audit.json").write_bytes(sealed(audit))
+    says = "is not what the ledger recorded"
+    for words in (["release", copied.folder / "spec.yaml"], ["ledger", "verify"], ["store", "publish", "--check"]):
+        check_refused(copied.run(*words, "--store", copied.store), says)
+    found = {one["check"]: one for one in copied.run("doctor", "--store", copied.store, "--json").json["checks"]}
+    assert found["publications"]["state"] == "fault" and says in found["publications"]["mend"]
+
+
+@pytest.fixture
+def released(office: Office) -> Office:
+    """An office with one release and no bucket."""
+    office.opened().released()
+    return office
+
+
+LIES: dict[str, Any] = {
+    "epsilon": "1/100",
+    "account": "other",
+    "spec_digest": "0" * 64,
+    "reason": "none",
+    "revision": 1.0,
+}
+
+
+@pytest.mark.parametrize("fact", [*LIES, "ledger"])
+def test_an_audit_that_says_other_than_the_ledger_is_refused(released: Office, fact: str):
+    audit = json.loads((released.published() / "audit.json").read_bytes())
+    lie = {**audit["ledger"], "hash": "0" * 64} if fact == "ledger" else LIES[fact]
+    (released.published() / "audit.json").write_bytes(sealed({**audit, fact: lie}))
+    says = "does not hold" if fact == "ledger" else f"{released.published()} "
+    check_refused(released.run("ledger", "verify", "--store", released.store), says)
+
+
+def test_folders_of_releases_that_are_links_are_refused(copied: Office, bucket: ObjectServer, tmp_path: Path):
+    copied.released()
+    before = objects(bucket)
+    for part in (copied.published().parents[1], copied.published().parent, copied.published()):
+        part.rename(tmp_path / "elsewhere")
+        part.symlink_to(tmp_path / "elsewhere")
+        for words in (["store", "publish"], ["store", "publish", "--check"]):
+            check_refused(copied.run(*words, "--store", copied.store), f"{part} is a link")
+        part.unlink()
+        (tmp_path / "elsewhere").rename(part)
+    card = copied.published() / "card.html"
+    card.rename(tmp_path / "card.html")
+    card.symlink_to(tmp_path / "card.html")
+    bucket.delete(BUCKET, f"counts/{NAME}")
+    check_refused(copied.run("store", "publish", "--store", copied.store), f"{card} is a link")
+    del before[NAME]
+    assert objects(bucket) == before
+
+
+def test_a_fetch_writes_through_no_link(copied: Office, bucket: ObjectServer, tmp_path: Path):
+    copied.released()
+    got, outside = tmp_path / "got", tmp_path / "outside"
+    (got / fetching.DRAFT).mkdir(parents=True)
+    outside.mkdir()
+    (got / "wards").symlink_to(outside)
+    check_refused(copied.run("store", "fetch", ADDRESS, got), "wards is a link in it")
+    assert list(outside.iterdir()) == []
+
+
+def test_what_is_named_is_not_deleted_though_a_manifest_says_that_it_is_old(copied: Office, bucket: ObjectServer):
+    copied.released()
+    there = manifest(bucket)
+    named = {entry.object: "2020-01-01T00:00:00+00:00" for entry in there.files.values() if VERSIONS in entry.object}
+    bucket.put(BUCKET, f"counts/{NAME}", replace(there, retired=named).text())
+    copied.released("--revise", "--reason", "the source was corrected")
+    assert_whole(bucket, copied)
+
+
+def altered(told: Any, random: Random) -> Any:
+    """A JSON value with one thing changed somewhere."""
+    odd: list[Any] = [None, True, -1, 1 << 80, 1.5, "", "../x", "/etc/passwd", "a" * 64, [], {}, [[]], "\x00", "é"]
+    if isinstance(told, dict) and told and random.random() < 0.85:
+        name, way = random.choice(list(told)), random.random()
+        if way < 0.1:
+            return {other: fact for other, fact in told.items() if other != name}
+        if way < 0.3:
+            new = random.choice([f"../{name}", f"/{name}", f"{name}/..", "", name.upper(), f"{name}\n", "audit.json"])
+            return {new if other == name else other: fact for other, fact in told.items()}
+        return {**told, name: altered(told[name], random)}
+    if isinstance(told, list) and told and random.random() < 0.8:
+        place = random.randrange(len(told))
+        return [*told[:place], altered(told[place], random), *told[place + 1 :]]
+    return random.choice(odd)
+
+
+def test_altered_manifests_name_nothing_outside(copied: Office, bucket: ObjectServer, tmp_path: Path):
+    copied.released()
+    whole, random, read = json.loads(manifest(bucket).text()), Random(35), 0
+    public, ours = copied.store / "public", public_files(copied)
+    for number in range(10_000):
+        told = altered(whole, random)
+        try:
+            found = read_manifest(json.dumps(told).encode(), ADDRESS)
+        except ManifestDamaged:
+            continue
+        read += 1
+        assert read_manifest(found.text(), ADDRESS) == found
+        assert all(is_path(path) and ".." not in path.split("/") and path[0] != "/" for path in found.files)
+        if read % 40 == 1:
+            links = tmp_path / str(number)
+            links.mkdir()
+            planned = bucket_copy.plan(public, links, found, frozenset())
+            assert planned.files.keys() <= ours.keys() and planned.sources.keys() <= ours.keys()
+            assert all(source.read_bytes() == ours[path] for path, source in planned.sources.items())
+            assert all(entry.sha256 == hashlib.sha256(ours[path]).hexdigest() for path, entry in planned.files.items())
+    assert read > 500
+
+
+@pytest.mark.parametrize("examples", [200, pytest.param(10_000, marks=pytest.mark.soak)])
+def test_altered_audits_are_refused_or_change_no_value(released: Office, examples: int):
+    audit, random = json.loads((released.published() / "audit.json").read_bytes()), Random(36)
+    values = Release.published(released.store, "wards").arrow
+    for _ in range(examples):
+        facts = altered({name: fact for name, fact in audit.items() if name != "audit_digest"}, random)
+        content = sealed(facts) if isinstance(facts, dict) else json.dumps(facts).encode()
+        (released.published() / "audit.json").write_bytes(content)
+        try:
+            made = Release.published(released.store, "wards")
+            assert made.arrow.equals(values)
+            made.answer(ward="surgery")
+        except DphistError:
+            continue

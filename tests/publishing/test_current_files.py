@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 import by_hand
 import pytest
@@ -90,17 +89,13 @@ def test_damaged_files_are_not_listed_and_a_damaged_list_is_written_anew(tmp_pat
     assert (public / "weekly" / "current.json").read_bytes() == before
 
 
-def test_publications_that_are_listed_are_not_read_again(
-    tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_publications_that_are_listed_are_not_read_again(tmp_path: Path, scratch: Path) -> None:
     public = tmp_path / "public"
     publish(public)
     write_current_files(public, scratch)
     publish(public, WEEKS[1])
-    read: list[Any] = []
-    monkeypatch.setattr(
-        "dphist_pipeline.publishing.current_files.read_audit", lambda folder: read.append(folder) or read_audit(folder)
-    )
+    read: list[Path] = []
+    write_current_files(public, scratch, lambda folder: read.append(folder) or read_audit(folder))
     assert listed(public, scratch) == [(WEEKS[0], 1), (WEEKS[1], 1)]
     assert [folder.parent.name for folder in read] == [f"period={WEEKS[1]}"]
 

@@ -121,11 +121,7 @@ def one_client(bucket: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def copy(store: Store, address: str) -> public_copy.Copied:
-    return public_copy.copy_to_bucket(replace(store, public_address=address), Key("copied", "all", 1), nothing)
-
-
-def nothing(scratch: Path) -> None:
-    """Builds no catalogue: the folder's own is whole."""
+    return public_copy.copy_to_bucket(replace(store, public_address=address), Key("copied", "all", 1))
 
 
 def content_of(store: Store) -> dict[str, bytes]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import stat
 from collections.abc import Callable
 
@@ -111,7 +110,7 @@ def test_no_keys_and_no_server_are_told(
     assert found["state"] == "fault" and "there are no keys" in found["seen"] and "AWS_ACCESS_KEY_ID" in found["mend"]
 
 
-def test_what_is_not_sent_and_what_is_only_there_is_told_until_it_is_published(
+def test_what_is_not_sent_and_what_the_folder_lost_is_told_until_it_is_mended(
     released: Office, bucket: ObjectServer
 ) -> None:
     denied("PUT")(bucket)
@@ -121,10 +120,12 @@ def test_what_is_not_sent_and_what_is_only_there_is_told_until_it_is_published(
     assert found["state"] == "warning" and "wards/period=all/revision=1" in found["seen"]
     assert released.run("store", "publish", "--store", released.store).code == 0
     all_well(examined(released))
-    shutil.rmtree(released.store / "public" / "wards" / "period=all" / "revision=1")
+    folder = released.store / "public" / "wards" / "period=all" / "revision=1"
+    folder.rename(released.folder / "backup")
     found = examined(released)["bucket"]
-    assert found["state"] == "warning" and "and not in the public folder: wards/period=all/revision=1" in found["seen"]
-    assert released.run("store", "publish", "--store", released.store).code == 0
+    assert found["state"] == "fault" and "what the public folder does not have: wards/period=all" in found["seen"]
+    assert "backup" in found["mend"]
+    (released.folder / "backup").rename(folder)
     all_well(examined(released))
 
 

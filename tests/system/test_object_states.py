@@ -21,6 +21,7 @@ from system.copied import ADDRESS, bucket, content_of, copy, fetched, object_ser
 from dphist_pipeline.publishing import bucket_copy, object_store
 from dphist_pipeline.publishing.manifest import NAME, VERSIONS, Entry, Manifest, ManifestDamaged, read_manifest
 from dphist_pipeline.publishing.object_store import ObjectStore
+from dphist_pipeline.releasing.hosts import publisher_of
 from dphist_pipeline.releasing.store import Store
 
 
@@ -66,7 +67,7 @@ def cut_short(after: int, cut_at: int, bucket: ObjectServer, states: list[Store]
 
 
 @pytest.mark.outside
-@pytest.mark.parametrize(("after", "cuts"), [(1, (11, 17)), (2, (12,))])
+@pytest.mark.parametrize(("after", "cuts"), [(1, (11, 14)), (2, (12,))])
 def test_a_copy_that_is_cut_short_shows_whole_states_and_goes_on(
     bucket: ObjectServer, states: list[Store], tmp_path: Path, one_client: None, after: int, cuts: tuple[int, ...]
 ):
@@ -123,7 +124,7 @@ def test_what_was_replaced_is_kept_for_a_day(states: list[Store], bucket: Object
     for state in states[:2]:
         copy(state, ADDRESS)
     store = ObjectStore(ADDRESS)
-    found = bucket_copy.found_in(store, states[0].ledger_id)
+    found = bucket_copy.found_in(store, states[0].ledger_id, publisher_of(states[0]))
     old = set(found.manifest.retired)
     assert old and old < set(objects(bucket))
     for hours, kept in ((23, old), (25, set[str]())):

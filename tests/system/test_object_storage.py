@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +17,6 @@ from system.copied import (
     BUCKET,
     assert_same,
     bucket,
-    content_of,
     copied,
     drawn,
     manifest,
@@ -32,10 +29,10 @@ from system.copied import (
 from system.orchestrated import defined, materialized, said
 
 from dphist_pipeline.publishing.manifest import NAME
-from dphist_pipeline.publishing.published_files import audit_digest
-from dphist_pipeline.releasing import public_copy, publisher
+from dphist_pipeline.releasing import publisher
+from dphist_pipeline.releasing.public_copy import NotCopied
 from dphist_pipeline.releasing.releases import Release
-from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.releasing.store import FOLDER, Store, folder_content
 
 
 def test_a_bucket_has_the_files_of_the_public_folder_and_nothing_else(copied: Office, bucket: ObjectServer):
@@ -135,64 +132,29 @@ def test_a_server_that_ignores_conditions_is_refused(office: Office, bucket: Obj
 
 
 @pytest.mark.outside
-def test_two_publishers_at_once_leave_one_state_with_the_releases_of_both(
-    copied: Office, bucket: ObjectServer, one_client: None
-):
-    """Two stores of one ledger, each with a release that the other does not have."""
+def test_another_host_of_the_ledger_publishes_to_a_prefix_of_its_own(copied: Office, bucket: ObjectServer):
     copied.released()
-    other = copied.folder / "other"
+    other, before = copied.folder / "other", objects(bucket)
     shutil.copytree(copied.store, other)
-    for name in ("here", "there"):
-        copied.write_spec(release=name)
-        bucket.rule = lambda method, path: "AccessDenied"
-        assert copied.release().code == 1
-    bucket.rule = lambda method, path: ""
-    (copied.store / "public" / "there").rename(other / "public" / "there")
+    (other / "confidential" / FOLDER).write_bytes(folder_content())
     ledger = f"sqlite:///{copied.store}/ledger.sqlite"
-    stores = [Store.open(copied.store), Store.open(other, ledger, copied.witness)]
-    barrier = threading.Barrier(2)
-
-    def publish(store: Store) -> public_copy.Copied:
-        barrier.wait(60)
-        return publisher.publish_copy(store)
-
-    with ThreadPoolExecutor(2) as pool:
-        done = list(pool.map(publish, stores))
-    later = [place for one in done for place in one.taken]
-    assert later  # whoever came second took what the other had
-    for store in stores:
-        publisher.publish_copy(store)
-    places = {f"{name}/period=all/revision=1" for name in ("wards", "here", "there")}
-    assert manifest(bucket).publications() == places
-    for store in stores:
-        assert {path for path in content_of(store) if path.endswith("audit.json")} == {
-            f"{p}/audit.json" for p in places
-        }
-        store.verify()
-    named = {path: objects(bucket)[entry.object] for path, entry in manifest(bucket).files.items()}
-    assert named == content_of(stores[1])
+    with pytest.raises(NotCopied, match="the releases of another host of this ledger"):
+        publisher.publish_copy(Store.open(other, ledger, copied.witness))
+    assert objects(bucket) == before
+    elsewhere = f"s3://{BUCKET}/elsewhere"
+    made = publisher.publish_copy(replace(Store.open(other, ledger, copied.witness), public_address=elsewhere))
+    assert made.sent == tuple(sorted(public_files(copied)))
 
 
 @pytest.mark.outside
-def test_what_only_a_bucket_has_and_no_ledger_paid_for_is_left_there(copied: Office, bucket: ObjectServer):
-    copied.released()
-    published = copied.store / "public" / "wards"
-    shutil.rmtree(published)
-    mended = copied.run("store", "publish", "--store", copied.store, "--json").json
-    assert mended["taken"] == ["wards/period=all/revision=1"] and mended["only_there"] == []
+def test_two_processes_of_one_host_leave_one_whole_state(copied: Office, bucket: ObjectServer, one_client: None):
+    bucket.rule = lambda method, path: "AccessDenied" if method == "PUT" else ""
+    assert copied.release().code == 1
+    bucket.rule = lambda method, path: ""
+    with ThreadPoolExecutor(2) as pool:
+        made = list(pool.map(publisher.publish_copy, [Store.open(copied.store)] * 2))
+    assert sorted(bool(one.sent) for one in made) == [False, True]
     assert_same(bucket, copied)
-    audit = published / "period=all" / "revision=1" / "audit.json"
-    facts = {name: fact for name, fact in json.loads(audit.read_bytes()).items() if name != "audit_digest"}
-    facts["ledger"]["hash"] = "0" * 64
-    forged = json.dumps({**facts, "audit_digest": audit_digest(facts)}).encode()
-    shutil.rmtree(published)
-    known, path = manifest(bucket), "wards/period=all/revision=1/audit.json"
-    entry = replace(known.files[path], sha256=hashlib.sha256(forged).hexdigest(), size=len(forged))
-    bucket.put(BUCKET, f"counts/{path}", forged)
-    bucket.put(BUCKET, f"counts/{NAME}", replace(known, files={**known.files, path: entry}).text())
-    left = copied.run("store", "publish", "--store", copied.store)
-    assert left.code == 0 and "only there, and not vouched for by this ledger: wards/period=all/revision=1" in left.out
-    assert not published.exists() and "wards/period=all/revision=1" in manifest(bucket).publications()
 
 
 @pytest.mark.outside
@@ -201,13 +163,15 @@ def test_an_altered_object_is_refused_by_readers_and_sent_again_by_a_check(
 ):
     copied.released()
     for path in ("wards/period=all/revision=1/histogram.parquet", "croissant.json"):
-        bucket.put(BUCKET, f"counts/{manifest(bucket).files[path].object}", b"altered")
+        entry = manifest(bucket).files[path]
+        bucket.put(BUCKET, f"counts/{entry.object}", b"altered", states=entry.sha256)
         folder = tmp_path / path.partition("/")[0]
         refused = copied.run("store", "fetch", ADDRESS, folder)
         assert refused.code == 1 and f"{path} is missing or altered" in refused.err and "--check" in refused.err
         assert copied.run("store", "publish", "--store", copied.store, "--json").json["sent"] == []
         assert path in copied.run("store", "publish", "--check", "--store", copied.store, "--json").json["sent"]
         assert copied.run("store", "fetch", ADDRESS, folder).code == 0
+        assert objects(bucket)[path] == public_files(copied)[path]
 
 
 @pytest.mark.outside

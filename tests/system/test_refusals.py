@@ -185,6 +185,8 @@ def test_two_releases_that_share_the_name_of_a_view_are_refused_unspent(office: 
         assert "This call published and spent nothing; rename 'wards_all'" in told
     assert office.entries() == before
     office.write_spec(release="beds_all")
+    told = " ".join(office.run("check", "spec.yaml", "--store", office.store).out.split())
+    assert "no release can have the name 'beds' in this store" in told
     office.released()
     office.write_spec(release="beds")
     assert "rename 'beds'" in " ".join(office.run("check", "spec.yaml").err.split())

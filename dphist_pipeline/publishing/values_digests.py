@@ -1,0 +1,109 @@
+"""The digest of released values, which the ledger keeps: from an estimate, and from published files.
+
+It depends on the values alone, not on the versions of the libraries that wrote the files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
+from dphist_pipeline.estimates.row_quality import table_of
+
+_CELLS = ("estimate", "unbiased_estimate", "group_id")
+_GROUPS = _CELLS.index("group_id")
+_QUALITY = ("statistic", "axis", "estimate")
+_digests = WeakKeyDictionary[AnyEstimate, str]()
+
+
+def values_digest(estimate: AnyEstimate) -> str:
+    """SHA-256 of the released values of an estimate.
+
+    Computed once for each estimate, because several steps of a release compare it.
+
+    Args:
+        estimate: of one table, or of a family.
+    """
+    if estimate not in _digests:
+        _digests[estimate] = _of_estimate(estimate)
+    return _digests[estimate]
+
+
+def digest_of_family(tables: Mapping[str, str]) -> str:
+    """SHA-256 of the released values of a family of tables.
+
+    Args:
+        tables: the digest of each table, by its name in the spec.
+    """
+    # What was bought about rows is in the digests of the tables.
+    return hashlib.sha256(json.dumps(dict(tables), sort_keys=True).encode()).hexdigest()
+
+
+def digest_of_files(histogram: Path, quality: Path | None) -> str:
+    """SHA-256 of the released values that two Parquet files hold.
+
+    Args:
+        histogram: `histogram.parquet` of a table.
+        quality: `quality.parquet` of the same publication; None where it has none.
+
+    Raises:
+        ValueError: a file is no Parquet file with the columns of ours.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    problem = None
+    try:
+        cells = pq.ParquetFile(histogram).read(columns=list(_CELLS))
+        columns = [_column(cells, name) for name in _CELLS]
+        bought = [] if quality is None else _bought(pq.ParquetFile(quality).read(columns=[*_QUALITY]).to_pydict())
+        return _of_arrays([*columns, *bought])
+    except (pa.ArrowException, OSError, KeyError, ValueError, TypeError) as error:
+        problem = type(error).__name__
+    raise ValueError(problem)
+
+
+def _column(table: Any, name: str) -> NDArray[Any] | None:
+    """A column of numbers; None where every row is null."""
+    column = table.column(name)
+    if column.null_count == len(column) and len(column):
+        return None
+    if column.null_count:
+        raise ValueError(name)
+    # Not `to_numpy`, which loads pandas.
+    kind = {"double": "<f8", "int64": "<i8"}[str(column.type)]
+    parts = [np.frombuffer(part.buffers()[1], kind, part.offset + len(part))[part.offset :] for part in column.chunks]
+    return np.concatenate([np.empty(0, kind), *parts])
+
+
+def _bought(rows: Mapping[str, Sequence[Any]]) -> list[NDArray[Any]]:
+    """The numbers about rows, a table of them after another."""
+    tables = groupby(zip(*(rows[name] for name in _QUALITY), strict=True), lambda row: table_of(row[0], row[1]))
+    return [np.array([value for *_, value in table], dtype=np.float64) for _, table in tables]
+
+
+def _of_estimate(estimate: AnyEstimate) -> str:
+    if isinstance(estimate, FamilyEstimate):
+        return digest_of_family({name: values_digest(table) for name, table in estimate.tables.items()})
+    # Files hold no negative zero of an unbiased estimate.
+    unbiased = None if estimate.unbiased is None else np.asarray(estimate.unbiased.values) + 0.0
+    return _of_arrays([estimate.values, unbiased, estimate.groups, *(table.values for table in estimate.quality)])
+
+
+def _of_arrays(columns: Sequence[NDArray[Any] | None]) -> str:
+    digest = hashlib.sha256()
+    for number, values in enumerate(columns):
+        kind = "<i8" if number == _GROUPS else "<f8"
+        content: Any = np.empty(0) if values is None else np.ascontiguousarray(values, dtype=kind).ravel()
+        digest.update(content.nbytes.to_bytes(8, "little"))
+        digest.update(content)
+    return digest.hexdigest()

@@ -1,0 +1,67 @@
+"""Compares publications with the ledger: it holds the digest of their values, and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from dphist_pipeline.ledger.entries import Charge
+from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, PublishedFilesDamaged, read_audit
+from dphist_pipeline.releasing.store import Store
+
+
+def vouched_audit(published: Path, charge: Charge, recorded: str | None) -> dict[str, Any]:
+    """Reads the audit of a publication, and compares what it says with the ledger.
+
+    Args:
+        published: its folder.
+        charge: that paid for it.
+        recorded: the digest of its values in the ledger; None where the ledger does not say yet that it is published.
+
+    Raises:
+        PublishedFilesDamaged: a file is missing or altered, or is not what the ledger recorded.
+    """
+    audit = read_audit(published)
+    tables = [read_audit(published / TABLES_OF_FAMILY / name) for name in audit.get("tables", {})]
+    if recorded in (None, audit["values_digest"]) and all(_is_of(one, charge) for one in (audit, *tables)):
+        return audit
+    raise PublishedFilesDamaged(published, "is not what the ledger recorded")
+
+
+def _is_of(audit: dict[str, Any], charge: Charge) -> bool:
+    """Whether an audit, or that of a table, says what the ledger says of its charge; older ones say less."""
+    try:
+        told = {"epsilon": Fraction(audit["epsilon"]), "release": audit.get("family", audit["release"])}
+        told |= {name: audit[name] for name in ("period", "revision", "account", "reason") if name in audit}
+        told |= {"digest": audit["spec_digest"], "number": audit["ledger"]["number"], "hash": audit["ledger"]["hash"]}
+    except (KeyError, TypeError, ValueError, ArithmeticError):
+        return False
+    return all(fact == getattr(charge, name) for name, fact in told.items())
+
+
+def vouching_reader(store: Store) -> Callable[[Path], dict[str, Any]]:
+    """A reader of audits that compares each with the ledger, which knows nothing of collections of the local model.
+
+    Args:
+        store: whose public folder holds the publications; its ledger is opened when the first of them is read.
+
+    Returns:
+        Takes the folder of a publication. Raises PublishedFilesDamaged where it is not what the ledger recorded.
+    """
+    opened = cache(store.ledger)
+
+    def read(published: Path) -> dict[str, Any]:
+        audit = read_audit(published)
+        if audit.get("model") == "local":
+            return audit
+        release, period, revision = published.relative_to(store.public).parts
+        charges = opened().charges(release, period.removeprefix("period="))
+        charge = next((made for made in charges if f"revision={made.revision}" == revision), None)
+        if charge is None:
+            raise PublishedFilesDamaged(published, "is not what the ledger recorded: it has no such charge")
+        return audit if charge.lost else vouched_audit(published, charge, opened().published_digest(charge))
+
+    return read

@@ -78,7 +78,7 @@ def witness(seen: Examined) -> Finding:
     if seen.store is None or seen.ledger is None:
         return not_looked_at(check, NO_LEDGER)
     try:
-        held = _agreeing(seen.store, seen.ledger, seen.now)
+        held = _agreeing(seen.store, seen.ledger)
         database = witness_database(seen.store.witness_file)
     except DphistError as error:
         return told(check, error)
@@ -136,8 +136,9 @@ def clock(seen: Examined) -> Finding:
         return not_looked_at(check, NO_LEDGER)
     entries = seen.ledger.entries()[-RECENT:]
     last = _moment(entries[-1].made_at)
+    seen.ledger.books().refuse_clock_behind(now)
     if last - seen.now > TOLERATED:
-        late = entries[-1].facts["year"] > seen.now.year or last - seen.now > timedelta(days=1)
+        late = last - seen.now > timedelta(days=1)
         said = f"the clock says {now}, and the ledger's last entry is of {entries[-1].made_at}"
         return (fault if late else warning)(check, said, f"{mend} Was it the entry that was wrong? Wait until then.")
     for before, after in pairwise(entries):
@@ -217,10 +218,10 @@ def approvals(seen: Examined) -> Finding:
     return ok(check, f"{len(waiting)} releases wait for approval, {len(unsigned)} decisions for a second signature")
 
 
-def _agreeing(store: Store, ledger: Ledger, now: datetime) -> Witness:
+def _agreeing(store: Store, ledger: Ledger) -> Witness:
     """The witness, compared with the ledger as a release would before its charge."""
     witness = store.witness(ledger)
-    witness.check(store.id, ledger.standing, now.year)
+    witness.check(store.id, ledger.standing)
     store.refuse_cut(ledger, witness)
     return witness
 

@@ -56,7 +56,9 @@ class Books:
     paid: list[tuple[int, Charge]] = field(default_factory=list)  # with the entry that stated it
     # Rows about releases that were judged by an earlier program: added up, but posted only once they are asked for.
     unposted: dict[_Key, list[Sequence[Any]]] = field(default_factory=dict)
-    _spent: dict[tuple[str, int | None], Fraction] = field(default_factory=dict)
+    adoptions: list[tuple[int, int]] = field(default_factory=list)  # number of the entry, and its year
+    # Epsilon by account, then by year of the charges and how many adoptions came before them.
+    _spent: dict[str, dict[tuple[int, int], Fraction]] = field(default_factory=dict)
 
     def post(self, entry: Entry, facts: Mapping[str, Any]) -> None:
         """Adds an entry, checking only its signature; a decision that waits for a second signature changes nothing."""
@@ -117,7 +119,16 @@ class Books:
             account: its name.
             year: calendar year in which charges count; None for all years.
         """
-        return self._spent.get((account, year), Fraction(0))
+        sums = self._spent.get(account, {}).items()
+        return sum((spent for key, spent in sums if year is None or self._counts_in(year, *key)), Fraction(0))
+
+    def _counts_in(self, year: int, charged: int, before: int) -> bool:
+        """Whether a charge of a year, made after so many adoptions, counts in a year.
+
+        It counts in its own. Where a later adoption was made in an earlier year, one of the two clocks was wrong, and
+        nobody knows which: it counts in the adoption's year as well, and no year has its total twice.
+        """
+        return charged == year or (year < charged and any(year == of for _, of in self.adoptions[before:]))
 
     def state(self, charge: Charge) -> str:
         """The state of a charge's publication, one of `_STATES`."""
@@ -212,8 +223,10 @@ class Books:
     def _refuse_overspend(self, account: Account, request: ChargeRequest, year: int) -> None:
         left = account.total - self.spent(account.name, year if account.renews else None)
         if request.epsilon > left:
-            paid = [charge for charge in self.every_charge() if charge.account == account.name]
-            counted = [charge for charge in paid if charge.year == year or not account.renews]
+            self.every_charge()
+            own = [(number, charge) for number, charge in self.paid if charge.account == account.name]
+            before = {number: sum(adopted < number for adopted, _ in self.adoptions) for number, _ in own}
+            counted = [of for n, of in own if not account.renews or self._counts_in(year, of.year, before[n])]
             raise errors.Overspend(request, account, left, counted, year)
 
     def judge_adopted(self, facts: Mapping[str, Any]) -> None:
@@ -274,6 +287,7 @@ class Books:
                 self._spend(charge, entry)
         for account, epsilon in facts["elsewhere"].items():
             self.add_spent(account, facts["year"], read_exact(epsilon))
+        self.adoptions.append((entry.number, facts["year"]))
 
     def _spend(self, charge: Charge, stated: Entry, added_up: bool = False) -> None:
         # Where another copy of the store charged the same period by itself, both are spent, and ours stands here.
@@ -283,16 +297,18 @@ class Books:
         if not added_up:
             self.add_spent(charge.account, charge.year, charge.epsilon)
 
-    def add_spent(self, account: str, year: int, epsilon: Fraction) -> None:
-        """Adds to what was spent of an account, in a year and in all.
+    def add_spent(self, account: str, year: int, epsilon: Fraction, before: int | None = None) -> None:
+        """Adds to what was spent of an account.
 
         Args:
             account: its name.
-            year: calendar year.
+            year: calendar year of the charges.
             epsilon: exact; for many charges at once, their sum.
+            before: how many adoptions came before them; all that are known when left out.
         """
-        for span in (year, None):
-            self._spent[account, span] = self._spent.get((account, span), Fraction(0)) + epsilon
+        sums = self._spent.setdefault(account, {})
+        key = year, len(self.adoptions) if before is None else before
+        sums[key] = sums.get(key, Fraction(0)) + epsilon
 
 
 def _joined(there: Charge, request: ChargeRequest) -> Charge:

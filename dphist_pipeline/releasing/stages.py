@@ -19,7 +19,6 @@ from dphist_pipeline.confidential.row_questions import ObservedRows
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import AnyEstimate, with_quality
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
-from dphist_pipeline.ledger.opened import utc_now
 from dphist_pipeline.ledger.witness import Witness, place_of
 from dphist_pipeline.messages.ledger_errors import AlreadyCharged, ChargeLost
 from dphist_pipeline.messages.witness_errors import AnswerDrawnElsewhere
@@ -364,7 +363,7 @@ def _charge_or_request(
         raise AlreadyCharged(error.there, changes_since(store, error.there.digest, spec) or error.differences) from None
     if charge is None:
         witness = store.witness(ledger)
-        witness.check(store.id, ledger.standing, int(utc_now()[:4]))
+        witness.check(store.id, ledger.standing)
         store.refuse_cut(ledger, witness)
     return charge, request
 

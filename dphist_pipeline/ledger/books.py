@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, timedelta
 from fractions import Fraction
 from operator import itemgetter
 from typing import Any
 
-from dphist_pipeline.ledger import limits
+from dphist_pipeline.ledger import clock, limits
+from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.entries import (
     Account,
     Charge,
@@ -42,6 +42,7 @@ class Books:
     where: str
     ledger_id: str = ""
     year: int = 0
+    charged_last: str = ""  # when; or when the ledger was made, or the store adopted
     last: Entry | None = None
     accounts: dict[str, Account] = field(default_factory=dict)
     charges: dict[_Key, dict[int, Charge]] = field(default_factory=dict)
@@ -65,7 +66,16 @@ class Books:
         self.permissions.refuse_unsigned(entry)
         if not self.permissions.waits(entry):
             self._post(entry, facts)
+        self.note_time(entry.kind, entry.made_at)
         self.year, self.last = facts["year"], entry
+
+    def note_time(self, kind: str, made_at: str) -> None:
+        """Remembers when was charged last; of an entry's kind, and its time.
+
+        Most decisions attest no time, for whoever made them did not look at the clock. An adoption starts over.
+        """
+        if kind in ("created", "charged", "adopted"):
+            self.charged_last = made_at if kind == "adopted" else max(self.charged_last, made_at)
 
     def year_at(self, made_at: str, kind: str = "") -> int:
         """The year of an entry made at that time: the clock's, but never before the last entry's.
@@ -78,15 +88,16 @@ class Books:
         """
         return int(made_at[:4]) if kind == "adopted" else max(int(made_at[:4]), self.year)
 
-    def refuse_clock_behind(self, now: str) -> None:
-        """Refuses to charge where the ledger is in a later year than the clock: an entry of it would renew accounts.
+    def refuse_wrong_clock(self, now: str, days: int | None) -> None:
+        """Refuses to charge where the clock is behind the ledger, or far ahead of all that attests the time.
 
         Args:
-            now: UTC, to the second: '2026-11-02T06:00:00Z'; up to a day behind the ledger's year.
+            now: UTC, to the second: '2026-11-02T06:00:00Z'.
+            days: length of the period that is released; None without periods.
         """
-        tomorrow = date.fromisoformat(now[:10]) + timedelta(days=1)
-        if self.year > tomorrow.year:
-            raise errors.ClockBehind(where=self.where, year=self.year, now=now)
+        clock.refuse_behind(self.where, now, self.year)
+        said = [of.name for of in self.permissions.of(EVERYWHERE) if of.kind == "clock" and of.number > self.adopted_at]
+        clock.refuse_far_ahead(self.where, now, max([self.charged_last, *(f"{day}T00:00:00Z" for day in said)]), days)
 
     def refuse_moved(self, engine: str) -> None:
         """Refuses a ledger that was moved to a database of another kind than this one."""

@@ -79,6 +79,7 @@ class ChargeRequest(OfARelease):
     query_because: str = ""  # why the query needs a decision
     engine: str = "duckdb"  # that would count; any other one needs a decision
     folder: Folder | None = None  # in which it would be drawn
+    days: int | None = None  # length of its period; None without periods
 
 
 @dataclass(frozen=True)

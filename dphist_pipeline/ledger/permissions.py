@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, get_args
 
-from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, DecisionKind, SourceReading
+from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision, DecisionKind, SourceReading
 from dphist_pipeline.ledger.entries import ChargeRequest, Entry
 from dphist_pipeline.ledger.signing import is_public_key, signer_of
 from dphist_pipeline.messages import ledger_errors as errors
@@ -139,7 +139,7 @@ class Permissions:
         """The same decision, where it stands already; refuses a source that belongs to another account."""
         draft = decision_of(account, facts)
         for there in self.allowed.values():
-            same = draft.server is None or there.name == draft.name
+            same = draft.kind not in ("engine", "clock") or there.name == draft.name
             if there.account == account and _what(there) == _what(draft) and same:
                 return there
         if draft.reading is not None:
@@ -215,16 +215,18 @@ def decision_of(account: str, facts: Mapping[str, Any]) -> Decision:
     """What the body of an entry of kind 'allowed' states, without number, hash, time and signers.
 
     Args:
-        account: whose releases it is about; `EVERYWHERE` for folders of code lists, and for nothing else.
-        facts: one of 'source', 'query', 'engine' and 'code_lists', with 'reason', and 'also_of' if there are others.
+        account: whose releases it is about; `EVERYWHERE` for folders of code lists and the clock, for nothing else.
+        facts: one of the kinds of decisions, with 'reason', and 'also_of' if there are others.
 
     Raises:
         ValueError: it states nothing, or several things.
     """
     found = [kind for kind in get_args(DecisionKind) if kind in facts]
-    if len(found) != 1 or (found == ["code_lists"]) != (account == EVERYWHERE):
+    if len(found) != 1 or (found[0] in FOR_ALL) != (account == EVERYWHERE):
         raise ValueError("an allowance of nothing, or of several things")
     kind, stated = found[0], facts[found[0]]
+    if kind in FOR_ALL and not FOR_ALL[kind].fullmatch(stated["name"]):
+        raise ValueError("a name of another form")
     reading = SourceReading.of_facts(stated) if kind == "source" else None
     return Decision(
         account=account,

@@ -25,7 +25,7 @@ _FACTS: dict[str, tuple[set[str], set[str]]] = {
     "raised": ({"total", "reason"}, {"signed"}),
     "keyed": ({"operator"}, {"signed"}),
     "rotated": ({"operator", "reason"}, {"signed"}),
-    "allowed": ({"reason"}, {"source", "query", "engine", "code_lists", "also_of", "signed"}),
+    "allowed": ({"reason"}, {"source", "query", "engine", "code_lists", "clock", "also_of", "signed"}),
     "disallowed": ({"decision", "reason"}, {"signed"}),
     "countersigned": ({"decision"}, {"signed"}),
     "adopted": ({"generation", "reason", "carried", "elsewhere"}, {"signed"}),

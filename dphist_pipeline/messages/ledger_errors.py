@@ -218,14 +218,6 @@ def _spent_by(charges: Sequence[Charge]) -> str:
     return f"Spent by {'; '.join(shown)}."
 
 
-class ClockBehind(LedgerError):
-    message = (
-        "The ledger at {where} has an entry of {year}, and this machine's clock says {now}. The year decides what an "
-        "account has left, so nothing was charged. Set the clock right and run the same command again. Was it made "
-        f"while a clock was wrong: {ADOPT}; what is dated ahead then counts in this year too, and releases go on."
-    )
-
-
 class ChargeLost(LedgerError):
     message = (
         "{charge.title} was charged before this store was adopted, so that it is never drawn again. What was published "

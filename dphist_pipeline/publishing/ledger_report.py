@@ -30,6 +30,7 @@ _ALLOWED = {
     "query": "allowed a query",
     "engine": "allowed an engine",
     "code_lists": "declared code lists public",
+    "clock": "said that the clock is right",
 }
 
 

@@ -21,6 +21,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.ledger import opened as opened_ledger
+from dphist_pipeline.ledger.clock import is_day_of
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.messages.ledger_errors import LedgerError, SourceOfAnother
@@ -165,6 +167,22 @@ def query_of_file(file: Path) -> dict[str, Any]:
     else:
         return {"query": {"sha256": hashlib.sha256(content).hexdigest(), "name": str(file)}}
     raise DecisionRefused(f"query {file}", problem)
+
+
+def clock_of_option(day: str) -> dict[str, Any]:
+    """What says that this machine's clock is right: the day, which the operator knows from elsewhere.
+
+    Args:
+        day: as the operator wrote it, '2026-11-02'.
+
+    Raises:
+        DecisionRefused: it is no day, or not that of the clock.
+    """
+    now = opened_ledger.utc_now()
+    if not is_day_of(day, now):
+        problem = f"this machine's clock says {now}. Name the day that it is today; where the two differ, set the clock"
+        raise DecisionRefused(f"--clock {day}", problem)
+    return {"clock": {"name": day}}
 
 
 def load_spec(path: Path | str, store: Store | Path | None = None) -> ReleaseSpec:

@@ -355,7 +355,8 @@ def _charge_or_request(
         engine=engines.engine_of(ledger, charge) if charge else spec.engine,
     )
     if charge is None:
-        request = replace(request, folder=own_folder(store))
+        days = (period.end - period.start).days if period.start and period.end else None
+        request = replace(request, folder=own_folder(store), days=days)
     # An early refusal: a changed spec, an account that disagrees, too little left. Charges nothing.
     try:
         ledger.check(request)

@@ -10,7 +10,7 @@ LEDGER = (
         ("unit/test_ledger.py", "unit/test_decisions.py", "unit/test_ledger_damage.py"),
         (
             Mutation(
-                "return joined\n            books.refuse_clock_behind(writing.now)\n",
+                "return joined\n            books.refuse_wrong_clock(writing.now, request.days)\n",
                 "return joined\n",
                 "a wrong clock renews an account",
             ),
@@ -36,6 +36,7 @@ LEDGER = (
             "unit/test_ledger_checkpoint.py",
             "unit/test_decisions.py",
             "unit/test_ledger_notes.py",
+            "system/test_wrong_clocks.py",
         ),
         (
             Mutation("if request.epsilon > left:", "if request.epsilon >= left:", "the last of a total is refused"),
@@ -73,8 +74,27 @@ LEDGER = (
                 "lost",
             ),
             Mutation('self.add_spent(account, facts["year"], read_exact(epsilon))', "pass", "spent elsewhere is lost"),
-            Mutation("if self.year > tomorrow.year:", "if self.year > tomorrow.year + 1:", "a clock one year behind"),
             Mutation("        if not recorded:\n", "        if False:\n", "a charge without a decision"),
+            Mutation(
+                " and of.number > self.adopted_at]", "]", "a wrong clock that was confirmed counts after an adoption"
+            ),
+            Mutation('in ("created", "charged", "adopted"):', '!= "published":', "a decision attests a wrong clock"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/ledger/clock.py",
+        ("unit/test_clock.py", "unit/test_entries.py", "unit/test_ledger.py"),
+        (
+            Mutation("if int(now[:4]) < BUILT:", "if int(now[:4]) < BUILT - 1:", "a clock from before this version"),
+            Mutation("(_moment(now) + timedelta(days=1)).year:", "_moment(now).year + 1:", "a clock one year behind"),
+            Mutation("timedelta(days=1)).year:", "timedelta(days=0)).year:", "no charge on 31 December"),
+            Mutation("max(attested, of_machine), IDLE", "of_machine, IDLE", "the ledger attests no time"),
+            Mutation("max(attested, of_machine), IDLE", "attested, IDLE", "the machine attests no time"),
+            Mutation("days or LONGEST_PERIOD", "LONGEST_PERIOD", "a weekly release a year ahead"),
+            Mutation("if distance > most:", "if distance >= most:", "a release that is late by the distance alone"),
+            Mutation(
+                " <= timedelta(days=1)\n", " <= timedelta(days=2)\n", "a day that is not the clock's is confirmed"
+            ),
         ),
     ),
     Part(

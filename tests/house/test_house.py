@@ -10,6 +10,7 @@ from pathlib import Path
 from office import Office
 
 import dphist_pipeline as dph
+from dphist_pipeline.ledger.clock import BUILT
 
 PROJECT = Path(__file__).resolve().parents[2]
 ENGINES = {"dagster", "polars", "numba", "duckdb", "pyarrow", "numpy"}
@@ -114,6 +115,12 @@ def test_constraints_pin_exact_versions_by_name_only():
     lines = (PROJECT / "constraints.txt").read_text().splitlines()
     assert lines
     assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[\w.+!]+", line) for line in lines)
+
+
+def test_the_year_of_build_is_that_of_the_newest_version():
+    changelog = (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8")
+    years = re.findall(r"^## \[\d[^\]]*\] - (\d{4})-\d\d-\d\d$", changelog, re.MULTILINE)
+    assert years and max(years) == str(BUILT)
 
 
 def test_no_data_set_or_lock_file_is_committed():

@@ -121,6 +121,7 @@ def test_charges_dated_ahead_of_an_adoption_count_in_both_years_when_resumed(
     }
     for judged in (ledger, Ledger.open(ledger.url, ledger.id), Ledger.open(ledger.url, ledger.id)):
         assert {year: judged.books().spent("yearly", year) for year in expected} == expected
+        assert judged.books().charged_last == "2032-06-30T12:00:00Z"
     with pytest.raises(Overspend, match=r"period later.*period ahead"):
         ledger.check(replace(asked, period="more", epsilon=Fraction(2)))
 

@@ -163,6 +163,12 @@ def allow(
             metavar="DAY", help="Says that this machine's clock is right, where a release doubts it. Needs --reason."
         ),
     ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="duckdb=MINOR", help="Another minor version of DuckDB than the tests had. Needs --reason."
+        ),
+    ] = None,
     spark: Annotated[
         str | None,
         typer.Option(
@@ -181,17 +187,17 @@ def allow(
     form of names makes other rows and other people of the same file. A server
     of Spark, alone or with a source, serves all sources of the account.
     """
-    for_all = [name for name in (code_lists, clock) if name is not None]
+    for_all = [name for name in (code_lists, clock, engine) if name is not None]
     given = [*for_all, *(name for name in (read.source, query) if name is not None)]
     if len(given) > 1 or (spark is None and not given) or (spark is not None and given not in ([], [read.source])):
         raise typer.BadParameter(
-            "give one of --source, --query, --code-lists and --clock; or --spark, alone or with --source"
+            "give one of --source, --query, --code-lists, --clock and --engine; or --spark, alone or with --source"
         )
     if (account is None) != bool(for_all):
         raise typer.BadParameter("--source, --query and --spark are for an ACCOUNT, the others are for all of them")
     opened = Store.open(store_folder(store))
     if for_all:
-        _print_allowed(_allow_for_all(opened, code_lists, clock, reason), as_json)
+        _print_allowed(_allow_for_all(opened, code_lists, clock, engine, reason), as_json)
         return
     from dphist_pipeline.releasing import allowing, engines
 
@@ -268,6 +274,7 @@ def show(
                 "operators": ", ".join(ledger.operators().values()) or "none yet; the first decision names one",
                 "code lists": ", ".join(names["code_lists"]) or "no folder is declared public",
                 **({"clock is right": ", ".join(names["clock"])} if names["clock"] else {}),
+                **({"versions": ", ".join(names["version"])} if names["version"] else {}),
                 **({"to be signed": ", ".join(f"entry {number}" for number in waiting)} if waiting else {}),
             }
         )
@@ -305,12 +312,15 @@ def allow_code_lists(store: Store, folder: Path) -> Decision | None:
         return ledger.allow(EVERYWHERE, what, operator)
 
 
-def _allow_for_all(store: Store, code_lists: Path | None, clock: str | None, reason: str) -> Decision | None:
+def _allow_for_all(
+    store: Store, code_lists: Path | None, clock: str | None, engine: str | None, reason: str
+) -> Decision | None:
     from dphist_pipeline.releasing import allowing
 
     if code_lists is not None:
         return allow_code_lists(store, code_lists)
-    what, ledger = allowing.clock_of_option(str(clock)), store.ledger()
+    what = allowing.clock_of_option(clock) if clock is not None else allowing.version_of_option(str(engine))
+    ledger = store.ledger()
     with deciding(store, ledger) as operator:
         return ledger.allow(EVERYWHERE, what, operator, reason)
 
@@ -322,7 +332,12 @@ def _print_allowed(decision: Decision | None, as_json: bool) -> None:
         print_json(decision_facts(decision))
     else:
         whom = "for all accounts" if decision.account == EVERYWHERE else f"for account {decision.account}"
-        kind = {"engine": "engine spark at", "code_lists": "code lists in", "clock": "charges by the clock of"}
+        kind = {
+            "engine": "engine spark at",
+            "code_lists": "code lists in",
+            "clock": "charges by the clock of",
+            "version": "version",
+        }
         called = kind.get(decision.kind, decision.kind)
         out.print(f"[green]✓[/] Allowed {whom}: {called} {escape(decision.name)} (entry {decision.number})")
 

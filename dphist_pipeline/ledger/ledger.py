@@ -132,18 +132,18 @@ class Ledger(OpenedLedger):
         Args:
             account: whose releases may use it; `EVERYWHERE` for folders of code lists.
             what: {"source": facts of a SourceReading}, {"query": {"sha256", "name"}}, {"engine": {"server", "name"}},
-                {"code_lists": {"folder", "name"}} or {"clock": {"name"}}.
+                {"code_lists": {"folder", "name"}}, {"clock": {"name"}} or {"version": {"name"}}.
             operator: who decides.
-            reason: required for a query, and for the clock.
+            reason: required for a query, and for what is decided by its name alone.
             also_of: other accounts that the source belongs to.
 
         Returns:
             The decision that is in force; None where it waits for a second signature.
         """
         facts = _allowance(what, reason, also_of)
-        if reason or {"query", "clock"} & what.keys():
-            of_clock = "Saying that the clock is right"
-            refuse_no_reason(of_clock if "clock" in what else f"Allowing what account '{account}' reads", reason)
+        if reason or {"query", "clock", "version"} & what.keys():
+            whose = "every account" if account == EVERYWHERE else f"account '{account}'"
+            refuse_no_reason(f"Allowing what {whose} reads", reason)
         # Decisions of all accounts are read: the source may belong to another one.
         with self._writing() as writing:
             for name in also_of if account == EVERYWHERE else (account, *also_of):

@@ -31,6 +31,7 @@ _ALLOWED = {
     "engine": "allowed an engine",
     "code_lists": "declared code lists public",
     "clock": "said that the clock is right",
+    "version": "allowed an engine's version",
 }
 
 

@@ -129,8 +129,9 @@ LEDGER = (
             Mutation("if seal(entry) != entry.hash:", "if False:", "an edited entry is believed"),
             Mutation("if entry.previous_hash != (previous.hash if previous else None):", "if False:", "a broken chain"),
             Mutation('or facts["year"] != books.year_at(entry.made_at, entry.kind)', "", "an entry of another year"),
-            Mutation("or not decisions.issuperset(charge.allowed)", "", "a charge by a decision that was taken back"),
-            Mutation("(not charge.allowed or not", "(not", "a charge without a decision"),
+            Mutation(" and allowed <= own | general)", ")", "a charge by a decision that was taken back"),
+            Mutation("(allowed & own and ", "(", "a charge without a decision, or by one for all accounts alone"),
+            Mutation("allowed <= own | general", "allowed <= own", "a charge by an engine's version that was allowed"),
             Mutation(
                 '(charge.number, charge.account) != (facts["charge"], entry.account)', "False", "about another charge"
             ),

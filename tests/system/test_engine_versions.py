@@ -107,6 +107,17 @@ def test_an_operator_allows_another_version_and_audit_card_and_reports_repeat_it
     assert state(office) == (1, "19/2")
 
 
+def test_a_rehearsal_runs_with_any_version_and_says_that_the_release_will_not(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = office.folder / "spec.yaml"
+    assert "DuckDB" not in str(office.run("rehearse", spec, "--rows", "20", "--json").json["remarks"])
+    install(office, monkeypatch, "duckdb", "2.7.1")
+    done = office.run("rehearse", spec, "--rows", "20", "--json")
+    assert done.code == 0, done.err
+    assert any("duckdb=2.7" in remark and "ledger allow" in remark for remark in done.json["remarks"])
+
+
 def test_what_was_charged_by_one_version_is_not_read_by_another_without_a_decision(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:

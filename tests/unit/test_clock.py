@@ -10,10 +10,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from ledger_scenario import HEALTH, WEEKLY, ledger, path, time_passes, url, week
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from database_server import Server
+from ledger_scenario import HEALTH, WEEKLY, ledger, path, time_passes, url, url_of, week
 
 from dphist_pipeline.ledger import clock, opened
 from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.ledger.moving import move
+from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.messages.clock_errors import ClockAhead, ClockBeforeBuild
 
 __all__ = ["ledger", "path", "url"]
@@ -127,3 +131,15 @@ def test_a_clock_before_the_year_of_build_enters_nothing(
 )
 def test_a_day_is_that_of_the_clock_in_some_time_zone(day: str, right: bool) -> None:
     assert clock.is_day_of(day, written(START)) is right
+
+
+def test_a_ledger_is_not_moved_by_a_clock_before_the_year_of_build(
+    path: Path, database_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = Operator("ann", Ed25519PrivateKey.generate())
+    made, target = Ledger.create(url_of(path), ann), database_server.new_database()
+    monkeypatch.setattr(opened, "utc_now", lambda: f"{clock.BUILT - 1}-12-31T23:59:59Z")
+    with pytest.raises(ClockBeforeBuild):
+        move(made.url, made.id, target, ann)
+    monkeypatch.setattr(opened, "utc_now", lambda: f"{clock.BUILT}-12-31T23:59:59Z")
+    assert move(made.url, made.id, target, ann).verify() == 2

@@ -22,7 +22,7 @@ from dphist_pipeline.cli.terminal import (
     print_statement,
     statement_facts,
 )
-from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
+from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision, SourceReading
 from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing.deciding import deciding
@@ -148,7 +148,7 @@ def open_account(
 def allow(
     read: ReadingOptions,
     account: Annotated[
-        str | None, typer.Argument(metavar="ACCOUNT", help="Whose releases may read it; none for --code-lists.")
+        str | None, typer.Argument(metavar="ACCOUNT", help="Whose releases may read it; none for what is for all.")
     ] = None,
     query: Annotated[
         Path | None,
@@ -156,6 +156,18 @@ def allow(
     ] = None,
     code_lists: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="A folder of public code lists, for all accounts.")
+    ] = None,
+    clock: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DAY", help="Says that this machine's clock is right, where a release doubts it. Needs --reason."
+        ),
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="duckdb=MINOR", help="Another minor version of DuckDB than the tests had. Needs --reason."
+        ),
     ] = None,
     spark: Annotated[
         str | None,
@@ -175,14 +187,17 @@ def allow(
     form of names makes other rows and other people of the same file. A server
     of Spark, alone or with a source, serves all sources of the account.
     """
-    given = [name for name in (read.source, query, code_lists) if name is not None]
+    for_all = [name for name in (code_lists, clock, engine) if name is not None]
+    given = [*for_all, *(name for name in (read.source, query) if name is not None)]
     if len(given) > 1 or (spark is None and not given) or (spark is not None and given not in ([], [read.source])):
-        raise typer.BadParameter("give one of --source, --query and --code-lists; or --spark, alone or with --source")
-    if (account is None) != (code_lists is not None):
-        raise typer.BadParameter("--source, --query and --spark are for an ACCOUNT, --code-lists are for all of them")
+        raise typer.BadParameter(
+            "give one of --source, --query, --code-lists, --clock and --engine; or --spark, alone or with --source"
+        )
+    if (account is None) != bool(for_all):
+        raise typer.BadParameter("--source, --query and --spark are for an ACCOUNT, the others are for all of them")
     opened = Store.open(store_folder(store))
-    if code_lists is not None:
-        _print_allowed(allow_code_lists(opened, code_lists), as_json)
+    if for_all:
+        _print_allowed(_allow_for_all(opened, code_lists, clock, engine, reason), as_json)
         return
     from dphist_pipeline.releasing import allowing, engines
 
@@ -252,12 +267,14 @@ def show(
     for statement in statements:
         print_statement(statement, as_json=False)
     if account is None:
-        lists = [decision.name for decision in ledger.decisions(EVERYWHERE)]
+        names = {kind: [of.name for of in ledger.decisions(EVERYWHERE) if of.kind == kind] for kind in FOR_ALL}
         waiting = ledger.books().permissions.waiting_of(EVERYWHERE)
         print_facts(
             {
                 "operators": ", ".join(ledger.operators().values()) or "none yet; the first decision names one",
-                "code lists": ", ".join(lists) or "no folder is declared public",
+                "code lists": ", ".join(names["code_lists"]) or "no folder is declared public",
+                **({"clock is right": ", ".join(names["clock"])} if names["clock"] else {}),
+                **({"versions": ", ".join(names["version"])} if names["version"] else {}),
                 **({"to be signed": ", ".join(f"entry {number}" for number in waiting)} if waiting else {}),
             }
         )
@@ -295,6 +312,19 @@ def allow_code_lists(store: Store, folder: Path) -> Decision | None:
         return ledger.allow(EVERYWHERE, what, operator)
 
 
+def _allow_for_all(
+    store: Store, code_lists: Path | None, clock: str | None, engine: str | None, reason: str
+) -> Decision | None:
+    from dphist_pipeline.releasing import allowing
+
+    if code_lists is not None:
+        return allow_code_lists(store, code_lists)
+    what = allowing.clock_of_option(clock) if clock is not None else allowing.version_of_option(str(engine))
+    ledger = store.ledger()
+    with deciding(store, ledger) as operator:
+        return ledger.allow(EVERYWHERE, what, operator, reason)
+
+
 def _print_allowed(decision: Decision | None, as_json: bool) -> None:
     if decision is None:
         out.print("Entered, and not in force yet: another operator must sign it. See `dphist ledger show`.")
@@ -302,10 +332,14 @@ def _print_allowed(decision: Decision | None, as_json: bool) -> None:
         print_json(decision_facts(decision))
     else:
         whom = "for all accounts" if decision.account == EVERYWHERE else f"for account {decision.account}"
-        kind = {"source": "source", "query": "query", "engine": "engine spark at", "code_lists": "code lists in"}[
-            decision.kind
-        ]
-        out.print(f"[green]✓[/] Allowed {whom}: {kind} {escape(decision.name)} (entry {decision.number})")
+        kind = {
+            "engine": "engine spark at",
+            "code_lists": "code lists in",
+            "clock": "charges by the clock of",
+            "version": "version",
+        }
+        called = kind.get(decision.kind, decision.kind)
+        out.print(f"[green]✓[/] Allowed {whom}: {called} {escape(decision.name)} (entry {decision.number})")
 
 
 def _account_name(written: str) -> str:

@@ -25,6 +25,7 @@ from dphist_pipeline.health.finding import (
     told,
     warning,
 )
+from dphist_pipeline.ledger.clock import refuse_before_build
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.entries import Charge
 from dphist_pipeline.ledger.ledger import Ledger
@@ -36,7 +37,6 @@ from dphist_pipeline.releasing.store import Key, Store
 NO_LEDGER = "the ledger could not be opened"
 # Longer than any release takes from its charge to its publication, and than people take to approve one.
 UNFINISHED_AFTER, FORGOTTEN_AFTER = timedelta(hours=6), timedelta(days=7)
-BUILT = 2026  # no clock that is right shows an earlier year
 TOLERATED = timedelta(minutes=5)  # between the clocks of two machines that share a ledger
 RECENT = 100  # entries that are looked at for a clock that went back
 
@@ -78,7 +78,7 @@ def witness(seen: Examined) -> Finding:
     if seen.store is None or seen.ledger is None:
         return not_looked_at(check, NO_LEDGER)
     try:
-        held = _agreeing(seen.store, seen.ledger, seen.now)
+        held = _agreeing(seen.store, seen.ledger)
         database = witness_database(seen.store.witness_file)
     except DphistError as error:
         return told(check, error)
@@ -119,15 +119,14 @@ def witness_access(seen: Examined) -> Finding:
 
 
 def clock(seen: Examined) -> Finding:
-    """The clock: not behind the ledger, which counts years by it; and time zones are known.
+    """The clock: as a charge needs it, which counts years by it; not behind the ledger; and time zones are known.
 
     Args:
         seen: its `now` is compared with the last entries of its ledger, if there is one.
     """
     check, now = "clock", f"{seen.now:%Y-%m-%dT%H:%M:%SZ}"
     mend = "Set the clock by the network (timedatectl set-ntp true), then run `dphist doctor` again."
-    if seen.now.year < BUILT:
-        return fault(check, f"the clock says {now}", mend)
+    refuse_before_build(now)
     try:
         ZoneInfo("Europe/Berlin")
     except ZoneInfoNotFoundError:
@@ -136,8 +135,9 @@ def clock(seen: Examined) -> Finding:
         return not_looked_at(check, NO_LEDGER)
     entries = seen.ledger.entries()[-RECENT:]
     last = _moment(entries[-1].made_at)
+    seen.ledger.books().refuse_wrong_clock(now, None)
     if last - seen.now > TOLERATED:
-        late = entries[-1].facts["year"] > seen.now.year or last - seen.now > timedelta(days=1)
+        late = last - seen.now > timedelta(days=1)
         said = f"the clock says {now}, and the ledger's last entry is of {entries[-1].made_at}"
         return (fault if late else warning)(check, said, f"{mend} Was it the entry that was wrong? Wait until then.")
     for before, after in pairwise(entries):
@@ -217,10 +217,10 @@ def approvals(seen: Examined) -> Finding:
     return ok(check, f"{len(waiting)} releases wait for approval, {len(unsigned)} decisions for a second signature")
 
 
-def _agreeing(store: Store, ledger: Ledger, now: datetime) -> Witness:
+def _agreeing(store: Store, ledger: Ledger) -> Witness:
     """The witness, compared with the ledger as a release would before its charge."""
     witness = store.witness(ledger)
-    witness.check(store.id, ledger.standing, now.year)
+    witness.check(store.id, ledger.standing)
     store.refuse_cut(ledger, witness)
     return witness
 

@@ -6,13 +6,14 @@ import re
 import sys
 from importlib import metadata
 
-from dphist_pipeline.health.finding import Examined, Finding, fault, ok
+from dphist_pipeline.health.finding import Examined, Finding, fault, ok, warning
 from dphist_pipeline.ledger.entries import SCHEMA_VERSION as NEWEST_LEDGER
+from dphist_pipeline.releasing.engine_versions import SUITE, installed_minor, untested
 
 PACKAGE = "dphist-pipeline"
 SHOWN = ("duckdb", "polars", "pyarrow", "numpy", "sqlalchemy", "cryptography", "dagster", "psycopg")
-# `name>=1.2`, which is how pyproject.toml writes all of them; what belongs to an extra has a marker behind it.
-_NEEDED = re.compile(r"([A-Za-z0-9_.-]+)(?:\[[^\]]*\])?>=([0-9.]+)(?:,<[0-9.]+)?")
+# `name>=1.2` or `name<1.3,>=1.2`, as metadata have it; what belongs to an extra has a marker behind it.
+_NEEDED = re.compile(r"([A-Za-z0-9_.-]+)(?:\[[^\]]*\])?(?:<[0-9.]+,)?>=([0-9.]+)(?:,<[0-9.]+)?")
 
 
 def versions(seen: Examined) -> Finding:
@@ -29,9 +30,26 @@ def versions(seen: Examined) -> Finding:
             return fault(check, f"{name} is not installed", f"pip install '{name}>={least}'")
         if _numbers(found[name]) < _numbers(least):
             return fault(check, f"{name} is {found[name]}, needed is {least}", f"pip install '{name}>={least}'")
+    other = _untested(seen)
+    if other is not None:
+        return other
     python = ".".join(map(str, sys.version_info[:3]))
     listed = ", ".join(f"{name} {found[name]}" for name in SHOWN if name in found)
     return ok(check, f"{PACKAGE} {found[PACKAGE]}, Python {python}; {listed}{_written(seen)}")
+
+
+def _untested(seen: Examined) -> Finding | None:
+    """Engines of other minor versions than the suite's: DuckDB reads nothing by itself, the other two go on."""
+    said = {
+        name: f"{name} {installed_minor(name)} is not the {SUITE[name]} that the suite passed with" for name in SUITE
+    }
+    pinned = "Install by the pins: pip install -c constraints.txt dphist-pipeline"
+    version = untested()
+    if version is not None and (seen.ledger is None or seen.ledger.books().permissions.version(version) is None):
+        allow = f"dphist ledger allow --engine {version} --reason TEXT"
+        return fault("versions", said["duckdb"], f"{pinned}. Or an operator allows it: {allow}")
+    others = [name for name in ("polars", "pyarrow") if installed_minor(name) != SUITE[name]]
+    return warning("versions", "; ".join(said[name] for name in others), f"{pinned}.") if others else None
 
 
 def _written(seen: Examined) -> str:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, timedelta
 from fractions import Fraction
 from operator import itemgetter
 from typing import Any
 
-from dphist_pipeline.ledger import limits
+from dphist_pipeline.ledger import clock, limits
+from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.entries import (
     Account,
     Charge,
@@ -42,6 +42,7 @@ class Books:
     where: str
     ledger_id: str = ""
     year: int = 0
+    charged_last: str = ""  # when; or when the ledger was made, or the store adopted
     last: Entry | None = None
     accounts: dict[str, Account] = field(default_factory=dict)
     charges: dict[_Key, dict[int, Charge]] = field(default_factory=dict)
@@ -56,14 +57,25 @@ class Books:
     paid: list[tuple[int, Charge]] = field(default_factory=list)  # with the entry that stated it
     # Rows about releases that were judged by an earlier program: added up, but posted only once they are asked for.
     unposted: dict[_Key, list[Sequence[Any]]] = field(default_factory=dict)
-    _spent: dict[tuple[str, int | None], Fraction] = field(default_factory=dict)
+    adoptions: list[tuple[int, int]] = field(default_factory=list)  # number of the entry, and its year
+    # Epsilon by account, then by year of the charges and how many adoptions came before them.
+    _spent: dict[str, dict[tuple[int, int], Fraction]] = field(default_factory=dict)
 
     def post(self, entry: Entry, facts: Mapping[str, Any]) -> None:
         """Adds an entry, checking only its signature; a decision that waits for a second signature changes nothing."""
         self.permissions.refuse_unsigned(entry)
         if not self.permissions.waits(entry):
             self._post(entry, facts)
+        self.note_time(entry.kind, entry.made_at)
         self.year, self.last = facts["year"], entry
+
+    def note_time(self, kind: str, made_at: str) -> None:
+        """Remembers when was charged last; of an entry's kind, and its time.
+
+        Most decisions attest no time, for whoever made them did not look at the clock. An adoption starts over.
+        """
+        if kind in ("created", "charged", "adopted"):
+            self.charged_last = made_at if kind == "adopted" else max(self.charged_last, made_at)
 
     def year_at(self, made_at: str, kind: str = "") -> int:
         """The year of an entry made at that time: the clock's, but never before the last entry's.
@@ -76,15 +88,16 @@ class Books:
         """
         return int(made_at[:4]) if kind == "adopted" else max(int(made_at[:4]), self.year)
 
-    def refuse_clock_behind(self, now: str) -> None:
-        """Refuses to charge where the ledger is in a later year than the clock: an entry of it would renew accounts.
+    def refuse_wrong_clock(self, now: str, days: int | None) -> None:
+        """Refuses to charge where the clock is behind the ledger, or far ahead of all that attests the time.
 
         Args:
-            now: UTC, to the second: '2026-11-02T06:00:00Z'; up to a day behind the ledger's year.
+            now: UTC, to the second: '2026-11-02T06:00:00Z'.
+            days: length of the period that is released; None without periods.
         """
-        tomorrow = date.fromisoformat(now[:10]) + timedelta(days=1)
-        if self.year > tomorrow.year:
-            raise errors.ClockBehind(where=self.where, year=self.year, now=now)
+        clock.refuse_behind(self.where, now, self.year)
+        said = [of.name for of in self.permissions.of(EVERYWHERE) if of.kind == "clock" and of.number > self.adopted_at]
+        clock.refuse_far_ahead(self.where, now, max([self.charged_last, *(f"{day}T00:00:00Z" for day in said)]), days)
 
     def refuse_moved(self, engine: str) -> None:
         """Refuses a ledger that was moved to a database of another kind than this one."""
@@ -117,7 +130,16 @@ class Books:
             account: its name.
             year: calendar year in which charges count; None for all years.
         """
-        return self._spent.get((account, year), Fraction(0))
+        sums = self._spent.get(account, {}).items()
+        return sum((spent for key, spent in sums if year is None or self._counts_in(year, *key)), Fraction(0))
+
+    def _counts_in(self, year: int, charged: int, before: int) -> bool:
+        """Whether a charge of a year, made after so many adoptions, counts in a year.
+
+        It counts in its own. Where a later adoption was made in an earlier year, one of the two clocks was wrong, and
+        nobody knows which: it counts in the adoption's year as well, and no year has its total twice.
+        """
+        return charged == year or (year < charged and any(year == of for _, of in self.adoptions[before:]))
 
     def state(self, charge: Charge) -> str:
         """The state of a charge's publication, one of `_STATES`."""
@@ -212,8 +234,10 @@ class Books:
     def _refuse_overspend(self, account: Account, request: ChargeRequest, year: int) -> None:
         left = account.total - self.spent(account.name, year if account.renews else None)
         if request.epsilon > left:
-            paid = [charge for charge in self.every_charge() if charge.account == account.name]
-            counted = [charge for charge in paid if charge.year == year or not account.renews]
+            self.every_charge()
+            own = [(number, charge) for number, charge in self.paid if charge.account == account.name]
+            before = {number: sum(adopted < number for adopted, _ in self.adoptions) for number, _ in own}
+            counted = [of for n, of in own if not account.renews or self._counts_in(year, of.year, before[n])]
             raise errors.Overspend(request, account, left, counted, year)
 
     def judge_adopted(self, facts: Mapping[str, Any]) -> None:
@@ -274,6 +298,7 @@ class Books:
                 self._spend(charge, entry)
         for account, epsilon in facts["elsewhere"].items():
             self.add_spent(account, facts["year"], read_exact(epsilon))
+        self.adoptions.append((entry.number, facts["year"]))
 
     def _spend(self, charge: Charge, stated: Entry, added_up: bool = False) -> None:
         # Where another copy of the store charged the same period by itself, both are spent, and ours stands here.
@@ -283,16 +308,18 @@ class Books:
         if not added_up:
             self.add_spent(charge.account, charge.year, charge.epsilon)
 
-    def add_spent(self, account: str, year: int, epsilon: Fraction) -> None:
-        """Adds to what was spent of an account, in a year and in all.
+    def add_spent(self, account: str, year: int, epsilon: Fraction, before: int | None = None) -> None:
+        """Adds to what was spent of an account.
 
         Args:
             account: its name.
-            year: calendar year.
+            year: calendar year of the charges.
             epsilon: exact; for many charges at once, their sum.
+            before: how many adoptions came before them; all that are known when left out.
         """
-        for span in (year, None):
-            self._spent[account, span] = self._spent.get((account, span), Fraction(0)) + epsilon
+        sums = self._spent.setdefault(account, {})
+        key = year, len(self.adoptions) if before is None else before
+        sums[key] = sums.get(key, Fraction(0)) + epsilon
 
 
 def _joined(there: Charge, request: ChargeRequest) -> Charge:

@@ -82,18 +82,19 @@ def judged(where: str, connection: sa.Connection, whole: bool = False) -> Books:
 
 def _resumed(where: str, rows: Sequence[Sequence[Any]]) -> Books:
     """The books of entries that were all judged before."""
-    books, charged = Books(where), Counter[tuple[str, int, str]]()
+    books, charged = Books(where), Counter[tuple[str, int, str, int]]()
     for row in rows:
-        _, kind, account, release, period, _, body, *_ = row
+        _, kind, account, release, period, _, body, _, made_at, _ = row
         if release is None:
             books.post(Entry(*row), json.loads(body))
             continue
         books.unposted.setdefault((release, period), []).append(row)
         if kind == "charged":
             facts = json.loads(body)
-            charged[account, facts["year"], facts["epsilon"]] += 1
-    for (account, year, epsilon), times in charged.items():
-        books.add_spent(account, year, times * read_exact(epsilon))
+            books.note_time(kind, made_at)
+            charged[account, facts["year"], facts["epsilon"], len(books.adoptions)] += 1
+    for (account, year, epsilon, before), times in charged.items():
+        books.add_spent(account, year, times * read_exact(epsilon), before)
     books.last = Entry(*rows[-1])
     books.year = books.last.facts["year"]
     return books

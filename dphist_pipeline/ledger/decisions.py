@@ -7,11 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-DecisionKind = Literal["source", "query", "engine", "code_lists"]
+DecisionKind = Literal["source", "query", "engine", "code_lists", "clock", "version"]
 # A sign of a glob, or a placeholder; doubled braces belong to `{{ env.X }}`.
 _OPEN = re.compile(r"[*?[]|(?<!\{)\{[a-z]+\}(?!\})")
 # Decisions about the whole ledger stand under this name; no account can have it.
 EVERYWHERE = "*"
+# What is decided for all accounts, with the form of its name.
+FOR_ALL = {
+    "code_lists": re.compile(r".+", re.DOTALL),
+    "clock": re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII),
+    "version": re.compile(r"duckdb=\d{1,9}\.\d{1,9}", re.ASCII),
+}
 
 
 @dataclass(frozen=True)
@@ -71,7 +77,7 @@ class Decision:
 
     account: str  # whose releases it is about; `EVERYWHERE` for folders of code lists
     kind: DecisionKind
-    name: str  # what people call it: the address, the query's file, the folder as written
+    name: str  # what people call it: the address, the query's file, the folder as written, the day …
     reading: SourceReading | None = None
     query: str | None = None  # SHA-256 of a query's file, in hex
     server: str | None = None  # of Spark, which `name` stood for: host and port, and no settings, which may be secret

@@ -55,7 +55,7 @@ class Ledger(OpenedLedger):
             draft.create_tables(connection)
             facts: dict[str, Any] = {"ledger": secrets.token_hex(16), "schema_version": SCHEMA_VERSION}
             facts |= {"operator": operator.facts()} if operator is not None else {"schema_version": 1}
-            writing = Writing(connection, Books(draft.where), opened.utc_now())
+            writing = Writing(connection, Books(draft.where), opened.present())
             writing.append("created", facts, operator=operator)
         return cls(file, verified(file))
 
@@ -131,18 +131,19 @@ class Ledger(OpenedLedger):
 
         Args:
             account: whose releases may use it; `EVERYWHERE` for folders of code lists.
-            what: {"source": facts of a SourceReading}, {"query": {"sha256", "name"}}, {"engine": {"server", "name"}}
-                or {"code_lists": {"folder", "name"}}.
+            what: {"source": facts of a SourceReading}, {"query": {"sha256", "name"}}, {"engine": {"server", "name"}},
+                {"code_lists": {"folder", "name"}}, {"clock": {"name"}} or {"version": {"name"}}.
             operator: who decides.
-            reason: required for a query.
+            reason: required for a query, and for what is decided by its name alone.
             also_of: other accounts that the source belongs to.
 
         Returns:
             The decision that is in force; None where it waits for a second signature.
         """
         facts = _allowance(what, reason, also_of)
-        if reason or "query" in what:
-            refuse_no_reason(f"Allowing what account '{account}' reads", reason)
+        if reason or {"query", "clock", "version"} & what.keys():
+            whose = "every account" if account == EVERYWHERE else f"account '{account}'"
+            refuse_no_reason(f"Allowing what {whose} reads", reason)
         # Decisions of all accounts are read: the source may belong to another one.
         with self._writing() as writing:
             for name in also_of if account == EVERYWHERE else (account, *also_of):
@@ -218,8 +219,8 @@ class Ledger(OpenedLedger):
     def check(self, request: ChargeRequest) -> None:
         """Refuses early whatever `charge` would refuse, including a ledger that cannot be written to."""
         with self._writing("rehearse") as writing:
-            writing.books.judge_charge(request, writing.books.year_at(writing.now))
-            writing.books.refuse_clock_behind(writing.now)
+            if writing.books.judge_charge(request, writing.books.year_at(writing.now)) is None:
+                writing.books.refuse_wrong_clock(writing.now, request.days)
 
     def charge(self, request: ChargeRequest) -> Charge:
         """Charges a release's epsilon once and for good; gives the charge that paid for the same thing already."""
@@ -228,7 +229,7 @@ class Ledger(OpenedLedger):
             joined = books.judge_charge(request, books.year_at(writing.now))
             if joined is not None:
                 return joined
-            books.refuse_clock_behind(writing.now)
+            books.refuse_wrong_clock(writing.now, request.days)
             facts: dict[str, Any] = {
                 "epsilon": exact_text(request.epsilon),
                 "digest": request.digest,

@@ -50,7 +50,7 @@ def move(source: str | sa.URL, expected_id: str, target: str | sa.URL, operator:
                 raise LedgerForeign(where=old.where, found=books.ledger_id, expected=expected_id)
             if books.moved is None or books.moved[0] == old.engine:
                 facts = {"to": new.where, "database": new.engine}
-                Writing(here, books, opened.utc_now()).decide("moved", EVERYWHERE, facts, operator)
+                Writing(here, books, opened.present()).decide("moved", EVERYWHERE, facts, operator)
             elif books.moved != (new.engine, new.where):
                 books.refuse_moved(old.engine)
             there.execute(sa.insert(ENTRIES), [vars(entry) for entry in all_entries(here)])

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.ledger.books import Books
 from dphist_pipeline.ledger.checkpoint import judged
+from dphist_pipeline.ledger.clock import refuse_before_build
 from dphist_pipeline.ledger.database import ENTRIES, Database, Intent
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
 from dphist_pipeline.ledger.entries import Account, Charge, ChargeRequest, Entry, Note, OfARelease, seal
@@ -170,7 +171,7 @@ class OpenedLedger:
             books.refuse_moved(self._file.engine)
             last = books.last
             try:
-                yield Writing(connection, books, utc_now())
+                yield Writing(connection, books, present())
             finally:
                 if books.last is not last:  # an entry was posted to them that may never be committed
                     self._known = None
@@ -203,6 +204,13 @@ class OpenedLedger:
 def utc_now() -> str:
     """The time now, to the second: '2026-11-02T06:00:00Z'."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def present() -> str:
+    """The time now, by a clock that may date an entry: not from before this version was built."""
+    now = utc_now()
+    refuse_before_build(now)
+    return now
 
 
 def verified(file: Database, whole: bool = False) -> Books:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, get_args
 
-from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, DecisionKind, SourceReading
+from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision, DecisionKind, SourceReading
 from dphist_pipeline.ledger.entries import ChargeRequest, Entry
 from dphist_pipeline.ledger.signing import is_public_key, signer_of
 from dphist_pipeline.messages import ledger_errors as errors
@@ -139,7 +139,7 @@ class Permissions:
         """The same decision, where it stands already; refuses a source that belongs to another account."""
         draft = decision_of(account, facts)
         for there in self.allowed.values():
-            same = draft.server is None or there.name == draft.name
+            same = draft.kind not in ("engine", "clock", "version") or there.name == draft.name
             if there.account == account and _what(there) == _what(draft) and same:
                 return there
         if draft.reading is not None:
@@ -172,7 +172,7 @@ class Permissions:
         """The decisions that let a release read what it asks for.
 
         Raises:
-            NotAllowed: the source, its reading, the query or the engine was not decided on.
+            NotAllowed: the source, its reading, the query, the engine or its version was not decided on.
         """
         if request.source is None:
             if self.keyed:
@@ -181,6 +181,7 @@ class Permissions:
         found = [self._source(request.account, request.source)]
         found += [] if request.query is None else [self._query(request)]
         found += [] if request.engine == "duckdb" else [self._engine(request.account, request.engine)]
+        found += [] if request.version is None else [self._version(request.version)]
         return tuple(found)
 
     def _source(self, account: str, asked: SourceReading) -> Decision:
@@ -207,6 +208,16 @@ class Permissions:
             raise errors.NotAllowed(what=f"`engine: {engine}`", problem=problem, command=command)
         return decisions[-1]
 
+    def version(self, name: str) -> Decision | None:
+        """The decision that allows a version of an engine, `duckdb=2.1`; None without one."""
+        return next((of for of in self.of(EVERYWHERE) if (of.kind, of.name) == ("version", name)), None)
+
+    def _version(self, name: str) -> Decision:
+        decision = self.version(name)
+        if decision is None:
+            raise errors.NotAllowed.version(name)
+        return decision
+
 
 _what = attrgetter("kind", "reading", "query", "server", "folder", "also_of")
 
@@ -215,16 +226,18 @@ def decision_of(account: str, facts: Mapping[str, Any]) -> Decision:
     """What the body of an entry of kind 'allowed' states, without number, hash, time and signers.
 
     Args:
-        account: whose releases it is about; `EVERYWHERE` for folders of code lists, and for nothing else.
-        facts: one of 'source', 'query', 'engine' and 'code_lists', with 'reason', and 'also_of' if there are others.
+        account: whose releases it is about; `EVERYWHERE` for what is `FOR_ALL`, and for nothing else.
+        facts: one of the kinds of decisions, with 'reason', and 'also_of' if there are others.
 
     Raises:
         ValueError: it states nothing, or several things.
     """
     found = [kind for kind in get_args(DecisionKind) if kind in facts]
-    if len(found) != 1 or (found == ["code_lists"]) != (account == EVERYWHERE):
+    if len(found) != 1 or (found[0] in FOR_ALL) != (account == EVERYWHERE):
         raise ValueError("an allowance of nothing, or of several things")
     kind, stated = found[0], facts[found[0]]
+    if kind in FOR_ALL and not FOR_ALL[kind].fullmatch(stated["name"]):
+        raise ValueError("a name of another form")
     reading = SourceReading.of_facts(stated) if kind == "source" else None
     return Decision(
         account=account,

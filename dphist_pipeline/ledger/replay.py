@@ -25,7 +25,7 @@ _FACTS: dict[str, tuple[set[str], set[str]]] = {
     "raised": ({"total", "reason"}, {"signed"}),
     "keyed": ({"operator"}, {"signed"}),
     "rotated": ({"operator", "reason"}, {"signed"}),
-    "allowed": ({"reason"}, {"source", "query", "engine", "code_lists", "also_of", "signed"}),
+    "allowed": ({"reason"}, {"source", "query", "engine", "code_lists", "clock", "version", "also_of", "signed"}),
     "disallowed": ({"decision", "reason"}, {"signed"}),
     "countersigned": ({"decision"}, {"signed"}),
     "adopted": ({"generation", "reason", "carried", "elsewhere"}, {"signed"}),
@@ -177,8 +177,9 @@ def _judge_charged(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None
     )
     if books.judge_charge(request, facts["year"], recorded=True) is not None:
         raise _BrokenRule(f"{charge.title} is charged a second time")
-    decisions = {decision.number for decision in books.permissions.of(charge.account)}
-    if books.permissions.keyed and (not charge.allowed or not decisions.issuperset(charge.allowed)):
+    own, general = ({of.number for of in books.permissions.of(name)} for name in (charge.account, EVERYWHERE))
+    allowed = {*charge.allowed}
+    if books.permissions.keyed and not (allowed & own and allowed <= own | general):
         raise _BrokenRule(f"{charge.title} is charged without a decision that allows it")
 
 

@@ -60,11 +60,6 @@ class Standing:
     started_by: str
     charges: tuple[WitnessedCharge, ...]  # those of this generation, in the ledger's order
 
-    @property
-    def year(self) -> int:
-        """The latest year in which this generation was charged, 0 before it was."""
-        return max((charge.year for charge in self.charges), default=0)
-
 
 ReadStanding = Callable[[], Standing]
 """Reads the standing in a ledger. Called while the witness is held: what was read earlier may lack a charge that
@@ -149,22 +144,15 @@ class Witness:
         Raises:
             WitnessMissing, StoreSuperseded, WitnessOutdated: the store is unknown, or of another generation.
             LedgerBehindWitness: the witness has seen a charge that this ledger does not hold.
-            ChargeBeforeWitness: a charge is dated before one that the witness has seen.
         """
         with self._file.session("write") as connection:
             ledger = read()
             _append(connection, store_id, ledger, self._compared(connection, store_id, ledger))
 
-    def check(self, store_id: str, read: ReadStanding, year: int) -> None:
-        """Refuses whatever `vouch` would refuse once a charge of that year is made; leaves the witness as it was.
-
-        Args:
-            store_id: that the store was made with, 32 hexadecimal digits.
-            read: gives what its ledger holds.
-            year: calendar year in which the charge would count.
-        """
+    def check(self, store_id: str, read: ReadStanding) -> None:
+        """Refuses whatever `vouch` would refuse; leaves the witness as it was."""
         with self._file.session("rehearse") as connection:
-            self._compared(connection, store_id, read(), year)
+            self._compared(connection, store_id, read())
 
     def vouch_answer(self, store_id: str, charge_hash: str, step: str, digest: str) -> None:
         """Writes down which answer a charge's step drew, before it is used; the same again does nothing.
@@ -244,17 +232,16 @@ class Witness:
             return {*connection.execute(sa.select(PLACES.c.store).where(PLACES.c.place == place)).scalars()}
         return set()
 
-    def _compared(self, connection: sa.Connection, store_id: str, ledger: Standing, year: int | None = None) -> int:
-        """How many of the ledger's charges, its first ones, the witness holds; refuses where the two disagree."""
+    def _compared(self, connection: sa.Connection, store_id: str, ledger: Standing) -> int:
+        """How many of the ledger's charges, its first ones, the witness holds; refuses where the two disagree.
+
+        Years are the ledger's business: it holds every charge of the witness's, and dates none before them.
+        """
         self._refuse_generation(connection, store_id, ledger.generation, ledger.started_by)
         known = self._standing(connection, store_id, ledger.generation, ledger.started_by)
         for position, seen in enumerate(known.charges):
             if position >= len(ledger.charges) or ledger.charges[position].hash != seen.hash:
                 raise errors.LedgerBehindWitness(where=self.where, charge=seen)
-        unseen = ledger.charges[len(known.charges) :]
-        earliest = min([charge.year for charge in unseen] + [known.year if year is None else year])
-        if earliest < known.year:
-            raise errors.ChargeBeforeWitness(where=self.where, year=earliest, latest=known.year)
         return len(known.charges)
 
     def _refuse_generation(

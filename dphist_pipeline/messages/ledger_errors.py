@@ -218,14 +218,6 @@ def _spent_by(charges: Sequence[Charge]) -> str:
     return f"Spent by {'; '.join(shown)}."
 
 
-class ClockBehind(LedgerError):
-    message = (
-        "The ledger at {where} has an entry of {year}, and this machine's clock says {now}. The year decides what an "
-        "account has left, so nothing was charged. Set the clock right; if the entry was made while a clock was wrong: "
-        f"{ADOPT}."
-    )
-
-
 class ChargeLost(LedgerError):
     message = (
         "{charge.title} was charged before this store was adopted, so that it is never drawn again. What was published "
@@ -347,6 +339,16 @@ class NotAllowed(LedgerError):
             problem = f"is allowed for account '{account}' to be read in another way: {listed}"
         command = f"dphist ledger allow {account} {options_of(asked)}"
         return cls(what=f"Source {asked.address}", problem=problem, command=command)
+
+    @classmethod
+    def version(cls, name: str) -> NotAllowed:
+        """For an engine of a version that the suite did not pass with, `duckdb=2.1`."""
+        what = name.replace("duckdb=", "DuckDB ")
+        problem = (
+            "would read the records, and the promise was tested with another minor version: that which an installation "
+            "of this package brings"
+        )
+        return cls(what=what, problem=problem, command=f"dphist ledger allow --engine {name} --reason TEXT")
 
     @classmethod
     def query(cls, account: str, name: str, because: str) -> NotAllowed:

@@ -55,13 +55,6 @@ class LedgerBehindWitness(LedgerError):
     )
 
 
-class ChargeBeforeWitness(LedgerError):
-    message = (
-        "A charge of {year} comes after one of {latest}, which the witness at {where} has seen. Set the clock right "
-        f"and run the same command again. Was it the later year that was wrong: {ADOPT}."
-    )
-
-
 class AnswerDrawnElsewhere(LedgerError):
     message = (
         "A copy of this store has drawn the answer to '{step}' already, as the witness at {where} saw, or this store's "

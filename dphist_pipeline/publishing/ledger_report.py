@@ -30,6 +30,8 @@ _ALLOWED = {
     "query": "allowed a query",
     "engine": "allowed an engine",
     "code_lists": "declared code lists public",
+    "clock": "said that the clock is right",
+    "version": "allowed an engine's version",
 }
 
 

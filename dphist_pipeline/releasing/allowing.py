@@ -21,7 +21,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
+from dphist_pipeline.ledger import opened as opened_ledger
+from dphist_pipeline.ledger.clock import is_day_of
+from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision, SourceReading
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.messages.ledger_errors import LedgerError, SourceOfAnother
 from dphist_pipeline.releasing import taken_names
@@ -165,6 +167,36 @@ def query_of_file(file: Path) -> dict[str, Any]:
     else:
         return {"query": {"sha256": hashlib.sha256(content).hexdigest(), "name": str(file)}}
     raise DecisionRefused(f"query {file}", problem)
+
+
+def clock_of_option(day: str) -> dict[str, Any]:
+    """What says that this machine's clock is right: the day, which the operator knows from elsewhere.
+
+    Args:
+        day: as the operator wrote it, '2026-11-02'.
+
+    Raises:
+        DecisionRefused: it is no day, or not that of the clock.
+    """
+    now = opened_ledger.utc_now()
+    if not is_day_of(day, now):
+        problem = f"this machine's clock says {now}. Name the day that it is today; where the two differ, set the clock"
+        raise DecisionRefused(f"--clock {day}", problem)
+    return {"clock": {"name": day}}
+
+
+def version_of_option(written: str) -> dict[str, Any]:
+    """What allows another minor version of DuckDB than the suite passed with.
+
+    Args:
+        written: as the operator wrote it: `duckdb=2.1`.
+
+    Raises:
+        DecisionRefused: it names no minor version of DuckDB.
+    """
+    if not FOR_ALL["version"].fullmatch(written):
+        raise DecisionRefused(f"--engine {written}", "must be written as duckdb=2.1, by major and minor version")
+    return {"version": {"name": written}}
 
 
 def load_spec(path: Path | str, store: Store | Path | None = None) -> ReleaseSpec:

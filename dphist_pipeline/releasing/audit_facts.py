@@ -96,14 +96,17 @@ def _foreign(mechanism: str) -> dict[str, Any]:
 def _facts_of_reading(spec: ReleaseSpec, ledger: Ledger, charge: Charge) -> dict[str, Any]:
     """Whose rows were read, by what query, and which decisions of an operator let that happen."""
     query, engine = spec.source_sql.query if spec.source_sql is not None else None, engine_of(ledger, charge)
+    decisions = ledger.decisions_of(charge)
+    version = next((decision.name for decision in decisions if decision.kind == "version"), "")
     return {
         **({"engine": engine} if engine != "duckdb" else {}),
+        **({"engine_version": version} if version else {}),
         "unit_columns": list(spec.privacy_unit.columns),
         "unit_normalise": list(spec.unit_normalise),
         **({"query": {"sha256": query.sha256, "by_row": not query.needs_decision}} if query is not None else {}),
         "allowed": [
             {"entry": decision.number, "hash": decision.hash, "kind": decision.kind, "by": list(decision.by)}
             | ({"reason": decision.reason} if decision.reason else {})
-            for decision in ledger.decisions_of(charge)
+            for decision in decisions
         ],
     }

@@ -13,6 +13,7 @@ from dphist_pipeline.domain import Axis, Domain, Family, groups_along
 from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.ledger.entries import ChargeRequest
 from dphist_pipeline.mechanisms.tables import shares_for
+from dphist_pipeline.releasing.engine_versions import untested
 from dphist_pipeline.releasing.expected_files import expected_patterns
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
@@ -110,6 +111,7 @@ def request_of(
         held=spec.publish == "manual",
         source=reading_of(spec),
         engine=engine or spec.engine,
+        version=untested(),
         **_query_of(spec),
     )
 

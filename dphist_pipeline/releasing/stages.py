@@ -19,7 +19,6 @@ from dphist_pipeline.confidential.row_questions import ObservedRows
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import AnyEstimate, with_quality
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
-from dphist_pipeline.ledger.opened import utc_now
 from dphist_pipeline.ledger.witness import Witness, place_of
 from dphist_pipeline.messages.ledger_errors import AlreadyCharged, ChargeLost
 from dphist_pipeline.messages.witness_errors import AnswerDrawnElsewhere
@@ -359,7 +358,8 @@ def _charge_or_request(
         engine=engines.engine_of(ledger, charge) if charge else spec.engine,
     )
     if charge is None:
-        request = replace(request, folder=own_folder(store))
+        days = (period.end - period.start).days if period.start and period.end else None
+        request = replace(request, folder=own_folder(store), days=days)
     # An early refusal: a changed spec, an account that disagrees, too little left. Charges nothing.
     try:
         ledger.check(request)
@@ -367,7 +367,7 @@ def _charge_or_request(
         raise AlreadyCharged(error.there, changes_since(store, error.there.digest, spec) or error.differences) from None
     if charge is None:
         witness = store.witness(ledger)
-        witness.check(store.id, ledger.standing, int(utc_now()[:4]))
+        witness.check(store.id, ledger.standing)
         store.refuse_cut(ledger, witness)
     return charge, request
 

@@ -10,7 +10,7 @@ LEDGER = (
         ("unit/test_ledger.py", "unit/test_decisions.py", "unit/test_ledger_damage.py"),
         (
             Mutation(
-                "return joined\n            books.refuse_clock_behind(writing.now)\n",
+                "return joined\n            books.refuse_wrong_clock(writing.now, request.days)\n",
                 "return joined\n",
                 "a wrong clock renews an account",
             ),
@@ -31,7 +31,13 @@ LEDGER = (
     ),
     Part(
         "dphist_pipeline/ledger/books.py",
-        ("unit/test_ledger.py", "unit/test_decisions.py", "unit/test_ledger_notes.py"),
+        (
+            "unit/test_ledger.py",
+            "unit/test_ledger_checkpoint.py",
+            "unit/test_decisions.py",
+            "unit/test_ledger_notes.py",
+            "system/test_wrong_clocks.py",
+        ),
         (
             Mutation("if request.epsilon > left:", "if request.epsilon >= left:", "the last of a total is refused"),
             Mutation("        limits.refuse_bad_request(request)\n", "", "a charge of more than any ledger takes"),
@@ -41,7 +47,15 @@ LEDGER = (
                 'total=max(account.total, read_exact(facts["total"]))', 'total=read_exact(facts["total"])', "falls"
             ),
             Mutation("max(int(made_at[:4]), self.year)", "int(made_at[:4])", "a clock set back renews an account"),
-            Mutation("for span in (year, None):", "for span in (year,):", "what was spent in other years is forgotten"),
+            Mutation(
+                "year is None or self._counts_in", "self._counts_in", "what was spent in other years is forgotten"
+            ),
+            Mutation(
+                "any(year == of for _, of in self.adoptions[before:])",
+                "False",
+                "a charge dated ahead counts later only",
+            ),
+            Mutation("self.adoptions[before:]", "self.adoptions", "a charge after an adoption counts before it"),
             Mutation(
                 '        ("epsilon", there.epsilon, request.epsilon),\n', "", "a charge of another epsilon is joined"
             ),
@@ -60,8 +74,27 @@ LEDGER = (
                 "lost",
             ),
             Mutation('self.add_spent(account, facts["year"], read_exact(epsilon))', "pass", "spent elsewhere is lost"),
-            Mutation("if self.year > tomorrow.year:", "if self.year > tomorrow.year + 1:", "a clock one year behind"),
             Mutation("        if not recorded:\n", "        if False:\n", "a charge without a decision"),
+            Mutation(
+                " and of.number > self.adopted_at]", "]", "a wrong clock that was confirmed counts after an adoption"
+            ),
+            Mutation('in ("created", "charged", "adopted"):', '!= "published":', "a decision attests a wrong clock"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/ledger/clock.py",
+        ("unit/test_clock.py", "unit/test_entries.py", "unit/test_ledger.py"),
+        (
+            Mutation("if int(now[:4]) < BUILT:", "if int(now[:4]) < BUILT - 1:", "a clock from before this version"),
+            Mutation("(_moment(now) + timedelta(days=1)).year:", "_moment(now).year + 1:", "a clock one year behind"),
+            Mutation("timedelta(days=1)).year:", "timedelta(days=0)).year:", "no charge on 31 December"),
+            Mutation("max(attested, of_machine), IDLE", "of_machine, IDLE", "the ledger attests no time"),
+            Mutation("max(attested, of_machine), IDLE", "attested, IDLE", "the machine attests no time"),
+            Mutation("days or LONGEST_PERIOD", "LONGEST_PERIOD", "a weekly release a year ahead"),
+            Mutation("if distance > most:", "if distance >= most:", "a release that is late by the distance alone"),
+            Mutation(
+                " <= timedelta(days=1)\n", " <= timedelta(days=2)\n", "a day that is not the clock's is confirmed"
+            ),
         ),
     ),
     Part(
@@ -96,8 +129,9 @@ LEDGER = (
             Mutation("if seal(entry) != entry.hash:", "if False:", "an edited entry is believed"),
             Mutation("if entry.previous_hash != (previous.hash if previous else None):", "if False:", "a broken chain"),
             Mutation('or facts["year"] != books.year_at(entry.made_at, entry.kind)', "", "an entry of another year"),
-            Mutation("or not decisions.issuperset(charge.allowed)", "", "a charge by a decision that was taken back"),
-            Mutation("(not charge.allowed or not", "(not", "a charge without a decision"),
+            Mutation(" and allowed <= own | general)", ")", "a charge by a decision that was taken back"),
+            Mutation("(allowed & own and ", "(", "a charge without a decision, or by one for all accounts alone"),
+            Mutation("allowed <= own | general", "allowed <= own", "a charge by an engine's version that was allowed"),
             Mutation(
                 '(charge.number, charge.account) != (facts["charge"], entry.account)', "False", "about another charge"
             ),
@@ -247,13 +281,11 @@ LEDGER = (
             Mutation(
                 "position >= len(ledger.charges) or", "position < len(ledger.charges) and", "a ledger that is behind"
             ),
-            Mutation("if earliest < known.year:", "if False:", "a clock set back on a copy renews an account"),
             Mutation("if generation < current[0] or started_by", "if started_by", "an older generation notes its head"),
             Mutation(" or started_by not in (None, current[1]):", ":", "two copies adopted at once both go on"),
             Mutation("current[0] >= ledger.generation:", "current[0] > ledger.generation:", "two adoptions"),
             Mutation("number > known[0]:", "number >= known[0]:", "a head is noted twice"),
             Mutation("and _same(own, ledger)):", "and own == ledger):", "the ledger by a link"),
-            Mutation("known.year if year is None else year]", "known.year]", "a year before the witness's is charged"),
             Mutation("if generation > current[0]:", "if generation > current[0] + 1:", "a witness that is put back"),
             Mutation(" inode {folder.stat().st_ino}", "", "a copy in the same place is not told"),
         ),

@@ -10,6 +10,8 @@ from pathlib import Path
 from office import Office
 
 import dphist_pipeline as dph
+from dphist_pipeline.ledger.clock import BUILT
+from dphist_pipeline.releasing.engine_versions import SUITE
 
 PROJECT = Path(__file__).resolve().parents[2]
 ENGINES = {"dagster", "polars", "numba", "duckdb", "pyarrow", "numpy"}
@@ -114,6 +116,20 @@ def test_constraints_pin_exact_versions_by_name_only():
     lines = (PROJECT / "constraints.txt").read_text().splitlines()
     assert lines
     assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[\w.+!]+", line) for line in lines)
+
+
+def test_the_year_of_build_is_that_of_the_newest_version():
+    changelog = (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8")
+    years = re.findall(r"^## \[\d[^\]]*\] - (\d{4})-\d\d-\d\d$", changelog, re.MULTILINE)
+    assert years and max(years) == str(BUILT)
+
+
+def test_engines_are_pinned_and_bounded_by_what_the_suite_passed_with():
+    pins = dict(line.split("==") for line in (PROJECT / "constraints.txt").read_text().splitlines())
+    assert all(pins[name].startswith(f"{minor}.") for name, minor in SUITE.items())
+    major, minor = map(int, SUITE["duckdb"].split("."))
+    bounded = f'"duckdb>={major}.{minor},<{major}.{minor + 1}",'
+    assert bounded in (PROJECT / "pyproject.toml").read_text(encoding="utf-8")
 
 
 def test_no_data_set_or_lock_file_is_committed():

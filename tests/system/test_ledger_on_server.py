@@ -102,7 +102,7 @@ def test_one_user_charges_another_decides_and_neither_changes_an_entry(database_
     charge = charges_by.charge(WEEKLY)
     charges_by.record_published(charge, "values-1")
     charging = Witness.at(as_user(other, charger))
-    charging.check("store-1", charges_by.standing, 2026)
+    charging.check("store-1", charges_by.standing)
     charging.vouch("store-1", charges_by.standing)
     charging.note_head("store-1", *charges_by.head())
     for later in (charging, Witness.at(as_user(other, decider))):

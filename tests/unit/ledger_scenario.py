@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from dphist_pipeline.ledger import clock
 from dphist_pipeline.ledger import opened as ledger_module
 from dphist_pipeline.ledger.ledger import Account, ChargeRequest, Ledger
 
@@ -51,7 +52,13 @@ def week(day: int, **changes: Any) -> ChargeRequest:
 
 
 def set_clock(monkeypatch: pytest.MonkeyPatch, year: int) -> None:
-    monkeypatch.setattr(ledger_module, "utc_now", lambda: f"{year}-06-30T12:00:00Z")
+    """Time passes: the clock shows that year, and so do the newest files of the machine."""
+    time_passes(monkeypatch, f"{year}-06-30T12:00:00Z")
+
+
+def time_passes(monkeypatch: pytest.MonkeyPatch, now: str) -> None:
+    monkeypatch.setattr(ledger_module, "utc_now", lambda: now)
+    monkeypatch.setattr(clock, "machine_time", lambda: now)
 
 
 def raw(place: Path | sa.URL, *statements: str) -> None:

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from ledger_scenario import HEALTH, WEEKLY, ledger, path, url
+from ledger_scenario import HEALTH, WEEKLY, ledger, path, time_passes, url
 
 from dphist_pipeline.canonical_json import canonical_json
-from dphist_pipeline.ledger import opened
 from dphist_pipeline.ledger.entries import Entry, seal
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator, signer_of
@@ -51,11 +50,11 @@ def test_a_charge_made_by_a_clock_a_day_behind_counts_in_the_ledgers_year(
 ) -> None:
     ledger.open_account(replace(HEALTH, name="yearly", total=Fraction(1), renews="yearly"))
     for now, period in (("2031-01-01T00:00:01Z", "first"), ("2030-12-31T23:59:59Z", "second")):
-        monkeypatch.setattr(opened, "utc_now", lambda now=now: now)
+        time_passes(monkeypatch, now)
         charge = ledger.charge(replace(WEEKLY, account="yearly", period=period))
         assert charge.year == 2031
     for now in ("2030-12-31T23:59:59Z", "2031-06-30T12:00:00Z"):
-        monkeypatch.setattr(opened, "utc_now", lambda now=now: now)
+        time_passes(monkeypatch, now)
         with pytest.raises(Overspend, match="0 left of 1 in 2031"):
             ledger.charge(replace(WEEKLY, account="yearly", period="third"))
     assert [made.year for made in Ledger.open(ledger.url, ledger.id).standing().charges] == [2031, 2031]

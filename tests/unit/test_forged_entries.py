@@ -16,7 +16,7 @@ from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
 from dphist_pipeline.ledger.entries import Entry, seal
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.messages.ledger_errors import LedgerAltered
+from dphist_pipeline.messages.ledger_errors import LedgerAltered, NotAllowed
 
 __all__ = ["path", "url"]
 
@@ -104,6 +104,36 @@ def test_an_entry_that_breaks_a_rule_of_decisions_is_found(ledger: Ledger, forge
 def test_a_charge_by_a_decision_in_force_would_be_taken(ledger: Ledger) -> None:
     charged(ledger, allowed=[3])
     assert Ledger.open(ledger.url, ledger.id).verify() == 12
+
+
+def test_what_is_allowed_for_all_accounts_counts_beside_a_source_and_not_alone(ledger: Ledger) -> None:
+    for_all = ledger.allow(EVERYWHERE, {"version": {"name": "duckdb=2.1"}}, ANN, "tested here")
+    assert for_all is not None and for_all.number == 12
+    charged(ledger, allowed=[3, 12])
+    assert Ledger.open(ledger.url, ledger.id).verify() == 13
+    with pytest.raises(NotAllowed, match=r"DuckDB 2\.2 .*--engine duckdb=2\.2"):
+        ledger.check(replace(week(16), source=ADMISSIONS, version="duckdb=2.2"))
+    assert ledger.charge(replace(week(16), source=ADMISSIONS, version="duckdb=2.1")).allowed == (3, 12)
+    key = {"release": "weekly", "period": "2026-03-23", "revision": 1}
+    forge(ledger, "charged", "health", {**PAID, "allowed": [12]}, **key)
+    with pytest.raises(LedgerAltered, match=r"entry 15.*without a decision"):
+        Ledger.open(ledger.url, ledger.id)
+
+
+@pytest.mark.parametrize(
+    ("account", "what"),
+    [
+        ("health", {"version": {"name": "duckdb=2.1"}}),
+        ("health", {"clock": {"name": "2026-11-24"}}),
+        (EVERYWHERE, {"version": {"name": "duckdb=newest"}}),
+        (EVERYWHERE, {"clock": {"name": "tomorrow"}}),
+        (EVERYWHERE, {"clock": {"name": "2026-11-24"}, "version": {"name": "duckdb=2.1"}}),
+    ],
+)
+def test_a_decision_for_all_accounts_has_one_form(ledger: Ledger, account: str, what: dict[str, Any]) -> None:
+    forge(ledger, "allowed", account, {**what, "reason": "mine"}, ANN)
+    with pytest.raises(LedgerAltered, match=r"entry 12.*cannot be read"):
+        Ledger.open(ledger.url, ledger.id)
 
 
 @pytest.mark.parametrize("signer", [None, EVE], ids=["unsigned", "by another key"])

@@ -20,11 +20,11 @@ from dphist_pipeline.ledger.entries import exact_text, read_exact
 from dphist_pipeline.ledger.ledger import Account, Ledger, UnknownAccount
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.messages.amounts import as_text
+from dphist_pipeline.messages.clock_errors import ClockBehind
 from dphist_pipeline.messages.ledger_errors import (
     AccountDisagrees,
     AccountExists,
     AlreadyCharged,
-    ClockBehind,
     FileExists,
     FileUnusable,
     LedgerOutdated,

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from fork_server import PROCESSES
-from ledger_scenario import HEALTH, WEEKLY, ledger, path, raw, url, url_of, week
+from ledger_scenario import HEALTH, WEEKLY, ledger, path, raw, set_clock, url, url_of, week
 
 from dphist_pipeline.ledger import checkpoint
 from dphist_pipeline.ledger import replay as judging
@@ -97,6 +97,33 @@ def test_sums_and_states_are_those_of_a_ledger_that_was_judged_whole(ledger: Led
             again.record_published(again.charge(week(2)), "others")
         assert again.charge(request).number == 11
     assert Ledger.open(ledger.url, ledger.id).verify() == 11
+
+
+def test_charges_dated_ahead_of_an_adoption_count_in_both_years_when_resumed(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger.open_account(replace(HEALTH, name="yearly", total=Fraction(2), renews="yearly"))
+    ledger.allow("yearly", {"source": ADMISSIONS.facts()}, ANN)
+    asked = replace(WEEKLY, account="yearly", source=ADMISSIONS)
+    lost = WitnessedCharge(90, "lost", "yearly", "weekly", "lost", 1, Fraction(1, 5), 2033)
+    set_clock(monkeypatch, 2032)
+    ledger.charge(replace(asked, period="ahead"))
+    set_clock(monkeypatch, 2031)
+    ledger.adopt("the clock was wrong", [lost], {"yearly": Fraction(1, 7)}, ANN)
+    ledger.charge(replace(asked, period="after", epsilon=Fraction(1, 3)))
+    set_clock(monkeypatch, 2032)
+    ledger.charge(replace(asked, period="later", epsilon=Fraction(1, 11)))
+    expected = {
+        2031: Fraction(1, 2) + Fraction(1, 5) + Fraction(1, 7) + Fraction(1, 3),
+        2032: Fraction(1, 2) + Fraction(1, 11),
+        2033: Fraction(1, 5),
+        None: Fraction(1, 2) + Fraction(1, 5) + Fraction(1, 7) + Fraction(1, 3) + Fraction(1, 11),
+    }
+    for judged in (ledger, Ledger.open(ledger.url, ledger.id), Ledger.open(ledger.url, ledger.id)):
+        assert {year: judged.books().spent("yearly", year) for year in expected} == expected
+        assert judged.books().charged_last == "2032-06-30T12:00:00Z"
+    with pytest.raises(Overspend, match=r"period later.*period ahead"):
+        ledger.check(replace(asked, period="more", epsilon=Fraction(2)))
 
 
 EDITS = {
@@ -235,7 +262,7 @@ def test_an_older_ledger_than_the_note_is_judged_whole_and_the_witness_refuses_i
     restored = Ledger.open(made.url, made.id)
     assert judged == [*range(1, 7)]
     with pytest.raises(LedgerBehindWitness):
-        witness.check("store-1", restored.standing, 2026)
+        witness.check("store-1", restored.standing)
 
 
 def test_several_processes_open_and_charge_at_once(path: Path, judged: list[int]) -> None:

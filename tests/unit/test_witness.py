@@ -25,7 +25,6 @@ from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness, place_of
 from dphist_pipeline.messages.witness_errors import (
     AnswerDrawnElsewhere,
-    ChargeBeforeWitness,
     LedgerBehindWitness,
     StoreEnrolled,
     StoreSuperseded,
@@ -38,7 +37,7 @@ def test_a_new_store_stands_at_generation_one_without_charges(witness: Witness) 
     standing = witness.standing(STORE)
     assert standing is not None
     assert (standing.generation, standing.started_by) == (1, "entry-1")
-    assert (standing.year, standing.charges) == (0, ())
+    assert standing.charges == ()
 
 
 def test_it_gives_back_the_charges_as_they_were_vouched_for(witness: Witness) -> None:
@@ -46,7 +45,7 @@ def test_it_gives_back_the_charges_as_they_were_vouched_for(witness: Witness) ->
     for known in (both[:1], both, both):
         witness.vouch(STORE, of(1, lambda known=known: known))
     standing = witness.standing(STORE)
-    assert standing is not None and standing.charges == tuple(both) and standing.year == 2027
+    assert standing is not None and standing.charges == tuple(both)
 
 
 def test_stores_do_not_know_of_each_other(witness: Witness) -> None:
@@ -66,7 +65,7 @@ def test_what_is_not_enrolled_is_unknown(witness: Witness, tmp_path: Path) -> No
 
 def test_a_check_writes_nothing(witness: Witness) -> None:
     before = rows(witness)
-    witness.check(STORE, of(1, charges(3)), 2026)
+    witness.check(STORE, of(1, charges(3)))
     assert rows(witness) == before
 
 
@@ -107,7 +106,7 @@ def test_a_store_is_enrolled_once(witness: Witness) -> None:
 def test_an_unknown_store_is_refused_with_the_way_out(witness: Witness) -> None:
     for ask in (
         lambda: witness.vouch("store-2", of(1, charges(3))),
-        lambda: witness.check("store-2", of(1, charges()), 2026),
+        lambda: witness.check("store-2", of(1, charges())),
         lambda: witness.vouch_answer("store-2", "hash-3", "counts", "a"),
         lambda: witness.note_place("store-2", "here"),
     ):
@@ -138,15 +137,12 @@ def test_a_ledger_without_a_witnessed_charge_is_refused(witness: Witness, number
         assert f"weekly, period week-{missing}, revision 1" in str(refusal) and ADOPT in str(refusal)
 
 
-def test_a_charge_dated_before_a_witnessed_one_is_refused(witness: Witness) -> None:
+def test_the_year_of_a_charge_is_the_ledgers_business_alone(witness: Witness) -> None:
     first = charge(3, year=2027)
     witness.vouch(STORE, of(1, lambda: [first]))
-    with pytest.raises(ChargeBeforeWitness, match=r"2026.*2027.*clock"):
-        witness.vouch(STORE, of(1, lambda: [first, charge(4)]))
-    with pytest.raises(ChargeBeforeWitness, match=r"2026.*2027.*clock"):
-        witness.check(STORE, of(1, lambda: [first]), 2026)
-    witness.check(STORE, of(1, lambda: [first]), 2027)
-    assert held(witness) == [3]
+    for ask in (witness.check, witness.vouch):
+        ask(STORE, of(1, lambda: [first, charge(4)]))
+    assert held(witness) == [3, 4]
 
 
 # Copies

@@ -80,7 +80,7 @@ def refusals(witness: Witness, generation: int, read: ReadCharges, **more: Any) 
     found = []
     before = witness.standing(STORE)
     for ask in (
-        lambda: witness.check(STORE, of(generation, read, **more), 2026),
+        lambda: witness.check(STORE, of(generation, read, **more)),
         lambda: witness.vouch(STORE, of(generation, read, **more)),
     ):
         with pytest.raises(LedgerError) as refusal:

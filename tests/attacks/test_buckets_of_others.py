@@ -319,17 +319,18 @@ def test_altered_manifests_name_nothing_outside(copied: Office, bucket: ObjectSe
     assert read > 500
 
 
-@pytest.mark.parametrize("examples", [60, pytest.param(10_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("examples", [200, pytest.param(10_000, marks=pytest.mark.soak)])
 def test_altered_audits_are_refused_or_change_no_value(released: Office, examples: int):
     audit, random = json.loads((released.published() / "audit.json").read_bytes()), Random(36)
     values = Release.published(released.store, "wards").arrow
-    for _ in range(examples):
+    for number in range(examples):
         facts = altered({name: fact for name, fact in audit.items() if name != "audit_digest"}, random)
         content = sealed(facts) if isinstance(facts, dict) else json.dumps(facts).encode()
         (released.published() / "audit.json").write_bytes(content)
         try:
             made = Release.published(released.store, "wards")
             assert made.arrow.equals(values)
-            made.answer(ward="surgery")
+            if number % 20 == 0:
+                made.answer(ward="surgery")
         except DphistError:
             continue

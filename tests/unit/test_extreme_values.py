@@ -70,6 +70,12 @@ def said_of_twin(kind: str, uses: tuple[str, ...], path: str, outcome: str) -> l
     return counted(ordinary(KINDS[kind]), uses, Layout(path), outcome)
 
 
+@cache
+def of_rows_alone(kind: str, uses: tuple[str, ...], path: str, outcome: str) -> list[int]:
+    """The sum of what comes of each row alone, however its file is laid out."""
+    return counted_alone(KINDS[kind], uses, Layout(path), outcome)
+
+
 def check(kind: str, uses: tuple[str, ...], layout: Layout, outcome: str = OUTCOMES[0], alone: bool = True) -> bool:
     """Whether the type serves so; then the extremes gave a cube as each of their rows alone does."""
     values = KINDS[kind]
@@ -79,7 +85,7 @@ def check(kind: str, uses: tuple[str, ...], layout: Layout, outcome: str = OUTCO
     if isinstance(found, str):
         assert found == twin and NOT_TO_ITS_END not in found, (case, found, twin)
         return False
-    assert not alone or found == counted_alone(values, uses, layout, outcome), case
+    assert not alone or found == of_rows_alone(kind, uses, layout.path, outcome), case
     return True
 
 

@@ -40,7 +40,10 @@ os.environ |= {"XDG_CONFIG_HOME": str(HOME / "config"), "XDG_STATE_HOME": str(HO
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 SERVERS = {"database_server", "object_server"}  # fixtures
 # Tests that look at what a reading can reach.
-FENCED = r"/(attacks|docs|fuzzing)/|/test_(cli|databases|explaining|frames|object_stores|source\w*)\.py$"
+FENCED = (
+    r"/(attacks|docs|fuzzing)/|"
+    r"/test_(cli|databases|explaining|extreme_values|frames|object_stores|rows_alone|source\w*)\.py$"
+)
 ASKED = ("answering", "applications", "docs", "golden", "publishing")  # folders whose tests ask catalogues
 
 

@@ -132,6 +132,33 @@ def test_no_time_stamp_of_a_record_makes_a_release_fail(tmp_path: Path, axis: st
     assert read_and_count(plan_of(spec, spec.period_named("all")), tmp_path / "run").tolist() == [1, 4]
 
 
+@pytest.mark.parametrize("moment", [-(2**63), -(2**63) + 2, -(2**63) + 10**6])
+@pytest.mark.parametrize("encoded", [True, False], ids=["dictionary", "plain"])
+def test_a_time_before_the_calendar_lies_in_no_period_and_fails_none(tmp_path: Path, moment: int, encoded: bool):
+    # NaT stored as a value: a null in its place kept the value below it, which a later cast of a dictionary met.
+    times = pa.array([1_767_657_600_000_000, moment], pa.int64()).view(pa.timestamp("us"))
+    pq.write_table(pa.table({"day": times}), tmp_path / "seen.parquet", use_dictionary=encoded)
+    days = {"column": "day", "calendar": "day", "start": "2026-01-05", "stop": "2026-01-12", "other": True}
+    weekly = {"axes": [days], "period": "week", "period_column": "day"}
+    spec = ReleaseSpec.from_attributes(RELEASE | weekly, tmp_path)
+    (tmp_path / "run").mkdir()
+    for week, cells in (("2026-01-05", [0, 1, 0, 0, 0, 0, 0, 0]), ("2026-01-12", [0] * 8)):
+        assert read_and_count(plan_of(spec, spec.period_named(week)), tmp_path / "run").tolist() == cells
+
+
+def test_a_time_that_is_null_stays_null(tmp_path: Path):
+    times = pa.array([None, 0, -(2**63)], pa.int64()).view(pa.timestamp("us"))
+    pq.write_table(pa.table({"day": times}), tmp_path / "seen.parquet")
+    (tmp_path / "query.sql").write_text(
+        "SELECT CASE WHEN TRY_CAST(day AS TIMESTAMP) IS NULL THEN 'none' ELSE 'one' END AS has, "
+        "TRY_CAST(day AS VARCHAR) AS said FROM source"
+    )
+    axes = [{"column": "has", "values": ["none", "one"]}, {"column": "said", "values": ["-infinity"], "other": True}]
+    spec = ReleaseSpec.from_attributes(RELEASE | {"axes": axes, "source_sql": "query.sql"}, tmp_path)
+    (tmp_path / "run").mkdir()
+    assert read_and_count(plan_of(spec, spec.period_named("all")), tmp_path / "run").tolist() == [0, 1, 1, 1]
+
+
 @pytest.mark.parametrize("moment", [-(2**63), 0])
 def test_a_column_that_nobody_names_makes_no_release_fail(tmp_path: Path, moment: int):
     # The file's statistics hold the value, and DuckDB read those of every column.

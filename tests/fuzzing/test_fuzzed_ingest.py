@@ -9,9 +9,12 @@ import shutil
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock, patch
 
+import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from byte_mutations import after_head, byte_change, mixed, token_change
 from canary import TOKENS, chain
@@ -31,6 +34,7 @@ from hostile_files import (
 from spec_seeds import PROJECT
 
 from dphist_pipeline.confidential.cube import read_and_count
+from dphist_pipeline.confidential.reading import ingest as reading_room
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.releasing.plans import plan_of
 from dphist_pipeline.spec.model import ReleaseSpec
@@ -93,6 +97,15 @@ class Ingest:
         check_says_nothing(self._said())
         return outcome, cells
 
+    def staged(self, attributes: dict[str, Any], files: Files) -> list[str]:
+        """The staged rows, sorted; or what refuses the files."""
+        spec = self._written(attributes, files)
+        try:
+            rows = reading_room.stage_rows(plan_of(spec, spec.period_named(PERIODS[spec.period])), self._run)
+        except (SourceRefused, ColumnRefused) as error:
+            return [str(error)]
+        return sorted(map(str, pq.read_table(rows).to_pylist()))
+
     def _written(self, attributes: dict[str, Any], files: Files) -> ReleaseSpec:
         """The spec over these files, which are the only ones there."""
         for path in [*self._source.glob("*.csv*"), *self._source.glob("*.parquet"), *self._run.iterdir()]:
@@ -120,6 +133,18 @@ def ingest(tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.Log
     return Ingest(tmp_path, said)
 
 
+def check_forced(ingest: Ingest, reading: Reading, content: bytes) -> None:
+    """Rows that are read one batch after the other are those that one statement stages."""
+    try:
+        attributes, hostile = reading(content)
+    except pa.ArrowException:
+        return
+    usual = ingest.staged(attributes, hostile.files)
+    failing = Mock(side_effect=duckdb.InternalException("as an engine says"))
+    with patch.object(reading_room, "_stage", failing):
+        assert ingest.staged(attributes, hostile.files) == usual
+
+
 def run(ingest: Ingest, reading: Reading, seeds: Sequence[bytes], change: Mutate, inputs: int, seed: int) -> Report:
     def check(content: bytes) -> set[Hashable]:
         try:
@@ -141,6 +166,21 @@ def test_any_text_gives_a_cube_or_a_refusal_of_the_file(ingest: Ingest):
 
 def test_any_parquet_file_gives_a_cube_or_a_refusal_of_the_file(ingest: Ingest):
     run(ingest, parquet_files, PARQUET_SEEDS[::2], parquet_change, 40, seed=1)
+
+
+def test_any_file_gives_the_same_rows_where_the_engine_is_said_to_fail(ingest: Ingest):
+    for content in CSV_SEEDS[::6]:
+        check_forced(ingest, csv_files, content)
+    for content in PARQUET_SEEDS[::4]:
+        check_forced(ingest, parquet_files, content)
+
+
+@pytest.mark.soak
+def test_any_file_gives_the_same_rows_where_the_engine_is_said_to_fail_in_long_runs(ingest: Ingest):
+    choice = random.Random(secrets.randbits(32))
+    for _ in range(1_000):
+        check_forced(ingest, csv_files, csv_change(choice, choice.choice(CSV_SEEDS), CSV_SEEDS))
+        check_forced(ingest, parquet_files, parquet_change(choice, choice.choice(PARQUET_SEEDS), PARQUET_SEEDS))
 
 
 @pytest.mark.soak

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -79,10 +79,10 @@ CSV_UNITS = {
 }
 
 
-def both(office: Office, pair: tuple[Any, Any]) -> list[dict[str, Any]]:
+def both(office: Office, pair: tuple[Any, Any], axes: Sequence[Any] = (AGE, WARD)) -> list[dict[str, Any]]:
     """What the world sees of two releases, of two tables, from the same place with the same store."""
     office.opened()
-    office.write_spec(axes=[AGE, WARD], **PERIODS, source="data/admissions.csv")
+    office.write_spec(axes=[*axes], **PERIODS, source="data/admissions.csv")
     start, witness = office.folder.with_name("start"), office.witness.read_bytes()
     shutil.copytree(office.store, start)
     seen = []
@@ -92,10 +92,10 @@ def both(office: Office, pair: tuple[Any, Any]) -> list[dict[str, Any]]:
         office.witness.write_bytes(witness)
         if isinstance(records, bytes):
             (office.folder / "data" / "admissions.csv").write_bytes(records)
-            office.write_spec(axes=[AGE, WARD], **PERIODS, source="data/admissions.csv")
+            office.write_spec(axes=[*axes], **PERIODS, source="data/admissions.csv")
         else:
             office.write_records(records.cast(SCHEMA))
-            office.write_spec(axes=[AGE, WARD], **PERIODS)
+            office.write_spec(axes=[*axes], **PERIODS)
         ran = office.released("--period", "2026-03-01")
         published = office.published(period="2026-03-01")
         files = {path.name: path.read_bytes() for path in published.iterdir()}

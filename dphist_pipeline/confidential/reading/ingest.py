@@ -15,7 +15,7 @@ from pathlib import Path
 import duckdb
 
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
-from dphist_pipeline.confidential.reading import databases, lengths, object_stores
+from dphist_pipeline.confidential.reading import databases, lengths, object_stores, rows_alone
 from dphist_pipeline.confidential.reading.derived import select_rows, with_decimal_points
 from dphist_pipeline.confidential.reading.positions import MARKS, UNDECLARED, UNPARSED, Positions, mark_words, positions
 from dphist_pipeline.confidential.reading.source import (
@@ -71,18 +71,67 @@ def _stage_rows(plan: CountingPlan, folder: Path) -> Path:
     staged = folder / "rows.parquet"
 
     def stage() -> None:
-        with opened_source(plan.source, folder, plan.time_zone) as (connection, source):
-            _stage(plan, source, connection, staged)
+        if not _staged_at_once(plan, folder, staged):
+            _stage_apart(plan, folder, staged)
 
     withheld(plan.source.written, _unread(plan.source), lambda: with_enough_memory(stage))
     return staged
 
 
+def _staged_at_once(plan: CountingPlan, folder: Path, staged: Path) -> bool:
+    """Writes all rows by one statement; or says that the engine failed on something that may be what a row holds.
+
+    An allowed query may look at many rows at once, so that none of them has a meaning alone: its failure goes on.
+    """
+    try:
+        with opened_source(plan.source, folder, plan.time_zone) as (connection, source):
+            _stage(plan, source, connection, staged)
+    except rows_alone.OF_THE_MACHINE:
+        raise
+    except duckdb.Error:
+        if plan.source.query is not None and plan.source.query.trusted:
+            raise
+        return False
+    return True
+
+
+def _stage_apart(plan: CountingPlan, folder: Path, staged: Path) -> None:
+    """Writes all rows, each as it would be alone (see `rows_alone`)."""
+
+    def prepare(connection: duckdb.DuckDBPyConnection, batch: Source, part: Path, empty: bool) -> rows_alone.Staging:
+        return _staging(plan, batch, connection, part, empty)
+
+    with opened_source(plan.source, folder, plan.time_zone, goes_on=True) as (connection, source):
+        rows_alone.stage_apart(connection, source, _read_columns(plan, source), prepare, staged)
+
+
+def _read_columns(plan: CountingPlan, source: Source) -> set[str]:
+    """The columns of a source that staging reads, by a judged query or without one."""
+    query = plan.source.query
+    named = {axis.column for axis in plan.domain.axes} | {plan.period_column}
+    named |= set() if plan.privacy_unit == "row" else {*plan.privacy_unit.columns}
+    read = {column.lower() for column in query.columns} if query is not None else set()
+    return {column for column in source.types if column in named or column.lower() in read}
+
+
 def _stage(plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnection, staged: Path) -> None:
     """Writes the rows of an opened source."""
+    staging = _staging(plan, source, connection, staged)
+    for table, given in staging.tables:
+        connection.execute(table, given)
+    connection.execute(staging.text, staging.parameters)
+
+
+def _staging(
+    plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnection, staged: Path, empty: bool = False
+) -> rows_alone.Staging:
+    """The statement that stages an opened source; `empty`: a single row in its place, null in all columns."""
     found = plan.source
     if found.query is not None:
         source = select_rows(connection, source, found.query, found.query_file, plan.privacy_unit.columns)
+    if empty:
+        none = f"(SELECT * FROM ({source.relation}) WHERE false)"
+        source = replace(source, relation=f"SELECT given.* FROM (SELECT 1) AS one LEFT JOIN {none} AS given ON true")
     _check_types(plan, source)
     source, numbers = with_decimal_points(source, _numbers(plan) if found.decimal_comma else ())
     axes = [
@@ -92,11 +141,9 @@ def _stage(plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnec
     ]
     parameters = {**source.parameters, **_ends(plan, source)}
     for axis in axes:
-        if axis.table:
-            connection.execute(axis.table, dict(axis.parameters))
-        else:
-            parameters.update(axis.parameters)
-    connection.execute(_stage_statement(plan, source, axes, staged), parameters)
+        parameters.update({} if axis.table else axis.parameters)
+    tables = tuple((axis.table, dict(axis.parameters)) for axis in axes if axis.table)
+    return rows_alone.Staging(_stage_statement(plan, source, axes, staged), tables, parameters)
 
 
 def _unread(found: SourcePlan) -> str:
@@ -144,7 +191,7 @@ def check_columns(plan: CountingPlan, folder: Path) -> None:
 
 @contextmanager
 def opened_source(
-    source: SourcePlan, folder: Path, time_zone: str = "UTC"
+    source: SourcePlan, folder: Path, time_zone: str = "UTC", goes_on: bool = False
 ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Source]]:
     """A DuckDB that can reach the source and the run's folder and nothing else, and the source's columns.
 
@@ -152,16 +199,21 @@ def opened_source(
         source: whose query, if it has one, is not applied here.
         folder: private, of the run.
         time_zone: of times without an offset, as `Europe/Zurich`; a name that DuckDB does not know is refused.
+        goes_on: whether other connections to it serve after one of them met an error of the engine's own.
     """
     objects = object_stores.find_objects(source.written, source.needed) if in_store(source.written) else ()
     files = () if objects or source.format == "postgres" else files_of(source)
     settings = engine_settings(folder)
     if source.query is not None:  # DuckDB would move what two expressions share out of the TRY around each
         settings["disabled_optimizers"] += ",common_subexpressions"
+    if goes_on:
+        settings["disable_database_invalidation"] = True
     allowed = {folder, *(path.parent for path in files), *(path.resolve().parent for path in files)}
     with closing(duckdb.connect(config=settings)) as connection:
         problem = "is a time zone that DuckDB does not know; use its common name"
         asked(connection, time_zone, problem, f"SET TimeZone = {literal(time_zone)}")
+        if goes_on:  # for other connections, too
+            connection.execute(f"SET GLOBAL TimeZone = {literal(time_zone)}")
         _attach(source, files, connection)
         connection.execute(f"SET allowed_directories = [{', '.join(literal(f'{path}/') for path in allowed)}]")
         if objects:

@@ -26,6 +26,7 @@ ALWAYS = ("VARCHAR", "ENUM", "NULL")
 
 # Shortly after the first day that DuckDB can write: a file may hold time stamps before it.
 FIRST_TIME = "TIMESTAMP '290308-01-01 (BC) 00:00:00'"
+BEFORE_ALL = "TIMESTAMP '-infinity'"
 
 NOTHING_INSTALLED = {
     "autoinstall_known_extensions": False,
@@ -80,7 +81,11 @@ def plain_type(kind: str) -> str:
 
 
 def with_possible_times(types: Mapping[str, str], table: str) -> str:
-    """SQL of the rows with null for time stamps before `FIRST_TIME`: casts of those raise, whatever TRY says.
+    """SQL of the rows with -infinity for time stamps before `FIRST_TIME`: casts of those raise, whatever TRY says.
+
+    That lies before every period and gives no day, as text that does not parse. `greatest` stands inside because DuckDB
+    casts whole dictionaries: also entries that only rows of other periods have, which CASE alone passes on unchanged.
+    It takes null for a time, so nulls go past it.
 
     Columns in milliseconds, which serve for nothing, are null altogether: a value that raises stands in a file's
     statistics, too, which DuckDB reads of every column that is selected.
@@ -95,8 +100,9 @@ def with_possible_times(types: Mapping[str, str], table: str) -> str:
         if "TIMESTAMP_MS" in kind:
             replaced.append(f"CAST(NULL AS TIMESTAMP) AS {column}")
         elif kind == "TIMESTAMP":
-            impossible = f"isfinite({column}) AND {column} < {FIRST_TIME}"
-            replaced.append(f"CASE WHEN {impossible} THEN NULL ELSE {column} END AS {column}")
+            possible = f"greatest({column}, {FIRST_TIME})"
+            whens = f"WHEN {column} < {FIRST_TIME} THEN {BEFORE_ALL} WHEN {column} IS NOT NULL THEN {possible}"
+            replaced.append(f"CASE {whens} END AS {column}")
     columns = f" REPLACE ({', '.join(replaced)})" if replaced else ""
     return f"SELECT *{columns} FROM {table}"
 

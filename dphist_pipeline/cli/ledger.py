@@ -282,14 +282,25 @@ def show(
 
 @ledger_app.command()
 def verify(store: StoreOption = None, as_json: JsonOption = False) -> None:
-    """Reads the whole ledger again, every hash, signature and sum, and every published file against it."""
+    """Reads the whole ledger again, every hash, signature and sum, and compares it.
+
+    Compares it with every published file, and with the witness. Exit code 1 where
+    something is wrong, or where the witness is missing: without it nobody can say
+    whether the ledger's end was cut off.
+    """
+    from dphist_pipeline.releasing.verifying import confirm_witness
+
     opened = Store.open(store_folder(store))
     entries, whole, missing = opened.verify()
+    witnessed = confirm_witness(opened, entries, whole)
     if as_json:
-        print_json({"entries": entries, "publications": whole, "missing": missing, "ledger": opened.ledger_id})
+        facts = {"entries": entries, "publications": whole, "missing": missing, "witnessed": witnessed}
+        print_json({**facts, "ledger": opened.ledger_id})
         return
     found = "1 publication is" if whole == 1 else f"{whole} publications are"
     out.print(f"[green]✓[/] {entries} entries, every hash and every sum holds; {found} whole")
+    if not witnessed:
+        out.print("  no witness yet: the first decision of an operator brings one")
     for place in missing:
         out.print(f"  published once, and not in the public folder now: {escape(place)}")
 

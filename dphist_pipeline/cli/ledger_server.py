@@ -1,4 +1,4 @@
-"""The commands `dphist ledger move` and `dphist ledger roles`: a ledger on a PostgreSQL server."""
+"""The commands `dphist ledger move`, `roles` and `upgrade`: a ledger on a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from dphist_pipeline.cli.ledger import ledger_app
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.ledger.permissions import DECISIONS
+from dphist_pipeline.ledger.postgresql import PostgresDatabase, ledger_database
 from dphist_pipeline.ledger.witness_file import WitnessServer
 from dphist_pipeline.releasing.deciding import move_ledger
-from dphist_pipeline.releasing.locations import store_folder
+from dphist_pipeline.releasing.locations import ledger_url, store_folder
 from dphist_pipeline.releasing.store import Store
 
 NOTES = ("approved", "rejected", "withdrawn")
@@ -64,6 +65,25 @@ def move(
         return
     out.print(f"[green]✓[/] Moved: {entries} entries, every hash as it was. From now on, for all who use this store:")
     out.print(f"  export DPHIST_LEDGER={escape(address)}", soft_wrap=True)
+
+
+@ledger_app.command()
+def upgrade(store: StoreOption = None) -> None:
+    """Gives a ledger on a server the rules of this version.
+
+    Run it once, as the owner of its tables, where `dphist doctor` says so.
+    Entries stay as they are; a ledger in a file has its rules from its making.
+    """
+    opened = Store.open(store_folder(store))
+    # Its entries are not read: rules can be upgraded before a malformed row is taken away, and after.
+    database = ledger_database(opened.ledger_address or ledger_url(opened.root))
+    if not isinstance(database, PostgresDatabase):
+        out.print("The ledger is a file: nothing to upgrade.")
+    elif database.has_former_rules():
+        database.upgrade_rules()
+        out.print("[green]✓[/] From now on the server refuses every entry that would break a rule of the ledger")
+    else:
+        out.print("[green]✓[/] The rules are those of this version already")
 
 
 @ledger_app.command()

@@ -66,6 +66,8 @@ def rotate_key(
 
     It is signed with the old key. What that key decided stays in force. Run
     it once for every store in which you decide; the same again changes nothing.
+    Another person's key needs no second signature, even where an account asks
+    for two: it counts as yours, and the two never give both signatures.
     """
     if (to is None) == (key is None) or (key is None) != (name is None):
         raise typer.BadParameter("give --to FILE for a new key of yours, or --key KEY --name NAME of another person")
@@ -78,6 +80,8 @@ def rotate_key(
             taker = str(name) if new is None else known.get(operator.public, operator.name)
             ledger.rotate_key(taker, str(key) if new is None else new.public, reason, operator)
     out.print(f"[green]✓[/] Decides from now on: {', '.join(map(escape, ledger.operators().values()))}")
+    if key is not None:
+        out.print(f"  {escape(str(name))} signs in your place: both keys count as one operator, and give one signature")
     if to is not None:
         out.print(
             f"  decide with it:                      export DPHIST_OPERATOR_KEY={escape(quote(str(to.absolute())))}"

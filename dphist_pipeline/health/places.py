@@ -10,7 +10,7 @@ from pathlib import Path
 from dphist_pipeline.files import may
 from dphist_pipeline.health.finding import Examined, Finding, fault, name_of, not_looked_at, ok, quoted, told, warning
 from dphist_pipeline.ledger.signing import Operator, key_path
-from dphist_pipeline.messages.ledger_errors import OperatorKeyUnusable
+from dphist_pipeline.messages.ledger_errors import OperatorKeyOpen, OperatorKeyUnusable
 
 OTHERS = stat.S_IRWXO
 GROUP_OR_OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -108,8 +108,12 @@ def operator_key(seen: Examined) -> Finding:
         return ok(check, f"the key at {path} cannot be read by this user, who decides nothing")
     if not may(path, os.R_OK):
         return ok(check, f"the key at {path} is {name_of(found.st_uid)}'s; this user decides nothing")
-    if found.st_mode & GROUP_OR_OTHERS:
-        return fault(check, f"others may read or change the key at {path}", f"chmod 600 {quoted(path)}")
+    try:
+        operator = Operator.load(path)
+    except OperatorKeyOpen as error:
+        return fault(check, f"the key at {path} signs nothing: {error.problem}", error.mend)
+    except OperatorKeyUnusable as error:
+        return told(check, error)
     if path.resolve().is_relative_to(seen.root.resolve()):
         return fault(
             check, f"the key at {path} lies in the store", "Move it out of the store, and set DPHIST_OPERATOR_KEY."
@@ -120,14 +124,10 @@ def operator_key(seen: Examined) -> Finding:
             f"this user can read the key at {path}, and must only release",
             f"Give the file to whoever decides, and take it away here: {quoted(path)}",
         )
-    return _known_key(check, seen, path)
+    return _known_key(check, seen, path, operator)
 
 
-def _known_key(check: str, seen: Examined, path: Path) -> Finding:
-    try:
-        operator = Operator.load(path)
-    except OperatorKeyUnusable as error:
-        return told(check, error)
+def _known_key(check: str, seen: Examined, path: Path, operator: Operator) -> Finding:
     if seen.ledger is None:
         return not_looked_at(check, "the ledger could not be opened")
     operators, signers = seen.ledger.operators(), seen.ledger.books().permissions.names
@@ -185,7 +185,7 @@ def _decides(seen: Examined) -> bool:
         return False
     try:
         return Operator.load().public in seen.ledger.operators()
-    except OperatorKeyUnusable:
+    except (OperatorKeyUnusable, OperatorKeyOpen):
         return False
 
 

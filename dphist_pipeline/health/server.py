@@ -32,10 +32,14 @@ def access(check: str, url: sa.URL, decisive: bool = True) -> Finding:
         with database.transaction("read") as connection:
             encrypted = bool(connection.exec_driver_sql(_ENCRYPTED).scalar())
             name, above, owns, enters = connection.exec_driver_sql(_USER).one()
+        former = decisive and database.has_former_rules()
     except DphistError as error:
         return told(check, error)
     if not encrypted and not is_local(_host(url)):
         return fault(check, f"the connection to {database.where} is not encrypted", "Take sslmode out of the address.")
+    if former:
+        told_of = f"who may charge in {database.where} could stop every release by one malformed row"
+        return warning(check, told_of, "As the owner of its tables: dphist ledger upgrade")
     roles = "Make users who only charge or decide, and use those: dphist ledger roles" + " --witness" * (not decisive)
     if above or owns:
         what = "is a superuser" if above else "owns its tables"

@@ -33,6 +33,7 @@ from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.ledger.witness_file import witness_database
 from dphist_pipeline.publishing.statements import noted, statement_of
 from dphist_pipeline.releasing.store import Key, Store
+from dphist_pipeline.releasing.verifying import unrecorded
 
 NO_LEDGER = "the ledger could not be opened"
 # Longer than any release takes from its charge to its publication, and than people take to approve one.
@@ -50,6 +51,14 @@ def ledger(seen: Examined) -> Finding:
     if seen.ledger is None:
         error = seen.refused.get("ledger")
         return told("ledger", error) if error else not_looked_at("ledger", "the store could not be opened")
+    forgotten = unrecorded(seen.store, seen.ledger) if seen.store is not None else []
+    if forgotten:
+        return fault(
+            "ledger",
+            f"published, and the ledger at {seen.ledger.place} does not say so: "
+            f"{listed([charge.title for charge in forgotten])}; its last entries are missing",
+            "Put the newer ledger back. If it is lost, release these again, for nothing: dphist release SPEC.",
+        )
     generation, number, _ = seen.ledger.head()
     return ok("ledger", f"{seen.ledger.place}: {number} entries, every hash holds; generation {generation}")
 

@@ -59,7 +59,8 @@ class Permissions:
         """Whether a decision has no effect yet; it is then kept until it is countersigned.
 
         Where any account asks for two signatures, the key of a third operator waits as well: otherwise one operator
-        could add a second key of their own and give both signatures.
+        could add a second key of their own and give both signatures. A rotated key does not wait: whoever holds it
+        counts as the operator whose key it replaces, who could give that key away as well. See `_latest`.
         """
         needed = entry.kind in _WAITING and entry.account in self.two_signatures
         if entry.kind == "keyed":

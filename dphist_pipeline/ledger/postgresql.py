@@ -23,6 +23,7 @@ from sqlalchemy.pool import NullPool
 from dphist_pipeline.ledger import database
 from dphist_pipeline.ledger.database import ENTRIES, Database, Intent, SqliteFile
 from dphist_pipeline.messages import ledger_errors as errors
+from dphist_pipeline.sql_files import statement
 
 PORT = 5432
 _SCHEMES = ("postgresql", "postgresql+psycopg")
@@ -42,7 +43,9 @@ _SETTINGS = {
     "max_parallel_workers_per_gather": "0",
 }
 _GROWS = "BEGIN RAISE EXCEPTION 'the table only grows, row by row'; END"
-_NEXT = """BEGIN
+_NEXT = statement("ledger/always_next")
+# Of version 0.2: it looks at the place in the chain alone, so that one malformed row stops every release.
+_FORMER_NEXT = """BEGIN
     IF NEW.number IS DISTINCT FROM (SELECT coalesce(max(number), 0) + 1 FROM ledger_entry)
         OR NEW.previous_hash IS DISTINCT FROM (SELECT hash FROM ledger_entry ORDER BY number DESC LIMIT 1)
     THEN RAISE EXCEPTION 'the ledger only grows, entry by entry'; END IF;
@@ -153,13 +156,28 @@ class PostgresDatabase(Database):
             index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
         self.tables.create_all(connection, checkfirst=False)
         for table, name, _, body in self._rules():
-            function = f"{table}_{name}"
-            connection.exec_driver_sql(
-                f"CREATE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp "
-                f"AS $rule${body}$rule$"
-            )
+            self._make_rule(connection, "CREATE", table, name, body)
             when = _RULES[name][0].format(table=table)
-            connection.exec_driver_sql(f"CREATE TRIGGER {name} {when} EXECUTE FUNCTION {function}()")
+            connection.exec_driver_sql(f"CREATE TRIGGER {name} {when} EXECUTE FUNCTION {table}_{name}()")
+
+    def has_former_rules(self) -> bool:
+        """Whether an entry that breaks a rule of the ledger could be inserted, as with the triggers of version 0.2."""
+        with self.transaction("read") as connection:
+            rows = connection.execute(sa.text(_FOUND), {"names": list(self.tables.tables)})
+            return any(row.prosrc == _FORMER_NEXT for row in rows)
+
+    def upgrade_rules(self) -> None:
+        """Puts the triggers of this version in the place of former ones; the owner of the tables alone may do that."""
+        with self.transaction("write") as connection:
+            self.verify_tables(connection)
+            for table, name, _, body in self._rules():
+                self._make_rule(connection, "CREATE OR REPLACE", table, name, body)
+
+    def _make_rule(self, connection: sa.Connection, how: str, table: str, name: str, body: str) -> None:
+        connection.exec_driver_sql(
+            f"{how} FUNCTION {table}_{name}() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp "
+            f"AS $rule${body}$rule$"
+        )
 
     def verify_tables(self, connection: sa.Connection) -> None:
         names = {"names": list(self.tables.tables)}
@@ -168,7 +186,8 @@ class PostgresDatabase(Database):
         found = {tuple(row) for row in connection.execute(sa.text(_FOUND), names)}
         indexes = set(connection.execute(sa.text(_INDEXES), names).scalars())
         expected = {str(index.name) for table in self.tables.tables.values() for index in table.indexes}
-        if found != {(*rule, True) for rule in self._rules()} or not indexes >= expected:
+        expected_rules = [{(*rule, True) for rule in self._rules(following)} for following in (_NEXT, _FORMER_NEXT)]
+        if found not in expected_rules or not indexes >= expected:
             raise self.altered("the rules that guard its table were removed or changed")
         if connection.exec_driver_sql("SHOW fsync").scalar() != "on":
             raise self.unusable("the server runs with fsync off, and could forget a charge when the power fails")
@@ -183,12 +202,14 @@ class PostgresDatabase(Database):
             for table, name, *_ in self._rules():
                 connection.exec_driver_sql(f"DROP FUNCTION {table}_{name}()")
 
-    def _rules(self) -> Iterator[tuple[str, str, int, str]]:
-        """Table, name, kind and body of every trigger that must be there."""
+    def _rules(self, following: str = _NEXT) -> Iterator[tuple[str, str, int, str]]:
+        """Table, name, kind and body of every trigger that must be there; `following`: the body for the next entry."""
         for table in self.tables.tables:
             for name, (_, kind, body) in _RULES.items():
-                if name != "always_next" or table == ENTRIES.name:
+                if name != "always_next":
                     yield table, name, kind, body
+                elif table == ENTRIES.name:
+                    yield table, name, kind, following
 
     def _refuse_without_right(self, connection: sa.Connection) -> None:
         for table in self.entered_by_runs:
@@ -217,6 +238,8 @@ class PostgresDatabase(Database):
             return errors.FileExists(noun=self.noun, where=self.where)
         if state == "42501":
             return self.unusable(errors.NO_RIGHT)
+        if state == "22008":
+            return self.unusable("this machine's clock is more than a day ahead of the server's")
         if state == "25006":
             return self.unusable("the server is read-only")
         if state == "" or state[:2] in ("08", "57"):

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import getpass
 import os
+import stat
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -19,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.files import make_folder, write_durably
 from dphist_pipeline.ledger.entries import Entry
-from dphist_pipeline.messages.ledger_errors import OperatorKeyUnusable
+from dphist_pipeline.messages.ledger_errors import OperatorKeyOpen, OperatorKeyUnusable
 
 KEY = "DPHIST_OPERATOR_KEY"
 
@@ -46,10 +48,11 @@ class Operator:
 
         Raises:
             OperatorKeyUnusable: there is none, or it cannot be read.
+            OperatorKeyOpen: others can read, change or replace it.
         """
         path = path or key_path()
         try:
-            private = load_pem_private_key(path.read_bytes(), password=None)
+            private = load_pem_private_key(_read_closed(path), password=None)
         except FileNotFoundError:
             problem = "is not there"
         except (OSError, ValueError, TypeError, UnsupportedAlgorithm):
@@ -69,6 +72,7 @@ class Operator:
             problem = ""
             try:
                 make_folder(path.absolute().parent)
+                _refuse_open_folders(path)
                 with suppress(FileExistsError):  # another process made it a moment ago
                     write_durably(path, content)
             except OSError as error:
@@ -82,6 +86,31 @@ class Operator:
         signature = self.private.sign(_text(entry).encode("ascii")).hex()
         signed = {"key": self.public, "signature": signature}
         return replace(entry, body=canonical_json({**entry.facts, "signed": signed}))
+
+
+def _read_closed(path: Path) -> bytes:
+    """The content of a key file that nobody but its owner can read, change or replace."""
+    with path.open("rb") as file:
+        if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & (stat.S_IRWXG | stat.S_IRWXO):
+            raise OperatorKeyOpen(
+                where=str(path), problem="others may read or change it", mend=f"chmod 600 {_typed(path)}"
+            )
+        _refuse_open_folders(path)
+        return file.read()
+
+
+def _refuse_open_folders(path: Path) -> None:
+    """Refuses a key in a folder where others could put another file in its place, or another link to it."""
+    for folder in (path.absolute().parent, path.resolve().parent):
+        mode = folder.stat().st_mode
+        if mode & (stat.S_IWGRP | stat.S_IWOTH) and not mode & stat.S_ISVTX:
+            problem, mend = f"others may replace files in {folder}", f"chmod go-w {_typed(folder)}"
+            raise OperatorKeyOpen(where=str(path), problem=problem, mend=mend)
+
+
+def _typed(path: Path) -> str:
+    """A path as a shell takes it, in whatever folder it is typed."""
+    return quote(str(path.absolute()))
 
 
 def key_path() -> Path:

@@ -154,6 +154,11 @@ class Witness:
         with self._file.session("rehearse") as connection:
             self._compared(connection, store_id, read())
 
+    def confirm(self, store_id: str, read: ReadStanding) -> None:
+        """Refuses whatever `vouch` would refuse of the charges that the ledger holds; needs no right to write."""
+        with self._file.session("read") as connection:
+            self._compared(connection, store_id, read())
+
     def vouch_answer(self, store_id: str, charge_hash: str, step: str, digest: str) -> None:
         """Writes down which answer a charge's step drew, before it is used; the same again does nothing.
 

@@ -5,12 +5,16 @@ same reports. Another question adds its epsilon to what each of them has spent, 
 not answer. The folder belongs to the contributors' side: it says who sent which report, and holds no value.
 
     <question's digest>.parquet   a row for each report, also those that were not sent; the epsilon in its metadata
-    limit.json                    the most that a contributor ever spends
+    limit.json                    the most that a contributor ever spends; and how ids are compared: with `ids: whole`,
+                                  blanks at their ends and zeros before a number do not count; without `ids`, as in
+                                  folders of earlier versions, they are compared as they are written
 """
 
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -43,6 +47,8 @@ SCHEMA = pa.schema(
 DAMAGED = "is damaged; restore it. Without it nothing is answered"
 
 _EPSILON = b"epsilon"
+_FORM = "whole"
+_BLANKS = " \t\n\r\u00a0"  # as `trim` in `unit_normalise`
 _UNSOUND = (pa.ArrowException, OSError, KeyError, ValueError, TypeError, ArithmeticError)
 
 
@@ -117,9 +123,11 @@ class RecordFolder:
             AllReachedTheirLimit: nothing was drawn.
             RecordUnusable: no report was given away.
         """
-        asked, rows = _by_contributor(names, values, question.values)
         with self._held():
             _agreed_limit(self.folder, self.limit)  # another program may have answered first, with another limit
+            if not _anybody_answered(self.folder) or _ids_of(self.folder) == _FORM:
+                names, values = _in_form(names, values)
+            asked, rows = _by_contributor(names, values, question.values)
             file = self.folder / f"{question.digest}.parquet"
             known = _read_answers(question, file) if file.exists() else SCHEMA.empty_table()
             answered, spent = set(known.column("contributor").to_pylist()), self._spent_elsewhere(file)
@@ -130,7 +138,7 @@ class RecordFolder:
             if able:
                 known = pa.concat_tables([known, _drawn(question, [asked[place] for place in able], rows[able])])
                 if not _anybody_answered(self.folder):
-                    self._keep(LIMIT, json.dumps({"limit": str(self.limit)}).encode() + b"\n")
+                    self._keep(LIMIT, json.dumps({"limit": str(self.limit), "ids": _FORM}).encode() + b"\n")
                 self._keep(file.name, _as_parquet(question, known))
         mine = pc.is_in(known.column("contributor"), pa.array(asked, pa.string()))
         chosen = known.filter(pc.and_(mine, known.column("sent"))).sort_by("report_id")
@@ -266,6 +274,26 @@ def _by_contributor(
     kept = rank < wanted
     rows[owners[order[kept]], rank[kept]] = values[order[kept]]
     return known, rows
+
+
+def _in_form(names: Sequence[str], values: NDArray[np.float64]) -> tuple[list[str], NDArray[np.float64]]:
+    """Names in one form, so that `1`, `001` and ` 1 ` are one contributor; without those of which nothing is left."""
+    formed = [name if name.startswith("row ") else _whole(name) for name in names]
+    kept = np.array([name != "" for name in formed], dtype=bool)
+    return [name for name in formed if name], values[kept]
+
+
+def _whole(name: str) -> str:
+    plain = unicodedata.normalize("NFC", name.strip(_BLANKS))
+    return re.sub(r"^0+(?=[0-9]+$)", "", plain)
+
+
+def _ids_of(folder: Path) -> str | None:
+    """The form of ids in a folder in which somebody answered; None for the form of earlier versions."""
+    form = json.loads((folder / LIMIT).read_bytes()).get("ids")
+    if form not in (None, _FORM):
+        raise RecordUnusable(folder, f"has ids in a form that this version does not know ({form!r}); use a newer one")
+    return None if form is None else str(form)
 
 
 def _anybody_answered(folder: Path) -> bool:

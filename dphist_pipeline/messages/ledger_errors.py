@@ -273,6 +273,17 @@ class OperatorKeyUnusable(LedgerError):
     )
 
 
+class OperatorKeyOpen(LedgerError):
+    """A key file that others can read, change or replace; `mend` is the command that closes it."""
+
+    problem: str
+    mend: str
+    message = (
+        "The operator's key, {where}, is not its owner's alone: {problem}. Nothing was decided. Close it: {mend}. If "
+        "somebody may have copied or changed it, replace it then: dphist ledger rotate-key --to FILE --reason TEXT."
+    )
+
+
 class NotSigned(LedgerError):
     message = "A decision ('{kind}') without the signature of an operator whose key the ledger holds."
 

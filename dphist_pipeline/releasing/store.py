@@ -211,12 +211,12 @@ class Store:
         for account in ledger.accounts():
             for charge in (made for made in statement_of(ledger, account.name).charges if not made.lost):
                 key = Key(charge.release, charge.period, charge.revision)
-                recorded = ledger.published_digest(charge)
-                if recorded is None and self.published(key).exists():
+                there, recorded = self.published(key).exists(), ledger.published_digest(charge)  # in this order
+                if recorded is None and there:
                     raise PublishedFilesDamaged(
                         self.published(key), "is there, and the ledger does not say so; release it again, for nothing"
                     )
-                if recorded is not None and not self.published(key).exists():
+                if recorded is not None and not there:
                     here = not own or charge.folder is None or charge.folder.id in own
                     missing += [str(key.public_place)] if here else []
                 elif recorded is not None:

@@ -196,7 +196,12 @@ LEDGER = (
     ),
     Part(
         "dphist_pipeline/ledger/signing.py",
-        ("unit/test_entries.py", "unit/test_decisions.py", "attacks/test_decisions_by_others.py"),
+        (
+            "unit/test_entries.py",
+            "unit/test_decisions.py",
+            "unit/test_operator_keys.py",
+            "attacks/test_decisions_by_others.py",
+        ),
         (
             Mutation(
                 '        key.verify(bytes.fromhex(signed["signature"]), _text(bare).encode("ascii"))\n',
@@ -213,6 +218,8 @@ LEDGER = (
             ),
             Mutation("len(text) != 64 or text != text.lower()", "len(text) != 64", "one key in two spellings"),
             Mutation("write_durably(path, content)", "path.write_bytes(content)", "others read the operator's key"),
+            Mutation("stat.S_IRWXG | stat.S_IRWXO", "stat.S_IRWXO", "a key that a group may read signs"),
+            Mutation("stat.S_IWGRP | stat.S_IWOTH", "stat.S_IWOTH", "a key that a group may replace signs"),
         ),
     ),
     Part(

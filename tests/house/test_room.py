@@ -186,7 +186,7 @@ def test_a_change_of_the_books_would_be_noticed(line: str) -> None:
     assert changing_books(ast.parse(line))
 
 
-MOST_LINES = 7_600
+MOST_LINES = 7_800
 # What runs only where an office has more than files here and a ledger in a file, and only where a spec asks for more.
 ELSEWHERE = ("engines/", "reading/object_stores.py", "reading/databases.py", "ledger/postgresql.py", "ledger/moving.py")
 MORE_TABLES = ("/row_questions.py", "/row_tables.py", "/row_words.py", "/table_counts.py")

@@ -45,6 +45,26 @@ def test_an_operator_who_leaves_hands_over_to_the_next(
     assert office.run(*RAISE, "20", "--reason", "more", *store).code == 0
 
 
+def test_a_person_who_takes_a_key_over_counts_as_the_operator_who_gave_it(
+    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, deputy, heir = ("--store", office.opened().store), tmp_path / "deputy.key", tmp_path / "heir.key"
+    opens = ("--privacy-unit", "patient", "--neighbours", "add_remove", "--total", "4", "--signatures", "2")
+    assert office.run("ledger", "open", "twice", *opens, *store).code == 0
+    added = Operator.load_or_make(deputy).public
+    assert office.run("ledger", "add-key", added, "--name", "Deputy", *store).code == 0
+    assert office.run("ledger", "raise", "twice", "--total", "5", "--reason", "more", *store).code == 0
+    number = len(office.entries())
+    key = Operator.load_or_make(heir).public
+    handed = office.run("ledger", "rotate-key", "--key", key, "--name", "Eve", "--reason", "retires", *store)
+    assert handed.code == 0 and "Eve signs in your place: both keys count as one operator" in handed.out
+    monkeypatch.setenv("DPHIST_OPERATOR_KEY", str(heir))
+    refused = office.run("ledger", "sign", str(number), *store)
+    assert refused.code == 1 and "the second signature is another operator's" in refused.err
+    monkeypatch.setenv("DPHIST_OPERATOR_KEY", str(deputy))
+    assert office.run("ledger", "sign", str(number), *store).code == 0
+
+
 @pytest.mark.parametrize("given", ["nothing", "both", "no name", "in the store", "the old one"])
 def test_a_wrong_new_key_is_refused_before_anything_is_made(office: Office, tmp_path: Path, given: str) -> None:
     office.opened()

@@ -104,7 +104,7 @@ def test_json_is_what_scripts_rely_on(office: Office) -> None:
     assert shown == raised == office.run("ledger", "show", "health", "--json").json[0]
     assert [set(charge) for charge in shown["charges"]] == [CHARGE] * 2
     verified = office.run("ledger", "verify", "--json").json
-    counted = {"entries": len(office.entries()), "publications": 2, "missing": []}
+    counted = {"entries": len(office.entries()), "publications": 2, "missing": [], "witnessed": True}
     assert verified == {**counted, "ledger": made["ledger"]}
     assert office.run("mechanisms", "--json").json == mechanisms()
     assert office.run("mechanisms", "geometric", "--json").json == {"geometric": mechanisms.card("geometric")}

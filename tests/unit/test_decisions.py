@@ -321,6 +321,7 @@ def test_a_key_that_cannot_be_used_says_where_it_was_looked_for(tmp_path: Path) 
         file = tmp_path / "key"
         if content is not None:
             file.write_bytes(content)
+            file.chmod(0o600)
         with pytest.raises(OperatorKeyUnusable, match=says) as refused:
             Operator.load(file)
         assert str(file) in str(refused.value) and "DPHIST_OPERATOR_KEY" in str(refused.value)

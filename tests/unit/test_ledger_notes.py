@@ -78,17 +78,18 @@ def test_what_is_published_is_not_rejected(ledger: Ledger, charge: Charge) -> No
 def test_a_ledger_that_says_both_is_found_altered(
     ledger: Ledger, charge: Charge, order: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as careless:
-        careless.setattr(Books, "judge_note", lambda *_: False)
-        careless.setattr(Books, "judge_publication", lambda *_: False)
-        for kind in order:
-            if kind == "published":
-                ledger.record_published(charge, "digest")
-            else:
-                ledger.note(charge, "rejected", "wrong codes")
     with pytest.raises(LedgerAltered) as found:
+        with monkeypatch.context() as careless:
+            careless.setattr(Books, "judge_note", lambda *_: False)
+            careless.setattr(Books, "judge_publication", lambda *_: False)
+            for kind in order:
+                if kind == "published":
+                    ledger.record_published(charge, "digest")
+                else:
+                    ledger.note(charge, "rejected", "wrong codes")
         Ledger.open(ledger.url, ledger.id)
-    assert found.value.number == 5
+    # A server refuses the entry itself.
+    assert vars(found.value).get("number") == (5 if ledger.url.drivername == "sqlite" else None)
 
 
 def test_a_statement_says_what_became_of_every_charge(ledger: Ledger, charge: Charge) -> None:

@@ -39,7 +39,6 @@ SPEC = (
         QUERIES,
         (
             Mutation("            _check_unit(items, unit)\n", "", "a query makes every visit another person"),
-            Mutation("bare = made == [column] and", "bare =", "a unit under two names"),
             Mutation("not left_out and not made", "not made", "a unit that EXCLUDE leaves out"),
             Mutation(
                 "            if not error.allowable:\n", "            if False:\n", "a decision lets anything pass"
@@ -92,14 +91,24 @@ SPEC = (
                 "noise without end",
             ),
             Mutation("self.epsilon * (1 - self.quality.share)", "self.epsilon", "quality is bought for nothing"),
-            Mutation('f"sha256:{self.source_sql.query.sha256}"', "str(self.source_sql)", "a query changes unnoticed"),
-            Mutation('"source": str(self.source),', '"source": self.source.resolved,', "a password in the digest"),
-            Mutation("if most is not None and prod(sizes) > most and", "if False and", "a grid that fills the memory"),
             Mutation(
                 "                mechanism.check(self.domain, self.sensitivity, self.mechanism_epsilon)\n",
                 "                pass\n",
                 "a mechanism is refused after the charge",
             ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/spec/model.py",
+        (
+            "unit/test_source_sql.py::test_what_the_query_says_is_part_of_the_digest_and_where_it_lies_is_not",
+            "unit/test_spec_loading.py::test_environment_references_are_resolved_and_never_shown",
+            "system/test_refusals.py::test_more_cells_than_allowed_are_refused",
+        ),
+        (
+            Mutation('f"sha256:{self.source_sql.query.sha256}"', "str(self.source_sql)", "a query changes unnoticed"),
+            Mutation('"source": str(self.source),', '"source": self.source.resolved,', "a password in the digest"),
+            Mutation("if most is not None and prod(sizes) > most and", "if False and", "a grid that fills the memory"),
         ),
     ),
     Part(
@@ -135,7 +144,6 @@ SPEC = (
             ),
             Mutation(" or not _is_at(descriptor, path):", ":", "another file in its place"),
             Mutation("if not stat.S_ISREG(os.fstat(descriptor).st_mode) or", "if", "a pipe is a code list"),
-            Mutation("| os.O_NONBLOCK |", "|", "a pipe holds a check for ever"),
         ),
     ),
     Part(

@@ -14,6 +14,10 @@ CLI = "unit/test_cli.py"
 ANSWERS = "answering/test_answer_command.py"
 CHECKS = f"{SHOWN}::test_checks_warn_with_numbers_of_what_a_person_should_look_at"
 
+GATE = f"{RUNS}::test_what_fails_the_check_is_not_published"
+WAITS = f"{RUNS}::test_a_manual_release_is_drawn_by_dagster_and_published_by_a_person"
+REFUSED = f"{RUNS}::test_a_period_that_is_not_over_is_refused_and_spends_nothing"
+
 FACES = (
     Part(
         "dphist_pipeline/integrations/dagster/periods.py",
@@ -56,7 +60,7 @@ FACES = (
     ),
     Part(
         "dphist_pipeline/integrations/dagster/outcomes.py",
-        (RUNS,),
+        (GATE, WAITS, REFUSED),
         (
             Mutation(
                 'many + "\\n".join(named), allow_retries=False)', 'many + "\\n".join(named))', "a refusal is retried"
@@ -68,7 +72,7 @@ FACES = (
     ),
     Part(
         "dphist_pipeline/integrations/dagster/release.py",
-        (RUNS,),
+        (GATE, WAITS),
         (
             Mutation(
                 "        if not all(found.values()):\n", "        if False:\n", "published though the gate failed"

@@ -51,7 +51,7 @@ audit: $(READY)  ## the long privacy audits: replays on neighbours, lower bounds
 	$(BIN)/python -m pytest -m audit
 	$(BIN)/python tests/audits/audit_report.py
 
-mutations: $(READY)  ## breaks one line of the room, the ledger or the answers at a time: which test notices?
+mutations: $(READY)  ## breaks one line of the program at a time: which test notices?
 	$(BIN)/python tests/audits/mutations.py
 
 bench: $(READY)  ## the release on real data, as JSON and a table

@@ -20,6 +20,7 @@ from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.ledger.limits import refuse_no_reason
 from dphist_pipeline.ledger.opened import utc_now
 from dphist_pipeline.messages.ledger_errors import Rejected
+from dphist_pipeline.publishing.manifest import CROISSANT
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, is_marked, mark_withdrawn, read_audit
 from dphist_pipeline.publishing.statements import noted, unpublished
 from dphist_pipeline.releasing.errors import Withdrawn
@@ -271,6 +272,9 @@ def finish_withdrawals(store: Store, ledger: Ledger) -> None:
             if folder.exists() and not is_marked(folder):
                 said = {"reason": note.text, "at": note.made_at, "entry": note.number}
                 with store.building(), store.run(Key(*key)) as scratch:
+                    # Made after the catalogue and looked for before it: without it, both are built anew by whatever
+                    # comes next, though this process is killed here and what comes next is the replay of another.
+                    (store.public / CROISSANT).unlink(missing_ok=True)
                     mark_withdrawn(folder, said, scratch)
         except PublishedFilesDamaged as error:
             damaged = error

@@ -14,6 +14,7 @@ from system.orchestrated import leftovers
 
 from dphist_pipeline.confidential import row_tables
 from dphist_pipeline.confidential.cube import load_cube
+from dphist_pipeline.confidential.doors import PrivateCounts
 
 
 def by_command(attempt: Attempt) -> None:
@@ -47,6 +48,15 @@ def test_a_killed_runs_cube_is_gone_once_its_period_is_finished_or_rejected(
     finish(attempt)
     assert not cube.exists()
     assert [path for path in leftovers(office) if not path.startswith("rejected/")] == []
+
+
+def test_no_exact_count_lies_on_the_disk_while_a_door_draws(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    lying: list[Path] = []
+    draw = PrivateCounts.noisy_cells
+    runs = office.store / "confidential" / "runs"
+    monkeypatch.setattr(PrivateCounts, "noisy_cells", lambda *given: lying.extend(runs.rglob("*.npy")) or draw(*given))
+    by_command(Attempt(office.opened()).write())
+    assert lying == []
 
 
 def test_a_periods_older_cubes_are_gone_and_those_of_other_periods_stay(office: Office) -> None:

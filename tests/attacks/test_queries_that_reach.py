@@ -9,6 +9,7 @@ import pytest
 from attacked import spec
 
 from dphist_pipeline.spec.model import UNSEEN_CUT
+from dphist_pipeline.spec.query_parsing import opened_parser
 from dphist_pipeline.spec.query_reach import ALLOWED, TABLE_FUNCTIONS
 from dphist_pipeline.spec.refusals import SpecError
 from dphist_pipeline.spec.row_queries import RowQuery, judged_query, read_row_query
@@ -199,6 +200,12 @@ def test_no_place_of_a_query_hides_a_call(tmp_path: Path, place: str, call: str)
     assert '"error":false' in parsed, "DuckDB does not take it: mend the test"
     said = refused(tmp_path, place.format(call))
     assert "not on the list" in said or "no column" in said
+
+
+def test_the_engine_that_judges_a_query_reads_no_file_itself(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("a\n1\n")
+    with opened_parser() as parser, pytest.raises(duckdb.PermissionException):
+        parser.execute(f"FROM read_csv('{tmp_path}/x.csv')")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""Mutations of the answers: intervals and boxes in Python, every question in SQL."""
+"""Alone: `python tests/audits/mutations.py --only /answering/`; one: `--only 'dph_mean.sql: draws'`.
+
+Mutations of the answers: intervals and boxes in Python, every question in SQL.
+"""
 
 from __future__ import annotations
 

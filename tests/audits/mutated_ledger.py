@@ -1,4 +1,7 @@
-"""Mutations of the ledger: its rules, its chain, signatures, permissions, and the witness."""
+"""Alone: `python tests/audits/mutations.py --only /ledger/`; one: `--only 'books.py: a charge of another'`.
+
+Mutations of the ledger: its rules, its chain, signatures, permissions, and the witness.
+"""
 
 from __future__ import annotations
 

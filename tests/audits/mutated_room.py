@@ -1,4 +1,7 @@
-"""Mutations of the room: doors, noise, questions, scores, bounding, the journal, reading, and public budgets."""
+"""Alone: `python tests/audits/mutations.py --only '/(confidential|estimates)/'`; one: `--only 'doors.py: the scale'`.
+
+Mutations of the room: doors, noise, questions, scores, bounding, the journal, reading, and public budgets.
+"""
 
 from __future__ import annotations
 

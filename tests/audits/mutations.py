@@ -1,7 +1,7 @@
 """Do the tests notice when the code is wrong? Breaks one line at a time and runs the tests that should fail.
 
-Each mutation is a mistake that somebody could make, or an attacker could plant, in the room, the ledger or the answers
-(see `mutated_room`, `mutated_ledger` and `mutated_answers`). It is made in a copy of the package in a temporary folder,
+Each mutation is a mistake that somebody could make, or an attacker could plant; each room has its table of them, in
+`mutated_*.py`. It is made in a copy of the package in a temporary folder,
 never in the checkout. Prints a table: the mutation, and the first test that failed, or SURVIVED. A few mutations change
 nothing that a caller could see; they are listed with the reason, and are not counted as survivors.
 Ends with 1 if a mutation survived or its tests took too long, and with a message if one no longer fits the code.
@@ -46,8 +46,10 @@ PROJECT = Path(__file__).resolve().parents[2]
 TRIED, REACHED = PROJECT / ".soak" / "mutations.jsonl", PROJECT / ".soak" / "reached.json"
 COPIED = ("dphist_pipeline", "sql", "tests", "dagster_project", "pyproject.toml")
 SECONDS, WATCHED_SECONDS = 120, 600  # of the processor
+MEMORY, ROOM = Path("/dev/shm"), 6 * 2**30
 PYTEST = ("-x", "-p", "no:xdist", "-p", "no:cacheprovider")
 OUTSIDE = ("-m", "not soak and not audit")  # tests of a second engine, which `make test` leaves to `make outside`
+ROOMS = ("room", "ledger", "answers", "releasing", "spec", "publishing", "arithmetic", "faces")
 LIBRARIES = ("numpy", "polars", "duckdb", "pyarrow.parquet", "scipy.stats", "numba", "sqlalchemy", "pydantic")
 
 
@@ -130,7 +132,8 @@ def run_tests(copy: Path, tests: Iterable[str], plugins: Collection[object] = ()
         plugins: of pytest.
         within: seconds of the processor, or eight times as many by the clock, after which the tests are ended.
     """
-    shown, scratch = copy / "shown.txt", copy / "t"
+    # Beside the copy: what tests write below its pyproject.toml would be part of its project.
+    shown, scratch = copy / "shown.txt", copy.with_name(f"{copy.name}_t")
     shown.unlink(missing_ok=True)
     scratch.mkdir(exist_ok=True)
     child = os.fork()
@@ -166,6 +169,11 @@ def run_tests(copy: Path, tests: Iterable[str], plugins: Collection[object] = ()
     told = shown.read_text(encoding="utf-8", errors="replace")
     found = re.search(r"^(?:FAILED|ERROR) (?:tests/)?(\S+\.py.*?)(?: - .*)?$", told, re.MULTILINE)
     return Ran(found[1] if found else f"pytest, which ended with {done[1]}: {told[-300:]}", cpu)
+
+
+def fastest() -> Path | None:
+    """Where copies are made: in memory, where there is room for what tests write, too; as in `conftest`."""
+    return MEMORY if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM else None
 
 
 _copy: list[Path] = []
@@ -300,14 +308,16 @@ def tried(pool: ProcessPoolExecutor, asked: list[tuple[Part, Mutation]], at_once
         yield row
 
 
+def parts() -> Iterator[Part]:
+    """All mutations: a file for each room, with the table of the same name in capitals."""
+    for room in ROOMS:
+        yield from getattr(importlib.import_module(f"mutated_{room}"), room.upper())
+
+
 def selected(only: str) -> list[Part]:
     """The mutations whose `file: why` a regular expression finds."""
-    from mutated_answers import ANSWERS
-    from mutated_ledger import LEDGER
-    from mutated_room import ROOM
-
     found = []
-    for part in (*ROOM, *LEDGER, *ANSWERS):
+    for part in parts():
         asked = tuple(one for one in part.mutations if re.search(only, f"{part.file}: {one.why}"))
         found += [part._replace(mutations=asked)] * bool(asked)
     return found
@@ -334,7 +344,7 @@ def main() -> int:
         write_report(PROJECT, summary(known(asked), [part.file for part, _ in asked]))
         return 0
     with (
-        tempfile.TemporaryDirectory(prefix="mutations_") as folder,
+        tempfile.TemporaryDirectory(prefix="mutations_", dir=fastest()) as folder,
         ProcessPoolExecutor(options.processes, get_context("fork"), take_copy, (folder,)) as pool,
     ):
         print("| file | mutation | noticed by |\n|---|---|---|", flush=True)

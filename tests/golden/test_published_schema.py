@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal, getcontext
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ import reported
 from office import AGE, FILES, RECORDS, WARD, Office
 
 from dphist_pipeline.confidential import noise
+from dphist_pipeline.publishing import parquet_tables
+from dphist_pipeline.releasing.pipeline import sanitize
 from dphist_pipeline.spec.words import SQL_WORDS
 
 AXES = [{"column": "age", "edges": [0, 17.5, 65], "below": True, "above": True, "other": True}, WARD]
@@ -236,3 +239,15 @@ def test_the_audit_of_the_local_model_states_its_law_beside_these_facts(tmp_path
     for file, schema in (("histogram", HISTOGRAM), ("groups", GROUPS), ("audit", AUDIT)):
         found = {field.name: str(field.type) for field in pq.read_schema(folder / f"{file}.parquet")}
         assert found == {name: kind for name, kind in schema.items() if name != "ward"}
+
+
+def test_a_double_of_an_epsilon_is_never_below_it() -> None:
+    parts = [Fraction(number, 10) for number in range(1, 100)]
+    assert all(Fraction(parquet_tables.rounded_up(part)) >= part for part in parts)
+
+
+def test_one_draw_for_a_group_leaves_each_of_its_cells_its_square_less(tmp_path: Path) -> None:
+    made = sanitize(np.arange(12), mechanism="structure_first", epsilon=1, sensitivity=1, buckets=3)
+    parquet_tables.write_groups(made, tmp_path / "groups.parquet")
+    rows = pq.read_table(tmp_path / "groups.parquet").to_pylist()
+    assert [row["noise_variance"] * row["cells"] ** 2 for row in rows] == pytest.approx([made.sums.variance] * 3)

@@ -129,10 +129,6 @@ def test_each_revision_is_withdrawn_for_its_own_reason(office):
 
 def test_a_withdrawal_that_was_killed_halfway_is_finished_by_the_next_command(office, monkeypatch):
     run(office, "release", office.folder / "spec.yaml")
-
-    def killed(*_):
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as broken:
         broken.setattr(approvals, "mark_withdrawn", killed)
         assert office.run("withdraw", "wards", "all", "--reason", "wrong ward codes", "--store", office.store).code != 0
@@ -142,6 +138,18 @@ def test_a_withdrawal_that_was_killed_halfway_is_finished_by_the_next_command(of
     run(office, "release", office.folder / "spec.yaml")
     assert periods(office) == [("others", 1)]
     run(office, "ledger", "verify")
+
+
+def test_a_withdrawal_that_was_killed_halfway_is_finished_by_a_replay_too(office, monkeypatch):
+    run(office, "release", office.folder / "spec.yaml")
+    office.write_spec(release="others")
+    run(office, "release", office.folder / "spec.yaml")
+    with monkeypatch.context() as broken:
+        broken.setattr(approvals, "mark_withdrawn", killed)
+        assert office.run("withdraw", "wards", "all", "--reason", "wrong ward codes", "--store", office.store).code != 0
+    run(office, "release", office.folder / "spec.yaml")
+    run(office, "ledger", "verify")
+    assert periods(office) == [("others", 1)]
 
 
 def test_a_withdrawal_that_was_killed_before_the_card_is_finished_too(office, monkeypatch):

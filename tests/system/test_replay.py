@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,8 @@ from dphist_pipeline.messages.ledger_errors import (
     LedgerOutdated,
 )
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
-from dphist_pipeline.releasing.errors import AnswersLost, NothingToRevise
+from dphist_pipeline.releasing import stages
+from dphist_pipeline.releasing.errors import AnswersLost, NothingToRevise, ValuesDiffer
 from dphist_pipeline.releasing.store import Store, StoreMissing, StoreUnusable
 
 REASON = "the source was corrected"
@@ -90,6 +92,14 @@ def test_a_release_whose_files_and_journal_are_gone_is_not_drawn_again(project: 
     project.forget("confidential/journal")
     with refused(project, AnswersLost, "from a backup"):
         project.release()
+
+
+def test_a_version_that_makes_other_values_of_the_same_answers_publishes_none(released: Project, monkeypatch) -> None:
+    released.forget("public")
+    made = stages.estimate_of
+    monkeypatch.setattr(stages, "estimate_of", lambda *given: replace(one := made(*given), values=one.values + 1))
+    with refused(released, ValuesDiffer, "Use the version of dphist-pipeline that published it"):
+        released.release()
 
 
 def test_what_may_have_been_read_before_a_kill_is_not_drawn_again(project: Project, tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ def needed(source: str, key: str, period: str = "week", **more: Any) -> list[str
     [
         ("{year}-{month}.csv", "week", "2026-03-30", ["2026-03.csv", "2026-04.csv"]),
         ("{year}-{month}.csv", "week", "2026-04-06", ["2026-04.csv"]),
+        ("{year}-{month}.csv", "week", "2022-01-31", ["2022-01.csv", "2022-02.csv"]),
         ("{year}-{month}.csv", "quarter", "2026-10-01", ["2026-10.csv", "2026-11.csv", "2026-12.csv"]),
         ("{year}.csv", "week", "2025-12-29", ["2025.csv", "2026.csv"]),
         ("{year}/W{week}/*.csv", "week", "2025-12-29", ["2026/W01/*.csv"]),

@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 from spec_scenario import AGE, WARD, refusal, spec
 
+from dphist_pipeline.spec import quality
 from dphist_pipeline.spec.model import UNSEEN_CUT
 
 SUBSTITUTE = {"neighbours": "substitute"}
@@ -79,3 +80,12 @@ def test_quality_is_in_the_digest_only_where_it_is_declared() -> None:
     assert with_it.digested()["quality"] == {"share": "1/20", "rows": 10, "by": ["ward"]}
     assert with_it.digest == spec(quality={"share": 0.05, "rows": 10, "by": ["ward"]}).digest
     assert spec(axes=[AGE, WARD], quality={"rows": 11}).digest != spec(quality={}).digest
+
+
+def test_each_axis_that_tells_cut_rows_has_a_table_of_its_own_share() -> None:
+    assert [quality.tables(quality.QualitySpec(by=by), by_row=False) for by in ((), ("ward",), ("ward", "age"))] == [
+        4,
+        5,
+        6,
+    ]
+    assert quality.tables(quality.QualitySpec(), by_row=True) == 2

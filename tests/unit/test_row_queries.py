@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from row_query_scenario import ROWS, nasty, queries
 
 from dphist_pipeline.spec import row_queries
-from dphist_pipeline.spec.query_parsing import LARGEST_FILE
+from dphist_pipeline.spec.query_parsing import LARGEST_FILE, text_of
 from dphist_pipeline.spec.row_nodes import NotAccepted
 from dphist_pipeline.spec.row_queries import RowQuery, read_row_query
 
@@ -355,6 +355,21 @@ def test_every_accepted_query_gives_the_same_for_a_row_in_long_runs(nasty: duckd
 def test_what_is_accepted_is_kept_from_raising_all_the_same(read: Callable[..., RowQuery]):
     query = read(f"SELECT age, {AGE} AS x FROM source WHERE {AGE} > 0")
     assert query.text.count("TRY(") == 2
+
+
+def test_a_query_that_reads_back_as_another_one_is_refused():
+    class Parser:
+        """Writes one text, and reads another one from it."""
+
+        def execute(self, sql, parameters):
+            self.text = "SELECT 2" if "sql" in parameters else "SELECT 1"
+            return self
+
+        def fetchone(self):
+            return (self.text,)
+
+    with pytest.raises(NotAccepted, match="cannot write it back"):
+        text_of(Parser(), {})
 
 
 def test_a_function_of_duckdb_is_not_taken_for_a_typing_error_of_another():

@@ -11,6 +11,7 @@ import pytest
 from spec_scenario import AGE, BASE, VALID, WARD, refusal, spec
 
 from dphist_pipeline.domain import Domain
+from dphist_pipeline.spec import sources
 from dphist_pipeline.spec.digest import in_digest
 from dphist_pipeline.spec.model import ReleaseSpec, l1_sensitivity
 from dphist_pipeline.spec.numbers import EpsilonError, parse_epsilon
@@ -345,3 +346,8 @@ def test_what_changes_the_release_changes_the_digest(change: dict[str, object]) 
 
 def test_the_digest_of_a_spec_never_changes_between_versions() -> None:
     assert spec().digest == "eade66e25ec11d28000c603ebf7a2f09ce67eb8378ace4aa91135982cbc2ffb2"
+
+
+def test_a_name_of_a_unit_holds_no_comma_which_parts_names_in_the_ledger() -> None:
+    with pytest.raises(ValueError, match="holds a comma"):
+        sources.privacy_unit(["region,clinic", "patient"])

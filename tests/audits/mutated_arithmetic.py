@@ -1,0 +1,170 @@
+"""Alone: `python tests/audits/mutations.py --only '/(mechanisms|solvers)/'`; one: `--only 'haar.py: halves'`.
+
+Mutations of mechanisms and solvers: whole budgets, shares, groups, least squares, the cheapest splits.
+"""
+
+from __future__ import annotations
+
+from mutations import Mutation, Part
+
+EVERY = "mechanisms/test_every_mechanism.py"
+
+ARITHMETIC = (
+    Part(
+        "dphist_pipeline/mechanisms/__init__.py",
+        ("mechanisms/test_foreign_mechanisms.py", EVERY),
+        (
+            Mutation("    if len(homes) > 1:\n", "    if False:\n", "of two packages the first to be found is trusted"),
+            Mutation("        if setting not in known:\n", "        if False:\n", "a setting that does nothing"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/mechanisms/noise_first.py",
+        ("mechanisms/test_noise_first.py",),
+        (
+            Mutation(
+                "_cheapest(noisy, 2 * noisy.variance)", "_cheapest(noisy, noisy.variance)", "half the paper's price"
+            ),
+            Mutation("return bic if error(bic,", "return paper if error(bic,", "auto takes the worse split"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/mechanisms/structure_first.py",
+        ("mechanisms/test_structure_first.py", EVERY),
+        (
+            Mutation("            budget.forfeit()\n", "            pass\n", "less is spent than was charged"),
+            Mutation(
+                "        return first + int(chosen[0])\n", "        return int(chosen[0])\n", "buckets without a cell"
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/mechanisms/kd_hierarchy.py",
+        ("mechanisms/test_kd_hierarchy.py", EVERY),
+        (
+            Mutation("            budget.forfeit()\n", "            pass\n", "less is spent than was charged"),
+            Mutation("values = (leaves / measured[-1].sizes)", "values = (leaves / 1)", "a box's sum in each cell"),
+            Mutation("min(max(nearest, 1), slabs - 1)", "min(nearest, slabs)", "an empty half"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/mechanisms/dpcube.py",
+        ("mechanisms/test_dpcube.py",),
+        (
+            Mutation("boxed.variance + boxed.sizes * noisy", "boxed.variance + noisy", "not the least squares"),
+            Mutation(
+                "noise_law.variance(sums.scale(counts.sensitivity))", "noise_law.variance(sums.scale(1))", "noise"
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/mechanisms/privelet.py",
+        ("mechanisms/test_privelet.py", "answering/test_linear_answers.py", "unit/test_tail_of_sums.py"),
+        (
+            Mutation(
+                "levels = math.prod(1 +", "levels = sum(1 +", "noise that cannot be drawn is seen after the charge"
+            ),
+            Mutation("[widths[0], *widths[:-1]]", "widths", "another covariance than that of the noise"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/mechanisms/dawa.py",
+        ("mechanisms/test_dawa.py",),
+        (
+            Mutation("structure.scale(2 * sensitivity)", "structure.scale(sensitivity)", "a share is refused too late"),
+            Mutation("values = (fitted / levels[-1].sizes)", "values = (fitted / 1)", "a bucket's sum in each cell"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/mechanisms/ahp.py",
+        ("mechanisms/test_grouping_mechanisms.py",),
+        (
+            Mutation(
+                "np.where(noisy.values <= threshold, 0.0", "np.where(False, 0.0", "small counts are clustered alone"
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/mechanisms/adaptive_grid.py",
+        ("mechanisms/test_adaptive_grid.py",),
+        (
+            Mutation("half = (1 - self.total_share) / 2", "half = (1 - self.total_share) / 3", "epsilon is left over"),
+            Mutation("consistent([upper.values, lower.values], [parents])[-1]", "lower.values", "grids do not agree"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/mechanisms/workload.py",
+        ("mechanisms/test_workload.py",),
+        (
+            Mutation(
+                "if not all(low < high <= ends.get(axis, 0) for", "if not all(True for", "a query beyond the grid"
+            ),
+            Mutation("np.full(cells, SINGLE_CELLS *", "np.full(cells, 0 *", "cells that no query tells apart"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/mechanisms/tables.py",
+        ("system/test_families.py", EVERY),
+        (
+            Mutation(
+                "smallest < SMALLEST_EPSILON or sensitivity / smallest > LARGEST_SCALE", "False", "noise for no table"
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/solvers/haar.py",
+        ("solvers/test_haar.py",),
+        (Mutation("left, sums - left], axis=1)", "left, left], axis=1)", "halves that do not sum to the whole"),),
+    ),
+    Part(
+        "dphist_pipeline/solvers/nested_rounding.py",
+        ("solvers/test_nested_rounding.py",),
+        (
+            Mutation("rank < spare[:, in_order]", "rank <= spare[:, in_order]", "whole counts above their sum"),
+            Mutation(
+                "_by_remainder(down - parts[taken], whole_of)", "_by_remainder(0 * down, whole_of)", "the first parts"
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/solvers/tree_consistency.py",
+        ("solvers/test_tree_consistency.py",),
+        (
+            Mutation("share = variance / (variance + below_spread[node])", "share = 0.5", "not the least squares"),
+            Mutation("children += lacking.reshape(", "children += 0 * lacking.reshape(", "levels that do not agree"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/solvers/segmentation.py",
+        ("solvers/test_segmentation.py",),
+        (
+            Mutation(
+                "dearest, paid = price + cheapest, cheapest", "dearest, paid = cheapest, cheapest", "pruned too early"
+            ),
+            Mutation("weights=values - centre) / sizes", "weights=values - centre) / sizes.max()", "means of buckets"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/solvers/line_groups.py",
+        ("solvers/test_line_groups.py",),
+        (Mutation("error += off * (line[start] - mean)", "error += off * off", "another cost than is said"),),
+    ),
+    Part(
+        "dphist_pipeline/solvers/hilbert.py",
+        ("solvers/test_hilbert.py",),
+        (Mutation("    for place in places:\n        place ^= flips\n", "", "a curve that jumps"),),
+    ),
+    Part(
+        "dphist_pipeline/solvers/shared_level.py",
+        ("solvers/test_shared_level.py",),
+        (Mutation("error = DOUBT * unit**2 / noisy.size", "error = 0.0 * unit", "noise is taken for a level"),),
+    ),
+    Part(
+        "dphist_pipeline/solvers/marginal_fit.py",
+        ("solvers/test_marginal_fit.py",),
+        (
+            Mutation("return np.maximum(shifted, 0.0, out=fitted)", "return shifted", "whole counts below 0"),
+            Mutation("gap = one.sums(fitted) - one.targets - one", "gap = one.targets - one", "other sums than wanted"),
+        ),
+    ),
+)

@@ -1,0 +1,216 @@
+"""Alone: `python tests/audits/mutations.py --only '/(integrations|cli|local)/'`; one: `--only 'app.py: an engine'`.
+
+Mutations of what people and programs meet: assets and checks in Dagster, the command line, the local model.
+"""
+
+from __future__ import annotations
+
+from mutations import Mutation, Part
+
+PERIODS = "system/test_dagster_periods.py"
+SHOWN = "system/test_dagster_shown.py"
+RUNS = "system/test_dagster_runs.py"
+CLI = "unit/test_cli.py"
+ANSWERS = "answering/test_answer_command.py"
+CHECKS = f"{SHOWN}::test_checks_warn_with_numbers_of_what_a_person_should_look_at"
+
+GATE = f"{RUNS}::test_what_fails_the_check_is_not_published"
+WAITS = f"{RUNS}::test_a_manual_release_is_drawn_by_dagster_and_published_by_a_person"
+REFUSED = f"{RUNS}::test_a_period_that_is_not_over_is_refused_and_spends_nothing"
+
+FACES = (
+    Part(
+        "dphist_pipeline/integrations/dagster/periods.py",
+        (PERIODS, "system/test_dagster.py"),
+        (
+            Mutation(
+                "end_offset=-ceil(spec.release_delay_days", "end_offset=0 * ceil(spec.release_delay_days", "early"
+            ),
+            Mutation("timezone=str(spec.time_zone),\n        end", 'timezone="UTC",\n        end', "another midnight"),
+            Mutation(
+                "execution_timezone=str(spec.time_zone)", 'execution_timezone="UTC"', "a schedule at another hour"
+            ),
+            Mutation(
+                "ask.missing() & ~ask.any_deps_missing()", "ask.missing()", "a week without its last day upstream"
+            ),
+            Mutation("LONGEST.get(spec.period, 0) + spec.freshness", "spec.freshness", "a warning in every period"),
+            Mutation(
+                "default_status=dg.DefaultScheduleStatus.STOPPED",
+                "default_status=dg.DefaultScheduleStatus.RUNNING",
+                "a schedule spends before anybody started it",
+            ),
+            Mutation("(first + passed) % 12 + 1 for", "passed % 12 + 1 for", "fiscal quarters are other partitions"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/integrations/dagster/checks.py",
+        (CHECKS, SHOWN),
+        (
+            Mutation("runway.releases >= FEW_RELEASES", "runway.releases >= 0", "an account ends unseen"),
+            Mutation("Found(above > 0 or not known.size,", "Found(True,", "nothing but noise passes"),
+            Mutation(
+                "fell = total.ci_upper * LARGEST_CHANGE < last.ci_lower", "fell = False", "half the records are gone"
+            ),
+            Mutation("max(last.ci_upper, 0) * LARGEST_CHANGE", "max(last.ci_upper, 0) * 99", "records come twice"),
+            Mutation("        not missing, {", "        True, {", "a week that nobody released"),
+            Mutation(
+                "severity=dg.AssetCheckSeverity.WARN", "severity=dg.AssetCheckSeverity.ERROR", "a warning fails a run"
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/integrations/dagster/outcomes.py",
+        (GATE, WAITS, REFUSED),
+        (
+            Mutation(
+                'many + "\\n".join(named), allow_retries=False)', 'many + "\\n".join(named))', "a refusal is retried"
+            ),
+            Mutation(
+                "all((outcome.found or {})[name] for outcome in drawn)", "True", "the gate passes whatever was found"
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/integrations/dagster/release.py",
+        (GATE, WAITS),
+        (
+            Mutation(
+                "        if not all(found.values()):\n", "        if False:\n", "published though the gate failed"
+            ),
+            Mutation("publishes=not by_hand)", "publishes=True)", "a step publishes what waits for a person"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/integrations/dagster/upstream.py",
+        ("system/test_dagster_upstream.py",),
+        (
+            Mutation("event.timestamp >= end.timestamp())", "True)", "upstream from before the end of the period"),
+            Mutation("if begins > start.timestamp() else []", "if False else []", "partitions that begin too late"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/cli/app.py",
+        (CLI,),
+        (
+            Mutation(
+                "        kind = type(error).__name__\n", "        kind = str(error)\n", "an engine's message, values in"
+            ),
+            Mutation("escape(_without_control(message))", "escape(message)", "a file's name steers the terminal"),
+            Mutation(
+                "        return str(error), 1\n", "        return str(error), 0\n", "a refusal is a success to scripts"
+            ),
+            Mutation(
+                "return _usage(error), error.exit_code", "return _usage(error), 1", "wrong usage and a refusal alike"
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/cli/release.py",
+        (CLI, "system/test_replay.py"),
+        (
+            Mutation("if revise != bool(reason.strip()):", "if False:", "a reason alone is charged as a revision"),
+            Mutation('"replayed": made.replayed,', '"replayed": False,', "a script takes a replay for a charge"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/cli/decide.py",
+        ("system/test_approvals.py", "system/test_rejections.py"),
+        (
+            Mutation("approved_by, period, revision=revision,", "approved_by, period,", "another revision is approved"),
+            Mutation("release, period, reason, revision)", "release, period, reason)", "another revision is rejected"),
+            Mutation('"awaits_approval": True', '"awaits_approval": False', "a script takes what waits for published"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/cli/answer.py",
+        (ANSWERS,),
+        (
+            Mutation(
+                "if round(found.unbiased) != round(found.estimate):", "if False:", "an interval of another number"
+            ),
+            Mutation('if audit["max_rows_per_unit"] == 1 else "values', 'if True else "values', "values are people"),
+            Mutation('    if found.basis != "noise_only":\n', "    if True:\n", "an interval where there is none"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/cli/answer_rows.py",
+        (ANSWERS,),
+        (
+            Mutation("        if len(given) > 1:\n", "        if False:\n", "one of two questions is answered"),
+            Mutation(
+                "publication.difference(box, parse_where(asked.difference))",
+                "publication.difference(parse_where(asked.difference), box)",
+                "a difference with the wrong sign",
+            ),
+            Mutation("asked.mean, asked.low, asked.high, box", "asked.mean, asked.high, asked.low, box", "ends"),
+            Mutation('MARKS = {"fair": " ~", "poor": " !"}', 'MARKS = {"fair": " ~"}', "a poor estimate looks sure"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/cli/check.py",
+        (CLI, "unit/test_explaining.py", "system/test_refusals.py"),
+        (
+            Mutation(
+                "    refuse_taken_view(checked, store)\n", "", "a name that a release will be refused for is valid"
+            ),
+            Mutation('"sensitivity": checked.sensitivity,', '"sensitivity": checked.max_rows_per_unit,', "half of it"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/local/contributor.py",
+        ("local/test_contributor.py",),
+        (
+            Mutation("if spent + question.epsilon > limit:", "if spent > limit:", "more than a contributor allows"),
+            Mutation('known = record["answered"].get(question.digest)', "known = None", "fresh coins at every asking"),
+            Mutation("                self._write(record)\n", "", "a report is given away before its record"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/local/encoding.py",
+        ("local/test_encoding.py",),
+        (
+            Mutation(
+                'if part.encoding == "symmetric" else part.epsilon)', "if True else part.epsilon)", "half of epsilon"
+            ),
+            Mutation(
+                "return Chance(1, part.epsilon / 2 if", "return Chance(1, part.epsilon if", "twice epsilon is spent"
+            ),
+            Mutation("others + (others >= numbers[lies])", "others", "a lie that is the truth"),
+            Mutation("places[values == edges[-1]] = part.intervals - 1", "pass", "the last edge is in no interval"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/local/coins.py",
+        ("local/test_coins.py",),
+        (
+            Mutation(
+                "tossed: NDArray[np.bool_] = words < next_digits",
+                "tossed: NDArray[np.bool_] = words <= next_digits",
+                "a coin",
+            ),
+            Mutation("fair = (1 << 64) - (1 << 64) % bound", "fair = 1 << 64", "some numbers are likelier"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/local/tally.py",
+        ("local/test_tally.py",),
+        (
+            Mutation(
+                "        wrong |= _above(planes, question.values)\n",
+                "        pass\n",
+                "a sum of thousands counts",
+            ),
+            Mutation("sound &= _are_sound(", "sound = _are_sound(", "a report that is malformed in one part counts"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/local/rounds.py",
+        ("local/test_rounds.py", "system/test_dagster_local_runs.py"),
+        (
+            Mutation("    if place.read_bytes() != content:\n", "    if False:\n", "a round asks another question"),
+            Mutation(
+                '            if facts["question"] == question.digest:\n', "            if True:\n", "another's tally"
+            ),
+        ),
+    ),
+)

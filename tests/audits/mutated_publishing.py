@@ -1,0 +1,137 @@
+"""Alone: `python tests/audits/mutations.py --only /publishing/`; one: `--only 'withdrawal.py: a card'`.
+
+Mutations of publishing: files that appear whole or not at all, digests, current revisions, cards, statements.
+Of what is sent to a bucket, the manifest alone: readers trust it.
+"""
+
+from __future__ import annotations
+
+from mutations import Mutation, Part
+
+SCHEMA = "golden/test_published_schema.py"
+QUALITY = "publishing/test_quality_published.py"
+CURRENT = "publishing/test_current_files.py"
+CARD = "publishing/test_card.py"
+APPROVALS = "system/test_approvals.py"
+
+PUBLISHING = (
+    Part(
+        "dphist_pipeline/publishing/release_files.py",
+        (SCHEMA, "system/test_resume.py", "system/test_replay.py", "system/test_hosts.py", QUALITY),
+        (
+            Mutation("if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):", "if True:", "the second of two fails"),
+            Mutation(
+                "        return False\n    sync_folder",
+                "        return True\n    sync_folder",
+                "both of two were first",
+            ),
+            Mutation('(estimate.groups, "<i8"), *bought):', '(estimate.groups, "<i8")):', "quality is in no digest"),
+            Mutation('(unbiased, "<f8"),', "", "unbiased estimates are in no digest"),
+            Mutation("        sync_file(staging / name)\n", "", "what was published may be lost"),
+            Mutation("    sync_folder(published.parent)\n", "", "the name of what was published may be lost"),
+            Mutation("(staging / name).chmod(0o644)", "(staging / name).chmod(0o600)", "nobody else can read it"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/publishing/parquet_tables.py",
+        (SCHEMA, "answering/test_linear_answers.py", "answering/test_group_sums.py"),
+        (
+            Mutation("sign in (0.0, -1.0, 1.0)]", "sign in (0.0, -0.5, 0.5)]", "intervals of half the width"),
+            Mutation("return near if Fraction(near) >= value", "return near if True", "an epsilon told too small"),
+            Mutation(
+                "        write_statistics=False,\n", "        write_statistics=True,\n", "other bytes for equal values"
+            ),
+            Mutation(
+                "return sizes**2 if estimate.sums is not None else sizes", "return sizes", "noise of a group's cells"
+            ),
+            Mutation(
+                '"ledger_hash": facts["ledger"]["hash"]', '"ledger_hash": facts["spec_digest"]', "no entry is named"
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/publishing/current_files.py",
+        (CURRENT,),
+        (
+            Mutation('if is_here and "withdrawn" not in audit:', "if is_here:", "what was withdrawn is current"),
+            Mutation("key=int, reverse=True):", "key=int):", "the first revision is current"),
+            Mutation(
+                "sorted(filter(str.isdecimal, revisions), key=int,", "sorted(filter(str.isdecimal, revisions),", "10"
+            ),
+            Mutation('or int(entry["revision"]) > revision', "or True", "an altered audit is current"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/publishing/withdrawal.py",
+        (APPROVALS, "publishing/test_card_of_reports.py"),
+        (
+            Mutation("card, audit).replace(BEFORE, BEFORE + _mark(audit), 1)", "card, audit)", "a card with no mark"),
+            Mutation("{escape(withdrawn['reason'])}", "{withdrawn['reason']}", "a reason is markup on a card"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/publishing/statements.py",
+        ("unit/test_ledger.py", "system/test_rejections.py", "unit/test_decisions.py", APPROVALS),
+        (
+            Mutation("year if account.renews else None), account.name", "None), account.name", "years add up"),
+            Mutation("if books.state(charge) in OPEN_STATES]", "if True]", "what was published waits"),
+            Mutation("if entry.kind == kind]", "if True]", "every note is a withdrawal"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/publishing/manifest.py",
+        ("system/test_object_states.py::test_a_manifest_that_names_anything_else_is_refused",),
+        (
+            Mutation(
+                "    if not (_FILE.fullmatch(path[place.end() :]) if place",
+                "    if False and (place if place",
+                "any path",
+            ),
+            Mutation("    if name != path and not", "    if False and not", "a reader is sent to any object"),
+            Mutation("0 <= size <= LARGEST_OBJECT", "True", "an object that fills the disk"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/publishing/card.py",
+        (CARD, QUALITY),
+        (
+            Mutation("together = epsilon * people", "together = epsilon", "what ten people together are promised"),
+            Mutation("after - timedelta(days=1)}", "after}", "a day of the next period"),
+            Mutation(
+                "estimate.unbiased is None or not np.array_equal(",
+                "not np.array_equal(estimate.values, estimate.values) and (",
+                "no warning of smoothing",
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/publishing/formatting.py",
+        (CARD, "publishing/test_pictures.py"),
+        (
+            Mutation(
+                "math.ceil(math.exp(power) * 10**digits - 1e-9)",
+                "math.floor(math.exp(power) * 10**digits)",
+                "a ratio told too small",
+            ),
+            Mutation("high = math.ceil(most * 100", "high = math.floor(most * 100", "odds told too small"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/publishing/ledger_report.py",
+        ("publishing/test_ledger_page.py", "unit/test_decisions.py"),
+        (
+            Mutation('signers.get(key, "unknown") if key', '"unknown" if key', "nobody knows who decided"),
+            Mutation('"left": as_text(statement.left),', '"left": as_text(statement.total),', "nothing was spent"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/publishing/croissant.py",
+        ("publishing/test_croissant.py",),
+        (Mutation('if entry["grid"] == latest["grid"]]', "if True]", "files of another grid in one set"),),
+    ),
+    Part(
+        "dphist_pipeline/publishing/deployment.py",
+        ("publishing/test_deployment_fields.py",),
+        (Mutation('if audit.get("model") == "local":', "if False:", "a registry is told the wrong model"),),
+    ),
+)

@@ -1,0 +1,317 @@
+"""Alone: `python tests/audits/mutations.py --only /releasing/`; one: `--only 'stages.py: drawn again'`.
+
+Mutations of releasing: charge once, draw once, join, wait, withdraw, reject, revise.
+"""
+
+from __future__ import annotations
+
+from mutations import Mutation, Part
+
+REPLAYS = "system/test_replay.py"
+REJECTIONS = "system/test_rejections.py"
+APPROVALS = "system/test_approvals.py"
+HOSTS = "system/test_hosts.py"
+RESTORED = "system/test_restored_backups.py"
+COPIES = "attacks/test_copies_that_draw_again.py"
+ATTACKED = "attacks/test_found_by_attackers.py"
+REFUSED, REFUSALS = "system/test_refused_accounts.py", "system/test_refusals.py"
+RUNWAY = "planning/test_account_runway.py"
+
+RELEASING = (
+    Part(
+        "dphist_pipeline/releasing/stages.py",
+        (REPLAYS,),
+        (
+            Mutation("return _refusing(AnswersLost(attempt.key))", "return load", "drawn again once it was published"),
+            Mutation(
+                "record=lambda: attempt.ledger.record_published(paid.charge, values_digest(paid.estimate)),",
+                "record=lambda: None,",
+                "the ledger does not know what is out",
+            ),
+            Mutation("if published not in (None, values_digest(made)):", "if False:", "other values than published"),
+            Mutation(
+                "revision=charge.revision if charge else len(made) + 1,",
+                "revision=charge.revision if charge else 1,",
+                "a revision in the place of the first",
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/stages.py",
+        (
+            COPIES,
+            f"{ATTACKED}::test_a_decision_is_taken_back_between_counting_and_drawing",
+            f"{ATTACKED}::test_a_decision_is_not_undone_by_putting_the_ledger_back_to_before_it",
+        ),
+        (
+            Mutation("< attempt.ledger.adopted_at() else load", "< 0 else load", "drawn again after an adoption"),
+            Mutation(
+                "    if published is None:\n        _vouch(", "    if False:\n        _vouch(", "no witness knows"
+            ),
+            Mutation(
+                "        store.refuse_cut(ledger, witness)\n    return charge",
+                "    return charge",
+                "a cut ledger charges",
+            ),
+            Mutation(
+                "        attempt.ledger.allowed(attempt.request)\n        return exact",
+                "        return exact",
+                "drawn though the source was disallowed during the count",
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/stages.py",
+        ("system/test_upstream.py", REFUSED, REFUSALS),
+        (
+            Mutation("        ledger.check(request)\n", "        pass\n", "refused after the records are read"),
+            Mutation("if reason and not made:", "if False:", "a revision of nothing is charged"),
+            Mutation('"partitions" in spec.requires and not spec', "False and not spec", "nobody looked upstream"),
+            Mutation("    spec.refuse_unfinished(period, now)\n", "", "a period is released before it is over"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/stages.py",
+        (
+            "system/test_resume.py",
+            "attacks/test_exact_files_that_stay.py::test_no_exact_count_lies_on_the_disk_while_a_door_draws",
+            "system/test_races.py::test_a_revision_overtaken_by_another_spends_nothing_until_asked_again",
+        ),
+        (
+            Mutation("once: Load = cache(load)", "once: Load = load", "a period is read twice for one charge"),
+            Mutation("    cube.unlink()\n", "", "exact counts lie on the disk while doors draw"),
+            Mutation("if charge.reason != attempt.request.reason:", "if False:", "another's revision is given back"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/stages.py",
+        (REJECTIONS, APPROVALS, HOSTS),
+        (
+            Mutation(
+                '[charge for charge in meant if "rejected" not in ledger.notes(charge)]',
+                "meant",
+                "a rejected revision hides what was published",
+            ),
+            Mutation(
+                "if revision in (None, charge.revision)\n    ]",
+                "if True\n    ]",
+                "another revision is approved than named",
+            ),
+            Mutation(
+                "    refuse_rejected(attempt.store, attempt.ledger, charge)\n    attempt.store.forget",
+                "    attempt.store.forget",
+                "what was rejected while a door drew goes on",
+            ),
+            Mutation("    finish_withdrawals(store, ledger)\n", "", "a killed withdrawal answers for ever"),
+            Mutation(
+                "    finish_withdrawals(attempt.store, attempt.ledger)\n",
+                "",
+                "what was withdrawn while it was published answers",
+            ),
+            Mutation(
+                "if published is not None or charge.number > attempt.ledger.adopted_at():",
+                "if False:",
+                "two hosts draw for one charge",
+            ),
+            Mutation("replace(request, folder=own_folder(store))", "request", "a charge belongs to no host"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/approvals.py",
+        (REJECTIONS, APPROVALS),
+        (
+            Mutation(
+                "if waits(spec, charge) and ledger.published_digest(charge) is None:",
+                "if False:",
+                "published before anybody approved",
+            ),
+            Mutation(
+                'return spec.publish == "manual" or (charge is not None and charge.held)',
+                'return spec.publish == "manual"',
+                "an edit of the spec publishes what waits",
+            ),
+            Mutation(
+                "if len(waiting) > 1 or any(charge.revision != latest for charge in waiting):",
+                "if False:",
+                "an approval of something else than was meant",
+            ),
+            Mutation("    if len(waiting) > 1:\n", "    if False:\n", "one of several is rejected unnamed"),
+            Mutation(
+                "for charge in standing or charges[-1:]:", "for charge in charges[-1:]:", "earlier revisions stand"
+            ),
+            Mutation("if folder.exists() and not is_marked(folder):", "if False:", "an audit without the withdrawal"),
+            Mutation(
+                "        if not witness.exists():\n", "        if False:\n", "an older ledger draws a rejected one"
+            ),
+            Mutation(
+                "        if answers.exists():\n", "        if False:\n", "what was drawn for a rejected one stays"
+            ),
+            Mutation("        ledger.record_published(charge, recorded)\n", "", "a ledger that forgot what is out"),
+            Mutation("if not charges and any(charge.period == period", "if any(False", "what waits is withdrawn"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/pipeline.py",
+        (APPROVALS,),
+        (
+            Mutation('if published and "approved" not in', 'if False and "approved" not in', "approved afterwards"),
+            Mutation(
+                "    publisher.refresh_catalogue(store, Key(name, period, 1))\n", "", "SQL answers what was withdrawn"
+            ),
+            Mutation("if attempt.charge is None or not drawn:", "if False:", "an approval before anything was drawn"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/hosts.py",
+        (HOSTS,),
+        (
+            Mutation("    refuse_other_folder(charge, folder)\n", "", "a second host draws for a charge"),
+            Mutation("(_FIRST if store.joined else folder)", "folder", "a joined host draws for an old charge"),
+            Mutation("ledger.id, joined=True,", "ledger.id, joined=False,", "a joined host takes itself for the first"),
+            Mutation("if there.id != folder.id and published:", "if False:", "missing files are told as a charge"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/publisher.py",
+        (REPLAYS, "local/test_publication.py", APPROVALS),
+        (
+            Mutation(
+                "(revision.reason, revision.digest) == (reason, digest)",
+                "revision.reason == reason",
+                "a changed spec is given the revision of another",
+            ),
+            Mutation('    if "withdrawn" in audit:\n', "    if False:\n", "what was withdrawn is given back"),
+            Mutation("if any(audit[name] != fact for", "if any(False for", "files that the ledger never heard of"),
+            Mutation(
+                "taken = collection is not None and (store.confidential",
+                "taken = False and (store.confidential",
+                "a collection takes the name of a release that waits",
+            ),
+            Mutation('.get("collection") != collection', '.get("collection") != "x"', "a taken name"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/taken_names.py",
+        ("system/test_refusals.py", "system/test_families.py"),
+        (
+            Mutation("    if there:\n", "    if False:\n", "two releases share a view"),
+            Mutation("if of_family and _is_used(store, name):", "if False:", "a table takes the name of a release"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/plans.py",
+        (APPROVALS, "unit/test_source_sql.py", "attacks/test_queries_that_reach.py", "unit/test_placeholders.py"),
+        (
+            Mutation('held=spec.publish == "manual",', "held=False,", "a charge forgets that it waits"),
+            Mutation(
+                "if spec.source_sql is None or not spec.source_sql.query.needs_decision:",
+                "if True:",
+                "any query runs without a decision",
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/allowing.py",
+        (
+            "unit/test_decisions.py",
+            "system/test_upstream.py",
+            "attacks/test_code_lists_that_read.py",
+            "attacks/test_sources_that_were_not_allowed.py",
+        ),
+        (
+            Mutation("if files & set(files_of(other)):", "if False:", "two accounts spend on the same people"),
+            Mutation("or _lies_in(root, real):", "or False:", "the store lies in a public folder"),
+            Mutation("if _lies_in(os.path.realpath(path), root):", "if False:", "a file of the store is a code list"),
+            Mutation(
+                "any(_lies_in(file, decision.folder) for file in files)", "False", "records in a folder declared public"
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/store.py",
+        (REPLAYS, REJECTIONS, "unit/test_witness.py", "attacks/test_exact_files_that_stay.py"),
+        (
+            Mutation("        ledger.require(list(self.named_entries()))\n", "", "an older ledger spends again"),
+            Mutation(
+                'sorted(self.confidential.glob("rejected/*/*/*.json"))', "[]", "a ledger from before a rejection spends"
+            ),
+            Mutation("        witness.refuse_inside(self.root)\n", "", "the witness is copied with the store"),
+            Mutation(
+                'if (audit["values_digest"], audit["ledger"]["hash"]) != (recorded, charge.hash):',
+                "if False:",
+                "verify takes files of another draw",
+            ),
+            Mutation("if handle is not None:\n", "if False:\n", "exact counts of a killed run stay"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/deciding.py",
+        (RESTORED, REJECTIONS),
+        (
+            Mutation("    if missing or unknown:\n", "    if unknown:\n", "adopted, and what was spent is forgotten"),
+            Mutation("(standing.charges if standing else ())", "()", "charges that the witness holds are forgotten"),
+            Mutation("        rejection.unlink()\n", "", "a store that was adopted never opens again"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/handover.py",
+        ("system/test_dagster_upstream.py", "system/test_dagster_runs.py::test_what_fails_the_check_is_not_published"),
+        (
+            Mutation("    if attempt.charge is None:\n", "    if False:\n", "charged though a partition is missing"),
+            Mutation('"digest matches": found == drawn.digest', '"digest matches": True', "other values than drawn"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/mechanism_run.py",
+        ("mechanisms/test_foreign_mechanisms.py", "mechanisms/test_every_mechanism.py"),
+        (
+            Mutation("if made.epsilon != epsilon or made", "if made", "a mechanism spends less than was charged"),
+            Mutation("or made.charges != budget.charges:", "or False:", "a mechanism tells charges that it made up"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/row_quality.py",
+        ("unit/test_quality_spec.py", "publishing/test_quality_published.py"),
+        (
+            Mutation(
+                'Budget(spec.epsilon * spec.quality.share, "', 'Budget(spec.epsilon, "', "quality for all epsilon"
+            ),
+            Mutation('spec.neighbours == "substitute")', "False)", "half the noise of quality under substitution"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/frames.py",
+        ("system/test_frames_released.py", "unit/test_frames.py"),
+        (
+            Mutation("        (folder / FILE).unlink(missing_ok=True)\n", "        pass\n", "rows of a frame stay"),
+            Mutation('if (plan.source.format == "frame") != (frame is not None):', "if False:", "a frame for a file"),
+            Mutation(
+                "    raise SourceRefused(where, NOT_READ)\n", "    return work()\n", "an engine's message, values in"
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/expected_files.py",
+        ("system/test_upstream.py",),
+        (Mutation('("files" in spec.requires or not there)', "(not there)", "a period is charged with a day missing"),),
+    ),
+    Part(
+        "dphist_pipeline/releasing/due.py",
+        ("system/test_dagster_periods.py",),
+        (
+            Mutation('== "unpublished"}', '== "published"}', "what was charged is never finished"),
+            Mutation("and last < period.key", "and last <= period.key", "the last period is due again"),
+            Mutation("        if not last:\n", "        if False:\n", "all of history is charged at the first tick"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/account_runway.py",
+        (RUNWAY,),
+        (
+            Mutation("if left[year] < 0:", "if left[year] <= 0:", "the last release is not told"),
+            Mutation(
+                "max(_due_day(spec, period), today).year", "_due_day(spec, period).year", "a late period, last year"
+            ),
+        ),
+    ),
+)

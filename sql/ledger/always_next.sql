@@ -167,14 +167,19 @@ BEGIN
         IF amount !~ whole THEN RAISE EXCEPTION 'a decision is named by its number'; END IF;
         IF NOT EXISTS (
             SELECT FROM ledger_entry AS made
-            WHERE made.number = amount::integer AND made.account = NEW.account AND made.kind = 'allowed'
-            AND (NOT twice OR made.number = ANY (signed))
+            WHERE made.number = amount::integer AND made.account IN (NEW.account, '*') AND made.kind = 'allowed'
+            AND (made.account = '*' OR NOT twice OR made.number = ANY (signed))
             AND NOT EXISTS (
-                SELECT FROM ledger_entry AS taken WHERE taken.account = NEW.account AND taken.kind = 'disallowed'
+                SELECT FROM ledger_entry AS taken WHERE taken.account = made.account AND taken.kind = 'disallowed'
                 AND (taken.body::jsonb->>'decision')::integer = made.number
-                AND (NOT twice OR taken.number = ANY (signed))))
+                AND (made.account = '*' OR NOT twice OR taken.number = ANY (signed))))
         THEN RAISE EXCEPTION 'a charge without a decision that allows it'; END IF;
     END LOOP;
+    -- What an operator decided for all accounts, such as a version of an engine, allows no source.
+    IF facts ? 'allowed' AND NOT EXISTS (
+        SELECT FROM jsonb_array_elements_text(facts->'allowed') AS named(number)
+        JOIN ledger_entry AS made ON made.number = named.number::integer AND made.account = NEW.account)
+    THEN RAISE EXCEPTION 'a charge without a decision that allows it'; END IF;
 
     IF facts->>'epsilon' !~ exact THEN RAISE EXCEPTION 'not an epsilon as the ledger writes it'; END IF;
     top := split_part(facts->>'epsilon', '/', 1)::numeric;
@@ -190,14 +195,18 @@ BEGIN
     END LOOP;
     FOR amount, times IN
         SELECT every.epsilon, count(*) FROM (
-            SELECT body::jsonb->>'epsilon', body::jsonb->>'year' FROM ledger_entry
+            SELECT body::jsonb->>'epsilon', body::jsonb->>'year', number FROM ledger_entry
             WHERE account = NEW.account AND kind = 'charged'
-            UNION ALL SELECT lost.charge->>'epsilon', lost.charge->>'year'
+            UNION ALL SELECT lost.charge->>'epsilon', lost.charge->>'year', adopted.number
             FROM ledger_entry AS adopted, jsonb_array_elements(adopted.body::jsonb->'carried') AS lost(charge)
             WHERE adopted.account = '*' AND adopted.kind = 'adopted' AND lost.charge->>'account' = NEW.account
-            UNION ALL SELECT body::jsonb->'elsewhere'->>NEW.account, body::jsonb->>'year' FROM ledger_entry
+            UNION ALL SELECT body::jsonb->'elsewhere'->>NEW.account, body::jsonb->>'year', number FROM ledger_entry
             WHERE account = '*' AND kind = 'adopted' AND body::jsonb->'elsewhere' ? NEW.account
-        ) AS every(epsilon, charged) WHERE opened->>'renews' IS NULL OR every.charged = year::text
+        ) AS every(epsilon, charged, stated) WHERE opened->>'renews' IS NULL OR every.charged = year::text
+            -- What is dated later than a later adoption counts in the adoption's year as well.
+            OR (every.charged::integer > year AND EXISTS (
+                SELECT FROM ledger_entry AS adopted WHERE adopted.account = '*' AND adopted.kind = 'adopted'
+                AND adopted.number >= every.stated AND adopted.body::jsonb->>'year' = year::text))
         GROUP BY every.epsilon
     LOOP
         spent := spent * split_part(amount, '/', 2)::numeric + split_part(amount, '/', 1)::numeric * times * spent_bottom;

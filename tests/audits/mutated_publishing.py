@@ -14,7 +14,55 @@ CURRENT = "publishing/test_current_files.py"
 CARD = "publishing/test_card.py"
 APPROVALS = "system/test_approvals.py"
 
+BUCKETS = "attacks/test_buckets_of_others.py"
+
 PUBLISHING = (
+    Part(
+        "dphist_pipeline/publishing/values_digests.py",
+        (BUCKETS, QUALITY, "system/test_replay.py"),
+        (
+            Mutation(", *(table.values for table in estimate.quality)]", "]", "quality is in no digest"),
+            Mutation("[estimate.values, unbiased,", "[estimate.values, None,", "unbiased estimates are in no digest"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/publishing/published_files.py",
+        (BUCKETS,),
+        (
+            Mutation(' and audit["files"].keys() <= _NAMED', "", "an audit names any file"),
+            Mutation(
+                '    if _values_digest(published, audit) != audit["values_digest"]:',
+                "    if False:",
+                "altered values with digests of files made anew are read",
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/publishing/public_files.py",
+        (BUCKETS,),
+        (
+            Mutation("            refuse_links(public, folder)\n", "", "a folder of a release is a link"),
+            Mutation(
+                "os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle",
+                "os.O_RDONLY | os.O_DIRECTORY, dir_fd=handle",
+                "a file is opened through a link",
+                equivalent="`publications` refuses the links that are there before; this one holds in a race",
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/publishing/bucket_copy.py",
+        (BUCKETS, "system/test_object_storage.py"),
+        (
+            Mutation("        read(folder)\n", "", "what was altered is sent"),
+            Mutation("now - KEPT} - named", "now - KEPT}", "what is named is deleted"),
+            Mutation(
+                'if manifest.publisher not in ("", publisher):',
+                "if False:",
+                "a host replaces what another one published",
+            ),
+        ),
+    ),
     Part(
         "dphist_pipeline/publishing/release_files.py",
         (SCHEMA, "system/test_resume.py", "system/test_replay.py", "system/test_hosts.py", QUALITY),
@@ -25,8 +73,6 @@ PUBLISHING = (
                 "        return True\n    sync_folder",
                 "both of two were first",
             ),
-            Mutation('(estimate.groups, "<i8"), *bought):', '(estimate.groups, "<i8")):', "quality is in no digest"),
-            Mutation('(unbiased, "<f8"),', "", "unbiased estimates are in no digest"),
             Mutation("        sync_file(staging / name)\n", "", "what was published may be lost"),
             Mutation("    sync_folder(published.parent)\n", "", "the name of what was published may be lost"),
             Mutation("(staging / name).chmod(0o644)", "(staging / name).chmod(0o600)", "nobody else can read it"),
@@ -82,11 +128,7 @@ PUBLISHING = (
         "dphist_pipeline/publishing/manifest.py",
         ("system/test_object_states.py::test_a_manifest_that_names_anything_else_is_refused",),
         (
-            Mutation(
-                "    if not (_FILE.fullmatch(path[place.end() :]) if place",
-                "    if False and (place if place",
-                "any path",
-            ),
+            Mutation("    if not is_path(path):", "    if False:", "any path"),
             Mutation("    if name != path and not", "    if False and not", "a reader is sent to any object"),
             Mutation("0 <= size <= LARGEST_OBJECT", "True", "an object that fills the disk"),
         ),

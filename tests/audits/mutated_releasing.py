@@ -113,7 +113,7 @@ RELEASING = (
                 "if False:",
                 "two hosts draw for one charge",
             ),
-            Mutation("replace(request, folder=own_folder(store))", "request", "a charge belongs to no host"),
+            Mutation("folder=own_folder(store), days=days", "days=days", "a charge belongs to no host"),
         ),
     ),
     Part(
@@ -237,8 +237,8 @@ RELEASING = (
             ),
             Mutation("        witness.refuse_inside(self.root)\n", "", "the witness is copied with the store"),
             Mutation(
-                'if (audit["values_digest"], audit["ledger"]["hash"]) != (recorded, charge.hash):',
-                "if False:",
+                "                    vouched_audit(self.published(key), charge, recorded)\n",
+                "",
                 "verify takes files of another draw",
             ),
             Mutation("if handle is not None:\n", "if False:\n", "exact counts of a killed run stay"),
@@ -311,6 +311,18 @@ RELEASING = (
             Mutation("if left[year] < 0:", "if left[year] <= 0:", "the last release is not told"),
             Mutation(
                 "max(_due_day(spec, period), today).year", "_due_day(spec, period).year", "a late period, last year"
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/vouching.py",
+        ("attacks/test_buckets_of_others.py", "system/test_replay.py"),
+        (
+            Mutation('recorded in (None, audit["values_digest"]) and ', "", "values that the ledger did not record"),
+            Mutation(
+                "all(fact == getattr(charge, name) for name, fact in told.items())",
+                "True",
+                "an audit says another epsilon than the ledger",
             ),
         ),
     ),

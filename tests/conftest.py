@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
-import re
 import shutil
-import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -16,11 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import unhurried
 from database_server import Server, running_server
 from hypothesis import is_hypothesis_test
 from office import Office, made_once
-from one_engine import one_engine
 from quick_catalogue import build_catalogue, empty_catalogue, place
 
 import examples  # noqa: F401  (sets how many examples are tried)
@@ -39,12 +35,7 @@ HOME = Path(tempfile.mkdtemp(prefix="dphist_tests_"))
 os.environ |= {"XDG_CONFIG_HOME": str(HOME / "config"), "XDG_STATE_HOME": str(HOME / "state")}
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 SERVERS = {"database_server", "object_server"}  # fixtures
-# Tests that look at what a reading can reach.
-FENCED = (
-    r"/(attacks|docs|fuzzing)/|"
-    r"/test_(cli|databases|explaining|extreme_values|frames|object_stores|rows_alone|source\w*)\.py$"
-)
-ASKED = ("answering", "applications", "docs", "golden", "publishing")  # folders whose tests ask catalogues
+pytest_plugins = ["processor_seconds"]
 
 
 @pytest.hookimpl(tryfirst=True)  # before marks choose
@@ -74,38 +65,26 @@ def database_server() -> Iterator[Server]:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def cheaper_publications(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Spares a publication its own processes, its pictures and its catalogue: of fixtures of a module, too.
+def as_shipped(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tests try the program as it is shipped: fence, fsync, pictures and catalogue are real.
 
-    `answering/test_building_apart.py` tests the processes; tests of `publishing` and `docs` draw pictures. Modules that
-    say nothing of a catalogue or a canary find an empty one in their stores, and only those that speak of it wait until
-    the disk has what was written: what dies here is a process, never the machine.
+    Catalogues grow from a copy of an empty one, in this process, and no process is started early;
+    `answering/test_building_apart.py` tests the processes. A module that wants less says so, and why, by the marker
+    `stand_in`.
     """
-    folder, text = request.path.parent.name, request.path.read_text(encoding="utf-8")
+    marker = request.node.get_closest_marker("stand_in")
+    parts = set(marker.args) if marker else set()
     empty_catalogue()
     with pytest.MonkeyPatch.context() as patch:
-        if folder in ASKED or re.search("catalog|canary", text):
-            patch.setattr(building, "build_apart", build_catalogue)
-        else:
+        patch.setattr(release, "started_early", nullcontext)
+        patch.setattr(building, "build_apart", build_catalogue)
+        if "catalogue" in parts:
             patch.setattr(building, "build_apart", lambda public, scratch: place(public))
             patch.setattr(catalogue, "is_up_to_date", lambda public, folder: (public / catalogue.NAME).exists())
-        patch.setattr(release, "started_early", nullcontext)
-        if not re.search("fsync|synchronous", text):
-            patch.setattr(os, "fsync", unhurried.fsync)
-            patch.setattr(sqlite3, "connect", unhurried.connect)
-        if folder not in ("publishing", "docs"):
+        if "pictures" in parts:
             patch.setattr(pages, "draw", lambda picture: "<g/>")
             patch.setattr(pages, "svg_in_page", lambda drawn: ("0 0 1 1", drawn))
-        if folder == "system":
             patch.setattr(plot, "draw", lambda picture, title="": "<svg/>")
-        yield
-
-
-@pytest.fixture(autouse=True, scope="module")
-def shared_engines(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Readings and counts of most modules share engines; tests of what a reading can reach open their own."""
-    fenced = re.search(FENCED, request.path.as_posix()) or "canary" in request.path.read_text(encoding="utf-8")
-    with nullcontext() if fenced else one_engine():
         yield
 
 

@@ -24,6 +24,8 @@ from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.releasing import mechanism_run, stages
 
+pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="copies of stores, and what they draw")
+
 ADOPT = ("store", "adopt", "--reason", "put back from a backup")
 
 

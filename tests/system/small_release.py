@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import signal
-import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +27,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import quick_catalogue
 import sqlalchemy as sa
-import unhurried
 from database_server import Server
 from fork_server import PROCESSES
 from office import DERIVED
@@ -282,7 +280,7 @@ def prepared(project: Project, kill_at: int) -> list[str]:
     else:  # as in conftest.py
         building.build_apart = lambda public, scratch: None
         catalogue.is_up_to_date = lambda public, folder: True
-    pages.draw, pages.svg_in_page = lambda picture: "<g/>", lambda drawn: ("0 0 1 1", drawn)  # see conftest.py
+    pages.draw, pages.svg_in_page = lambda picture: "<g/>", lambda drawn: ("0 0 1 1", drawn)
     os.environ |= {**project.environment(), "DPHIST_STORE": str(project.root)}
     return _watch(project.root, kill_at)
 
@@ -322,8 +320,7 @@ def _watch(root: Path, kill_at: int) -> list[str]:
 
     sys.dont_write_bytecode = True
     sys.addaudithook(hook)
-    os.fsync = before("os.fsync", unhurried.fsync)
-    sqlite3.connect = unhurried.connect
+    os.fsync = before("os.fsync", os.fsync)
     sa.event.listen(sa.Engine, "begin", lambda connection: boundary("begin"))
     sa.event.listen(sa.Engine, "commit", lambda connection: boundary("commit"))
     return seen

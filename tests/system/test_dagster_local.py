@@ -24,6 +24,7 @@ from dphist_pipeline.spec import words
 from dphist_pipeline.spec.refusals import SpecError
 
 pytestmark = [
+    pytest.mark.stand_in("catalogue", "pictures", why="assets of collections"),
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
     pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated"),  # by Dagster, to read a defs.yaml
 ]

@@ -23,6 +23,8 @@ from dphist_pipeline.releasing import handover, pipeline
 from dphist_pipeline.spec.loading import load_spec
 from examples import mostly_soaked
 
+pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="runs and their events")
+
 Patch = pytest.MonkeyPatch
 WEEKS = ["2026-03-02", "2026-03-09", "2026-03-16"]
 WEEKLY = {"period": "week", "period_column": "admitted_on", "first_period": WEEKS[0]}

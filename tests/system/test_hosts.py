@@ -29,6 +29,8 @@ from dphist_pipeline.releasing.plans import request_of
 from dphist_pipeline.releasing.store import FOLDER, Store, StoreUnusable
 from dphist_pipeline.spec.loading import load_spec
 
+pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="hosts and their charges")
+
 Hosts = tuple[Project, Project]
 ELSEWHERE = {"ChargedElsewhere", "PublishedElsewhere"}
 SOAK_SECONDS, AT_ONCE = 600, 4

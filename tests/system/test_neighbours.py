@@ -25,6 +25,8 @@ from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.ledger import opened
 from examples import mostly_soaked
 
+pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="compares files of neighbours, not the catalogue")
+
 SCHEMA = pa.schema(
     [("patient", pa.string()), ("age", pa.float64()), ("ward", pa.string()), ("day", pa.timestamp("us"))]
 )

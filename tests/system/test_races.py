@@ -15,6 +15,8 @@ from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
 from examples import mostly_soaked
 
+pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="processes that meet; each would build its catalogue")
+
 Make = Callable[..., Project]
 
 

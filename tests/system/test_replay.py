@@ -39,6 +39,8 @@ from dphist_pipeline.releasing import stages
 from dphist_pipeline.releasing.errors import AnswersLost, NothingToRevise, ValuesDiffer
 from dphist_pipeline.releasing.store import Store, StoreMissing, StoreUnusable
 
+pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="replays of one office; no test asks its catalogue")
+
 REASON = "the source was corrected"
 
 

@@ -151,7 +151,7 @@ def changed(entry: Entry, facts: dict[str, Any], choose: random.Random) -> Entry
 
 @pytest.mark.parametrize("times", [400, pytest.param(10_000, marks=pytest.mark.soak)])
 def test_a_row_by_who_may_only_charge_fails_or_releases_and_replays_go_on(served: Served, times: int) -> None:
-    choose, entered, kinds = random.Random(), 0, set()
+    choose, entered, kinds = random.Random(times), 0, set()
     ledger = served.ledger()
     ledger.raise_total("health", Fraction(100_000), "r", Operator.load())
     with served.inserting() as connection:

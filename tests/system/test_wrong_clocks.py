@@ -17,6 +17,8 @@ from dphist_pipeline.ledger import clock as clocks
 from dphist_pipeline.ledger import opened
 from dphist_pipeline.releasing.store import Store
 
+pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="charges by wrong clocks")
+
 Clock = Callable[[str], None]
 RENEWING = {"yearly": ("--renews", "yearly"), "never": ()}
 

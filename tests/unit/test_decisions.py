@@ -22,7 +22,6 @@ from dphist_pipeline.messages.ledger_errors import (
     LedgerAltered,
     NotAllowed,
     NotRecordable,
-    OperatorKeyUnusable,
     Overspend,
     ReasonMissing,
     SignedAlready,
@@ -322,20 +321,6 @@ def test_of_a_period_that_two_copies_charged_ours_stands_and_both_are_spent(ledg
     assert [charge.hash for charge in ledger.standing().charges] == [ours.hash]
     assert ledger.charge(replace(week(9), source=ADMISSIONS)) == ours
     assert statement_of(reopened(ledger), "health").spent == ours.epsilon + lost().epsilon
-
-
-def test_a_key_that_cannot_be_used_says_where_it_was_looked_for(tmp_path: Path) -> None:
-    for content, says in ((None, "is not there"), (b"", "cannot be read"), (b"-----BEGIN X-----", "cannot be read")):
-        file = tmp_path / "key"
-        if content is not None:
-            file.write_bytes(content)
-            file.chmod(0o600)
-        with pytest.raises(OperatorKeyUnusable, match=says) as refused:
-            Operator.load(file)
-        assert str(file) in str(refused.value) and "DPHIST_OPERATOR_KEY" in str(refused.value)
-    made = Operator.load_or_make(tmp_path / "new" / "key")
-    assert Operator.load(tmp_path / "new" / "key").public == made.public
-    assert (tmp_path / "new" / "key").stat().st_mode & 0o077 == 0
 
 
 def test_a_report_says_who_decided_what_and_what_became_of_charges(ledger: Ledger) -> None:

@@ -10,7 +10,7 @@ import pytest
 from office import Office
 
 from dphist_pipeline.ledger.signing import Operator, key_path
-from dphist_pipeline.messages.ledger_errors import OperatorKeyOpen
+from dphist_pipeline.messages.ledger_errors import OperatorKeyOpen, OperatorKeyUnusable
 
 
 @pytest.fixture
@@ -113,3 +113,17 @@ def test_every_command_that_decides_refuses_an_open_key(office: Office, monkeypa
     (office.folder / "keys" / "new.key").unlink(missing_ok=True)
     assert office.state() == before
     assert os.environ["DPHIST_OPERATOR_KEY"] == str(key)
+
+
+def test_a_key_that_cannot_be_used_says_where_it_was_looked_for(tmp_path: Path) -> None:
+    for content, says in ((None, "is not there"), (b"", "cannot be read"), (b"-----BEGIN X-----", "cannot be read")):
+        file = tmp_path / "key"
+        if content is not None:
+            file.write_bytes(content)
+            file.chmod(0o600)
+        with pytest.raises(OperatorKeyUnusable, match=says) as refused:
+            Operator.load(file)
+        assert str(file) in str(refused.value) and "DPHIST_OPERATOR_KEY" in str(refused.value)
+    made = Operator.load_or_make(tmp_path / "new" / "key")
+    assert Operator.load(tmp_path / "new" / "key").public == made.public
+    assert (tmp_path / "new" / "key").stat().st_mode & 0o077 == 0

@@ -2,10 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
+# Tests start many processes, each of which would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 export DPHIST_PORT ?= 3000
 
-.PHONY: demo ui test outside check docs picture soak audit mutations bench clean
+.PHONY: demo ui test test-all slow-tests outside check docs picture soak audit mutations bench clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)  ## a synthetic population and hospital, released through Dagster and asked in SQL
@@ -18,11 +21,17 @@ ui: $(READY)  ## Dagster's page with the demo's runs
 	  VIRTUAL_ENV=$(CURDIR)/.venv PATH=$(CURDIR)/$(BIN):$$PATH \
 	  $(BIN)/dg dev --host 127.0.0.1 --port $(DPHIST_PORT)
 
-test: $(READY)  ## the tests, on as many processors as there are, up to four
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
+test: $(READY)  ## tests that touch every promise, on as many processors as there are, up to four
+	$(PYTEST)
+
+test-all: test  ## those, then the slow ones and those with a browser, a server, a second engine or processes of Dagster's own
+	$(PYTEST) -m '(slow or outside) and not soak and not audit'
+
+slow-tests: $(READY)  ## which tests of the last `make test` took more than half a second of processor, and why they are kept
+	$(BIN)/python tests/processor_seconds.py
 
 outside: $(READY)  ## the tests with a browser, a server, a second engine or processes of Dagster's own
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m 'outside and not soak'
+	$(PYTEST) -m 'outside and not soak'
 
 check: $(READY)  ## format, lint, types, import contracts
 	$(BIN)/ruff format --check .

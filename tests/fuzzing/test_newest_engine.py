@@ -32,6 +32,7 @@ def version_in(folder: Path) -> str:
 def run_with(folder: Path, *tests: str) -> subprocess.CompletedProcess[str]:
     """Runs tests in a process where the packages of a folder come first."""
     tried = [sys.executable, "-m", "pytest", "-p", "newest_engine", "-x", "-p", "no:cacheprovider"]
+    tried += ["-m", "not soak and not audit and not outside"]  # slow tests, too
     path = os.pathsep.join([str(folder), str(PROJECT / "tests")])
     # As many examples as in `make test`: all of them are tried on the suite's own version.
     environment = {name: value for name, value in os.environ.items() if name != "DPHIST_SOAK"} | {"PYTHONPATH": path}

@@ -18,8 +18,6 @@ from dphist_pipeline.answering.published import latest_revision
 from dphist_pipeline.local.contributor import Contributor
 from dphist_pipeline.local.partition import question_of
 
-pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="reports and their files")
-
 USAGE = 2
 
 

@@ -245,6 +245,7 @@ def numbers() -> list[int]:
     return [*map(int, random_words.random_words(2)), *map(int, discrete_laplace(Fraction(10**6), 4))]
 
 
+@pytest.mark.draws("two of three keys of 256 bits are equal", 2.0**-250)
 def test_every_call_takes_a_new_key_of_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[bytes] = []
     keys: list[bytes] = []

@@ -12,10 +12,6 @@ from office import RECORDS, Office
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.releasing import approvals
 
-pytestmark = pytest.mark.stand_in(
-    "catalogue", "pictures", why="who approves and rejects; two tests of other modules ask the catalogue after it"
-)
-
 
 @pytest.fixture
 def office(tmp_path):

@@ -1,8 +1,8 @@
 """Draws that are the same in every run: no test passes or fails by chance.
 
 Noise, coins and bounding keys of the test's own process come from a stream that follows from the test's name alone: the
-cipher is the real one, only its keys are recorded. A fixture that several tests share has a stream of its own. A test that
-needs the operating system's source says which law it tests, and bounds the probability that it fails by chance:
+cipher is the real one, only its keys are recorded. A fixture that several tests share has a stream of its own. A test
+that needs the operating system's source says which law it tests, and bounds the probability that it fails by chance:
 `@pytest.mark.draws("two-sided geometric", 1e-9)`, at most 10^-7. Child processes draw really: tests assert nothing of
 them that a draw decides. Random ids and signing keys are real everywhere.
 """

@@ -29,6 +29,8 @@ from dphist_pipeline.cli import release
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing import pages, plot
 
+pytest_plugins = ["recorded_draws"]
+
 # Before anything starts a process: what tests write is kept in memory, where there is a folder for that with room.
 MEMORY, ROOM = Path("/dev/shm"), 6 * 2**30
 if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:

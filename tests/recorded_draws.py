@@ -1,8 +1,8 @@
 """Noise and bounding keys of tests are recorded: the same for a test in every run, in any order, on any worker.
 
 The sampler and the counts ask the operating system for keys, as shipped. In the process of the tests, and nowhere else,
-the operating system's functions answer these few callers from a stream that is derived from the test's name. A test marked
-`@pytest.mark.draws("LAW, BOUND")` draws really: BOUND, at most 1e-7, bounds the probability that it fails by chance.
+the operating system's functions answer these few callers from a stream that is derived from the test's name. A test
+marked `@pytest.mark.draws("LAW, BOUND")` draws really: it fails by chance with a probability of BOUND, at most 1e-7.
 Processes that a test starts draw really, too. Other random ids (uuid, tokens, nonces, signing keys) are always real.
 """
 

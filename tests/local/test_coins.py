@@ -1,7 +1,7 @@
 """Coins come up with exactly their probability: digit by digit, and as often as they should.
 
-Draws are recorded, but for tests with the marker. By Bernstein's inequality a binomial number of standard deviation s is
-more than t·s off with a probability of at most 2·exp(-t²/2 / (1 + t/(3·s))), which each of those sums over its comparisons.
+Draws are recorded, but for tests with the marker. By Bernstein's inequality a binomial number of standard deviation s
+is more than t·s off with a probability of at most 2·exp(-t²/2 / (1 + t/(3·s))); a test sums it over its comparisons.
 """
 
 from __future__ import annotations

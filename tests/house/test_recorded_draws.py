@@ -1,50 +1,126 @@
-"""No test is a lottery: draws are recorded, and what draws really bounds its chance to fail."""
+"""No lottery: a test's draws are recorded, or its marker says by which law and how seldom it fails by chance."""
 
 from __future__ import annotations
 
 import ast
 import os
+import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
-from recorded_draws import MOST, RECORDED
+from recorded_draws import MOST_BOUND, law_and_bound
 
-from dphist_pipeline.confidential import cube
+pytest_plugins = ["pytester"]
+
+TESTS = Path(__file__).resolve().parents[1]
+# A module of the room that draws on its own, and a test by examples, a fixture and a plain test that write their draws.
+INNER = """
+import os, types
+import pytest
+from hypothesis import given, settings, strategies
 from dphist_pipeline.random_words import random_words
 
-TESTS = Path(__file__).parents[1]
+room = types.ModuleType("dphist_pipeline.confidential.other")
+exec("import os, secrets\\ndef keys(): return os.urandom(8), secrets.token_bytes(8)", room.__dict__)
 
+def say(who, words):
+    with open("said", "a") as said:
+        print(who, *words, file=said)
 
 @pytest.fixture(scope="module")
-def shared() -> int:
-    return int(random_words(1)[0])
+def shared():
+    return random_words(2)
+
+def test_one(shared):
+    say("one", random_words(2))
+    say("shared", shared)
+
+def test_two(shared):
+    say("two", random_words(2))
+    say("shared", shared)
+
+@settings(max_examples=2, derandomize=True, database=None)
+@given(strategies.integers(0, 1))
+def test_examples(number):
+    say(f"example {number}", random_words(2))
+
+def test_reaches_the_source():
+    room.keys()
+
+def test_other_ids_are_real():
+    say("id", [os.urandom.__wrapped__(8).hex()])
+"""
+MARKED = """
+@pytest.mark.draws("uniform words, 1e-12")
+def test_marked():
+    room.keys()
+    say("marked", random_words(2))
+"""
 
 
-def test_draws_follow_from_the_name_of_a_test(request: pytest.FixtureRequest) -> None:
-    first, key = random_words(4), cube.secrets.token_bytes(8)  # type: ignore[attr-defined]
-    RECORDED.start(request.node.nodeid)
-    assert np.array_equal(first, random_words(4)) and key == RECORDED(8)
-    assert not np.array_equal(first, random_words(4))
-    assert first[0] == 4999826746502652623  # in every run
+def inner_run(pytester: pytest.Pytester, *chosen: str, text: str = INNER + MARKED) -> pytest.RunResult:
+    pytester.makepyfile(test_inner=text)
+    asked = chosen or ("test_inner.py",)
+    return pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "recorded_draws", *asked)
 
 
-def test_a_fixture_that_tests_share_draws_the_same_whoever_asks_first(shared: int) -> None:
-    assert shared == 10624209808185627083  # in every run
+@pytest.fixture(autouse=True)
+def found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), *filter(None, sys.path)]))
 
 
-@pytest.mark.draws("uniform words: two keys of 320 bits are equal", 2.0**-320)
-def test_a_test_that_says_so_draws_from_the_operating_system(request: pytest.FixtureRequest) -> None:
-    drawn = random_words(4)
-    RECORDED.start(request.node.nodeid)
-    assert not np.array_equal(drawn, random_words(4))
-    assert RECORDED.process == os.getpid()
+def said(pytester: pytest.Pytester) -> list[str]:
+    return (pytester.path / "said").read_text().splitlines()
 
 
-def test_whoever_draws_really_names_a_law_and_a_bound() -> None:
-    for path in TESTS.rglob("test_*.py"):
+def test_a_test_without_marker_that_reaches_the_source_of_noise_fails(pytester: pytest.Pytester) -> None:
+    result = inner_run(pytester)
+    result.assert_outcomes(passed=5, failed=1)
+    told = "\n".join(result.outlines)
+    assert "dphist_pipeline.confidential.other asked the operating system for random bytes" in told
+    assert 'mark the test @pytest.mark.draws("LAW, BOUND")' in told
+
+
+def test_draws_are_the_same_in_every_run_and_order_and_those_of_marked_tests_are_not(pytester: pytest.Pytester) -> None:
+    inner_run(pytester)
+    first = said(pytester)
+    (pytester.path / "said").unlink()
+    names = ("marked", "examples", "two", "one")
+    inner_run(pytester, *[f"test_inner.py::test_{name}" for name in names])
+    again = said(pytester)
+    assert again[0].startswith("marked") and again[-1].startswith("shared")  # the other way round
+
+    def recorded(lines: list[str]) -> set[str]:
+        return {line for line in lines if not line.startswith(("marked", "id"))}
+
+    assert recorded(first) == recorded(again) and len(recorded(again)) == 5
+    assert not {*first} & {line for line in again if line.startswith("marked")}
+    assert len({line.split(maxsplit=1)[1] for line in first if not line.startswith(("shared", "example"))}) == 4
+
+
+@pytest.mark.parametrize(
+    "marker",
+    ["two-sided geometric", "1e-9", "two-sided geometric, 1e-6", "two-sided geometric, 0", "binomial, few", ""],
+)
+def test_a_marker_without_law_or_with_a_bound_that_is_too_large_is_refused(
+    marker: str, pytester: pytest.Pytester
+) -> None:
+    with pytest.raises(ValueError, match="law"):
+        law_and_bound(marker)
+    if marker.endswith("1e-6"):
+        result = inner_run(pytester, text=(INNER + MARKED).replace("uniform words, 1e-12", marker))
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        assert "bound of at most 1e-07" in "\n".join([*result.errlines, *result.outlines])
+
+
+def test_every_marker_names_its_law_and_a_bound_of_at_most_one_in_ten_million() -> None:
+    found = []
+    for path in sorted(TESTS.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "draws":
-                law, bound = node.args
-                assert isinstance(law, ast.Constant) and len(str(law.value)) > 10, (path, node.lineno)
-                assert 0 <= eval(ast.unparse(bound)) <= MOST, (path, node.lineno)
+                if ast.unparse(node.func) != "pytest.mark.draws":
+                    continue
+                (written,) = node.args
+                assert isinstance(written, ast.Constant), (path, node.lineno)
+                found.append(law_and_bound(written.value))
+    assert found and all(law and bound <= MOST_BOUND for law, bound in found)

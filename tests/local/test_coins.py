@@ -1,6 +1,7 @@
 """Coins come up with exactly their probability: digit by digit, and as often as they should.
 
-A test that compares frequencies fails by chance with a probability below 10^-12.
+Draws are recorded, but for tests with the marker. By Bernstein's inequality a binomial number of standard deviation s
+is more than t·s off with a probability of at most 2·exp(-t²/2 / (1 + t/(3·s))); a test sums it over its comparisons.
 """
 
 from __future__ import annotations
@@ -149,6 +150,8 @@ def surprise(ones: int, tossed: int, p: float) -> float:
     return abs(ones - tossed * p) / math.sqrt(tossed * p * (1 - p))
 
 
+# t = 8, s > 300: below 10^-13. Off by 30 %, the smallest chance, 0.052, is more than 80 standard errors away.
+@pytest.mark.draws("binomial, 1e-12")
 @pytest.mark.parametrize("chance", FREQUENT, ids=str)
 def test_coins_come_up_as_often_as_they_should(chance: Chance) -> None:
     tossed = np.unpackbits(coins(chance, MANY // 8))
@@ -157,6 +160,8 @@ def test_coins_come_up_as_often_as_they_should(chance: Chance) -> None:
         assert surprise(int(tossed.sum()), MANY, min(float(chance) * off, 0.999)) > 16
 
 
+# t = 8, s > 100: below 10^-13 for each of 16 comparisons.
+@pytest.mark.draws("binomial, 1e-11")
 @pytest.mark.parametrize("chance", FREQUENT, ids=str)
 def test_each_bit_of_a_byte_and_each_place_of_a_block_comes_up_as_often(chance: Chance) -> None:
     tossed = coins(chance, MANY // 8)
@@ -178,11 +183,14 @@ def test_a_coin_that_nobody_will_see_come_up_does_not() -> None:
     assert not coins(Chance(1, Fraction(50)), MANY // 8).any()  # P < 10^-21
 
 
+@pytest.mark.draws("binomial, 1e-12")  # t = 9, s = 14: below 10^-13
 def test_a_coin_that_is_nearly_sure_comes_up() -> None:
     misses = MANY - int(np.unpackbits(coins(Chance(10_000, Fraction(1, 10**6)), MANY // 8)).sum())
     assert surprise(misses, MANY, 1e-4) < 9  # about 200
 
 
+# t = 8, s > 140: below 10^-13 for each of 8 parts.
+@pytest.mark.draws("uniform whole numbers, binomial in each part, 1e-12")
 @pytest.mark.parametrize("bound", [1, 2, 3, 5, 256, 1000, 2**32 + 1])
 def test_whole_numbers_are_uniform(bound: int) -> None:
     drawn = uniform_below(bound, 200_000)

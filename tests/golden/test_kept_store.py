@@ -1,0 +1,138 @@
+"""A store that an earlier version made goes on with this one: see `make_store.py`.
+
+Nothing here may depend on when or by which version it was made: periods are named, and before anything is charged its
+operator says that this machine's clock is right.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import stat
+import tarfile
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+from golden.kept_store import ARCHIVE, COLLECTED, PERIODS, RELEASED, STORE, WITNESS, KeptStore, unpacked
+from office import ran
+
+from dphist_pipeline.ledger import opened
+
+CATALOGUE = "catalog.duckdb"
+LATEST = {("weekly", PERIODS[0]): 2}
+MACHINES = re.compile(rb"/(?:home|root|work|Users|private|mnt|opt|builds?)/")
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> KeptStore:
+    return unpacked(tmp_path / "elsewhere")
+
+
+def cells(folder: Path) -> list[dict[str, object]]:
+    """Every cell of a publication, of all tables of a family."""
+    return [row for path in sorted(folder.rglob("histogram.parquet")) for row in pq.read_table(path).to_pylist()]
+
+
+def test_the_archive_is_small_and_tells_nothing_of_the_machine_that_made_it(kept: KeptStore) -> None:
+    assert ARCHIVE.stat().st_size <= 2**20
+    with tarfile.open(ARCHIVE) as archive:
+        members = archive.getmembers()
+    assert {(member.uid, member.gid, member.uname, member.gname, member.mtime) for member in members} == {
+        (0, 0, "", "", members[0].mtime)
+    }
+    names = [member.name for member in members]
+    assert names == sorted(names, key=lambda name: Path(name)) and CATALOGUE not in " ".join(names)
+    for path in kept.folder.rglob("*"):
+        assert path.is_dir() or not MACHINES.search(path.read_bytes()), path
+
+
+def test_only_its_owner_reads_what_is_confidential(kept: KeptStore) -> None:
+    confidential = kept.store / "confidential"
+    assert stat.S_IMODE(confidential.stat().st_mode) == 0o700
+    journal = [path for path in (confidential / "journal").rglob("*") if path.is_file()]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in [*journal, kept.folder / WITNESS]} == {0o600}
+
+
+def test_its_ledger_and_every_published_file_are_whole(kept: KeptStore) -> None:
+    told = kept.run("ledger", "verify", "--store", STORE, "--json").json
+    assert told["publications"] == len(RELEASED) + len(LATEST) + len(COLLECTED) + 1  # one is withdrawn
+
+
+def test_its_releases_replay_to_the_same_bytes_and_spend_nothing(kept: KeptStore) -> None:
+    files, spent = kept.files(), kept.spent()
+    for name, period in RELEASED:
+        told = kept.released(name, period)
+        assert told["replayed"] and told["revision"] == LATEST.get((name, period), 1)
+    collected = kept.run("local", "publish", "ages.yaml", "reports/ages.parquet", "--json").json
+    assert [made["replayed"] for made in collected["releases"]] == [True, True]
+    assert (kept.files(), kept.spent()) == (files, spent)
+
+
+def test_lost_publications_come_back_from_the_stored_answers_with_the_same_values(kept: KeptStore) -> None:
+    spent = kept.spent()
+    (kept.folder / "data" / "admissions.parquet").unlink()  # no record is read
+    for name, period in [RELEASED[0], *RELEASED[2:]]:
+        folder = kept.published(name, period, LATEST.get((name, period), 1))
+        before = cells(folder)
+        shutil.rmtree(folder)
+        kept.released(name, period)
+        assert before and cells(folder) == before
+    assert kept.spent() == spent
+
+
+def test_its_questions_have_the_answers_that_they_had(kept: KeptStore) -> None:
+    assert kept.answers() == kept.answers_then()
+
+
+def test_its_catalogue_is_built_anew_and_holds_every_release_that_counts(kept: KeptStore) -> None:
+    assert not (kept.store / "public" / CATALOGUE).exists()
+    kept.released("looked_at", "all")
+    with duckdb.connect(str(kept.store / "public" / CATALOGUE), read_only=True) as connection:
+        rows = connection.execute("SELECT release, CAST(period AS VARCHAR), revision FROM dph_releases").fetchall()
+        told = connection.execute("SELECT estimate FROM ages_city").fetchall()
+    tables = {(f"family_{name}", "all", 1) for name in ("age", "sex", "ward", "age_sex")}
+    collected = {(name, "all", 1) for name in COLLECTED}
+    revised = {(*key, revision) for key, revision in LATEST.items()}
+    assert {*rows} == {(*key, 1) for key in RELEASED if key[0] != "family"} | revised | tables | collected
+    assert told == [(row["estimate"],) for row in cells(kept.published("ages_city", "all"))]
+
+
+@pytest.mark.parametrize("now", ["", "2036-02-29T06:00:00Z"])
+def test_a_revision_is_charged_once_and_leaves_the_one_before_it(
+    kept: KeptStore, now: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, spent = kept.files(), Fraction(kept.spent())
+    if now:
+        monkeypatch.setattr(opened, "utc_now", lambda: now)
+    kept.allowed(now[:10])
+    for replayed in (False, True):
+        told = kept.released("weekly", PERIODS[1], "--revise", "--reason", "more records")
+        assert (told["revision"], told["replayed"]) == (2, replayed)
+    assert Fraction(kept.spent()) == spent + Fraction(1, 2)
+    assert {name: content for name, content in kept.files().items() if name in files} == files
+    kept.run("ledger", "verify")
+
+
+def test_what_waits_is_approved_for_nothing_and_published_once(kept: KeptStore) -> None:
+    spent = kept.spent()
+    assert kept.released("waiting", "all")["awaits_approval"]
+    assert not kept.published("waiting", "all").exists()
+    (kept.folder / "data" / "admissions.parquet").unlink()
+    kept.run("publish", "waiting.yaml", "--approved-by", "Ada")
+    files = kept.files()
+    kept.run("publish", "waiting.yaml", "--approved-by", "Ada")
+    assert kept.released("waiting", "all")["replayed"]
+    assert (kept.files(), kept.spent()) == (files, spent)
+    kept.run("ledger", "verify")
+
+
+def test_a_publication_is_withdrawn_and_the_withdrawn_one_stays_so(kept: KeptStore) -> None:
+    kept.run("withdraw", "looked_at", "all", "--reason", "the wrong column")
+    with kept.used():
+        for name in ("looked_at", "mistaken"):
+            refused = ran("release", f"{name}.yaml")
+            assert (refused.code, "withdrawn" in refused.err) == (1, True)
+    kept.run("ledger", "verify")

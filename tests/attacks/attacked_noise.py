@@ -17,6 +17,7 @@ from dphist_pipeline.answering import intervals, whole_families
 from dphist_pipeline.cli import app as cli
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.publishing import card, family_card
+from dphist_pipeline.random_words import random_words
 from dphist_pipeline.releasing import stages
 
 ENVIRONMENT = {"CANARY": "zyxEnvironment", "FOLDER": "data/zyxFolder", "DATA": "data", "COLUMNS": "80"}
@@ -36,7 +37,7 @@ def at(folder: Path) -> Iterator[None]:
 @contextmanager
 def large_noise() -> Iterator[None]:
     """Large random noise and secrets in the environment; without waiting for disks, and no catalogue in between."""
-    large, commands = np.random.default_rng(), typer.main.get_command(cli.app)
+    large, commands = np.random.default_rng(random_words(4)), typer.main.get_command(cli.app)
     with ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, ENVIRONMENT))
         # Building the command line takes longer than most commands.

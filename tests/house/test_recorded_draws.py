@@ -124,3 +124,13 @@ def test_every_marker_names_its_law_and_a_bound_of_at_most_one_in_ten_million() 
                 assert isinstance(written, ast.Constant), (path, node.lineno)
                 found.append(law_and_bound(written.value))
     assert found and all(law and bound <= MOST_BOUND for law, bound in found)
+
+
+def test_no_generator_of_a_test_starts_from_a_seed_that_nobody_recorded() -> None:
+    found = [
+        (path.name, node.lineno)
+        for path in sorted(TESTS.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and not node.args and ast.unparse(node.func).endswith("random.default_rng")
+    ]
+    assert found == []

@@ -25,6 +25,7 @@ from dphist_pipeline.answering.intervals import half_width_of_box
 from dphist_pipeline.answering.report_intervals import bernstein_factor, normal_factor, report_reach
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.noisy import ReportedCells, ReportLaw
+from dphist_pipeline.random_words import random_words
 from examples import mostly_soaked
 
 UNLIKELY = 1e-9
@@ -229,7 +230,7 @@ def drawn(
     runs: int,
 ) -> list[ReportedCells]:
     """Estimates of the same counts, so many times, from reports drawn anew; contributors take part by chance."""
-    source = np.random.default_rng()
+    source = np.random.default_rng(random_words(4))
     p, q = chances(encoding, epsilon, int(atoms.sum()))
     there, nowhere = source.binomial(counts, share, (runs, counts.size)), source.binomial(none, share, runs)
     reports = there.sum(axis=1) + nowhere

@@ -37,7 +37,7 @@ from dphist_pipeline.spec.model import ReleaseSpec
 from examples import mostly_audited
 
 # Pairs of neighbours and runs for a way to name a unit: in ten minutes of `make audit`, and in `make soak`.
-LENGTHS = [pytest.param(10, 20_000, marks=pytest.mark.audit), pytest.param(20, 100_000, marks=pytest.mark.soak)]
+LENGTHS = [pytest.param(5, 10_000, marks=pytest.mark.audit), pytest.param(20, 100_000, marks=pytest.mark.soak)]
 EPSILON = Fraction(1)
 KEYS = [hashlib.sha256(bytes([number])).digest() for number in range(5)]
 FILES, MOST_ROWS = 3, 50

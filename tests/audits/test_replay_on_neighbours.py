@@ -98,7 +98,7 @@ def test_a_mechanism_does_the_same_on_neighbours_and_no_door_loses_more_than_it_
 
 @pytest.mark.parametrize(
     ("examples", "choosing"),
-    [pytest.param(60, 200, marks=pytest.mark.audit), pytest.param(150, 500, marks=pytest.mark.soak)],
+    [pytest.param(40, 120, marks=pytest.mark.audit), pytest.param(150, 500, marks=pytest.mark.soak)],
 )
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_the_same_holds_on_many_neighbours(way: Way, examples: int, choosing: int) -> None:

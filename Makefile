@@ -56,8 +56,8 @@ picture: demo  ## the picture of a release in README.md and on the site's first 
 soak: $(READY) .spark/.ready  ## the long tests; those of Spark need Java 17, too
 	DPHIST_SOAK=1 $(BIN)/python -m pytest -m 'soak or many_examples'
 
-audit: $(READY)  ## the long privacy audits: replays on neighbours, lower bounds on epsilon, planted faults; JSON and tables
-	$(BIN)/python -m pytest -m audit
+audit: $(READY)  ## the privacy audits, on all processors: replays on neighbours, lower bounds on epsilon, planted faults; JSON and tables
+	$(BIN)/python -m pytest -n auto --dist worksteal -m 'audit and not soak'
 	$(BIN)/python tests/audits/audit_report.py
 
 mutations: $(READY)  ## breaks one line of the program at a time: which test notices?

@@ -22,8 +22,15 @@ AXES = [{"column": "age", "start": 0, "stop": 100, "width": 25}]
 
 
 @pytest.fixture
-def listener() -> Iterator[socket.socket]:
-    """Somebody's server, which answers nobody."""
+def listener(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """Somebody's server, which answers nobody: who called it is refused, where PySpark would ask on for ten minutes."""
+    connect = socket.create_connection
+
+    def called(*arguments: Any) -> None:
+        connect(*arguments).close()
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(spark.socket, "create_connection", called)
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()

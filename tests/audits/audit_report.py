@@ -8,7 +8,7 @@ In the local model the likelihoods of all reports stand for the replay: they are
 part of epsilon that a report tells.
 Ends with 1 if one of them finds anything, a bound at 1 - 10^-6 exceeds its epsilon, or a planted fault passes.
 
-    python tests/audits/audit_report.py [--seconds 16] [--most 100000] [--processes 2] [--replays 100]
+    python tests/audits/audit_report.py [--seconds 2] [--most 100000] [--processes N] [--replays 20]
 """
 
 from __future__ import annotations
@@ -170,10 +170,10 @@ def tables(rows: Iterable[Row], faults: Iterable[Row]) -> str:
 def main() -> int:
     """Audits, prints and writes; gives the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=12, help="of trials for each way, of one core")
+    parser.add_argument("--seconds", type=float, default=2, help="of trials for each way, of one core")
     parser.add_argument("--most", type=int, default=100_000, help="trials for a way")
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--replays", type=int, default=100, help="neighbours for each way")
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="as many as there are processors")
+    parser.add_argument("--replays", type=int, default=20, help="neighbours for each way")
     parser.add_argument("--to", type=Path, default=PROJECT / "benchmarks" / "results" / "audit.json")
     asked = parser.parse_args()
     start = time.perf_counter()

@@ -32,7 +32,9 @@ SMALL: list[tuple[list[int], list[int]]] = [
     ([0, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]),
     ([0, 0, 0, 4, 4, 4], [0, 0, 1, 0, 0, 0]),
 ]
-PILOT, FEWEST = 400, 20_000
+PILOT, SHORTEST = 200, 20  # runs on each side of a pair that is searched
+FEWEST, SLOW_FEWEST = 10_000, 400  # trials; of a mechanism that takes more than `SLOW` seconds for a run
+SLOW = 0.005
 
 
 @dataclass(frozen=True)
@@ -71,12 +73,12 @@ def doors_opened(mechanism: Mechanism, pair: Pair, epsilon: Fraction) -> int:
     return len({asked.door for asked in audited_on(mechanism, pair, epsilon).run(pair.here, Log()).log.asked})
 
 
-def worst_pair(mechanism: Mechanism, epsilon: Fraction) -> Pair:
+def worst_pair(mechanism: Mechanism, epsilon: Fraction, pilot: int = PILOT) -> Pair:
     """Of the pairs that open the most kinds of doors, the one on which a short run already shows the largest bound."""
     opened = [(doors_opened(mechanism, pair, epsilon), pair) for pair in pairs()]
     most = max(kinds for kinds, _ in opened)
     able = [pair for kinds, pair in opened if kinds == most]
-    found = [(bounded(audited_on(mechanism, pair, epsilon), pair, 2 * PILOT).shown, pair) for pair in able]
+    found = [(bounded(audited_on(mechanism, pair, epsilon), pair, 2 * pilot).shown, pair) for pair in able]
     return max(found, key=lambda seen: seen[0])[1]
 
 
@@ -85,9 +87,16 @@ def audit(mechanism: Mechanism, epsilon: Fraction, seconds: float, most: int) ->
 
     The number of trials is decided before any of their outputs is looked at.
     """
-    pair = worst_pair(mechanism, epsilon)
+    first = audited_on(mechanism, next(pairs()), epsilon)
+    slow = _seconds_each(first, next(pairs()), SHORTEST) > SLOW
+    pair = worst_pair(mechanism, epsilon, SHORTEST if slow else PILOT)
     audited = audited_on(mechanism, pair, epsilon)
+    each, fewest = _seconds_each(audited, pair, SHORTEST if slow else PILOT), SLOW_FEWEST if slow else FEWEST
+    return pair, bounded(audited, pair, int(min(most, max(fewest, seconds / each))))
+
+
+def _seconds_each(audited: Audited, pair: Pair, runs: int) -> float:
+    outputs(audited, pair.here, 2)  # compiles
     start = time.process_time()
-    outputs(audited, pair.here, PILOT)
-    each = (time.process_time() - start) / PILOT
-    return pair, bounded(audited, pair, int(min(most, max(FEWEST, seconds / each))))
+    outputs(audited, pair.here, runs)
+    return (time.process_time() - start) / runs

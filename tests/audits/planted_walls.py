@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 from unittest.mock import patch
@@ -60,6 +61,11 @@ def killed(*given: object, **more: object) -> None:
     raise KeyboardInterrupt
 
 
+def reached_then_killed(connect: Callable[..., socket.socket], *arguments: Any) -> None:
+    connect(*arguments).close()
+    raise KeyboardInterrupt
+
+
 def written(office: Office, **changes: Any) -> None:
     """Writes a spec and decides nothing."""
     with patch.object(Office, "allow", nothing):
@@ -100,7 +106,9 @@ def asks_another_server(office: Office) -> bool:
         listening.setblocking(False)
         assert succeeded(office, "ledger", "allow", "health", "--spark", "{{ env.SPARK_REMOTE }}")
         os.environ["SPARK_REMOTE"] = f"sc://127.0.0.1:{listening.getsockname()[1]}"
-        with patch.object(spark, "_traits", killed), suppress(KeyboardInterrupt):
+        # Killed once it is called: PySpark would ask a server that says nothing for ten minutes.
+        reached = partial(reached_then_killed, socket.create_connection)
+        with patch.object(spark.socket, "create_connection", reached), suppress(KeyboardInterrupt):
             released(office, engine="spark", axes=[{"column": "age", "start": 0, "stop": 100, "width": 25}])
         with suppress(BlockingIOError):
             listening.accept()[0].close()

@@ -96,10 +96,13 @@ def test_a_mechanism_does_the_same_on_neighbours_and_no_door_loses_more_than_it_
     assert replayed_enough(way, 10, 20).findings == []
 
 
-@pytest.mark.audit
+@pytest.mark.parametrize(
+    ("examples", "choosing"),
+    [pytest.param(40, 120, marks=pytest.mark.audit), pytest.param(150, 500, marks=pytest.mark.soak)],
+)
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_the_same_holds_on_many_neighbours(way: Way) -> None:
-    verdict = replayed_enough(way, 150, 500)
+def test_the_same_holds_on_many_neighbours(way: Way, examples: int, choosing: int) -> None:
+    verdict = replayed_enough(way, examples, choosing)
     assert verdict.findings == []
     assert min(verdict.tightness.values()) > 0.05  # else these neighbours prove little
 

@@ -10,6 +10,7 @@ from dphist_pipeline.publishing.bucket_copy import found_in, is_finished, lackin
 from dphist_pipeline.publishing.manifest import VERSIONS
 from dphist_pipeline.publishing.object_store import ObjectStore
 from dphist_pipeline.releasing.hosts import publisher_of
+from dphist_pipeline.releasing.store import FOLDER
 
 PROBE = f"{VERSIONS}/0/asked-by-doctor"
 NO_VERSION = f'"{"0" * 32}"'
@@ -36,7 +37,9 @@ def bucket(seen: Examined) -> Finding:
         return ok(check, f"releases are copied to {address}; only the user who releases needs keys for it")
     try:
         objects = ObjectStore(address)
-        there = found_in(objects, seen.store.ledger_id, publisher_of(seen.store)).manifest
+        # A host without an id has published nothing yet; to ask for one would make it.
+        own = publisher_of(seen.store) if (seen.store.confidential / FOLDER).exists() else ""
+        there = found_in(objects, seen.store.ledger_id, own).manifest
         if not _honours_conditions(objects):
             return fault(
                 check,

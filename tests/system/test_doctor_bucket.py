@@ -13,7 +13,7 @@ from system.copied import ADDRESS, BUCKET, assert_same, bucket, object_server, o
 from system.doctored import all_well, examined
 
 from dphist_pipeline.publishing.manifest import NAME
-from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.releasing.store import FOLDER, Store
 
 __all__ = ["bucket", "object_server", "one_client"]
 
@@ -47,6 +47,13 @@ def test_a_bucket_that_is_up_to_date_is_well_and_nothing_is_left_there(released:
     all_well(found)
     assert f"{ADDRESS} has all 1 publications" in found["bucket"]["seen"]
     assert objects(bucket) == before
+
+
+def test_a_look_gives_no_host_an_id(released: Office, bucket: ObjectServer) -> None:
+    name = released.store / "confidential" / FOLDER
+    name.unlink()
+    assert "holds the releases of another host" in examined(released)["bucket"]["seen"]
+    assert not name.exists()
 
 
 def test_a_store_without_a_bucket_is_well(office: Office) -> None:

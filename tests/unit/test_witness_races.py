@@ -43,11 +43,12 @@ def ask_at_once(ask: Callable[..., Any], *arguments: Any) -> str:
 def race(ask: Callable[..., Any], *arguments: tuple[Any, ...]) -> list[str]:
     """What became of each of the calls, made at the same moment by a process each."""
     pool = PROCESSES.Pool(len(arguments), at_once, (PROCESSES.Barrier(len(arguments)),))
-    try:
-        return pool.starmap_async(ask_at_once, [(ask, *each) for each in arguments], chunksize=1).get(timeout=300)
-    finally:
-        pool.terminate()
-        pool.join()
+    made: list[str] = pool.starmap_async(ask_at_once, [(ask, *each) for each in arguments], chunksize=1).get(
+        timeout=300
+    )
+    pool.close()  # not `terminate`, which may wait for ever for a process that the pool just began
+    pool.join()
+    return made
 
 
 def enrolled(where: str, store: str) -> None:

@@ -44,7 +44,7 @@ _SETTINGS = {
 }
 _GROWS = "BEGIN RAISE EXCEPTION 'the table only grows, row by row'; END"
 _NEXT = statement("ledger/always_next")
-# Of version 0.2: it looks at the place in the chain alone, so that one malformed row stops every release.
+# The body of version 0.2 checks only the place in the chain, so one malformed row stops every release.
 _FORMER_NEXT = """BEGIN
     IF NEW.number IS DISTINCT FROM (SELECT coalesce(max(number), 0) + 1 FROM ledger_entry)
         OR NEW.previous_hash IS DISTINCT FROM (SELECT hash FROM ledger_entry ORDER BY number DESC LIMIT 1)

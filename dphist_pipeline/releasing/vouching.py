@@ -6,11 +6,13 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dphist_pipeline.ledger.entries import Charge
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, PublishedFilesDamaged, read_audit
-from dphist_pipeline.releasing.store import Store
+
+if TYPE_CHECKING:
+    from dphist_pipeline.releasing.store import Store
 
 
 def vouched_audit(published: Path, charge: Charge, recorded: str | None) -> dict[str, Any]:

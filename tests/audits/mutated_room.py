@@ -1,6 +1,6 @@
 """Alone: `python tests/audits/mutations.py --only '/(confidential|estimates)/'`; one: `--only 'doors.py: the scale'`.
 
-Mutations of the room: doors, noise, questions, scores, bounding, the journal, reading, and public budgets.
+Mutations of the room: doors, noise, questions, scores, bounding, the journal, and public budgets.
 """
 
 from __future__ import annotations
@@ -248,68 +248,6 @@ ROOM = (
             Mutation("        os.fsync(handle)\n", "        pass\n", "names are not durable"),
             Mutation("os.O_EXCL, 0o600)", "os.O_EXCL, 0o644)", "others may read exact or noisy counts"),
             Mutation("        sync_folder(path.parent)\n\n\ndef sync", "\n\ndef sync", "a new folder may vanish"),
-        ),
-    ),
-    Part(
-        "dphist_pipeline/confidential/reading/ingest.py",
-        (
-            "unit/test_ingest.py",
-            "unit/test_source_formats.py",
-            "unit/test_source.py",
-            "unit/test_row_marks.py",
-            "attacks/test_sources_that_were_not_allowed.py",
-        ),
-        (
-            Mutation(">= CAST($period_start", "> CAST($period_start", "a period's first moment is lost"),
-            Mutation("< CAST($period_end", "<= CAST($period_end", "the next period's first moment counts twice"),
-            Mutation('"SET lock_configuration = true"', '"SELECT 1"', "a query changes the settings"),
-            Mutation("if unit and plan.rows_seen is None", "if False", "rows of no cell are staged"),
-            Mutation("and found != decided:", "and False:", "a unit of another kind than was decided on"),
-            Mutation("path.resolve().is_relative_to(source.folder)", "True", "a link leads out of the folder"),
-        ),
-    ),
-    Part(
-        "dphist_pipeline/confidential/reading/source.py",
-        ("unit/test_ingest.py", "unit/test_source.py", "attacks/test_sources_that_were_not_allowed.py"),
-        (Mutation("        **NOTHING_INSTALLED,\n", "", "the engine installs what a query names"),),
-    ),
-    Part(
-        "dphist_pipeline/confidential/reading/units.py",
-        ("unit/test_source_formats.py", "unit/test_ingest.py", "attacks/test_values_of_any_size.py"),
-        (
-            Mutation("WHEN contains({text}, '?') THEN", "WHEN false THEN", "people with broken names are one person"),
-            Mutation("WHEN {name} = 0 THEN '0.0' ", "", "0.0 and -0.0 are two people"),
-            Mutation("WHEN isnan({name}) THEN NULL ", "", "all people without a number are one person"),
-            Mutation("nullif(trim({text}, {BLANKS}), '')", "trim({text}, {BLANKS})", "blank names are one person"),
-            Mutation('" AND ".join(conditions)', '" OR ".join(conditions)', "half a name is a person"),
-            Mutation("WHEN contains({text}, chr(0)) THEN NULL", "WHEN false THEN NULL", "names are cut at a NUL"),
-            Mutation(
-                "> {lengths.LONGEST_TEXT} THEN NULL",
-                "> {lengths.LONGEST_TEXT} THEN ''",
-                "long names are one",
-                "the digest of a long name is taken before the text beside it",
-            ),
-        ),
-    ),
-    Part(
-        "dphist_pipeline/confidential/reading/csv_files.py",
-        ("unit/test_source_formats.py", "unit/test_source.py", "unit/test_ingest.py"),
-        (
-            Mutation("        _check_whole(path)\n", "", "an archive that was cut off is read in part"),
-            Mutation("null_padding = true", "null_padding = false", "short rows vanish or fail"),
-            Mutation("ignore_errors = true", "ignore_errors = false", "a row makes a run fail"),
-            Mutation("hive_types_autocast = false", "hive_types_autocast = true", "folders' types depend on others"),
-            Mutation("len({name.lower() for name in names}) < len(names)", "False", "columns that DuckDB mixes up"),
-        ),
-    ),
-    Part(
-        "dphist_pipeline/confidential/reading/databases.py",
-        ("unit/test_databases.py",),
-        (
-            Mutation("AS {OFFICE} (READ_ONLY)", "AS {OFFICE}", "the office's database is open for writing"),
-            Mutation(
-                'if "GENERATED ALWAYS" in str(made[name]).upper():', "if False:", "a column that may fail on a row"
-            ),
         ),
     ),
     Part(

@@ -50,7 +50,7 @@ MEMORY, ROOM = Path("/dev/shm"), 6 * 2**30
 PYTEST = ("-x", "-p", "no:xdist", "-p", "no:cacheprovider")
 HERE = ("-m", "not soak and not audit and not outside")  # slow tests, too, which `make test` leaves to `make test-all`
 OUTSIDE = ("-m", "not soak and not audit")  # tests of a second engine, too
-ROOMS = ("room", "ledger", "answers", "releasing", "spec", "publishing", "arithmetic", "faces")
+ROOMS = ("room", "reading", "ledger", "answers", "releasing", "spec", "publishing", "arithmetic", "faces")
 LIBRARIES = ("numpy", "polars", "duckdb", "pyarrow.parquet", "scipy.stats", "numba", "sqlalchemy", "pydantic")
 
 

@@ -12,7 +12,10 @@ import pytest
 from requiring import missing
 from spec_seeds import PROJECT
 
-HOSTILE = ("fuzzing/test_fuzzed_ingest.py", "fuzzing/test_found_by_fuzzing.py", "attacks/test_values_of_any_size.py")
+HOSTILE = (
+    *("fuzzing/test_fuzzed_ingest.py", "fuzzing/test_found_by_fuzzing.py", "attacks/test_values_of_any_size.py"),
+    *("unit/test_extreme_values.py", "unit/test_rows_alone.py"),
+)
 
 
 def newest(folder: Path) -> str:

@@ -107,6 +107,13 @@ def test_an_operator_allows_another_version_and_audit_card_and_reports_repeat_it
     assert state(office) == (1, "19/2")
 
 
+def test_another_version_is_told_where_no_ledger_can_be_opened(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(office, monkeypatch, "duckdb", "2.7.1")
+    (office.store / "ledger.sqlite").unlink()
+    told = versions(office)
+    assert told["state"] == "fault" and "duckdb 2.7 is not the 2.0" in told["seen"]
+
+
 def test_a_rehearsal_runs_with_any_version_and_says_that_the_release_will_not(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:

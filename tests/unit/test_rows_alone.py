@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -101,6 +102,32 @@ def test_forced_on_this_way_stages_the_same_rows_of_any_source(kind: str, path: 
             check_same(kind, uses, Layout(path))
 
 
+@pytest.mark.parametrize("unit", ["person", "row"])
+def test_no_row_is_lost_between_two_batches(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows_alone, "MANY", 7)
+    rows = {"privacy_unit": unit, "max_rows_per_unit": 1}
+    assert check_same("int64", ("numeric", "category"), Layout(), **rows)
+
+
+def test_a_damaged_column_that_nobody_reads_hinders_nothing(tmp_path: Path) -> None:
+    values = [secrets.token_hex(40) for _ in range(1000)]
+    table = pa.table({"person": [f"p{row}" for row in range(1000)], "v": [5] * 1000, "unread": values})
+    file = tmp_path / "seen.parquet"
+    pq.write_table(table, file, compression="zstd", use_dictionary=False)
+    chunk = pq.read_metadata(file).row_group(0).column(2)
+    whole = file.read_bytes()
+    damaged = b"\xff" * chunk.total_compressed_size
+    file.write_bytes(whole[: chunk.data_page_offset] + damaged + whole[chunk.data_page_offset + len(damaged) :])
+    with pytest.raises(OSError):
+        pq.read_table(file, columns=["unread"])
+    (tmp_path / "run").mkdir()
+    spec = ReleaseSpec.from_attributes(spec_of("seen.parquet", ("numeric", "category")), tmp_path)
+    plan = plan_of(spec, spec.period_named("all"))
+    usual = pq.read_table(ingest.stage_rows(plan, tmp_path / "run"))
+    with forced():
+        assert pq.read_table(ingest.stage_rows(plan, tmp_path / "run")).num_rows == usual.num_rows == 1000
+
+
 def test_a_dictionary_on_which_duckdb_fails_moves_no_row() -> None:
     with unguarded() as tried:
         cube = counted(times([IN_PERIOD] * 20 + [LOWEST]), ("period", "calendar"), Layout())
@@ -166,7 +193,12 @@ def test_lack_of_memory_and_interruptions_stay_failures(error: type[Exception]) 
 
 
 def test_memory_that_ends_in_a_batch_stays_a_failure() -> None:
-    def fail(*given: object) -> None:
+    read = rows_alone.parquet.read_table
+    answers = iter([read])  # the first batch, of no row, is read
+
+    def fail(*given: Any) -> Any:
+        for answer in answers:
+            return answer(*given)
         raise duckdb.OutOfMemoryException("no more")
 
     with forced(), patch.object(rows_alone.parquet, "read_table", fail):

@@ -1,0 +1,112 @@
+"""Alone: `python tests/audits/mutations.py --only '/reading/'`; one: `--only 'rows_alone.py: a million rows'`.
+
+Mutations of how records are read, and of which engine may read them.
+"""
+
+from __future__ import annotations
+
+from mutations import Mutation, Part
+
+ALONE = "unit/test_rows_alone.py"
+ENGINES = "system/test_engine_versions.py"
+
+READING = (
+    Part(
+        "dphist_pipeline/confidential/reading/ingest.py",
+        (
+            "unit/test_ingest.py",
+            "unit/test_source_formats.py",
+            "unit/test_source.py",
+            "unit/test_row_marks.py",
+            "attacks/test_sources_that_were_not_allowed.py",
+        ),
+        (
+            Mutation(">= CAST($period_start", "> CAST($period_start", "a period's first moment is lost"),
+            Mutation("< CAST($period_end", "<= CAST($period_end", "the next period's first moment counts twice"),
+            Mutation('"SET lock_configuration = true"', '"SELECT 1"', "a query changes the settings"),
+            Mutation("if unit and plan.rows_seen is None", "if False", "rows of no cell are staged"),
+            Mutation("and found != decided:", "and False:", "a unit of another kind than was decided on"),
+            Mutation("path.resolve().is_relative_to(source.folder)", "True", "a link leads out of the folder"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/reading/source.py",
+        ("unit/test_ingest.py", "unit/test_source.py", "attacks/test_sources_that_were_not_allowed.py"),
+        (Mutation("        **NOTHING_INSTALLED,\n", "", "the engine installs what a query names"),),
+    ),
+    Part(
+        "dphist_pipeline/confidential/reading/units.py",
+        ("unit/test_source_formats.py", "unit/test_ingest.py", "attacks/test_values_of_any_size.py"),
+        (
+            Mutation("WHEN contains({text}, '?') THEN", "WHEN false THEN", "people with broken names are one person"),
+            Mutation("WHEN {name} = 0 THEN '0.0' ", "", "0.0 and -0.0 are two people"),
+            Mutation("WHEN isnan({name}) THEN NULL ", "", "all people without a number are one person"),
+            Mutation("nullif(trim({text}, {BLANKS}), '')", "trim({text}, {BLANKS})", "blank names are one person"),
+            Mutation('" AND ".join(conditions)', '" OR ".join(conditions)', "half a name is a person"),
+            Mutation("WHEN contains({text}, chr(0)) THEN NULL", "WHEN false THEN NULL", "names are cut at a NUL"),
+            Mutation(
+                "> {lengths.LONGEST_TEXT} THEN NULL",
+                "> {lengths.LONGEST_TEXT} THEN ''",
+                "long names are one",
+                "the digest of a long name is taken before the text beside it",
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/reading/csv_files.py",
+        ("unit/test_source_formats.py", "unit/test_source.py", "unit/test_ingest.py"),
+        (
+            Mutation("        _check_whole(path)\n", "", "an archive that was cut off is read in part"),
+            Mutation("null_padding = true", "null_padding = false", "short rows vanish or fail"),
+            Mutation("ignore_errors = true", "ignore_errors = false", "a row makes a run fail"),
+            Mutation("hive_types_autocast = false", "hive_types_autocast = true", "folders' types depend on others"),
+            Mutation("len({name.lower() for name in names}) < len(names)", "False", "columns that DuckDB mixes up"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/reading/databases.py",
+        ("unit/test_databases.py",),
+        (
+            Mutation("AS {OFFICE} (READ_ONLY)", "AS {OFFICE}", "the office's database is open for writing"),
+            Mutation(
+                'if "GENERATED ALWAYS" in str(made[name]).upper():', "if False:", "a column that may fail on a row"
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/reading/rows_alone.py",
+        (ALONE, "unit/test_extreme_values.py"),
+        (
+            Mutation("failed += rows is None", "failed += 0", "rows that fail alone are no rows"),
+            Mutation("        except OF_THE_MACHINE:\n            raise\n", "", "rows vanish where memory ends"),
+            Mutation("self.connection = self._fresh()\n            return None", "return None", "a broken connection"),
+            Mutation("rows is not None or stop - start == 1", "rows is not None", "a row that fails alone, for ever"),
+            Mutation("waiting += reversed(pieces)", "waiting += pieces[:1]", "neighbours of a failing row are lost"),
+            Mutation("min(start + MANY, total)", "start + MANY - 1", "a row of each large batch is lost"),
+            Mutation("few = stop - start <= FEW", "few = True", "each row of a batch alone"),
+            Mutation("few = stop - start <= FEW", "few = False", "more than two statements for each row that fails"),
+            Mutation("EXCLUDE (rows), CAST(sum(rows) AS BIGINT)", "EXCLUDE (rows), CAST(max(rows) AS BIGINT)", "sums"),
+            Mutation("        part.unlink(missing_ok=True)\n", "", "exact rows stay beside the staged ones"),
+            Mutation("        parts.unlink(missing_ok=True)\n", "", "all exact rows stay"),
+            Mutation("if column in needed else", "if True else", "a damaged column that nobody reads"),
+            Mutation('f"{copy} AS {name}"', 'f"{copy}"', "columns lose their names"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/engine_versions.py",
+        (ENGINES, "house/test_house.py"),
+        (
+            Mutation('return None if minor == SUITE["duckdb"] else', "return None if minor else", "any engine reads"),
+            Mutation('r"\\d+\\.\\d+"', 'r"\\d+"', "a minor version is as good as another"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/health/versions.py",
+        (ENGINES,),
+        (
+            Mutation("permissions.version(version) is None", "permissions.version(version)", "what was allowed warns"),
+            Mutation("!= SUITE[name]]", "== SUITE[name]]", "Polars and PyArrow of another version pass in silence"),
+            Mutation("seen.ledger is None or", "seen.ledger is not None and", "a place without a ledger is not told"),
+        ),
+    ),
+)

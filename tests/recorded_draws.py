@@ -42,12 +42,12 @@ class DrawnStream:
     """Bytes as good as the operating system's, and the same for the same name."""
 
     def __init__(self, name: str) -> None:
-        self._name, self._given, self._lock = name, 0, threading.Lock()
+        self.name, self._given, self._lock = name, 0, threading.Lock()
 
     def __call__(self, size: int) -> bytes:
         with self._lock:
             self._given += 1
-            asked = f"{self._given} {self._name}".encode()
+            asked = f"{self._given} {self.name}".encode()
         return hashlib.shake_256(asked).digest(size)
 
 
@@ -155,10 +155,12 @@ def _by_examples(handle: Any) -> None:
 
     @wraps(inner)
     def example(*args: Any, **values: Any) -> Any:
-        if _sources[-1] is None:
+        source = _sources[-1]
+        if source is None:
             return inner(*args, **values)
-        written = re.sub("0x[0-9a-f]+", "", repr((args, values)))  # no addresses
-        with drawn_from(f"{inner.__module__} {inner.__qualname__} {written}"):
+        generated = {name: value for name, value in values.items() if name in handle._given_kwargs}  # no fixtures
+        written = re.sub("0x[0-9a-f]+", "", repr(generated))  # no addresses
+        with drawn_from(f"{source.name} {written}"):
             return inner(*args, **values)
 
     example.draws_by_example = True  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ TESTS = Path(__file__).resolve().parents[1]
 INNER = """
 import os, types
 import pytest
-from hypothesis import given, settings, strategies
+from hypothesis import HealthCheck, given, settings, strategies
 from dphist_pipeline.random_words import random_words
 
 room = types.ModuleType("dphist_pipeline.confidential.other")
@@ -39,9 +39,9 @@ def test_two(shared):
     say("two", random_words(2))
     say("shared", shared)
 
-@settings(max_examples=2, derandomize=True, database=None)
+@settings(max_examples=2, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 @given(strategies.integers(0, 1))
-def test_examples(number):
+def test_examples(tmp_path, number):
     say(f"example {number}", random_words(2))
 
 def test_reaches_the_source():

@@ -56,6 +56,13 @@ def test_it_lists_the_files_of_the_latest_revisions_with_their_digests(tmp_path:
     assert list(scratch.iterdir()) == []
 
 
+def test_the_tenth_revision_comes_after_the_ninth(tmp_path: Path, scratch: Path) -> None:
+    public = tmp_path / "public"
+    for revision in (9, 10):
+        publish(public, revision=revision)
+    assert listed(public, scratch) == [(WEEKS[0], 10)]
+
+
 def test_a_withdrawn_period_leaves_it_and_comes_back_by_a_new_revision(tmp_path: Path, scratch: Path) -> None:
     public = tmp_path / "public"
     folder = publish(public)

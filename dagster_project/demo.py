@@ -168,22 +168,23 @@ def show(store: Store) -> None:
     Args:
         store: where the releases of the demo are published.
     """
-    query = f"SELECT period, round(estimate) AS visits, ci_lower, ci_upper FROM {QUESTION}"
+    # Sums are told by their unbiased estimates, which lie in the middle of their intervals.
+    query = f"SELECT period, unbiased, ci_lower, ci_upper FROM {QUESTION}"
     catalogue = store.public / "catalog.duckdb"
     with duckdb.connect() as connection:
         connection.execute(f"ATTACH '{catalogue}' AS r (READ_ONLY)")
         rows = connection.execute(query).fetchall()
         (cut,) = connection.execute(CUT).fetchall()
-        total = connection.execute("SELECT estimate, ci_lower, ci_upper FROM r.dph_total('r.population')").fetchall()[0]
+        total = connection.execute("SELECT unbiased, ci_lower, ci_upper FROM r.dph_total('r.population')").fetchall()[0]
     console.print("\nSurgical admissions, age 60 and over, at most 3 visits a patient and week:")
-    table = Table("week of", "estimate", "95 % interval", box=None, header_style="bold", pad_edge=False)
+    table = Table("week of", "visits", "95 % interval", box=None, header_style="bold", pad_edge=False)
     for period, visits, lower, upper in rows:
         table.add_row(period, f"{visits:,.0f}", f"{lower:,.0f} to {upper:,.0f}")
     console.print(table)
     console.print(
         "Visits left out by that bound in the last week, of the first 5 of a patient: {:,.0f} to {:,.0f}".format(*cut)
     )
-    console.print(residents(*total))
+    console.print("Residents: {:,.0f} (95 %: {:,.0f} to {:,.0f})".format(*total))
     console.print("\nWhat was spent, once and for all:")
     for account in store.ledger().accounts():
         statement = statement_of(store.ledger(), account.name)
@@ -196,19 +197,6 @@ def show(store: Store) -> None:
     console.print(f"Catalogue for SQL  {catalogue.relative_to(PROJECT)}")
     console.print("\nAsk it:   .venv/bin/dphist answer weekly_admissions --store demo/store")
     console.print("See it:   make ui     (Dagster's page, with the runs of this demo)")
-
-
-def residents(estimate: float, lower: float, upper: float) -> str:
-    """The estimated total, and why it lies outside of its interval where it does.
-
-    Args:
-        estimate: by `dpcube`, in people.
-        lower, upper: ends of the interval of the unbiased count, in people.
-    """
-    told = f"Residents: {estimate:,.0f} (by dpcube; 95 % by noisy cells: {lower:,.0f} to {upper:,.0f})"
-    if lower <= estimate <= upper:
-        return told
-    return f"{told}\n  (dpcube smooths its total; the interval is that of the unbiased count)"
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from dphist_pipeline.domain import BinnedAxis
 from dphist_pipeline.publishing.picture_sums import range_in_words
 
 TOTAL = "total"
-NUMBERS = ("estimate", "ci_lower", "ci_upper")
+NUMBERS = ("estimate", "unbiased", "ci_lower", "ci_upper")
 Row = Mapping[str, Any]
 
 
@@ -40,7 +40,7 @@ class Pivot:
         """One row for each row of the pivot, and one more for the totals of its columns.
 
         Columns are the axes of the rows, `is_total` (true in the last row, where the axes are null), and
-        `<column>_estimate`, `_ci_lower` and `_ci_upper` for each column of the pivot.
+        `<column>_estimate`, `_unbiased`, `_ci_lower` and `_ci_upper` for each column of the pivot.
         """
         marker = "is_total"
         while any(marker in key for key in self.keys):  # an axis of that name

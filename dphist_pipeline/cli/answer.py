@@ -93,6 +93,7 @@ def answer(
     from dphist_pipeline.answering.best_table import best_of_folder
     from dphist_pipeline.answering.grammar import parse_where
     from dphist_pipeline.answering.published import latest_revision
+    from dphist_pipeline.answering.told_numbers import told_number
 
     box = parse_where(where) if where.strip() else {}
     public = public_folder(store)
@@ -138,10 +139,14 @@ def answer(
     counted, true = _unit_in_words(publication.audit)
     cells = "1 cell" if found.cells == 1 else f"{found.cells:,} cells"
     which = f"{release}, period {period}, revision {facts['revision']}"
-    out.print(f"[bold]{found.estimate:,.0f}[/] {counted}, estimated over {cells}: {which}")
+    told = told_number(vars(found))
+    out.print(f"[bold]{told.value:,.0f}[/] {counted}, estimated over {cells}: {which}")
     if found.basis != "noise_only":
         out.print(f"  95 % interval of the {true}: {found.ci_lower:,.0f} to {found.ci_upper:,.0f}")
-        if round(found.unbiased) != round(found.estimate):
+        if round(found.unbiased) != round(found.estimate) and told.is_unbiased:
+            smoothed = f"{found.estimate:,.0f}"
+            out.print(f"  This is the unbiased sum; the cells as the mechanism smoothed them add up to {smoothed}.")
+        elif round(found.unbiased) != round(found.estimate):
             out.print(f"  The interval belongs to the unbiased estimate, {found.unbiased:,.0f}.")
         out.print(f"  Reliability: {found.reliability}, the noise is {_share_of(found)} of the count")
     if found.note:

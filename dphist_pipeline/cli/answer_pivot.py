@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -37,7 +36,7 @@ def answer_pivot(publication: Publication, asked: Asked, box: Box) -> Pivot:
 
 
 def print_pivot(facts: Mapping[str, Any], found: Pivot, as_json: bool) -> None:
-    """Prints a pivot, each estimate with half the width of its 95 % interval.
+    """Prints a pivot, each number with its 95 % interval.
 
     Columns that do not fit beside each other on the terminal stand below, with the rows' names again.
 
@@ -65,7 +64,13 @@ def print_pivot(facts: Mapping[str, Any], found: Pivot, as_json: bool) -> None:
 
     for word in (word for word in MARKS if word in words):
         out.print(f"{MARKS[word].strip()} {word}: {LEGEND[word]}")
-    out.print("± is half the width of the 95 % interval of that number; do not add these up.")
+    told = [text for texts in columns.values() for text in texts]
+    if any("±" in text for text in told):
+        out.print(
+            "± half of the 95 % interval of a sum of cells, whose middle is the unbiased sum; do not add these up."
+        )
+    if any(" to " in text for text in told):
+        out.print("(… to …) the 95 % interval of a single cell, or one that does not have its number in the middle.")
 
 
 def _width(head: str, texts: Sequence[str]) -> int:
@@ -90,6 +95,6 @@ def _parts(columns: Mapping[str, Sequence[str]], room: int) -> list[list[str]]:
 def _told(answer: Mapping[str, Any] | None) -> str:
     if answer is None:
         return ""
-    low, high = answer["ci_lower"], answer["ci_upper"]
-    bar = "" if low is None or math.isnan(low) else f" ±{(high - low) / 2:,.0f}"
-    return f"{answer['estimate']:,.0f}{bar}{mark_of(answer, 'estimate')}"
+    from dphist_pipeline.answering.told_numbers import told_number
+
+    return f"{told_number(answer)}{mark_of(answer, 'estimate')}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dphist_pipeline.answering.answers import Answer, Quantile
     from dphist_pipeline.answering.asking import Publication
     from dphist_pipeline.answering.chosen_cells import Condition
+    from dphist_pipeline.answering.told_numbers import ToldNumber
     from dphist_pipeline.domain import BinnedAxis
 
     Box = Mapping[str, Condition]
@@ -178,20 +179,32 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows) -> None:
         rows: see `answer_rows`.
     """
     from dphist_pipeline.answering.reliability import LEGEND
+    from dphist_pipeline.answering.told_numbers import told_number
 
     axis = _shares(asked.quantile)[0] if asked.quantile else asked.mean
-    shown = [_in_axis_units(publication, axis, row) if axis else row for row in rows]
+    told = [told_number(row) if "unbiased" in row else None for row in rows]
+    shown = [row if one is None else {**row, "estimate": one.value} for row, one in zip(rows, told, strict=True)]
+    shown = [_in_axis_units(publication, axis, row) if axis else row for row in shown]
     if not axis and (asked.population or asked.question not in COUNTS):
         shown = [{**row, **{name: _short(row[name]) for name in IN_UNITS if name in row}} for row in rows]
     notes = list(dict.fromkeys(row["note"] for row in rows if row["note"]))
-    hidden = {"unbiased", "noise_error", "basis", "capped", "reliability", *(() if notes else ("note",))}
+    # The two counts of a change are other questions, with intervals of their own.
+    hidden = {"unbiased", "noise_error", "basis", "capped", "reliability", "first_estimate", "second_estimate"}
+    hidden |= set() if notes else {"note"}
     header = [name for name in (rows[0] if rows else {}) if name not in hidden]
-    print_table(header, [tuple(cell_text(row, name, notes) + mark_of(row, name) for name in header) for row in shown])
+    lines = [tuple(cell_text(row, name, notes) + mark_of(row, name) for name in header) for row in shown]
+    print_table([_head(told) if name == "estimate" else name for name in header], lines)
     words = {row.get("reliability") for row in rows}
     for word in (word for word in MARKS if word in words):
         out.print(f"{MARKS[word].strip()} {word}: {LEGEND[word]}")
     for number, note in enumerate(notes, 1):
         out.print(f"({number}) {escape(note)}")
+
+
+def _head(told: Sequence[ToldNumber | None]) -> str:
+    """The head of the numbers that are told first: sums by unbiased estimates, single cells by the mechanism's."""
+    unbiased = {one is not None and one.is_unbiased for one in told}
+    return "estimate" if unbiased <= {False} else "unbiased" if unbiased == {True} else "number"
 
 
 def print_rows_as_json(facts: Mapping[str, Any], rows: Rows) -> None:

@@ -23,6 +23,7 @@ from dphist_pipeline.answering.chosen_cells import written_end
 from dphist_pipeline.answering.intervals import LEVEL, half_width_of_box, half_width_of_cell, half_width_of_sum
 from dphist_pipeline.answering.report_intervals import half_widths_of_cells, normal_factor, report_reach
 from dphist_pipeline.answering.row_quality import Cut, along, cuts, rows_of, sentences
+from dphist_pipeline.answering.told_numbers import told_number
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
@@ -178,21 +179,25 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, An
         "deviation": shown_number(math.sqrt(unbiased.variance)),
         "ten_times": shown_number(math.ceil(10 * reach)),
         "reaches": [
-            (what, f"{cells:,}", shown_number(width)) for what, cells, width in _reaches(unbiased, estimate.domain)
+            (what, f"{cells:,}", shown_number(width))
+            for what, cells, width in _reaches(unbiased, estimate.domain)
+            if cells < estimate.domain.cells or cells == 1 or facts["total_reach"]  # else sums of groups tell it, too
         ],
     }
 
 
 def total_facts(total: Answer) -> dict[str, str | None]:
-    """The sum of all cells, and how far it may be from the true one; None if no interval tells.
+    """The sum of all cells, and how far it may be from the true one or the ends of its interval; None if nothing tells.
 
     Args:
         total: the answer for all cells.
     """
-    if total.basis == "noise_only":
-        return {"total": shown_number(total.estimate), "total_reach": None}
-    reach = max(total.unbiased - total.ci_lower, total.ci_upper - total.unbiased)
-    return {"total": shown_number(total.unbiased), "total_reach": shown_number(reach)}
+    told = told_number(vars(total))
+    ends = None
+    if told.half is None and not math.isnan(told.lower):
+        ends = f"{shown_number(told.lower)} to {shown_number(told.upper)}"
+    reach = None if told.half is None else shown_number(told.half)
+    return {"total": shown_number(told.value), "total_reach": reach, "total_ends": ends}
 
 
 def _findings(estimate: Estimate) -> list[tuple[str, str, str, str]]:

@@ -113,7 +113,8 @@ def _line(sums: Marginal) -> dict[str, Any]:
     (axis,) = sums.axes
     columns = [part for part in (sums.values, sums.low, sums.high) if part is not None]
     rows = [(label, *map(shown_number, row)) for label, *row in zip(axis.labels, *columns, strict=True)]
-    return {"of": "", "header": [axis.name, "estimate", "from", "to"][: 1 + len(columns)], "rows": rows}
+    told = {None: "estimate", "everywhere": "unbiased sum", "somewhere": "number"}[sums.summed]
+    return {"of": "", "header": [axis.name, told, "from", "to"][: 1 + len(columns)], "rows": rows}
 
 
 def _crossed(sums: Marginal) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from dphist_pipeline.estimates.noisy import NoisyCells, ReportedCells, Unbiased
 
 Positions = NDArray[np.int64]
 Reals = NDArray[np.float64]
+Summed = Literal["everywhere", "somewhere"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +84,8 @@ class Marginal:
 
     Attributes:
         axes: the shown axes.
-        values: sums of the estimates, in records.
+        values: the estimates of single cells, and the unbiased sums of several (see `told_numbers`), in records.
+        summed: whether several cells are summed, everywhere or somewhere; None if nowhere.
         low: lower ends of the 95 % intervals around the unbiased sums; None if the mechanism bought no noisy cells.
         high: upper ends, likewise.
         reach: half widths of the intervals.
@@ -95,6 +98,7 @@ class Marginal:
     high: Reals | None = None
     reach: Reals | None = None
     reported: bool = False
+    summed: Summed | None = None
 
 
 def marginal(grid: Grid, shown: Sequence[int], most: Sequence[int]) -> Marginal:
@@ -121,10 +125,13 @@ def marginal(grid: Grid, shown: Sequence[int], most: Sequence[int]) -> Marginal:
     axes, values = tuple(groups[number] for number in shown), shaped(_summed(grid.values, groups))
     if grid.unbiased is None:
         return Marginal(axes, values)
-    is_same = grid.unbiased.values is grid.values
+    is_same = grid.unbiased.values is grid.values or np.array_equal(grid.unbiased.values, grid.values)
     centre = values if is_same else shaped(_summed(grid.unbiased.values, groups))
     reach = shaped(_half_widths(grid.unbiased, groups))
-    return Marginal(axes, values, centre - reach, centre + reach, reach, reported)
+    several = shaped(_outer_product([[float(part.size) for part in axis.positions] for axis in groups])) > 1
+    summed: Summed | None = "everywhere" if several.all() else "somewhere" if several.any() else None
+    told = np.where(several, centre, values)
+    return Marginal(axes, told, centre - reach, centre + reach, reach, reported, None if is_same else summed)
 
 
 def _summed(values: Reals, groups: Sequence[Groups]) -> Reals:

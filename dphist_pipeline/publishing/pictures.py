@@ -122,12 +122,17 @@ def _how_to_read(sums: Marginal) -> str:
     marks = "Bars" if len(sums.axes) == 1 else "Colours"
     if sums.low is None or sums.reach is None:
         return f"{marks}: estimates. There are no intervals: the mechanism bought no noisy cells."
+    shown = {
+        None: "estimates",
+        "everywhere": "unbiased sums",
+        "somewhere": "estimates of single cells, unbiased sums of several",
+    }[sums.summed]
     if len(sums.axes) == 1:
         true = "numbers of values, by the law of the random reports" if sums.reported else "bounded counts"
-        return f"Bars: estimates. Lines: 95 % intervals of the true {true}."
+        return f"Bars: {shown}. Lines: 95 % intervals of the true {true}."
     reach = " to ".join(dict.fromkeys(shown_number(float(end)) for end in (sums.reach.min(), sums.reach.max())))
     dots = " A dot: the interval reaches 0." if (sums.low <= 0).any() else ""
-    return f"Colours: estimates. The 95 % interval of each is its noisy count ± {reach}.{dots}"
+    return f"Colours: {shown}. The 95 % interval of each is its noisy count ± {reach}.{dots}"
 
 
 def _layout(sums: Marginal) -> str:

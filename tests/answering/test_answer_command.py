@@ -48,7 +48,7 @@ def test_a_table_by_axes_is_the_marginal_of_the_release(store: Store) -> None:
     shown = answered(store, "cells", "--by", "region")
     assert shown.exit_code == 0
     head, *lines = shown.stdout.splitlines()
-    assert head.split() == ["region", "estimate", "ci_lower", "ci_upper", "cells"]
+    assert head.split() == ["region", "unbiased", "ci_lower", "ci_upper", "cells"]
     assert [line.split()[0] for line in lines[:2]] == ["S", "N"]
 
 
@@ -97,7 +97,7 @@ def test_two_boxes_periods_and_ranks_are_asked_by_options(store: Store) -> None:
         (row,) = facts(store, "cells", "--where", first, option, second)["rows"]
         assert row["estimate"] == pytest.approx(expected) and row["ci_lower"] < expected < row["ci_upper"]
         head, line = answered(store, "cells", "--where", first, option, second).stdout.splitlines()
-        assert head.split() == ["estimate", "ci_lower", "ci_upper", "cells"] and len(line.split()) == 4
+        assert head.split() == ["unbiased", "ci_lower", "ci_upper", "cells"] and len(line.split()) == 4
     ranks = facts(store, "cells", "--ranks", "state")["rows"]
     assert [row["rank"] for row in ranks] == [1, 2, 3, 4] and ranks[0]["state"] == "A"
     assert answered(store, "cells", "--ranks", "state").stdout.splitlines()[2].split()[:4] == ["other", "2", "2", "2"]
@@ -115,7 +115,7 @@ def test_rates_take_a_population_from_a_file(store: Store, tmp_path: Path) -> No
     for rate, count in zip(rates["rows"], counts[:4], strict=True):
         assert rate["estimate"] == pytest.approx(count["estimate"] * 100 / rate["population"])
     shown = answered(store, "cells", "--by", "county", "--population", str(file)).stdout.splitlines()
-    assert shown[0].split()[:4] == ["county", "county_label", "population", "estimate"]
+    assert shown[0].split()[:4] == ["county", "county_label", "population", "unbiased"]
     for words, message in {
         ("--by", "county", "--mean", "age"): "--by and --mean are two questions",
         ("--population", str(file)): "--population takes --by",
@@ -136,7 +136,7 @@ def test_a_rate_can_be_standardised(store: Store, tmp_path: Path) -> None:
     weights = (0.25, 0.25, 0.5, 0)
     assert row["estimate"] == pytest.approx(sum(w * rate["estimate"] for w, rate in zip(weights, rates, strict=True)))
     head, line = answered(store, "cells", "--standardise", "county", *given).stdout.splitlines()
-    assert head.split() == ["population", "estimate", "ci_lower", "ci_upper", "cells"] and line.split()[0] == "10,000"
+    assert head.split() == ["population", "unbiased", "ci_lower", "ci_upper", "cells"] and line.split()[0] == "10,000"
 
 
 def test_two_releases_can_be_compared(store: Store) -> None:

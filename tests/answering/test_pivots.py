@@ -102,7 +102,7 @@ def test_the_command_prints_a_pivot_with_totals(
     lines = [line.split() for line in done.out.splitlines()]
     assert lines[0] == ["age_lower", "age_upper", "A", "B", "C", "other", "total"]
     answer = release.answer()
-    assert lines[6][0] == "total" and lines[6][-2] == f"{answer.estimate:,.0f}"
+    assert lines[6][0] == "total" and lines[6][-2] == f"{answer.unbiased:,.0f}"
     assert lines[6][-1] == f"±{(answer.ci_upper - answer.ci_lower) / 2:,.0f}"
     facts = asked(store, "--by", "age", "--pivot", "state", "--json").json
     assert facts["columns"] == ["A", "B", "C", "other", "total"] and facts["pivot"] == "state"
@@ -126,8 +126,8 @@ def test_on_a_narrow_terminal_columns_stand_below_and_no_number_is_cut(
     told = release.pivot(["age"], "county")
     shown = done.out.replace(" ~", "").replace(" !", "")
     for head in ("01", "other", "total"):
-        for estimate, low, high in told[[f"{head}_{number}" for number in NUMBERS]].rows():
-            assert f" {estimate:,.0f} ±{(high - low) / 2:,.0f}" in shown
+        for _, unbiased, low, high in told[[f"{head}_{number}" for number in NUMBERS]].rows():
+            assert f" {unbiased:,.0f} ±{(high - low) / 2:,.0f}" in shown
 
 
 @pytest.mark.parametrize(

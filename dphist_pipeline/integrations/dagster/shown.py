@@ -17,6 +17,7 @@ import numpy as np
 
 from dphist_pipeline.answering.answers import Answer
 from dphist_pipeline.answering.row_quality import say_of_rows
+from dphist_pipeline.answering.told_numbers import told_number
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS, axis_columns
 from dphist_pipeline.publishing.statements import Statement
@@ -115,7 +116,7 @@ def numbers_of(made: Release, total: Answer) -> dict[str, Any]:
     widths = (upper - lower)[np.isfinite(upper - lower)]
     found = {
         "epsilon": float(audit["epsilon_as_double"]) if "epsilon_as_double" in audit else _double(audit["epsilon"]),
-        "total": total.estimate,
+        "total": told_number(vars(total)).value,
         "total_ci_lower": total.ci_lower,
         "total_ci_upper": total.ci_upper,
         "total_noise_error": total.noise_error,

@@ -24,11 +24,12 @@ def ward_report(context: dg.AssetExecutionContext, wards: PublishedTable) -> dg.
     for row in wards.frame(week).iter_rows(named=True):
         lines.append(f"| {row['ward']} | {row['estimate']:,.0f} | {row['ci_lower']:,.0f} to {row['ci_upper']:,.0f} |")
     total = wards.published(week).answer()
-    lines += ["", f"All wards: {total.estimate:,.0f} ({total.ci_lower:,.0f} to {total.ci_upper:,.0f})."]
+    # A sum is told by its unbiased estimate, which the interval belongs to.
+    lines += ["", f"All wards: {total.unbiased:,.0f} ({total.ci_lower:,.0f} to {total.ci_upper:,.0f})."]
     file = PROJECT / "reports" / f"{week}.md"
     file.parent.mkdir(exist_ok=True)
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return dg.MaterializeResult(metadata={"report": dg.MetadataValue.md("\n".join(lines)), "total": total.estimate})
+    return dg.MaterializeResult(metadata={"report": dg.MetadataValue.md("\n".join(lines)), "total": total.unbiased})
 
 
 @dg.definitions

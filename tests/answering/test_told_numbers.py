@@ -1,0 +1,52 @@
+"""The number that is told first, and what stands beside it, belong together on every page and in every command."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from dphist_pipeline.answering.answers import Answer
+from dphist_pipeline.answering.told_numbers import told_number
+from dphist_pipeline.publishing.card import total_facts
+
+PACKAGE = Path(__file__).resolve().parents[2] / "dphist_pipeline"
+
+
+def answer(cells: int, estimate: float = 104, unbiased: float = 100, low: float = 80, high: float = 120) -> Answer:
+    return Answer(estimate, unbiased, low, high, "unbiased", cells, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (answer(12), "100 ±20"),
+        (answer(1), "104 (80 to 120)"),
+        (answer(12, high=150), "100 (80 to 150)"),  # an interval that sums of groups made narrower at one end
+        (answer(12, unbiased=math.nan, low=math.nan, high=math.nan), "104"),
+        (answer(1, unbiased=math.nan, low=math.nan, high=math.nan), "104"),
+        (answer(12, 204_000, 200_161, 200_045, 200_277), "200,161 ±116"),
+        (answer(12, unbiased=100.4), "100 ±20"),
+    ],
+)
+def test_a_sum_is_told_by_the_middle_of_its_interval_and_a_cell_by_its_estimate(found: Answer, text: str) -> None:
+    assert str(told_number(vars(found))) == text
+
+
+def test_what_is_not_known_is_null_in_rows_and_nan_in_answers() -> None:
+    row = {"estimate": 5.0, "unbiased": None, "ci_lower": None, "ci_upper": None, "cells": 3}
+    assert str(told_number(row)) == "5" and told_number(row).half is None
+
+
+def test_the_card_gives_ends_where_the_total_is_not_in_the_middle() -> None:
+    assert total_facts(answer(12)) == {"total": "100", "total_reach": "20", "total_ends": None}
+    assert total_facts(answer(12, high=150)) == {"total": "100", "total_reach": None, "total_ends": "80 to 150"}
+    assert total_facts(answer(12, unbiased=math.nan, low=math.nan, high=math.nan))["total_ends"] is None
+
+
+def test_no_other_file_makes_a_half_width_of_the_ends_of_an_answer() -> None:
+    halved = re.compile(r"(ci_upper|high)\W{1,4}\s*-\s*\w*\W{0,2}(ci_lower|low)\W{0,3}\)\s*/\s*2")
+    found = [path.name for path in PACKAGE.rglob("*.py") if halved.search(path.read_text(encoding="utf-8"))]
+    assert found == ["row_quality.py"]  # rows that were cut, of which fewer than 0 are none

@@ -206,6 +206,8 @@ def _parts(name: str) -> dict[str, str]:
         "reach": _piece("reach", report_reach=_report_reach(LEVEL), report_reach_of_two=_report_reach(LEVEL_OF_TWO)),
         "group_sums": _piece("group_sums"),
         "ends": _piece("ends", rows="reaching", id="_first" if name == "dph_marginal" else "name"),
+        "sure_of_reports": repr(normal_factor(LEVEL)),
+        "report_reach_of_sum": _piece("report_reach", row="r", factor=repr(normal_factor(LEVEL)), variance="variance"),
         "report_bound": _piece("report_reach", row="v", factor="v.factor", variance="variance"),
         **_report_parts(name),
         "answer": _piece("answer", cut_note="", **_LIMITS, **_NOTES),
@@ -319,6 +321,7 @@ _SUMS = {
         "sum_of_unbiased_rows": "a.unbiased",
         "sum_of_middles": "a.estimate * (k.low_end + k.high_end) / 2",
         "sum_of_unbiased_middles": "a.unbiased * (k.low_end + k.high_end) / 2",
+        "sum_of_squares": "a.unbiased * k.middle ** 2",
         "sum_of_lows": "a.unbiased * k.above_least",
         "sum_of_highs": "a.unbiased * k.below_most",
     }.items()
@@ -335,6 +338,9 @@ _NOTES = {
         "no_law": notes.NO_LAW,
         "no_ratio": notes.NO_RATIO,
         "open_bin": notes.OPEN_BIN,
+        "open_middle": notes.OPEN_MIDDLE,
+        "middles_of_mean": notes.MIDDLES.format(what="mean"),
+        "middles_of_sum": notes.MIDDLES.format(what="sum"),
         "cut": notes.CUT,
         "cuts_group": notes.CUTS_GROUP,
     }.items()

@@ -11,6 +11,10 @@ NO_SHARE = "the estimate is no share, by the noise of a small whole or part; the
 NO_MEAN = "no mean: the rows of the box are estimated at 0 or below"
 NO_RATIO = "no ratio: the second count is estimated at 0 or below"
 NO_LAW = "no interval: this question has none for estimates from reports"
+MIDDLES = (
+    "the interval puts each row in the middle of its bin; rows elsewhere in their bins move the {what} by at most "
+)
+OPEN_MIDDLE = "no interval: an open bin has no middle; ask for a box without open bins"
 CUT = "ends cut bins of {axes}: the estimate spreads their rows evenly, the interval holds however they lie"
 OPEN_BIN = "the bin is open, so nothing is known of where in it the quantile lies"
 

@@ -13,6 +13,7 @@ from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.errors import first_of
 from dphist_pipeline.mechanisms.tables import shares_for
 from dphist_pipeline.messages.amounts import as_text
+from dphist_pipeline.planning.family_forecast import errors_of_tables
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS
 from dphist_pipeline.releasing.account_runway import account_statement, text_of_rest
 from dphist_pipeline.releasing.row_quality import half_widths
@@ -62,18 +63,19 @@ def tables_of(spec: ReleaseSpec) -> dict[str, Any]:
         spec: checked; one that is of no family has none of these facts.
 
     Returns:
-        With them the standard error of a cell, in rows, in the mean of all tables.
+        With them the standard error of a cell of each table, in rows, and the mean of these; every table counts alike.
     """
     if spec.family is None:
         return {}
     family, shares = spec.family, shares_for(spec.family)
     axes = [axis.name for axis in family.domain.axes]
     measured = [[axes[number] for number in sorted(marginal)] for marginal in shares.marginals]
-    deviation = math.sqrt(shares.mean_variance) * spec.sensitivity / float(spec.mechanism_epsilon)
+    errors = errors_of_tables(spec)
     return {
         "tables": {name: family.grid(of).cells for name, of in zip(family.names, family.tables, strict=True)},
         "measured": [{"axes": of, "share": str(share)} for of, share in zip(measured, shares.parts, strict=True)],
-        "error_of_a_cell": round(deviation, 3),
+        "error_of_a_cell": round(math.fsum(errors.values()) / len(errors), 3),
+        "errors_of_cells": {name: round(error, 3) for name, error in errors.items()},
         "variance_over_lower_bound": None if shares.bound is None else round(shares.mean_variance / shares.bound, 3),
     }
 
@@ -86,10 +88,13 @@ def tables_in_words(spec: ReleaseSpec) -> dict[str, str]:
     """
     told = tables_of(spec)
     named = first_of([f"{name} ({cells:,})" for name, cells in told["tables"].items()], MOST_TABLES)
+    errors: Mapping[str, float] = told["errors_of_cells"]
+    worst = max(errors, key=errors.__getitem__)
     return {
         "tables": f"{len(told['tables']):,} with {spec.cells:,} cells: {named}",
-        "measured": f"{_measured(told['measured'])}; in the mean of all tables, the standard error of a cell is "
-        f"{told['error_of_a_cell']:,.1f} rows",
+        "measured": _measured(told["measured"]),
+        "error": f"standard error of a cell: in the worst table, {worst}, {errors[worst]:,.1f} rows, "
+        f"in the mean of all tables {told['error_of_a_cell']:,.1f}",
     }
 
 

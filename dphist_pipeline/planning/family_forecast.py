@@ -25,6 +25,21 @@ class UnknownTable(DphistError):
 
 
 @dataclass(frozen=True)
+class Enough:
+    """The smallest epsilon that reaches targets.
+
+    Attributes:
+        epsilon: of a release, with what its quality table takes.
+        weights: that reach the targets there, by table.
+        errors: the standard error of a cell of every table at this epsilon and with these weights, in rows.
+    """
+
+    epsilon: Fraction
+    weights: Mapping[str, float]
+    errors: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class FamilyForecast:
     """What a family's tables cost and tell.
 
@@ -33,14 +48,14 @@ class FamilyForecast:
         cells: of each table.
         measured: number of marginals that are measured.
         targets: wanted standard errors by table.
-        enough: the smallest epsilon that reaches all targets, and the weights that reach it; None without targets.
+        enough: the smallest epsilon that reaches all targets, with the weights and errors there; None without targets.
     """
 
     errors: Mapping[Fraction, Mapping[str, float]]
     cells: Mapping[str, int]
     measured: int
     targets: Mapping[str, float]
-    enough: tuple[Fraction, Mapping[str, float]] | None
+    enough: Enough | None
 
     def facts(self) -> dict[str, Any]:
         """Everything as JSON values."""
@@ -50,28 +65,46 @@ class FamilyForecast:
             "errors": [{"epsilon": str(epsilon), "by_table": dict(by)} for epsilon, by in self.errors.items()],
         }
         if self.enough is not None:
-            epsilon, weights = self.enough
-            found |= {"targets": dict(self.targets), "enough": {"epsilon": str(epsilon), "weights": dict(weights)}}
+            reached = {"weights": dict(self.enough.weights), "by_table": dict(self.enough.errors)}
+            found |= {"targets": dict(self.targets), "enough": {"epsilon": str(self.enough.epsilon), **reached}}
         return found
 
     def table(self) -> tuple[str, list[str], list[tuple[str, ...]]]:
-        """The errors as a table: title, header, rows."""
-        header = ["table", "cells", *(f"ε = {format_epsilon(epsilon)}" for epsilon in self.errors)]
+        """The errors as a table: title, header, rows; with targets, what is wanted and reached, too."""
+        columns = {f"ε = {format_epsilon(epsilon)}": errors for epsilon, errors in self.errors.items()}
+        if self.enough is not None:
+            reached = f"ε = {format_epsilon(self.enough.epsilon)}, its weights"
+            columns |= {"target": self.targets, reached: self.enough.errors}
         rows = [
-            (name, f"{cells:,}", *(f"{by[name]:,.3g}" for by in self.errors.values()))
+            (name, f"{cells:,}", *(_rows(errors.get(name)) for errors in columns.values()))
             for name, cells in self.cells.items()
         ]
-        return "Standard error of a cell, in rows", header, rows
+        return "Standard error of a cell, in rows", ["table", "cells", *columns], rows
 
     def notes(self) -> list[str]:
         """What the targets need, and where the numbers come from."""
         found = [f"{self.measured:,} marginals are measured. {NOTE}."]
         if self.enough is not None:
-            epsilon, weights = self.enough
-            told = ", ".join(f"{name}: {weight:.3g}" for name, weight in weights.items() if abs(weight - 1) > 0.01)
+            told = ", ".join(
+                f"{name}: {weight:.3g}" for name, weight in self.enough.weights.items() if abs(weight - 1) > 0.01
+            )
             advice = f", with `weights: {{{told}}}`" if told else ""
-            found.insert(0, f"All targets are reached from epsilon {format_epsilon(epsilon)} on{advice}.")
+            at = format_epsilon(self.enough.epsilon)
+            found = [f"All targets are reached from epsilon {at} on{advice}.", *self._untargeted(at), *found]
         return found
+
+    def _untargeted(self, at: str) -> list[str]:
+        """What becomes of the tables without a target."""
+        assert self.enough is not None
+        others = {name: error for name, error in self.enough.errors.items() if name not in self.targets}
+        if not others:
+            return []
+        worst = max(others, key=others.__getitem__)
+        tables = "One table has" if len(others) == 1 else f"{len(others):,} tables have"
+        return [
+            f"{tables} no target: at epsilon {at} with these weights, errors of up to {_rows(others[worst])} rows in a "
+            f"cell ({worst}). `--target-error` is a target for all of them."
+        ]
 
 
 def forecast_family(
@@ -96,24 +129,42 @@ def forecast_family(
             raise UnknownTable(f"the family has no table {name[:60]!r}. {did_you_mean(name, family.names)}")
     wanted = {name: every for name in family.names if every is not None} | dict(targets)
     chosen = sorted(set(epsilons) or {spec.epsilon * factor for factor in (2, 1, Fraction(1, 2))}, reverse=True)
+    moved = _moved(spec)
     return FamilyForecast(
-        {epsilon: _errors(family, spec.sensitivity, epsilon) for epsilon in chosen},
+        {epsilon: _errors(family, moved, epsilon) for epsilon in chosen},
         {name: family.grid(axes).cells for name, axes in zip(family.names, family.tables, strict=True)},
         len(shares_for(family).marginals),
         wanted,
-        _enough(family, spec.sensitivity, wanted) if wanted else None,
+        _enough(family, moved, wanted) if wanted else None,
     )
 
 
-def _errors(family: Family, sensitivity: int, epsilon: Fraction) -> dict[str, float]:
+def errors_of_tables(spec: ReleaseSpec) -> dict[str, float]:
+    """The standard error of a cell of each table at the spec's epsilon, in rows.
+
+    Args:
+        spec: of a family, checked.
+    """
+    assert spec.family is not None
+    return _errors(spec.family, _moved(spec), spec.epsilon)
+
+
+def _rows(error: float | None) -> str:
+    """An error with three digits, no exponent."""
+    return "" if error is None else f"{float(f'{error:.3g}'):,.12g}"
+
+
+def _moved(spec: ReleaseSpec) -> Fraction:
+    """The sensitivity, larger by what a quality table takes of epsilon: that is not the mechanism's."""
+    return spec.sensitivity * spec.epsilon / spec.mechanism_epsilon
+
+
+def _errors(family: Family, moved: Fraction, epsilon: Fraction) -> dict[str, float]:
     """The standard error of a cell of each table; at one of several levels, the root of the mean variance."""
     shares = shares_for(family)
     law = law_of(
         family,
-        {
-            axes: variance(sensitivity / (epsilon * part))
-            for axes, part in zip(shares.marginals, shares.parts, strict=True)
-        },
+        {axes: variance(moved / (epsilon * part)) for axes, part in zip(shares.marginals, shares.parts, strict=True)},
     )
     return {
         name: math.sqrt(law.variance_of_cell(frozenset(axes)))
@@ -121,32 +172,32 @@ def _errors(family: Family, sensitivity: int, epsilon: Fraction) -> dict[str, fl
     }
 
 
-def _enough(family: Family, sensitivity: int, wanted: Mapping[str, float]) -> tuple[Fraction, dict[str, float]]:
+def _enough(family: Family, moved: Fraction, wanted: Mapping[str, float]) -> Enough:
     """The smallest epsilon that reaches wanted errors, in steps of a thousandth, and its weights.
 
     Weights begin at one over the squared target, and grow where a table is farther from its target than others.
     """
     weights = {name: wanted.get(name, math.inf) ** -2 or 1e-6 * min(wanted.values()) ** -2 for name in family.names}
-    best: tuple[Fraction, dict[str, float]] | None = None
+    best: Enough | None = None
     for _ in range(_ROUNDS):
         most = max(weights.values())
         weights = {name: max(1e-6, round(weight / most, 6)) for name, weight in weights.items()}
         tried = replace(family, weights=tuple(weights.values()))
-        epsilon = _smallest(tried, sensitivity, wanted)
-        if epsilon is not None and (best is None or epsilon < best[0]):
-            best = epsilon, dict(weights)
-        errors = _errors(tried, sensitivity, epsilon or LARGEST_EPSILON)
+        epsilon = _smallest(tried, moved, wanted)
+        errors = _errors(tried, moved, epsilon or LARGEST_EPSILON)
+        if epsilon is not None and (best is None or epsilon < best.epsilon):
+            best = Enough(epsilon, dict(weights), errors)
         weights = {name: weight * (errors[name] / wanted.get(name, math.inf) or 1) for name, weight in weights.items()}
     if best is None:
         raise UnknownTable(f"no epsilon up to {LARGEST_EPSILON} reaches all targets; ask for larger errors")
     return best
 
 
-def _smallest(family: Family, sensitivity: int, wanted: Mapping[str, float]) -> Fraction | None:
+def _smallest(family: Family, moved: Fraction, wanted: Mapping[str, float]) -> Fraction | None:
     """By bisection; None if the largest epsilon does not reach them."""
 
     def reaches(epsilon: Fraction) -> bool:
-        errors = _errors(family, sensitivity, epsilon)
+        errors = _errors(family, moved, epsilon)
         return all(errors[name] <= error for name, error in wanted.items())
 
     if not reaches(LARGEST_EPSILON):

@@ -1,7 +1,8 @@
 -- The mean of a binned axis over the rows of a box, with its 95 % interval: one row for each period (its latest revision), in
 -- order. `estimate` and `unbiased` put the rows of each bin in its middle. The interval assumes nothing about the position of
 -- rows in a bin: its lower end puts them all at the lower ends, its upper end at the upper ends, and each end is missed with
--- 2.5 % (Fieller's method). Rows in `other` are not in the mean.
+-- 2.5 % (Fieller's method). Rows in `other` are not in the mean. From reports, the interval is that of the mean of the middles: it
+-- holds if rows lie there, `note` tells how far they may move it, and there is none for a bin that is open.
 -- Numbers are in axis units, on a calendar axis days since 1970-01-01.
 -- In: the release's table; a binned axis; low and high, within which all values lie, for bins that are open; a box and a period
 -- as in dph_box.
@@ -53,14 +54,59 @@ distances AS (
     FROM reaching AS r
     WHERE r.noise_scale IS NOT NULL
 ),
+means AS (
+    SELECT
+        m.*, CASE WHEN m.estimated_rows > 0 THEN m.estimated_middles / m.estimated_rows END AS mean,
+        CASE WHEN m.rows > 0 THEN m.middles / m.rows END AS unbiased,
+        CASE WHEN m.middle_middle IS NOT NULL THEN
+            greatest(0, m.middle_middle - 2 * unbiased * m.middle_rows + unbiased ** 2 * m.rows_rows)
+        END AS variance
+    FROM moments AS m
+),
+-- From reports: every mean at which the sum of (middle - mean) is not farther from 0 than `report_reach` goes. With x, the mean
+-- less the estimated one, its variance is variance - 2 * crossed * x + rows_rows * x², which leaves a square in x on each side.
+report_ends AS (
+    SELECT
+        r.period, r.revision,
+        CASE
+            WHEN r.rows > 0 AND r.square > 0 THEN greatest(
+                r.least_middle,
+                r.unbiased - (
+                    r.half * r.rows + r.crossed
+                    + sqrt((r.half * r.rows + r.crossed) ** 2 + r.square * r.fixed)
+                ) / r.square
+            )
+            ELSE r.least_middle
+        END AS ci_lower,
+        CASE
+            WHEN r.rows > 0 AND r.square > 0 THEN least(
+                r.most_middle,
+                r.unbiased + (
+                    r.half * r.rows - r.crossed
+                    + sqrt((r.half * r.rows - r.crossed) ** 2 + r.square * r.fixed)
+                ) / r.square
+            )
+            ELSE r.most_middle
+        END AS ci_upper
+    FROM (
+        SELECT
+            m.*, greatest(abs(m.least_middle - m.unbiased), abs(m.most_middle - m.unbiased)) AS span,
+            {sure_of_reports} ** 2 * (
+                abs(m.gamma) * span + abs(m.delta * (m.middle_atoms - m.unbiased * m.atoms)) + m.step * span / 3
+            ) / 2 AS half,
+            {sure_of_reports} ** 2 * (m.middle_rows - m.unbiased * m.rows_rows) AS crossed,
+            m.rows ** 2 - {sure_of_reports} ** 2 * m.rows_rows AS square, {sure_of_reports} ** 2 * m.variance AS fixed
+        FROM means AS m
+        WHERE m.step IS NOT NULL AND m.has_middles
+    ) AS r
+),
 barred AS (
     SELECT
-        m.*, m.least + lower.distance AS ci_lower, m.most - upper.distance AS ci_upper,
-        CASE WHEN m.estimated_rows > 0 THEN m.estimated_middles / m.estimated_rows END AS mean,
-        CASE WHEN m.rows > 0 THEN m.middles / m.rows END AS unbiased,
-        sqrt(greatest(0, m.middle_middle - 2 * unbiased * m.middle_rows + unbiased ** 2 * m.rows_rows)) / m.rows
-            AS noise_error
-    FROM moments AS m
+        m.*, sqrt(m.variance) / m.rows AS noise_error,
+        coalesce(m.least + lower.distance, r.ci_lower) AS ci_lower,
+        coalesce(m.most - upper.distance, r.ci_upper) AS ci_upper
+    FROM means AS m
+    LEFT JOIN report_ends AS r ON r.period = m.period AND r.revision = m.revision
     LEFT JOIN distances AS lower ON lower.period = m.period AND lower.revision = m.revision AND lower.side = 'low'
     LEFT JOIN distances AS upper ON upper.period = m.period AND upper.revision = m.revision AND upper.side = 'high'
 ),
@@ -77,9 +123,15 @@ SELECT
     barred.cells,
     CASE
         WHEN barred.mean IS NULL THEN '{no_mean}'
-        WHEN barred.step IS NOT NULL THEN '{no_law}'
+        WHEN barred.step IS NOT NULL AND barred.ci_lower IS NULL THEN '{open_middle}'
         WHEN barred.ci_lower IS NULL THEN '{no_interval}'
-        WHEN barred.mean NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN '{smoothed}'
+        ELSE nullif(concat_ws(
+            '; ',
+            CASE
+                WHEN barred.mean NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN '{smoothed}'
+            END,
+            CASE WHEN barred.step IS NOT NULL THEN '{middles_of_mean}' || printf('%.6g', barred.half_bin) END
+        ), '')
     END AS note
 FROM ({found}) AS found LEFT JOIN barred ON true
 WHERE {no_problem}

@@ -1,7 +1,7 @@
 -- The sum of a binned axis over the rows of a box, with its 95 % interval: one row for each period (its latest revision), in
 -- order. `estimate` and `unbiased` put the rows of each bin in its middle. The interval assumes nothing about the position of
 -- rows in a bin: its lower end puts them all at the lower ends, its upper end at the upper ends, and each end is missed with
--- 2.5 %. Rows in `other` are not in the sum.
+-- 2.5 %. Rows in `other` are not in the sum. From reports, the interval is that of the sum of the middles: see dph_mean.
 -- In: the release's table; a binned axis that is no calendar; low and high, within which all values lie, for bins that are open;
 -- a box and a period as in dph_box.
 CREATE OR REPLACE MACRO {schema}dph_sum(
@@ -38,10 +38,24 @@ reaching AS (
     FROM sides AS d
     WHERE d.noise_scale IS NOT NULL
 ),
+report_reaching AS (
+    SELECT r.period, r.revision, {report_reach_of_sum} AS half_width
+    FROM (
+        SELECT
+            m.period, m.revision, greatest(0, m.middle_middle) AS variance,
+            greatest(abs(m.least_middle), abs(m.most_middle)) AS span,
+            abs(m.gamma) * span + abs(m.delta * m.middle_atoms) AS slope, m.step * span AS step
+        FROM moments AS m
+        WHERE m.step IS NOT NULL AND m.has_middles
+    ) AS r
+),
 barred AS (
     SELECT
-        m.*, lower.total - lower.half_width AS ci_lower, upper.total + upper.half_width AS ci_upper
+        m.*, coalesce(lower.total - lower.half_width, m.middles - r.half_width) AS ci_lower,
+        coalesce(upper.total + upper.half_width, m.middles + r.half_width) AS ci_upper,
+        CASE WHEN m.middle_middle IS NOT NULL THEN sqrt(greatest(0, m.middle_middle)) END AS noise_error
     FROM moments AS m
+    LEFT JOIN report_reaching AS r ON r.period = m.period AND r.revision = m.revision
     LEFT JOIN reaching AS lower ON lower.period = m.period AND lower.revision = m.revision AND lower.side = 'low'
     LEFT JOIN reaching AS upper ON upper.period = m.period AND upper.revision = m.revision AND upper.side = 'high'
 ),
@@ -55,15 +69,25 @@ SELECT
     barred.revision,
     barred.estimated_middles AS estimate,
     barred.middles AS unbiased,
-    sqrt(barred.middle_middle) AS noise_error,
+    barred.noise_error,
     barred.ci_lower,
     barred.ci_upper,
     CASE WHEN barred.ci_lower IS NULL THEN 'noise_only' ELSE 'linear' END AS basis,
     barred.cells,
     CASE
-        WHEN barred.step IS NOT NULL THEN '{no_law}'
+        WHEN barred.step IS NOT NULL AND barred.ci_lower IS NULL THEN '{open_middle}'
         WHEN barred.ci_lower IS NULL THEN '{no_interval}'
-        WHEN barred.estimated_middles NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN '{smoothed}'
+        ELSE nullif(concat_ws(
+            '; ',
+            CASE
+                WHEN barred.estimated_middles NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9
+                    THEN '{smoothed}'
+            END,
+            CASE WHEN barred.step IS NOT NULL THEN
+                '{middles_of_sum}about '
+                    || format('{:,}', TRY_CAST(round(greatest(0, barred.rows) * barred.half_bin) AS BIGINT))
+            END
+        ), '')
     END AS note
 FROM ({found}) AS found LEFT JOIN barred ON true
 WHERE {no_problem}

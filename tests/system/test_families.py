@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping
 from contextlib import chdir
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -361,28 +360,3 @@ def test_names_of_tables_and_of_other_releases_do_not_meet(family: Office) -> No
     family.write_spec(**{**FAMILY, "release": "one", "epsilon": 1})
     refused = family.release()
     assert refused.code == 1 and "belongs to 'one_sex'" in refused.err
-
-
-def test_a_forecast_finds_the_epsilon_that_reaches_targets(family: Office) -> None:
-    spec, target = family.folder / "spec.yaml", ("--target", "age_sex=20", "--target", "state=5", "--json")
-    found = family.run("forecast", spec, *target).json
-    epsilon = Fraction(found["enough"]["epsilon"])
-    tables = {**FAMILY["tables"], "weights": found["enough"]["weights"]}
-    for share, reached in ((Fraction(1), True), (Fraction(9, 10), False)):
-        family.write_spec(**{**FAMILY, "tables": tables})
-        told = family.run("forecast", spec, "--epsilon", str(epsilon * share), "--json").json["errors"][0]["by_table"]
-        assert (told["age_sex"] <= 20 and told["state"] <= 5) == reached
-
-
-def test_targets_in_the_spec_are_those_of_a_forecast(family: Office) -> None:
-    spec = family.folder / "spec.yaml"
-    asked = family.run("forecast", spec, "--target", "age_sex=20", "--target", "state=5", "--json").json
-    family.write_spec(**{**FAMILY, "tables": {**FAMILY["tables"], "targets": {"age_sex": 20, "state": 9}}})
-    assert family.run("forecast", spec, "--target", "state=5", "--json").json["enough"] == asked["enough"]
-    assert family.run("forecast", spec, "--json").json["targets"] == {"age_sex": 20, "state": 9}
-
-
-@pytest.mark.parametrize("target", ["nothing=3", "age=", "age=-1", "age"])
-def test_a_wrong_target_is_refused(family: Office, target: str) -> None:
-    refused = family.run("forecast", family.folder / "spec.yaml", "--target", target)
-    assert refused.code in (1, 2) and refused.err.count("rror") <= 2

@@ -1,5 +1,6 @@
 -- Sums over the bins of an axis, weighted by their lower ends, their upper ends and their middles. An end that is open is closed
--- by `low` or `high`, within which all values lie.
+-- by `low` or `high`, within which all values lie. For estimates from reports, variances and covariances are those of the middles,
+-- at the estimated counts.
 given AS (
     SELECT
         coalesce({box}, JSON '{}') AS box, CAST(axis AS VARCHAR) AS axis,
@@ -23,10 +24,11 @@ closed AS (
         ends.*, ends.low_end - min(ends.low_end) OVER one_grid AS above_least,
         max(ends.high_end) OVER one_grid - ends.high_end AS below_most,
         min(ends.low_end) OVER one_grid AS least, max(ends.high_end) OVER one_grid AS most,
-        max(ends.low_end) OVER one_grid - least AS low_span, most - min(ends.high_end) OVER one_grid AS high_span
+        max(ends.low_end) OVER one_grid - least AS low_span, most - min(ends.high_end) OVER one_grid AS high_span,
+        (ends.low_end + ends.high_end) / 2 AS middle
     FROM (
         SELECT
-            b.grid, b.axis, b.stride, b.size, b.position, b.calendar, b.bin_lower, b.bin_upper,
+            b.grid, b.axis, b.stride, b.size, b.position, b.calendar, b.bin_lower, b.bin_upper, b.atoms,
             CASE
                 WHEN isfinite(b.bin_lower) THEN b.bin_lower
                 WHEN b.calendar THEN date_diff('day', DATE '1970-01-01', TRY_CAST(given.low AS DATE))
@@ -55,16 +57,38 @@ along AS (
 ),
 moments AS (
     SELECT
-        s.*, c.has_bars, c.step, c.noise_scale, c.noise_variance,
+        s.*, c.has_bars, c.step, c.gamma, c.delta, c.noise_scale, c.noise_variance,
         EXISTS (FROM noise_levels AS n WHERE n.period = s.period AND n.revision = s.revision AND n.level > 0) AS is_nested,
-        v.rows_rows, v.low_low, v.low_rows, v.high_high, v.high_rows, v.middle_middle, v.middle_rows
+        v.low_low, v.low_rows, v.high_high, v.high_rows,
+        CASE
+            WHEN c.step IS NULL THEN v.rows_rows
+            WHEN s.has_middles
+                THEN c.alpha * s.atoms - c.beta * s.atoms ** 2 + (c.gamma + c.delta * s.atoms) * s.rows
+        END AS rows_rows,
+        CASE
+            WHEN c.step IS NULL THEN v.middle_rows
+            WHEN s.has_middles
+                THEN c.alpha * s.middle_atoms - c.beta * s.middle_atoms * s.atoms + c.gamma * s.middles
+                    + c.delta / 2 * (s.middle_atoms * s.rows + s.atoms * s.middles)
+        END AS middle_rows,
+        CASE
+            WHEN c.step IS NULL THEN v.middle_middle
+            WHEN s.has_middles
+                THEN c.alpha * s.square_atoms - c.beta * s.middle_atoms ** 2 + c.gamma * s.squares
+                    + c.delta * s.middle_atoms * s.middles
+        END AS middle_middle
     FROM (
         SELECT
             a.period, a.revision, any_value(k.least) AS least, any_value(k.most) AS most,
             any_value(k.low_span) AS low_span, any_value(k.high_span) AS high_span,
             CAST(sum(a.cells) AS BIGINT) AS cells, {sum_of_rows} AS estimated_rows, {sum_of_unbiased_rows} AS rows,
             {sum_of_middles} AS estimated_middles, {sum_of_unbiased_middles} AS middles,
-            {sum_of_lows} AS lows, {sum_of_highs} AS highs
+            {sum_of_lows} AS lows, {sum_of_highs} AS highs, {sum_of_squares} AS squares,
+            fsum(k.atoms ORDER BY a.position) AS atoms, fsum(k.atoms * k.middle ORDER BY a.position) AS middle_atoms,
+            fsum(k.atoms * k.middle ** 2 ORDER BY a.position) AS square_atoms,
+            bool_and(isfinite(k.bin_lower) AND isfinite(k.bin_upper)) AS has_middles,
+            min(k.middle) AS least_middle, max(k.middle) AS most_middle,
+            max(k.high_end - k.low_end) / 2 AS half_bin
         FROM along AS a
         JOIN chosen ON chosen.period = a.period AND chosen.revision = a.revision
         JOIN closed AS k ON k.grid = chosen.grid AND k.position = a.position

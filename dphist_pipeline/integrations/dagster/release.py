@@ -19,8 +19,8 @@ from typing import Any
 import dagster as dg
 
 from dphist_pipeline.integrations.dagster import base, components
-from dphist_pipeline.integrations.dagster.checks import Totals, check_results, check_specs, findings
-from dphist_pipeline.integrations.dagster.outcomes import GATE, Outcome, Parts, alone, offered, publication, told
+from dphist_pipeline.integrations.dagster.checks import Totals, check_spec, check_specs, checks_table, findings
+from dphist_pipeline.integrations.dagster.outcomes import GATE, Outcome, Parts, told
 from dphist_pipeline.integrations.dagster.periods import condition_of, freshness_of, partitions_of, schedule_of
 from dphist_pipeline.integrations.dagster.scaffolding import ReleaseScaffolder
 from dphist_pipeline.integrations.dagster.shown import described, published_metadata
@@ -42,6 +42,7 @@ WITHHELD = (
     "that nothing has been paid for yet."
 )
 HELD = "values from records"
+FEW_PERIODS = 3
 JOB_TEXT = "Releases {}: charged once, whatever happens."
 GATE_TEXT = "Every declared cell has an estimate, the ledger holds the charge, and the digest matches."
 
@@ -142,7 +143,7 @@ def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) ->
 def _step(spec: ReleaseSpec, storage: base.Storage, parts: Parts, publishes: bool) -> dg.AssetsDefinition:
     """The step that makes everything, for one period or many."""
     assets = [*parts.drawn, *parts.public] if publishes else parts.drawn
-    gate = dg.AssetCheckSpec(GATE, asset=parts.sanitized.key, blocking=True, description=GATE_TEXT)
+    gate = check_spec(spec, GATE, parts.sanitized.key, GATE_TEXT, blocking=True)
 
     @dg.multi_asset(
         name=f"{spec.release}_release",
@@ -153,8 +154,13 @@ def _step(spec: ReleaseSpec, storage: base.Storage, parts: Parts, publishes: boo
         required_resource_keys=storage.keys,
     )
     def run(context: dg.AssetExecutionContext) -> Any:
-        outcomes = [_released(spec, storage, context, key, publishes) for key in _keys(spec, context)]
-        yield from told(spec, context, parts, _with_numbers(spec, context, outcomes), publishes)
+        keys = _keys(spec, context)
+        totals = Totals(many=len(keys) >= FEW_PERIODS)
+
+        def work(key: str | None) -> Outcome:
+            return _with_numbers(spec, context, totals, _released(spec, storage, context, key, publishes))
+
+        yield from told(spec, context, parts, keys, work, publishes=publishes)
 
     return run
 
@@ -229,33 +235,29 @@ def _published(
     return Outcome(key, charged, found, made, statement_of(attempt.ledger, spec.account), attempt.store)
 
 
-def _with_numbers(
-    spec: ReleaseSpec, context: dg.AssetExecutionContext, outcomes: Sequence[Outcome]
-) -> Sequence[Outcome]:
-    """The same outcomes, with what Dagster shows of publications: all are asked at once, the last one is checked."""
-    totals = Totals()
-    base.withheld("answering", lambda: totals.ask_for([one.made for one in outcomes if one.made]), HELD, context)
-    done = []
-    for outcome in outcomes:
-        try:
-            shown = partial(_shown, spec, outcome, totals, outcome is outcomes[-1])
-            done.append(base.withheld("answering", shown, HELD, context))
-        except dg.Failure as failure:
-            done.append(replace(outcome, problem=failure.description))
-    return done
+def _with_numbers(spec: ReleaseSpec, context: dg.AssetExecutionContext, totals: Totals, outcome: Outcome) -> Outcome:
+    """The same outcome, with what Dagster shows of the publication, and what its checks found."""
+    try:
+        return base.withheld("answering", partial(_shown, spec, outcome, totals), HELD, context)
+    except dg.Failure as failure:
+        return replace(outcome, problem=failure.description)
 
 
-def _shown(spec: ReleaseSpec, outcome: Outcome, totals: Totals, checked: bool) -> Outcome:
+def _shown(spec: ReleaseSpec, outcome: Outcome, totals: Totals) -> Outcome:
     made, statement, store = outcome.made, outcome.statement, outcome.store
     if made is None or statement is None or store is None:
         return outcome
-    shown = published_metadata(made, totals.of(made), statement, spec.deps)
-    checks = findings(spec, store, statement, made, totals) if checked else {}
+    checks = findings(spec, store, statement, made, totals)
+    shown = {**published_metadata(made, totals.of(made), statement, spec.deps), "checks": checks_table(checks)}
     return replace(outcome, shown=shown, checks=checks)
 
 
 def _approved(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> Outcome:
-    return _published(spec, _attempt(spec, storage, context, key), key)
+    try:
+        publishing = lambda: _published(spec, _attempt(spec, storage, context, key), key)  # noqa: E731
+        return base.withheld("publishing", publishing, HELD, context)
+    except dg.Failure as failure:
+        return Outcome(key, problem=failure.description)
 
 
 def _attempt(
@@ -276,18 +278,12 @@ def _publishing(spec: ReleaseSpec, storage: base.Storage, parts: Parts) -> dg.As
         required_resource_keys=storage.keys,
     )
     def run(context: dg.AssetExecutionContext) -> Any:
-        outcomes: Sequence[Outcome] = [
-            base.withheld("publishing", partial(_approved, spec, storage, context, key), HELD, context)
-            for key in _keys(spec, context)
-        ]
-        outcomes = _with_numbers(spec, context, outcomes)
-        if wrong := [outcome.problem for outcome in outcomes if outcome.problem is not None]:
-            raise dg.Failure("\n".join(wrong), allow_retries=False)
-        if offered(spec, outcomes):
-            yield from publication(context, parts, outcomes)
-        else:
-            for outcome in outcomes:
-                context.log_event(alone(spec, parts.published, outcome, outcome.shown))
-        yield from check_results(parts.published.key, outcomes[-1].checks)
+        keys = _keys(spec, context)
+        totals = Totals(many=len(keys) >= FEW_PERIODS)
+
+        def work(key: str | None) -> Outcome:
+            return _with_numbers(spec, context, totals, _approved(spec, storage, context, key))
+
+        yield from told(spec, context, parts, keys, work, draws=False)
 
     return run

@@ -362,6 +362,17 @@ class NotAllowed(LedgerError):
         return cls(what=what, problem=problem, command=f"dphist ledger allow --engine {name} --reason TEXT")
 
     @classmethod
+    def check(cls, account: str, name: str) -> NotAllowed:
+        """For a check of an upstream asset, such as raw/visits:complete."""
+        problem = (
+            f"would hold releases of account '{account}' back where it fails, so that whether a period appears depends "
+            "on records: that needs a decision"
+        )
+        return cls(
+            what=f"Check {name}", problem=problem, command=f"dphist ledger allow {account} --check {name} --reason TEXT"
+        )
+
+    @classmethod
     def query(cls, account: str, name: str, because: str) -> NotAllowed:
         """For a query that is not known to work row by row."""
         command = f"dphist ledger allow {account} --query {quote(name)} --reason TEXT"

@@ -40,6 +40,7 @@ from dphist_pipeline.spec.refusals import PeriodError
 from dphist_pipeline.spec.sources import EVERY_ROW, RecordSource
 from dphist_pipeline.spec.templates import resolve_templates
 
+CHECK_NAME = re.compile(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*:[A-Za-z0-9_]+", re.ASCII)
 TEMPLATE = re.compile(r"\{\{.*?\}\}")
 
 
@@ -87,6 +88,20 @@ def _kinds(records: RecordSource, reading: SourceReading) -> tuple[str, ...]:
             return unit_kinds(source_plan(records, reading.folder), reading.unit, Path(scratch))
         except (SourceRefused, ColumnRefused):  # no files yet, or a query gives the unit
             return ()
+
+
+def check_of_option(name: str) -> dict[str, Any]:
+    """A check of an upstream asset that may hold releases back, as the ledger keeps the decision.
+
+    Args:
+        name: the key of the asset, its parts with slashes, a colon, and the name of its check.
+
+    Raises:
+        DecisionRefused: another form.
+    """
+    if not CHECK_NAME.fullmatch(name):
+        raise DecisionRefused("--check", "must be the key of an asset and its check, such as raw/visits:complete")
+    return {"check": {"name": name}}
 
 
 def refuse_overlap(ledger: Ledger, account: str, reading: SourceReading, also_of: Sequence[str]) -> None:

@@ -25,7 +25,7 @@ from dphist_pipeline.integrations.dagster.periods import condition_of, freshness
 from dphist_pipeline.integrations.dagster.scaffolding import ReleaseScaffolder
 from dphist_pipeline.integrations.dagster.shown import described, published_metadata
 from dphist_pipeline.integrations.dagster.tables import table_assets
-from dphist_pipeline.integrations.dagster.upstream import refuse_missing
+from dphist_pipeline.integrations.dagster.upstream import refuse_failed_checks, refuse_missing
 from dphist_pipeline.integrations.dagster.yaml_schema import release_schema
 from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing import handover, stages
@@ -209,6 +209,8 @@ def _drawn(
     def before() -> None:
         if "partitions" in spec.requires:
             refuse_missing(context, spec.release, spec.deps, attempt.period)
+        if "checks" in spec.requires:
+            refuse_failed_checks(context, spec.release, spec.required_checks, attempt.period)
 
     return handover.draw(attempt, before)
 

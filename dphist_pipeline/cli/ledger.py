@@ -286,6 +286,7 @@ def show(
                 "operators": ", ".join(ledger.operators().values()) or "none yet; the first decision names one",
                 "code lists": ", ".join(names["code_lists"]) or "no folder is declared public",
                 **({"clock is right": ", ".join(names["clock"])} if names["clock"] else {}),
+                **({"waived": ", ".join(names["waiver"])} if names["waiver"] else {}),
                 **({"versions": ", ".join(names["version"])} if names["version"] else {}),
                 **({"to be signed": ", ".join(f"entry {number}" for number in waiting)} if waiting else {}),
             }

@@ -20,8 +20,9 @@ import dagster as dg
 
 from dphist_pipeline.integrations.dagster import base, components
 from dphist_pipeline.integrations.dagster.checks import Totals, check_spec, check_specs, checks_table, findings
+from dphist_pipeline.integrations.dagster.due_check import due_check
 from dphist_pipeline.integrations.dagster.outcomes import GATE, Outcome, Parts, told
-from dphist_pipeline.integrations.dagster.periods import condition_of, freshness_of, partitions_of, schedule_of
+from dphist_pipeline.integrations.dagster.periods import condition_of, partitions_of, schedule_of
 from dphist_pipeline.integrations.dagster.scaffolding import ReleaseScaffolder
 from dphist_pipeline.integrations.dagster.shown import described, published_metadata
 from dphist_pipeline.integrations.dagster.tables import table_assets
@@ -102,10 +103,14 @@ def release_definitions(
     # With `publish: manual` the last asset waits for `dphist publish`, and is made by a step of its own.
     by_hand = spec.publish == "manual"
     steps = [_step(spec, storage, parts, publishes=not by_hand)] + [_publishing(spec, storage, parts)] * by_hand
-    job = group.job(parts.drawn if by_hand else [*parts.drawn, *parts.public], JOB_TEXT.format(spec.release))
+    made = parts.drawn if by_hand else [*parts.drawn, *parts.public]
+    checks = [] if spec.period == "none" else [due_check(spec, storage, parts.published.key)]
+    alone = [key for check in checks for key in check.check_keys]
+    job = group.job(made, JOB_TEXT.format(spec.release), without=alone)
     # A condition asks for periods itself; a schedule beside it would ask twice.
     scheduled = spec.schedule and not spec.automation
-    return dg.Definitions(assets=steps, jobs=[job], schedules=[schedule_of(spec, job, storage)] if scheduled else [])
+    schedules = [schedule_of(spec, job, storage)] if scheduled else []
+    return dg.Definitions(assets=steps, jobs=[job], schedules=schedules, asset_checks=checks)
 
 
 def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) -> Parts:
@@ -133,7 +138,6 @@ def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) ->
             "sanitized",
             public,
             spec.release,
-            freshness_policy=freshness_of(spec),
             skippable=True,
         ),
         tables=table_assets(spec, group, public),

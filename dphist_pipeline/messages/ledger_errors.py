@@ -61,6 +61,7 @@ class FileExists(LedgerError):
 
 
 class FileBusy(LedgerError):
+    try_again = True
     message = (
         "The {noun} at {where} was in use by another program for more than {seconds:g} seconds. Run the same command "
         "again once it is free: it is never charged twice."
@@ -72,6 +73,13 @@ class FileUnusable(LedgerError):
         "The {noun} at {where} cannot be used: {problem}. Mend that, then run the same command again: it is never "
         "charged twice."
     )
+
+
+class ConnectionLost(LedgerError):
+    """A server that does not answer, or no longer; a charge that was under way may have been made."""
+
+    try_again = True
+    message = "The {noun} at {where} cannot be used: {problem}. Run the same command again: it is never charged twice."
 
 
 class LedgerMissing(LedgerError):

@@ -13,6 +13,7 @@ from functools import cached_property
 from dphist_pipeline.publishing.values_digests import values_digest
 from dphist_pipeline.releasing import stages
 from dphist_pipeline.releasing.approvals import AwaitsApproval, approval
+from dphist_pipeline.releasing.charge_marks import marking_charges
 from dphist_pipeline.releasing.errors import CubeMissing
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.stages import Attempt, Paid
@@ -47,13 +48,14 @@ def draw(attempt: Attempt, before: Callable[[], None]) -> Drawn:
         attempt: see `stages.begin`.
         before: called before a first charge; refuses what must not be charged.
     """
-    made = stages.replayed(attempt)
-    if made is not None:
-        return Drawn(attempt, str(made.audit["values_digest"]))
-    if attempt.charge is None:
-        before()
-    with attempt.store.run(attempt.key) as folder:
-        paid = stages.estimate(attempt, lambda: stages.read_cube(stages.write_cube(attempt, folder)), folder)
+    with marking_charges(attempt):
+        made = stages.replayed(attempt)
+        if made is not None:
+            return Drawn(attempt, str(made.audit["values_digest"]))
+        if attempt.charge is None:
+            before()
+        with attempt.store.run(attempt.key) as folder:
+            paid = stages.estimate(attempt, lambda: stages.read_cube(stages.write_cube(attempt, folder)), folder)
     return Drawn(replace(attempt, charge=paid.charge), values_digest(paid.estimate))
 
 
@@ -95,10 +97,22 @@ def publish_answers(attempt: Attempt, drawn: Drawn | None = None) -> Release:
         attempt: see `stages.begin`.
         drawn: the same attempt, where this process drew for it.
     """
-    made = stages.replayed(attempt)
-    if made is None:
-        made = stages.publish(attempt, _from_journal(attempt) if drawn is None else drawn.paid)
+    made = make_public(attempt, drawn)
     stages.refresh_catalogue(attempt)
+    return made
+
+
+def make_public(attempt: Attempt, drawn: Drawn | None = None) -> Release:
+    """As `publish_answers`, before the catalogue and the copy in a bucket; see `stages.refresh_catalogue`.
+
+    Args:
+        attempt: see `stages.begin`.
+        drawn: the same attempt, where this process drew for it.
+    """
+    with marking_charges(attempt):
+        made = stages.replayed(attempt)
+        if made is None:
+            made = stages.publish(attempt, _from_journal(attempt) if drawn is None else drawn.paid)
     return made
 
 

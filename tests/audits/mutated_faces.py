@@ -97,7 +97,7 @@ FACES = (
             ),
             Mutation("escape(_without_control(message))", "escape(message)", "a file's name steers the terminal"),
             Mutation(
-                "        return str(error), 1\n", "        return str(error), 0\n", "a refusal is a success to scripts"
+                "TRY_AGAIN if error.try_again else 1,", "TRY_AGAIN if error.try_again else 0,", "a refusal is a success"
             ),
             Mutation(
                 "return _usage(error), error.exit_code", "return _usage(error), 1", "wrong usage and a refusal alike"

@@ -100,6 +100,7 @@ def test_checks_warn_with_numbers_of_what_a_person_should_look_at(office: Office
     first = checks(ran(definitions, instance, WEEKS[0]))
     assert all(passed for passed, _, _ in first.values()) and set(first) == {
         "releasable",
+        "copied",
         "account_lasts",
         "cells_tell_something",
         "total_like_last_period",

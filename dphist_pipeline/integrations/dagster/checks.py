@@ -31,6 +31,9 @@ LARGEST_CHANGE = 2
 MOST_LISTED = 20
 
 TEXTS = {
+    "copied": (
+        "The store's bucket, if it has one, has what is published; the next run mends it, or `dphist store publish`."
+    ),
     "account_lasts": f"The account pays for at least {FEW_RELEASES} more releases.",
     "cells_tell_something": "At least one cell's interval lies above zero: not everything is noise.",
     "total_like_last_period": (
@@ -38,7 +41,7 @@ TEXTS = {
     ),
     "no_period_missing": "Every period between the first charged one and this one is published, or was withdrawn.",
 }
-WITHOUT_PERIODS = ("account_lasts", "cells_tell_something")
+WITHOUT_PERIODS = ("copied", "account_lasts", "cells_tell_something")
 
 
 @dataclass(frozen=True)
@@ -176,6 +179,17 @@ def findings(spec: ReleaseSpec, store: Store, statement: Statement, made: Releas
         found["total_like_last_period"] = _total(spec, store, made, totals)
         found["no_period_missing"] = _periods(spec, statement, made)
     return found
+
+
+def copied_of(store: Store, problem: str) -> Found:
+    """Whether the store's bucket has what was published.
+
+    Args:
+        store: that may have a bucket.
+        problem: why it lacks the publication; empty where it does not.
+    """
+    bucket = {"bucket": store.public_address or "none"}
+    return Found(not problem, bucket, problem, severity=dg.AssetCheckSeverity.ERROR)
 
 
 def _account(spec: ReleaseSpec, statement: Statement) -> Found:

@@ -61,6 +61,7 @@ class Outcome:
         store: where it is.
         shown: the metadata of the publication.
         checks: what the checks of the publication found.
+        not_copied: why the store's bucket lacks the publication; empty where it has it, or there is no bucket.
         problem: why it stopped, in our own words; None if it did not.
     """
 
@@ -72,6 +73,7 @@ class Outcome:
     store: Store | None = None
     shown: Mapping[str, Any] | None = None
     checks: Mapping[str, Found] = field(default_factory=dict)
+    not_copied: str = ""
     problem: str | None = None
 
 

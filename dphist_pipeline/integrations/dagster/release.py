@@ -19,7 +19,14 @@ from typing import Any
 import dagster as dg
 
 from dphist_pipeline.integrations.dagster import base, components
-from dphist_pipeline.integrations.dagster.checks import Totals, check_spec, check_specs, checks_table, findings
+from dphist_pipeline.integrations.dagster.checks import (
+    Totals,
+    check_spec,
+    check_specs,
+    checks_table,
+    copied_of,
+    findings,
+)
 from dphist_pipeline.integrations.dagster.due_check import due_check
 from dphist_pipeline.integrations.dagster.outcomes import GATE, Outcome, Parts, told
 from dphist_pipeline.integrations.dagster.periods import condition_of, partitions_of, schedule_of
@@ -31,6 +38,8 @@ from dphist_pipeline.integrations.dagster.yaml_schema import release_schema
 from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing import handover, stages
 from dphist_pipeline.releasing.allowing import declared_code_lists
+from dphist_pipeline.releasing.charge_marks import nothing_charged
+from dphist_pipeline.releasing.public_copy import NotCopied
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.code_list_files import Decided
 from dphist_pipeline.spec.loading import Problems, specs_from_attributes
@@ -237,8 +246,15 @@ def _published(
     charged: str = "",
     found: Mapping[str, bool] | None = None,
 ) -> Outcome:
-    made = handover.publish_answers(attempt, drawn)
-    return Outcome(key, charged, found, made, statement_of(attempt.ledger, spec.account), attempt.store)
+    made = handover.make_public(attempt, drawn)
+    try:
+        base.tried(lambda: stages.refresh_catalogue(attempt))
+    except NotCopied as error:
+        not_copied = error.told  # published all the same: the check `copied` says that the bucket lacks it
+    else:
+        not_copied = ""
+    statement = statement_of(attempt.ledger, spec.account)
+    return Outcome(key, charged, found, made, statement, attempt.store, not_copied=not_copied)
 
 
 def _with_numbers(spec: ReleaseSpec, context: dg.AssetExecutionContext, totals: Totals, outcome: Outcome) -> Outcome:
@@ -253,7 +269,7 @@ def _shown(spec: ReleaseSpec, outcome: Outcome, totals: Totals) -> Outcome:
     made, statement, store = outcome.made, outcome.statement, outcome.store
     if made is None or statement is None or store is None:
         return outcome
-    checks = findings(spec, store, statement, made, totals)
+    checks = {"copied": copied_of(store, outcome.not_copied), **findings(spec, store, statement, made, totals)}
     shown = {**published_metadata(made, totals.of(made), statement, spec.deps), "checks": checks_table(checks)}
     return replace(outcome, shown=shown, checks=checks)
 
@@ -269,7 +285,8 @@ def _approved(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecuti
 def _attempt(
     spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None
 ) -> stages.Attempt:
-    return stages.begin(spec, storage.open(context.resources), key, datetime.now(UTC))
+    with nothing_charged():
+        return stages.begin(spec, storage.open(context.resources), key, datetime.now(UTC))
 
 
 def _publishing(spec: ReleaseSpec, storage: base.Storage, parts: Parts) -> dg.AssetsDefinition:

@@ -26,10 +26,12 @@ class Drawn:
     Attributes:
         attempt: with the charge that paid.
         digest: of the values, as they were drawn.
+        replayed: whether they had been published before.
     """
 
     attempt: Attempt
     digest: str
+    replayed: bool = False
 
     @cached_property
     def paid(self) -> Paid:
@@ -51,7 +53,7 @@ def draw(attempt: Attempt, before: Callable[[], None]) -> Drawn:
     with marking_charges(attempt):
         made = stages.replayed(attempt)
         if made is not None:
-            return Drawn(attempt, str(made.audit["values_digest"]))
+            return Drawn(attempt, str(made.audit["values_digest"]), replayed=True)
         if attempt.charge is None:
             before()
         with attempt.store.run(attempt.key) as folder:
@@ -72,6 +74,23 @@ def what_it_waits_for(drawn: Drawn) -> str | None:
         except AwaitsApproval as waiting:
             return str(waiting)
     return None
+
+
+def doors_of(drawn: Drawn) -> list[dict[str, str]]:
+    """What was asked of the exact counts: a row a door, with its epsilon and the scale of its noise; no answer.
+
+    Args:
+        drawn: see `draw`; published already or not.
+    """
+    published = stages.replayed(drawn.attempt)
+    if published is not None:
+        told = ("step", "epsilon", "noise_scale")
+        return [{name: str(row[name]) for name in told} for row in published.audit["charges"]]
+    paid = drawn.paid
+    return [
+        {"step": step, "epsilon": str(epsilon), "noise_scale": str(paid.scales.get(step, "-"))}
+        for step, epsilon in paid.estimate.charges
+    ]
 
 
 def releasable(drawn: Drawn) -> dict[str, bool]:

@@ -194,10 +194,11 @@ def copied_of(store: Store, problem: str) -> Found:
 
 def _account(spec: ReleaseSpec, statement: Statement) -> Found:
     runway = runway_of(spec, statement, datetime.now(UTC))
+    lasts = spec.period == "none" or runway.releases is None or runway.releases >= FEW_RELEASES  # once is enough
     numbers: dict[str, Any] = {"left": float(statement.left), "spent": float(statement.spent)}
     numbers |= {"releases_left": runway.releases} if runway.releases is not None else {}
     numbers |= {"last_due": runway.until} if runway.until is not None else {}
-    return Found(runway.releases is None or runway.releases >= FEW_RELEASES, numbers, runway.says)
+    return Found(lasts, numbers, runway.says)
 
 
 def _cells(made: Release) -> Found:

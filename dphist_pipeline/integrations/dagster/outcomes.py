@@ -61,6 +61,7 @@ class Outcome:
         store: where it is.
         shown: the metadata of the publication.
         checks: what the checks of the publication found.
+        doors: metadata of what was drawn: doors with their epsilon, and what paid for them.
         not_copied: why the store's bucket lacks the publication; empty where it has it, or there is no bucket.
         problem: why it stopped, in our own words; None if it did not.
     """
@@ -74,6 +75,7 @@ class Outcome:
     shown: Mapping[str, Any] | None = None
     checks: Mapping[str, Found] = field(default_factory=dict)
     not_copied: str = ""
+    doors: Mapping[str, Any] | None = None
     problem: str | None = None
 
 
@@ -149,18 +151,27 @@ def _outputs(
         for asset in (parts.records, parts.cube):
             yield dg.MaterializeResult(asset_key=asset.key, data_version=_one_version(marks))
         versions = [outcome.version for outcome in outcomes]
-        yield dg.MaterializeResult(asset_key=parts.sanitized.key, data_version=_one_version(versions))
+        yield _result(context, parts.sanitized, _one_version(versions), [(one.key, one.doors) for one in outcomes])
     if not published:
         return
-    asset = parts.published
-    for outcome in outcomes:
-        if outcome.key is not None:
-            context.add_asset_metadata(outcome.shown or {}, asset.key, outcome.key)
-    metadata = outcomes[0].shown if outcomes[0].key is None else None
-    digests = [_digest(outcome) for outcome in outcomes]
-    yield dg.MaterializeResult(asset_key=asset.key, data_version=_one_version(digests), metadata=metadata)
+    digests = _one_version([_digest(outcome) for outcome in outcomes])
+    yield _result(context, parts.published, digests, [(one.key, one.shown) for one in outcomes])
     made = [(outcome.key, outcome.made) for outcome in outcomes if outcome.made is not None]
     yield from table_results(context, parts.tables, made)
+
+
+def _result(
+    context: dg.AssetExecutionContext,
+    asset: dg.AssetSpec,
+    version: dg.DataVersion,
+    shown: Sequence[tuple[str | None, Mapping[str, Any] | None]],
+) -> dg.MaterializeResult[Any]:
+    """The result of one asset; each partition has metadata of its own."""
+    for key, metadata in shown:
+        if key is not None:
+            context.add_asset_metadata(metadata or {}, asset.key, key)
+    whole = shown[0][1] if shown[0][0] is None else None
+    return dg.MaterializeResult(asset_key=asset.key, data_version=version, metadata=whole)
 
 
 def _events(
@@ -170,8 +181,8 @@ def _events(
     versions: dict[dg.AssetKey, str] = {}
     done: list[tuple[dg.AssetSpec, str, Mapping[str, Any] | None]] = []
     if outcome.found is not None:
-        mark = _mark(spec, outcome)
-        done += [(parts.records, mark, None), (parts.cube, mark, None), (parts.sanitized, outcome.version, None)]
+        done += [(part, _mark(spec, outcome), None) for part in (parts.records, parts.cube)]
+        done += [(parts.sanitized, outcome.version, outcome.doors)]
     if outcome.made is not None:
         tables = outcome.made.tables
         done += [(parts.published, _digest(outcome), outcome.shown)]

@@ -31,7 +31,7 @@ from dphist_pipeline.integrations.dagster.due_check import due_check
 from dphist_pipeline.integrations.dagster.outcomes import GATE, Outcome, Parts, told
 from dphist_pipeline.integrations.dagster.periods import condition_of, partitions_of, schedule_of
 from dphist_pipeline.integrations.dagster.scaffolding import ReleaseScaffolder
-from dphist_pipeline.integrations.dagster.shown import described, published_metadata
+from dphist_pipeline.integrations.dagster.shown import described, drawn_metadata, published_metadata
 from dphist_pipeline.integrations.dagster.tables import table_assets
 from dphist_pipeline.integrations.dagster.upstream import refuse_failed_checks, refuse_missing
 from dphist_pipeline.integrations.dagster.yaml_schema import release_schema
@@ -53,7 +53,10 @@ WITHHELD = (
 )
 HELD = "values from records"
 FEW_PERIODS = 3
-JOB_TEXT = "Releases {}: charged once, whatever happens."
+JOB_TEXT = (
+    "Releases {}. Each {} costs epsilon {} of account '{}', once, whatever happens; so does each missing one that a "
+    "backfill or a schedule asks for. Running a released one again costs nothing."
+)
 GATE_TEXT = "Every declared cell has an estimate, the ledger holds the charge, and the digest matches."
 
 
@@ -115,11 +118,27 @@ def release_definitions(
     made = parts.drawn if by_hand else [*parts.drawn, *parts.public]
     checks = [] if spec.period == "none" else [due_check(spec, storage, parts.published.key)]
     alone = [key for check in checks for key in check.check_keys]
-    job = group.job(made, JOB_TEXT.format(spec.release), without=alone)
+    job = group.job(made, _job_text(spec), without=alone)
     # A condition asks for periods itself; a schedule beside it would ask twice.
     scheduled = spec.schedule and not spec.automation
     schedules = [schedule_of(spec, job, storage)] if scheduled else []
     return dg.Definitions(assets=steps, jobs=[job], schedules=schedules, asset_checks=checks)
+
+
+def _published_asset(spec: ReleaseSpec, group: base.Group, tags: Mapping[str, str]) -> dg.AssetSpec:
+    """The asset of a publication; of a family, its tables have columns and addresses, and this one has none."""
+    text = described(spec)
+    if spec.family is not None:
+        return group.asset("published", "parquet", text, "sanitized", tags, skippable=True)
+    return group.table("published", spec.first_grid, text, "sanitized", tags, spec.release, skippable=True)
+
+
+def _job_text(spec: ReleaseSpec) -> str:
+    return JOB_TEXT.format(spec.release, _period_word(spec), spec.epsilon, spec.account)
+
+
+def _period_word(spec: ReleaseSpec) -> str:
+    return "release" if spec.period == "none" else spec.period
 
 
 def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) -> Parts:
@@ -140,15 +159,7 @@ def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) ->
         records=group.asset("records", "duckdb", texts["records"], None, private, deps=spec.deps, **asked),
         cube=group.asset("cube", "polars", texts["cube"], "records", private, skippable=True),
         sanitized=group.asset("sanitized", "python", sanitized, "cube", public, skippable=True),
-        published=group.table(
-            "published",
-            spec.first_grid,
-            described(spec),
-            "sanitized",
-            public,
-            spec.release,
-            skippable=True,
-        ),
+        published=_published_asset(spec, group, public),
         tables=table_assets(spec, group, public),
     )
 
@@ -199,19 +210,20 @@ def _released(
     publishes: bool,
 ) -> Outcome:
     """Draws, checks and publishes one period; what goes wrong is told in the outcome."""
-    charged, found = "", None
+    charged, found, doors = "", None, None
     try:
         drawn = base.withheld("counting and sanitizing", lambda: _drawn(spec, storage, context, key), HELD, context)
-        charged, found = base.withheld("checking", lambda: _checked(spec, context, drawn), HELD, context)
+        charged, found, doors = base.withheld("checking", lambda: _checked(spec, context, drawn), HELD, context)
         if not all(found.values()):
             wrong = ", ".join(name for name, holds in found.items() if not holds)
-            return Outcome(key, charged, found, problem=f"the check `{GATE}` failed: {wrong}; nothing was published")
+            problem = f"the check `{GATE}` failed: {wrong}; nothing was published"
+            return Outcome(key, charged, found, doors=doors, problem=problem)
         if not publishes:
-            return Outcome(key, charged, found)
+            return Outcome(key, charged, found, doors=doors)
         publishing = lambda: _published(spec, drawn.attempt, key, drawn, charged, found)  # noqa: E731
-        return base.withheld("publishing", publishing, HELD, context)
+        return replace(base.withheld("publishing", publishing, HELD, context), doors=doors)
     except dg.Failure as failure:
-        return Outcome(key, charged, found, problem=failure.description)
+        return Outcome(key, charged, found, doors=doors, problem=failure.description)
 
 
 def _drawn(
@@ -230,12 +242,12 @@ def _drawn(
 
 def _checked(
     spec: ReleaseSpec, context: dg.AssetExecutionContext, drawn: handover.Drawn
-) -> tuple[str, Mapping[str, bool]]:
+) -> tuple[str, Mapping[str, bool], Mapping[str, Any]]:
     waiting = handover.what_it_waits_for(drawn) if spec.publish == "manual" else None
     if waiting is not None:
         context.log.info(waiting)
     charge = drawn.attempt.charge
-    return charge.hash if charge else "", handover.releasable(drawn)
+    return charge.hash if charge else "", handover.releasable(drawn), drawn_metadata(spec, drawn)
 
 
 def _published(

@@ -9,17 +9,24 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import Any
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
 from unicodedata import category
 
 import typer
 from rich.markup import escape
 
 from dphist_pipeline.cli.commands import LazyCommands
-from dphist_pipeline.cli.terminal import err, print_json
+from dphist_pipeline.cli.terminal import err, out, print_json
 from dphist_pipeline.errors import DphistError
 
 INTERRUPTED = 130
+PACKAGE = "dphist-pipeline"
+# The base of typer's errors of usage: its own in new versions, click's in those that Dagster's tools ask for.
+WRONG_USAGE: type[Exception] = next(
+    one for one in typer.BadParameter.__mro__ if one.__name__ in ("TyperException", "ClickException")
+)
 TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 NOT_ALLOWED = (
     "this user may not read or change a file that the command needs. `dphist doctor` says which user releases here; "
@@ -36,9 +43,25 @@ app = typer.Typer(
 )
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        out.print(f"dphist {version(PACKAGE)}")
+        raise typer.Exit
+
+
 @app.callback()
-def _group() -> None:
+def _group(
+    store: Annotated[
+        Path | None, typer.Option("--store", metavar="DIR", help="The store, for the command that follows.")
+    ] = None,
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
     """Makes `dphist` a group, whose commands `LazyCommands` knows."""
+    from dphist_pipeline.releasing.locations import named_first  # help needs nothing of it
+
+    named_first.set(store)
 
 
 def main() -> None:
@@ -67,8 +90,8 @@ def _run() -> tuple[str, int, dict[str, Any]]:
     except DphistError as error:
         facts = {"code": error.code, "try_again": error.try_again, "charged": error.charged}
         return error.told, TRY_AGAIN if error.try_again else 1, facts
-    except typer.TyperException as error:
-        return _usage(error), error.exit_code, {**facts, "code": "usage"}
+    except WRONG_USAGE as error:
+        return _usage(error), getattr(error, "exit_code", 2), {**facts, "code": "usage"}
     except Exception as error:
         if os.environ.get("DPHIST_DEBUG") == "1":
             raise
@@ -89,10 +112,10 @@ def _run() -> tuple[str, int, dict[str, Any]]:
     )
 
 
-def _usage(error: typer.TyperException) -> str:
+def _usage(error: Any) -> str:
     """The message for a wrong usage, with a hint at the help; empty if help was shown."""
     context = getattr(error, "ctx", None)
-    problem = error.format_message()
+    problem: str = error.format_message()
     if context is None or not problem:
         return problem
     end = "" if problem.endswith((".", "?")) else "."

@@ -228,13 +228,14 @@ def load_spec(path: Path | str, store: Store | Path | None = None) -> ReleaseSpe
     return loading.load_spec(path, declared_code_lists(store))
 
 
-def compare_columns(spec: ReleaseSpec, store: Path | None, now: datetime) -> str:
+def compare_columns(spec: ReleaseSpec, store: Path | None, now: datetime, named: str | None = None) -> str:
     """Compares the columns that a spec names with those of its source; opens only a source that the ledger allows.
 
     Args:
         spec: checked.
         store: as on the command line.
         now: the present.
+        named: key of the period whose source is opened; the latest finished one when left out.
 
     Returns:
         Why nothing could be compared; empty after a comparison.
@@ -247,7 +248,8 @@ def compare_columns(spec: ReleaseSpec, store: Path | None, now: datetime) -> str
     from dphist_pipeline.releasing.frames import FrameMissing, as_file
 
     try:
-        opened, period = Store.open(store_folder(store)), spec.latest_period(now)
+        opened = Store.open(store_folder(store))
+        period = spec.latest_period(now) if named is None else spec.period_named(named)
         decisions = opened.ledger().allowed(request_of(spec, opened.id, period.key))
         plan = plan_of(spec, period, decisions[0].reading)
         with tempfile.TemporaryDirectory(prefix="dphist_") as scratch, as_file(plan, None, Path(scratch)):

@@ -1,6 +1,7 @@
 """The command line `dphist`: one command for each task, and one clear message for each failure.
 
-Exit codes: 0 done, 1 refused or failed, 2 wrong usage. With `--json`, results go to standard output as JSON.
+Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 75 failed where the same call may be tried again. With `--json`,
+results and errors go to standard output as JSON; an error's message goes to standard error, too.
 """
 
 from __future__ import annotations
@@ -8,16 +9,25 @@ from __future__ import annotations
 import io
 import os
 import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
 from unicodedata import category
 
 import typer
 from rich.markup import escape
 
 from dphist_pipeline.cli.commands import LazyCommands
-from dphist_pipeline.cli.terminal import err
+from dphist_pipeline.cli.terminal import err, out, print_json
 from dphist_pipeline.errors import DphistError
 
 INTERRUPTED = 130
+PACKAGE = "dphist-pipeline"
+# The base of typer's errors of usage: its own in new versions, click's in those that Dagster's tools ask for.
+WRONG_USAGE: type[Exception] = next(
+    one for one in typer.BadParameter.__mro__ if one.__name__ in ("TyperException", "ClickException")
+)
+TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 NOT_ALLOWED = (
     "this user may not read or change a file that the command needs. `dphist doctor` says which user releases here; "
     "run the same command again as that user. Nothing is spent twice."
@@ -33,9 +43,25 @@ app = typer.Typer(
 )
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        out.print(f"dphist {version(PACKAGE)}")
+        raise typer.Exit
+
+
 @app.callback()
-def _group() -> None:
+def _group(
+    store: Annotated[
+        Path | None, typer.Option("--store", metavar="DIR", help="The store, for the command that follows.")
+    ] = None,
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
     """Makes `dphist` a group, whose commands `LazyCommands` knows."""
+    from dphist_pipeline.releasing.locations import named_first  # help needs nothing of it
+
+    named_first.set(store)
 
 
 def main() -> None:
@@ -43,9 +69,11 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    message, code = _run()
+    message, code, facts = _run()
     if message:
         err.print(f"[bold red]error:[/] {escape(_without_control(message))}")
+        if "--json" in sys.argv:
+            print_json({"error": {"message": _without_control(message), **facts}})
     sys.exit(code)
 
 
@@ -54,37 +82,40 @@ def _without_control(message: str) -> str:
     return "".join(repr(sign)[1:-1] if category(sign) == "Cc" and sign != "\n" else sign for sign in message)
 
 
-def _run() -> tuple[str, int]:
-    """Runs the command, and returns the error message (empty if there is none) and the exit code."""
+def _run() -> tuple[str, int, dict[str, Any]]:
+    """Runs the command; gives the error's message (empty if there is none), the exit code, and facts for a program."""
+    facts: dict[str, Any] = {"code": "unexpected", "try_again": False, "charged": None}
     try:
         code = app(prog_name="dphist", standalone_mode=False) or 0
     except DphistError as error:
-        return str(error), 1
-    except typer.TyperException as error:
-        return _usage(error), error.exit_code
+        facts = {"code": error.code, "try_again": error.try_again, "charged": error.charged}
+        return error.told, TRY_AGAIN if error.try_again else 1, facts
+    except WRONG_USAGE as error:
+        return _usage(error), getattr(error, "exit_code", 2), {**facts, "code": "usage"}
     except Exception as error:
         if os.environ.get("DPHIST_DEBUG") == "1":
             raise
         if isinstance(error, PermissionError):
-            return NOT_ALLOWED, 1
+            return NOT_ALLOWED, 1, {**facts, "code": "permission_denied"}
         kind = type(error).__name__
         if isinstance(error, OSError) and error.errno:
             # The operating system's text for an error number holds no values.
             kind += f", {os.strerror(error.errno)}"
     else:
         interrupted = "interrupted. Nothing is lost: run the same command again to continue."
-        return interrupted if code == INTERRUPTED else "", code
+        return interrupted if code == INTERRUPTED else "", code, {**facts, "code": "interrupted"}
     return (
         f"something unexpected failed ({kind}; its message is withheld, because it may hold values from records). "
         "Nothing is spent twice: run the same command again. If you may see records, set DPHIST_DEBUG=1 to read it.",
         1,
+        facts,
     )
 
 
-def _usage(error: typer.TyperException) -> str:
+def _usage(error: Any) -> str:
     """The message for a wrong usage, with a hint at the help; empty if help was shown."""
     context = getattr(error, "ctx", None)
-    problem = error.format_message()
+    problem: str = error.format_message()
     if context is None or not problem:
         return problem
     end = "" if problem.endswith((".", "?")) else "."

@@ -26,6 +26,10 @@ def check(
         bool,
         typer.Option("--explain", help="Show the declared grid, the published columns and the rest of the account."),
     ] = False,
+    period: Annotated[
+        str | None,
+        typer.Option(metavar="DAY", help="Whose files are looked at: its first day. Default: the latest finished one."),
+    ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -44,7 +48,9 @@ def check(
         _print_several(spec, several.names, as_json)
         return
     refuse_taken_view(checked, store)
-    not_compared = compare_columns(checked, store, datetime.now(UTC))
+    if period is not None:
+        checked.period_named(period)  # refused by name, before anything is opened
+    not_compared = compare_columns(checked, store, datetime.now(UTC), period)
     columns = f"not compared with the source: {not_compared}" if not_compared else "found in the source"
     if explain:
         from dphist_pipeline.cli.explaining import explain_spec, print_explanation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -11,8 +12,10 @@ from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.health.doctor import as_json as findings_as_json
 from dphist_pipeline.health.doctor import examine
+from dphist_pipeline.health.due import overdue
 from dphist_pipeline.health.finding import worst
 from dphist_pipeline.releasing.locations import store_folder
+from dphist_pipeline.releasing.store import Store
 
 SIGNS = {"ok": "[green]✓[/]", "warning": "[yellow]![/]", "fault": "[bold red]✗[/]"}
 
@@ -23,6 +26,12 @@ def doctor(
         bool,
         typer.Option("--releases-only", help="This user must release, and must not be able to read an operator's key."),
     ] = False,
+    due: Annotated[
+        bool,
+        typer.Option(
+            "--due", help="Only whether periods are due that nobody released; the exit code is 1 if there is one."
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Checks store, ledger, witness, key, disk, clock and versions.
@@ -31,6 +40,9 @@ def doctor(
     Changes nothing and opens no record. The exit code is 1 if there is a fault.
     """
     root = store_folder(store)
+    if due:
+        _tell_due(Store.open(root), as_json)
+        return
     findings = examine(root, releases_only)
     if as_json:
         print_json(findings_as_json(root, findings))
@@ -41,4 +53,19 @@ def doctor(
             if finding.mend:
                 out.print(f"  {'':<{width}}  [dim]mend:[/] {escape(finding.mend)}")
     if worst(findings) == "fault":
+        raise typer.Exit(1)
+
+
+def _tell_due(store: Store, as_json: bool) -> None:
+    found = overdue(store, store.ledger(), datetime.now(UTC))
+    if as_json:
+        print_json(found.facts())
+    elif found.says:
+        out.print(f"{SIGNS['fault']} {escape(found.says)}")
+        out.print("  look whether the schedule runs; run them, or waive what never comes: dphist ledger waive --help")
+    else:
+        out.print(f"{SIGNS['ok']} nothing is due")
+    if found.unknown and not as_json:
+        out.print(f"  not known before their next release: {escape(', '.join(found.unknown))}")
+    if found.periods:
         raise typer.Exit(1)

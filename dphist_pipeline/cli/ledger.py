@@ -15,8 +15,8 @@ from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import (
-    decision_facts,
     out,
+    print_allowed,
     print_facts,
     print_json,
     print_statement,
@@ -177,6 +177,14 @@ def allow(
             "an address with a token, or `session` for that of the program that runs the release.",
         ),
     ] = None,
+    check: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ASSET:CHECK",
+            help="A check of an upstream asset that may hold releases back where it fails (`require: checks`): whether "
+            "a period appears then depends on records. Needs --reason.",
+        ),
+    ] = None,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it stays in the ledger.")] = "",
     store: StoreOption = None,
     as_json: JsonOption = False,
@@ -188,16 +196,19 @@ def allow(
     of Spark, alone or with a source, serves all sources of the account.
     """
     for_all = [name for name in (code_lists, clock, engine) if name is not None]
-    given = [*for_all, *(name for name in (read.source, query) if name is not None)]
+    given = [*for_all, *(name for name in (read.source, query, check) if name is not None)]
     if len(given) > 1 or (spark is None and not given) or (spark is not None and given not in ([], [read.source])):
         raise typer.BadParameter(
-            "give one of --source, --query, --code-lists, --clock and --engine; or --spark, alone or with --source"
+            "give one of --source, --query, --check, --code-lists, --clock and --engine; or --spark, alone or with "
+            "--source"
         )
     if (account is None) != bool(for_all):
-        raise typer.BadParameter("--source, --query and --spark are for an ACCOUNT, the others are for all of them")
+        raise typer.BadParameter(
+            "--source, --query, --check and --spark are for an ACCOUNT, the others are for all of them"
+        )
     opened = Store.open(store_folder(store))
     if for_all:
-        _print_allowed(_allow_for_all(opened, code_lists, clock, engine, reason), as_json)
+        print_allowed(_allow_for_all(opened, code_lists, clock, engine, reason), as_json)
         return
     from dphist_pipeline.releasing import allowing, engines
 
@@ -205,11 +216,12 @@ def allow(
     reading = read.reading(ledger, name, ledger.account(name).privacy_unit)
     asked = [{"source": reading.facts()}] if reading is not None else []
     asked += [allowing.query_of_file(query)] if query is not None else []
+    asked += [allowing.check_of_option(check)] if check is not None else []
     asked += [engines.engine_of_option(spark)] if spark is not None else []
     for what in asked:
         with deciding(opened, ledger) as operator:
             made = ledger.allow(name, what, operator, reason, (read.also_of or []) if "source" in what else [])
-        _print_allowed(made, as_json)
+        print_allowed(made, as_json)
 
 
 @ledger_app.command()
@@ -274,6 +286,7 @@ def show(
                 "operators": ", ".join(ledger.operators().values()) or "none yet; the first decision names one",
                 "code lists": ", ".join(names["code_lists"]) or "no folder is declared public",
                 **({"clock is right": ", ".join(names["clock"])} if names["clock"] else {}),
+                **({"waived": ", ".join(names["waiver"])} if names["waiver"] else {}),
                 **({"versions": ", ".join(names["version"])} if names["version"] else {}),
                 **({"to be signed": ", ".join(f"entry {number}" for number in waiting)} if waiting else {}),
             }
@@ -334,23 +347,6 @@ def _allow_for_all(
     ledger = store.ledger()
     with deciding(store, ledger) as operator:
         return ledger.allow(EVERYWHERE, what, operator, reason)
-
-
-def _print_allowed(decision: Decision | None, as_json: bool) -> None:
-    if decision is None:
-        out.print("Entered, and not in force yet: another operator must sign it. See `dphist ledger show`.")
-    elif as_json:
-        print_json(decision_facts(decision))
-    else:
-        whom = "for all accounts" if decision.account == EVERYWHERE else f"for account {decision.account}"
-        kind = {
-            "engine": "engine spark at",
-            "code_lists": "code lists in",
-            "clock": "charges by the clock of",
-            "version": "version",
-        }
-        called = kind.get(decision.kind, decision.kind)
-        out.print(f"[green]✓[/] Allowed {whom}: {called} {escape(decision.name)} (entry {decision.number})")
 
 
 def _account_name(written: str) -> str:

@@ -216,6 +216,31 @@ def decision_facts(decision: Decision) -> dict[str, Any]:
     return facts | ({"also_of": list(decision.also_of)} if decision.also_of else {})
 
 
+def print_allowed(decision: Decision | None, as_json: bool) -> None:
+    """Says what was allowed, and for whom.
+
+    Args:
+        decision: None where it waits for a second signature.
+        as_json: print JSON instead of a sentence.
+    """
+    from dphist_pipeline.ledger.decisions import EVERYWHERE
+
+    if decision is None:
+        out.print("Entered, and not in force yet: another operator must sign it. See `dphist ledger show`.")
+    elif as_json:
+        print_json(decision_facts(decision))
+    else:
+        whom = "for all accounts" if decision.account == EVERYWHERE else f"for account {decision.account}"
+        kind = {
+            "engine": "engine spark at",
+            "code_lists": "code lists in",
+            "clock": "charges by the clock of",
+            "check": "releases may be held back by the check",
+        }
+        called = kind.get(decision.kind, decision.kind)
+        out.print(f"[green]✓[/] Allowed {whom}: {called} {escape(decision.name)} (entry {decision.number})")
+
+
 def _text_of_note(note: Note) -> str:
     return f"approved by {note.text}" if note.kind == "approved" else f"{note.kind}: {note.text}"
 

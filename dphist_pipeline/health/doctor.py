@@ -10,6 +10,7 @@ from typing import Any
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.health import bucket, places, publications, spending
+from dphist_pipeline.health.due import due
 from dphist_pipeline.health.finding import Examined, Finding, name_of, not_looked_at, told, worst
 from dphist_pipeline.health.versions import versions
 from dphist_pipeline.ledger.ledger import Ledger
@@ -32,6 +33,7 @@ CHECKS = (
     versions,
     spending.runs,
     spending.approvals,
+    due,
 )
 
 

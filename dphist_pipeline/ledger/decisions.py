@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-DecisionKind = Literal["source", "query", "engine", "code_lists", "clock", "version"]
+DecisionKind = Literal["source", "query", "engine", "code_lists", "clock", "version", "check", "waiver"]
+NAMED = frozenset({"engine", "clock", "version", "check", "waiver"})  # of which the name says what is allowed
 # A sign of a glob, or a placeholder; doubled braces belong to `{{ env.X }}`.
 _OPEN = re.compile(r"[*?[]|(?<!\{)\{[a-z]+\}(?!\})")
 # Decisions about the whole ledger stand under this name; no account can have it.
@@ -17,6 +18,8 @@ FOR_ALL = {
     "code_lists": re.compile(r".+", re.DOTALL),
     "clock": re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII),
     "version": re.compile(r"duckdb=\d{1,9}\.\d{1,9}", re.ASCII),
+    # A release and a period of it that never comes, so that nothing is due; `+` for all later ones, too.
+    "waiver": re.compile(r"[a-z][a-z0-9_]{0,62}/\d{4}-\d{2}-\d{2}\+?", re.ASCII),
 }
 
 

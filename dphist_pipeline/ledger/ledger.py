@@ -132,7 +132,7 @@ class Ledger(OpenedLedger):
         Args:
             account: whose releases may use it; `EVERYWHERE` for folders of code lists.
             what: {"source": facts of a SourceReading}, {"query": {"sha256", "name"}}, {"engine": {"server", "name"}},
-                {"code_lists": {"folder", "name"}}, {"clock": {"name"}} or {"version": {"name"}}.
+                {"code_lists": {"folder", "name"}}, or {KIND: {"name"}} for a clock, version, check or waiver.
             operator: who decides.
             reason: required for a query, and for what is decided by its name alone.
             also_of: other accounts that the source belongs to.
@@ -141,7 +141,7 @@ class Ledger(OpenedLedger):
             The decision that is in force; None where it waits for a second signature.
         """
         facts = _allowance(what, reason, also_of)
-        if reason or {"query", "clock", "version"} & what.keys():
+        if reason or {"query", "clock", "version", "check", "waiver"} & what.keys():
             whose = "every account" if account == EVERYWHERE else f"account '{account}'"
             refuse_no_reason(f"Allowing what {whose} reads", reason)
         # Decisions of all accounts are read: the source may belong to another one.

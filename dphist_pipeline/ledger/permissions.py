@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, get_args
 
-from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision, DecisionKind, SourceReading
+from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, NAMED, Decision, DecisionKind, SourceReading
 from dphist_pipeline.ledger.entries import ChargeRequest, Entry
 from dphist_pipeline.ledger.signing import is_public_key, signer_of
 from dphist_pipeline.messages import ledger_errors as errors
@@ -140,7 +140,7 @@ class Permissions:
         """The same decision, where it stands already; refuses a source that belongs to another account."""
         draft = decision_of(account, facts)
         for there in self.allowed.values():
-            same = draft.kind not in ("engine", "clock", "version") or there.name == draft.name
+            same = draft.kind not in NAMED or there.name == draft.name
             if there.account == account and _what(there) == _what(draft) and same:
                 return there
         if draft.reading is not None:
@@ -173,7 +173,7 @@ class Permissions:
         """The decisions that let a release read what it asks for.
 
         Raises:
-            NotAllowed: the source, its reading, the query, the engine or its version was not decided on.
+            NotAllowed: the source, its reading, the query, the engine, its version or a check was not decided on.
         """
         if request.source is None:
             if self.keyed:
@@ -183,6 +183,7 @@ class Permissions:
         found += [] if request.query is None else [self._query(request)]
         found += [] if request.engine == "duckdb" else [self._engine(request.account, request.engine)]
         found += [] if request.version is None else [self._version(request.version)]
+        found += [self._check(request.account, name) for name in request.checks]
         return tuple(found)
 
     def _source(self, account: str, asked: SourceReading) -> Decision:
@@ -218,6 +219,12 @@ class Permissions:
         if decision is None:
             raise errors.NotAllowed.version(name)
         return decision
+
+    def _check(self, account: str, name: str) -> Decision:
+        for decision in self.of(account):
+            if (decision.kind, decision.name) == ("check", name):
+                return decision
+        raise errors.NotAllowed.check(account, name)
 
 
 _what = attrgetter("kind", "reading", "query", "server", "folder", "also_of")

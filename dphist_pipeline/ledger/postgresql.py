@@ -10,6 +10,7 @@ Passwords come from the environment (PGPASSWORD), ~/.pgpass or a certificate, ne
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ipaddress import ip_address
@@ -63,6 +64,10 @@ _FOUND = """
     WHERE c.relnamespace = 'public'::regnamespace AND NOT t.tgisinternal AND c.relname = ANY(:names)
 """
 _INDEXES = "SELECT indexname FROM pg_indexes WHERE schemaname = 'public' AND tablename = ANY(:names)"
+# What a server says that answers and refuses; it may be a minute from starting, or full of other connections.
+_REFUSED = re.compile(
+    r"certificate|SSL|FATAL: +(?! |the database system is|sorry, too many|remaining connection|terminating)"
+)
 
 
 def names_server(url: str | sa.URL) -> bool:
@@ -243,7 +248,10 @@ class PostgresDatabase(Database):
         if state == "25006":
             return self.unusable("the server is read-only")
         if state == "" or state[:2] in ("08", "57"):
-            return self.unusable(f"the connection was refused or lost ({_said(error)})")
+            problem = f"the connection was refused or lost ({_said(error)})"
+            if _REFUSED.search(str(error)):
+                return self.unusable(problem)
+            return errors.ConnectionLost(noun=self.noun, where=self.where, problem=problem)
         if state[:2] in ("53", "58", "XX"):
             return self.unusable(f"the server reports {state}")
         return self.altered(f"the database refuses it ({state})")

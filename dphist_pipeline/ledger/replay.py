@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.books import Books, account_of
-from dphist_pipeline.ledger.decisions import EVERYWHERE
+from dphist_pipeline.ledger.decisions import EVERYWHERE, DecisionKind
 from dphist_pipeline.ledger.entries import SCHEMA_VERSION, Charge, ChargeRequest, Entry, charge_of, read_exact, seal
 from dphist_pipeline.ledger.limits import refuse_no_reason, text_of
 from dphist_pipeline.ledger.permissions import DECISIONS
@@ -25,7 +25,7 @@ _FACTS: dict[str, tuple[set[str], set[str]]] = {
     "raised": ({"total", "reason"}, {"signed"}),
     "keyed": ({"operator"}, {"signed"}),
     "rotated": ({"operator", "reason"}, {"signed"}),
-    "allowed": ({"reason"}, {"source", "query", "engine", "code_lists", "clock", "version", "also_of", "signed"}),
+    "allowed": ({"reason"}, {*get_args(DecisionKind), "also_of", "signed"}),
     "disallowed": ({"decision", "reason"}, {"signed"}),
     "countersigned": ({"decision"}, {"signed"}),
     "adopted": ({"generation", "reason", "carried", "elsewhere"}, {"signed"}),

@@ -61,6 +61,7 @@ class FileExists(LedgerError):
 
 
 class FileBusy(LedgerError):
+    try_again = True
     message = (
         "The {noun} at {where} was in use by another program for more than {seconds:g} seconds. Run the same command "
         "again once it is free: it is never charged twice."
@@ -72,6 +73,13 @@ class FileUnusable(LedgerError):
         "The {noun} at {where} cannot be used: {problem}. Mend that, then run the same command again: it is never "
         "charged twice."
     )
+
+
+class ConnectionLost(LedgerError):
+    """A server that does not answer, or no longer; a charge that was under way may have been made."""
+
+    try_again = True
+    message = "The {noun} at {where} cannot be used: {problem}. Run the same command again: it is never charged twice."
 
 
 class LedgerMissing(LedgerError):
@@ -360,6 +368,17 @@ class NotAllowed(LedgerError):
             "of this package brings"
         )
         return cls(what=what, problem=problem, command=f"dphist ledger allow --engine {name} --reason TEXT")
+
+    @classmethod
+    def check(cls, account: str, name: str) -> NotAllowed:
+        """For a check of an upstream asset, such as raw/visits:complete."""
+        problem = (
+            f"would hold releases of account '{account}' back where it fails, so that whether a period appears depends "
+            "on records: that needs a decision"
+        )
+        return cls(
+            what=f"Check {name}", problem=problem, command=f"dphist ledger allow {account} --check {name} --reason TEXT"
+        )
 
     @classmethod
     def query(cls, account: str, name: str, because: str) -> NotAllowed:

@@ -178,7 +178,7 @@ def _separate_environment(folder: Path) -> Iterator[None]:
 def _with_source(spec: ReleaseSpec, records: Path) -> ReleaseSpec:
     """The same spec with the invented records as its source, instead of files, a query or a database."""
     elsewhere = {"source_sql": None, "trusted_sql": False, "source_table": None, "hive": False}
-    source, upstream = Source(glob.escape(str(records))), {"deps": (), "require": None}
+    source, upstream = Source(glob.escape(str(records))), {"deps": (), "required_checks": (), "require": None}
     return spec.model_copy(update={"source": source, **elsewhere, **upstream, "publish": "automatic"})
 
 

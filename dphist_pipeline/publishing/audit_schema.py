@@ -139,6 +139,7 @@ class _Audit(TypedDict):
     approved: NotRequired[dict[str, Any]]
     findings: NotRequired[list[dict[str, Any]]]
     allowed: NotRequired[list[dict[str, Any]]]
+    required_checks: NotRequired[list[_Text]]
 
 
 @cache

@@ -32,6 +32,8 @@ _ALLOWED = {
     "code_lists": "declared code lists public",
     "clock": "said that the clock is right",
     "version": "allowed an engine's version",
+    "check": "let a check hold releases back",
+    "waiver": "waived a period",
 }
 
 

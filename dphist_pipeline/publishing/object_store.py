@@ -35,6 +35,7 @@ _FOLDER = re.compile(r"[A-Za-z0-9_=-][A-Za-z0-9_.=-]*", re.ASCII)
 _OTHERS = re.compile(r"(?:gs|gcs|az|azure|abfss?|adl|wasbs?|https?|hdfs|s3[an])://", re.ASCII | re.IGNORECASE)
 _DENIED = {"AccessDenied", "ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "SignatureDoesNotMatch", "403"}
 _CHANGED = {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}
+_PASSING = {"SlowDown", "InternalError", "ServiceUnavailable", "Throttling", "500", "502", "503", "504"}
 _ABSENT = {"NoSuchKey", "NotFound", "404"}
 Answer = TypeVar("Answer")
 
@@ -59,10 +60,10 @@ class BucketRefused(DphistError):
 
 
 class ObjectStoreFailed(DphistError):
-    """A bucket that cannot be reached, read or written."""
+    """A bucket that cannot be reached, read or written; `try_again` where nothing need be mended."""
 
-    def __init__(self, address: str, problem: str) -> None:
-        self.address, self.problem = address, problem
+    def __init__(self, address: str, problem: str, try_again: bool = False) -> None:
+        self.address, self.problem, self.try_again = address, problem, try_again
         super().__init__(f"{address} {problem}")
 
 
@@ -272,7 +273,12 @@ class ObjectStore:
             code = type(error).__name__
         if (absent and code in _ABSENT) or (changed and code in _CHANGED):
             return None
-        raise ObjectStoreFailed(self.address, f"cannot be {done}: {_why(code)}")
+        raise ObjectStoreFailed(self.address, f"cannot be {done}: {_why(code)}", _passes(code))
+
+
+def _passes(code: str) -> bool:
+    """Whether an error goes away by itself: the network, or a server that has too much to do."""
+    return "Connect" in code or "Timeout" in code or code in _PASSING
 
 
 def _why(code: str) -> str:
@@ -314,7 +320,7 @@ def _client(address: str) -> Any:
         problem = type(error).__name__
     if problem == "ValueError":
         raise ObjectStoreFailed(address, "cannot be reached: AWS_ENDPOINT_URL is no address, as `https://host:port`")
-    raise ObjectStoreFailed(address, f"cannot be reached: {_why(problem)}")
+    raise ObjectStoreFailed(address, f"cannot be reached: {_why(problem)}", _passes(problem))
 
 
 @cache

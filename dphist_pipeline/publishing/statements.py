@@ -8,10 +8,12 @@ from operator import attrgetter
 
 from dphist_pipeline.ledger import opened
 from dphist_pipeline.ledger.books import OPEN_STATES, Books
-from dphist_pipeline.ledger.decisions import Decision
+from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
 from dphist_pipeline.ledger.entries import Account, Charge, Note, NoteKind, note_of
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.limits import text_of
+
+LATER = "+"  # behind a waived period: all later ones, too
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,46 @@ def _statement(books: Books, account: Account, year: int, shared: list[Statement
         waiting=books.permissions.waiting_of(name),
         shared=shared,
     )
+
+
+def charges_of(ledger: Ledger, release: str) -> list[tuple[Charge, str]]:
+    """Every charge of a release, whatever account paid, in the order of the ledger, with what became of it.
+
+    Args:
+        ledger: open and verified.
+        release: its name; one that was never charged gives none.
+    """
+    books = ledger.books()
+    return [(charge, books.state(charge)) for charge in books.every_charge() if charge.release == release]
+
+
+@dataclass(frozen=True)
+class Waived:
+    """The periods of a release of which an operator said that they never come.
+
+    Attributes:
+        periods: their keys.
+        ended: the first period of a release that has ended; empty for one that goes on.
+    """
+
+    periods: frozenset[str]
+    ended: str = ""
+
+    def __contains__(self, period: str) -> bool:
+        return period in self.periods or bool(self.ended and self.ended <= period)
+
+
+def waived_periods(ledger: Ledger, release: str) -> Waived:
+    """The periods of a release of which an operator said that they never come.
+
+    Args:
+        ledger: open and verified.
+        release: its name.
+    """
+    named = (made.name.partition("/") for made in ledger.decisions(EVERYWHERE) if made.kind == "waiver")
+    periods = {period for name, _, period in named if name == release}
+    ended = min((period.removesuffix(LATER) for period in periods if period.endswith(LATER)), default="")
+    return Waived(frozenset(periods), ended)
 
 
 def unpublished(ledger: Ledger, release: str) -> list[Charge]:

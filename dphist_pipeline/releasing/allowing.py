@@ -40,6 +40,7 @@ from dphist_pipeline.spec.refusals import PeriodError
 from dphist_pipeline.spec.sources import EVERY_ROW, RecordSource
 from dphist_pipeline.spec.templates import resolve_templates
 
+CHECK_NAME = re.compile(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*:[A-Za-z0-9_]+", re.ASCII)
 TEMPLATE = re.compile(r"\{\{.*?\}\}")
 
 
@@ -87,6 +88,20 @@ def _kinds(records: RecordSource, reading: SourceReading) -> tuple[str, ...]:
             return unit_kinds(source_plan(records, reading.folder), reading.unit, Path(scratch))
         except (SourceRefused, ColumnRefused):  # no files yet, or a query gives the unit
             return ()
+
+
+def check_of_option(name: str) -> dict[str, Any]:
+    """A check of an upstream asset that may hold releases back, as the ledger keeps the decision.
+
+    Args:
+        name: the key of the asset, its parts with slashes, a colon, and the name of its check.
+
+    Raises:
+        DecisionRefused: another form.
+    """
+    if not CHECK_NAME.fullmatch(name):
+        raise DecisionRefused("--check", "must be the key of an asset and its check, such as raw/visits:complete")
+    return {"check": {"name": name}}
 
 
 def refuse_overlap(ledger: Ledger, account: str, reading: SourceReading, also_of: Sequence[str]) -> None:
@@ -213,13 +228,14 @@ def load_spec(path: Path | str, store: Store | Path | None = None) -> ReleaseSpe
     return loading.load_spec(path, declared_code_lists(store))
 
 
-def compare_columns(spec: ReleaseSpec, store: Path | None, now: datetime) -> str:
+def compare_columns(spec: ReleaseSpec, store: Path | None, now: datetime, named: str | None = None) -> str:
     """Compares the columns that a spec names with those of its source; opens only a source that the ledger allows.
 
     Args:
         spec: checked.
         store: as on the command line.
         now: the present.
+        named: key of the period whose source is opened; the latest finished one when left out.
 
     Returns:
         Why nothing could be compared; empty after a comparison.
@@ -232,7 +248,8 @@ def compare_columns(spec: ReleaseSpec, store: Path | None, now: datetime) -> str
     from dphist_pipeline.releasing.frames import FrameMissing, as_file
 
     try:
-        opened, period = Store.open(store_folder(store)), spec.latest_period(now)
+        opened = Store.open(store_folder(store))
+        period = spec.latest_period(now) if named is None else spec.period_named(named)
         decisions = opened.ledger().allowed(request_of(spec, opened.id, period.key))
         plan = plan_of(spec, period, decisions[0].reading)
         with tempfile.TemporaryDirectory(prefix="dphist_") as scratch, as_file(plan, None, Path(scratch)):

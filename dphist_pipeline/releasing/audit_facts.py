@@ -97,10 +97,12 @@ def _facts_of_reading(spec: ReleaseSpec, ledger: Ledger, charge: Charge) -> dict
     """Whose rows were read, by what query, and which decisions of an operator let that happen."""
     query, engine = spec.source_sql.query if spec.source_sql is not None else None, engine_of(ledger, charge)
     decisions = ledger.decisions_of(charge)
+    checks = sorted(decision.name for decision in decisions if decision.kind == "check")
     version = next((decision.name for decision in decisions if decision.kind == "version"), "")
     return {
         **({"engine": engine} if engine != "duckdb" else {}),
         **({"engine_version": version} if version else {}),
+        **({"required_checks": checks} if checks else {}),
         "unit_columns": list(spec.privacy_unit.columns),
         "unit_normalise": list(spec.unit_normalise),
         **({"query": {"sha256": query.sha256, "by_row": not query.needs_decision}} if query is not None else {}),

@@ -21,12 +21,13 @@ class NothingToRevise(DphistError):
 class UpstreamUnchecked(DphistError):
     """A plain run of a release that requires upstream partitions, of which only Dagster knows."""
 
-    def __init__(self, release: str, deps: Sequence[str]) -> None:
-        self.release, self.deps = release, tuple(deps)
+    def __init__(self, release: str, deps: Sequence[str], checks: Sequence[str] = ()) -> None:
+        self.release, self.deps, self.checks = release, tuple(deps), tuple(checks)
+        passed = f" and that {', '.join(checks)} passed" if checks else ""
         super().__init__(
-            f"release '{release}' requires that all partitions of {', '.join(deps)} for the period are there "
-            "(`require: partitions`), and only Dagster knows that. Run it in Dagster, or look yourself and say so: "
-            "--upstream-checked REASON, which the audit keeps. Nothing was read or spent."
+            f"release '{release}' requires that all partitions of {', '.join(deps)} for the period are there{passed} "
+            f"(`require: {'checks' if checks else 'partitions'}`), and only Dagster knows that. Run it in Dagster, or "
+            "look yourself and say so: --upstream-checked REASON, which the audit keeps. Nothing was read or spent."
         )
 
 

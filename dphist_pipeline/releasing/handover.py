@@ -13,6 +13,7 @@ from functools import cached_property
 from dphist_pipeline.publishing.values_digests import values_digest
 from dphist_pipeline.releasing import stages
 from dphist_pipeline.releasing.approvals import AwaitsApproval, approval
+from dphist_pipeline.releasing.charge_marks import marking_charges
 from dphist_pipeline.releasing.errors import CubeMissing
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.stages import Attempt, Paid
@@ -25,10 +26,12 @@ class Drawn:
     Attributes:
         attempt: with the charge that paid.
         digest: of the values, as they were drawn.
+        replayed: whether they had been published before.
     """
 
     attempt: Attempt
     digest: str
+    replayed: bool = False
 
     @cached_property
     def paid(self) -> Paid:
@@ -47,13 +50,14 @@ def draw(attempt: Attempt, before: Callable[[], None]) -> Drawn:
         attempt: see `stages.begin`.
         before: called before a first charge; refuses what must not be charged.
     """
-    made = stages.replayed(attempt)
-    if made is not None:
-        return Drawn(attempt, str(made.audit["values_digest"]))
-    if attempt.charge is None:
-        before()
-    with attempt.store.run(attempt.key) as folder:
-        paid = stages.estimate(attempt, lambda: stages.read_cube(stages.write_cube(attempt, folder)), folder)
+    with marking_charges(attempt):
+        made = stages.replayed(attempt)
+        if made is not None:
+            return Drawn(attempt, str(made.audit["values_digest"]), replayed=True)
+        if attempt.charge is None:
+            before()
+        with attempt.store.run(attempt.key) as folder:
+            paid = stages.estimate(attempt, lambda: stages.read_cube(stages.write_cube(attempt, folder)), folder)
     return Drawn(replace(attempt, charge=paid.charge), values_digest(paid.estimate))
 
 
@@ -70,6 +74,23 @@ def what_it_waits_for(drawn: Drawn) -> str | None:
         except AwaitsApproval as waiting:
             return str(waiting)
     return None
+
+
+def doors_of(drawn: Drawn) -> list[dict[str, str]]:
+    """What was asked of the exact counts: a row a door, with its epsilon and the scale of its noise; no answer.
+
+    Args:
+        drawn: see `draw`; published already or not.
+    """
+    published = stages.replayed(drawn.attempt)
+    if published is not None:
+        told = ("step", "epsilon", "noise_scale")
+        return [{name: str(row[name]) for name in told} for row in published.audit["charges"]]
+    paid = drawn.paid
+    return [
+        {"step": step, "epsilon": str(epsilon), "noise_scale": str(paid.scales.get(step, "-"))}
+        for step, epsilon in paid.estimate.charges
+    ]
 
 
 def releasable(drawn: Drawn) -> dict[str, bool]:
@@ -95,10 +116,22 @@ def publish_answers(attempt: Attempt, drawn: Drawn | None = None) -> Release:
         attempt: see `stages.begin`.
         drawn: the same attempt, where this process drew for it.
     """
-    made = stages.replayed(attempt)
-    if made is None:
-        made = stages.publish(attempt, _from_journal(attempt) if drawn is None else drawn.paid)
+    made = make_public(attempt, drawn)
     stages.refresh_catalogue(attempt)
+    return made
+
+
+def make_public(attempt: Attempt, drawn: Drawn | None = None) -> Release:
+    """As `publish_answers`, before the catalogue and the copy in a bucket; see `stages.refresh_catalogue`.
+
+    Args:
+        attempt: see `stages.begin`.
+        drawn: the same attempt, where this process drew for it.
+    """
+    with marking_charges(attempt):
+        made = stages.replayed(attempt)
+        if made is None:
+            made = stages.publish(attempt, _from_journal(attempt) if drawn is None else drawn.paid)
     return made
 
 

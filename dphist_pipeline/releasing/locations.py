@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from contextvars import ContextVar
 from pathlib import Path
 
 from sqlalchemy import URL
+
+named_first: ContextVar[Path | None] = ContextVar("named_first", default=None)  # `dphist --store DIR COMMAND`
 
 
 def store_folder(named: Path | None) -> Path:
@@ -16,7 +19,7 @@ def store_folder(named: Path | None) -> Path:
     Args:
         named: with `--store`; None where it was left out.
     """
-    if named is not None:
+    if (named := named or named_first.get()) is not None:
         return named
     return Path(os.environ["DPHIST_STORE"]) if os.environ.get("DPHIST_STORE") else working_project() / "store"
 

@@ -21,6 +21,7 @@ from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.releasing import approvals, handover, publisher, stages
 from dphist_pipeline.releasing.approvals import NothingToDecide
+from dphist_pipeline.releasing.charge_marks import marking_charges, nothing_charged
 from dphist_pipeline.releasing.frames import Frame
 from dphist_pipeline.releasing.mechanism_run import estimate_of
 from dphist_pipeline.releasing.releases import Release
@@ -57,17 +58,18 @@ def release(
     Raises:
         DphistError: refused, with nothing spent; or failed after the charge, and the same call finishes it.
     """
-    store = store if isinstance(store, Store) else Store.open(Path(store))
-    attempt = stages.begin(
-        spec, store, period, now or datetime.now(UTC), reason, progress, upstream_checked=upstream_checked
-    )
-    made = stages.replayed(attempt)
-    if made is None:
-        stages.refuse_unchecked(attempt)
-        with store.run(attempt.key) as folder:
-            paid = stages.estimate(attempt, lambda: stages.read_cube(stages.write_cube(attempt, folder, frame)), folder)
-            made = stages.publish(attempt, paid)
-    stages.refresh_catalogue(attempt)
+    with nothing_charged():
+        store = store if isinstance(store, Store) else Store.open(Path(store))
+        now = now or datetime.now(UTC)
+        attempt = stages.begin(spec, store, period, now, reason, progress, upstream_checked=upstream_checked)
+    with marking_charges(attempt):
+        made = stages.replayed(attempt)
+        if made is None:
+            stages.refuse_unchecked(attempt)
+            with store.run(attempt.key) as folder:
+                cube = lambda: stages.read_cube(stages.write_cube(attempt, folder, frame))  # noqa: E731
+                made = stages.publish(attempt, stages.estimate(attempt, cube, folder))
+        stages.refresh_catalogue(attempt)
     return made
 
 

@@ -112,6 +112,7 @@ def request_of(
         source=reading_of(spec),
         engine=engine or spec.engine,
         version=untested(),
+        checks=spec.required_checks if "checks" in spec.requires else (),
         **_query_of(spec),
     )
 

@@ -50,8 +50,8 @@ class NoAddress(DphistError):
 class NotCopied(DphistError):
     """What was published here is not in the bucket yet."""
 
-    def __init__(self, problem: str) -> None:
-        self.problem = problem
+    def __init__(self, problem: str, try_again: bool = False) -> None:
+        self.problem, self.try_again = problem, try_again
         super().__init__(
             f"{problem} What is published stays published in the public folder, and nothing is spent again: mend it, "
             "then run `dphist store publish`, or the same command again."
@@ -143,10 +143,11 @@ def copy_to_bucket(
         with store.run(key) as scratch, locked_folder(store.confidential):
             return _copied(store, objects, scratch, progress, check, drop)
     except (BelongsToAnother, ManifestDamaged, NotInPublicFolder, ObjectStoreFailed) as error:
-        problem = str(error)
+        problem, passes = str(error), error.try_again
     except OSError as error:
+        passes = False
         problem = f"{store.public_address} cannot be written: {type(error).__name__} on this machine."
-    raise NotCopied(problem)
+    raise NotCopied(problem, passes)
 
 
 def _copied(
@@ -184,7 +185,7 @@ def _copied(
         stored = objects.read(NAME)
         if stored is not None and stored.etag == now.etag:  # else the plain names may be older than the manifest
             return Copied(objects.address, tuple(sorted(sent)), tuple(sorted(dropped)))
-    raise ObjectStoreFailed(objects.address, f"cannot be written: others wrote there {TRIES} times meanwhile.")
+    raise ObjectStoreFailed(objects.address, f"cannot be written: others wrote there {TRIES} times meanwhile.", True)
 
 
 def _catalogued(public: Path) -> frozenset[str]:

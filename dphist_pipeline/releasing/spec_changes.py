@@ -12,6 +12,7 @@ from typing import Any
 
 from dphist_pipeline.canonical_json import canonical_json, sha256
 from dphist_pipeline.files import make_folder, write_durably
+from dphist_pipeline.releasing.period_rules import keep_cadence
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.refusals import shortened
@@ -30,6 +31,7 @@ def keep_spec(store: Store, spec: ReleaseSpec) -> None:
         store: that holds the release's charge.
         spec: that is charged.
     """
+    keep_cadence(store, spec)
     path = _place(store, spec.digest)
     if path.exists():
         return

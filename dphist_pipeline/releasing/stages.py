@@ -152,9 +152,9 @@ def replayed(attempt: Attempt) -> Release | None:
 
 
 def refuse_unchecked(attempt: Attempt) -> None:
-    """Refuses to charge where nobody looked at the upstream partitions that the spec requires.
+    """Refuses to charge where nobody looked at the upstream partitions and checks that the spec requires.
 
-    Files that a period needs are looked for when they are read, so with placeholders there is no need for anybody.
+    Files that a period needs are looked for when they are read: with placeholders, only checks need anybody.
 
     Args:
         attempt: see `begin`.
@@ -163,8 +163,8 @@ def refuse_unchecked(attempt: Attempt) -> None:
         UpstreamUnchecked: with what to do.
     """
     spec, vouched = attempt.spec, attempt.request.upstream_checked
-    if attempt.charge is None and "partitions" in spec.requires and not spec.has_placeholders and not vouched:
-        raise UpstreamUnchecked(spec.release, spec.deps)
+    if attempt.charge is None and spec.only_dagster_knows and not vouched:
+        raise UpstreamUnchecked(spec.release, spec.deps, spec.required_checks)
 
 
 def write_cube(attempt: Attempt, folder: Path, frame: Frame | None = None) -> Path:

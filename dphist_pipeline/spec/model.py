@@ -370,24 +370,26 @@ class ReleaseSpec(EngineField):
 
     def period_named(self, key: str) -> Period:
         """The period with that key; raises PeriodError for another day than the first of a period."""
-        return self._periods().named(key)
+        return self.period_rule.named(key)
 
     def latest_period(self, now: datetime) -> Period:
         """The last period that ended at least `release_delay_days` ago."""
-        return self._periods().latest(now)
+        return self.period_rule.latest(now)
 
     def period_before(self, period: Period) -> Period:
         """The period that ends when this one starts."""
-        return self._periods().before(period)
+        return self.period_rule.before(period)
 
     def expected_files(self, period: Period) -> tuple[tuple[str, str], ...]:
         """The addresses of the source that a period needs, each as messages call it and as it is looked for."""
-        return self.expected(period, self._periods())
+        return self.expected(period, self.period_rule)
 
     def refuse_unfinished(self, period: Period, now: datetime) -> None:
         """Raises PeriodError if the period, with its delay, is not over."""
-        self._periods().refuse_unfinished(period, now)
+        self.period_rule.refuse_unfinished(period, now)
 
-    def _periods(self) -> PeriodRule:
+    @property
+    def period_rule(self) -> PeriodRule:
+        """How the release cuts time."""
         first_month = MONTHS.index(self.quarter_starts) + 1
         return PeriodRule(self.period, self.week_starts, self.time_zone, self.release_delay_days, first_month)

@@ -15,8 +15,9 @@ from dphist_pipeline.spec.sources import RecordSource, absolute_pattern, resolve
 from dphist_pipeline.spec.words import Text
 
 MOST_DEPS = 50
-Require = Literal["files", "partitions", "none"]
-Rule = Literal["files", "partitions"]
+MOST_CHECKS = 20
+Require = Literal["files", "partitions", "checks", "none"]
+Rule = Literal["files", "partitions", "checks"]
 
 
 def _apart(keys: tuple[str, ...]) -> tuple[str, ...]:
@@ -44,13 +45,31 @@ Deps = Annotated[
     listed(0, MOST_DEPS),
     Field(description="the key of an asset, its parts with slashes, such as raw/visits", examples=["[raw/visits]"]),
 ]
+# The key of an asset, and the name of its check.
+CheckName = Annotated[
+    Text,
+    Field(
+        pattern=r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*:[A-Za-z0-9_]+$",
+        description="the key of an asset and the name of its check, such as raw/visits:complete",
+    ),
+]
+Checks = Annotated[
+    tuple[CheckName, ...],
+    AfterValidator(_apart),
+    listed(0, MOST_CHECKS),
+    Field(
+        description="the key of an asset and the name of its check, such as raw/visits:complete",
+        examples=["[raw/visits:complete]"],
+    ),
+]
 
 
 class UpstreamFields(RecordSource):
     """Where records are, and what must be there before they are read."""
 
     deps: Annotated[Deps, declared(digest=False)] = ()
-    require: Annotated[Require | None, declared(digest=False)] = None
+    required_checks: Annotated[Checks, declared(digest=False)] = ()
+    require: Annotated[Require | None, declared(digest=False), Field(validate_default=True)] = None
 
     @field_validator("require")
     @classmethod
@@ -59,15 +78,29 @@ class UpstreamFields(RecordSource):
             raise ValueError(f"is `files`, and `source` does not say which files a period needs: use {NAMES} in it")
         if require == "partitions" and info.data.get("deps") == ():
             raise ValueError("is `partitions`, and there are no `deps` whose partitions could be required")
+        checks, deps = info.data.get("required_checks"), info.data.get("deps")
+        if checks is None or deps is None:  # found wrong already
+            return require
+        if (require == "checks") != bool(checks):
+            raise ValueError("is `checks` where `required_checks` names some, and nowhere else")
+        strange = [name for name in checks if name.rpartition(":")[0] not in deps]
+        if strange:
+            raise ValueError(f"is `checks`, and {shown(strange[0])} is a check of no asset that `deps` names")
         return require
 
     @property
     def requires(self) -> frozenset[Rule]:
         """The rules that hold before a charge: as written, or all that can be looked at."""
-        if self.require is not None:
+        if self.require not in (None, "checks"):
             return frozenset() if self.require == "none" else frozenset({self.require})
         rules: dict[Rule, bool] = {"files": self.has_placeholders, "partitions": bool(self.deps)}
+        rules["checks"] = self.require == "checks"
         return frozenset(rule for rule, holds in rules.items() if holds)
+
+    @property
+    def only_dagster_knows(self) -> bool:
+        """Whether a rule must hold that nothing but Dagster can look at."""
+        return bool(self.requires - ({"files", "partitions"} if self.has_placeholders else {"files"}))
 
     @property
     def has_placeholders(self) -> bool:

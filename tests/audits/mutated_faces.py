@@ -33,7 +33,7 @@ FACES = (
             Mutation(
                 "ask.missing() & ~ask.any_deps_missing()", "ask.missing()", "a week without its last day upstream"
             ),
-            Mutation("LONGEST.get(spec.period, 0) + spec.freshness", "spec.freshness", "a warning in every period"),
+            Mutation("2 ** (len(ended) - 1)", "2", "a period that never comes is asked for for ever"),
             Mutation(
                 "default_status=dg.DefaultScheduleStatus.STOPPED",
                 "default_status=dg.DefaultScheduleStatus.RUNNING",
@@ -54,7 +54,9 @@ FACES = (
             Mutation("max(last.ci_upper, 0) * LARGEST_CHANGE", "max(last.ci_upper, 0) * 99", "records come twice"),
             Mutation("        not missing, {", "        True, {", "a week that nobody released"),
             Mutation(
-                "severity=dg.AssetCheckSeverity.WARN", "severity=dg.AssetCheckSeverity.ERROR", "a warning fails a run"
+                "dg.AssetCheckSeverity = dg.AssetCheckSeverity.WARN",
+                "dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR",
+                "a warning fails a run",
             ),
         ),
     ),
@@ -65,9 +67,7 @@ FACES = (
             Mutation(
                 'many + "\\n".join(named), allow_retries=False)', 'many + "\\n".join(named))', "a refusal is retried"
             ),
-            Mutation(
-                "all((outcome.found or {})[name] for outcome in drawn)", "True", "the gate passes whatever was found"
-            ),
+            Mutation("Found(all(found.values()), found,", "Found(True, found,", "the gate passes whatever was found"),
         ),
     ),
     Part(
@@ -97,7 +97,7 @@ FACES = (
             ),
             Mutation("escape(_without_control(message))", "escape(message)", "a file's name steers the terminal"),
             Mutation(
-                "        return str(error), 1\n", "        return str(error), 0\n", "a refusal is a success to scripts"
+                "TRY_AGAIN if error.try_again else 1,", "TRY_AGAIN if error.try_again else 0,", "a refusal is a success"
             ),
             Mutation(
                 "return _usage(error), error.exit_code", "return _usage(error), 1", "wrong usage and a refusal alike"

@@ -66,7 +66,7 @@ RELEASING = (
         (
             Mutation("        ledger.check(request)\n", "        pass\n", "refused after the records are read"),
             Mutation("if reason and not made:", "if False:", "a revision of nothing is charged"),
-            Mutation('"partitions" in spec.requires and not spec', "False and not spec", "nobody looked upstream"),
+            Mutation("spec.only_dagster_knows and not", "False and not", "nobody looked upstream"),
             Mutation("    spec.refuse_unfinished(period, now)\n", "", "a period is released before it is over"),
         ),
     ),
@@ -300,8 +300,12 @@ RELEASING = (
         ("system/test_dagster_periods.py",),
         (
             Mutation('== "unpublished"}', '== "published"}', "what was charged is never finished"),
-            Mutation("and last < period.key", "and last <= period.key", "the last period is due again"),
-            Mutation("        if not last:\n", "        if False:\n", "all of history is charged at the first tick"),
+            Mutation("if period.key not in charged and", "if", "what is charged is due again"),
+            Mutation("if period.key <= first:", "if False:", "all of history is charged at the first tick"),
+            Mutation("if key > before_upgrade", "if True", "an upgrade charges what was left out"),
+            Mutation("and period.key not in waived]", "]", "a waived week is due"),
+            Mutation("first = charges[0][0].period", "first = min(charged)", "history by command makes more due"),
+            Mutation("+ timedelta(slack_days) < today", "< today", "a page in every period"),
         ),
     ),
     Part(

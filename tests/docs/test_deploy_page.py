@@ -47,7 +47,7 @@ def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
             (tmp_path / program).write_text("#!/bin/sh\n")
             (tmp_path / program).chmod(0o755)
     units = sorted(path for path in tmp_path.glob("dphist-*") if path.suffix in (".service", ".timer"))
-    assert len(units) == 5
+    assert len(units) == 7
 
     def verified() -> str:
         done = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True, check=False)

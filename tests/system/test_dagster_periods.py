@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -12,8 +14,9 @@ import pytest
 from office import RECORDS, Office
 from system.orchestrated import defined, key
 
-from dphist_pipeline.integrations.dagster import partitions_of
-from dphist_pipeline.releasing import due
+from dphist_pipeline.integrations.dagster import partitions_of, periods
+from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.releasing.period_rules import cadence_of
 from dphist_pipeline.spec.loading import load_spec
 from dphist_pipeline.spec.model import ReleaseSpec
 from examples import mostly_soaked
@@ -180,11 +183,45 @@ def test_automation_is_refused_where_nobody_named_the_first_period(office: Offic
             spec_of(office, **{**WEEKLY, "automation": "eager", **fields})
 
 
-def test_freshness_is_one_period_and_the_days_that_it_may_be_late(office: Office) -> None:
-    definitions = defined(office, **WEEKLY, freshness=3)
-    policies = {spec.key.path[-1]: spec.freshness_policy for spec in definitions.resolve_all_asset_specs()}
-    policy = policies.pop("published")
-    assert isinstance(policy, dg.FreshnessPolicy) and "days=10" in repr(policy) and set(policies.values()) == {None}
+def looked(definitions: dg.Definitions) -> tuple[bool, str]:
+    """What the check `nothing_due` finds now."""
+    name = dg.AssetCheckKey(key("published"), "nothing_due")
+    job = dg.define_asset_job("look", selection=dg.AssetSelection.checks(name), executor_def=dg.in_process_executor)
+    both = dg.Definitions.merge(definitions, dg.Definitions(jobs=[job]))
+    (found,) = both.resolve_job_def("look").execute_in_process().get_asset_check_evaluations()
+    return found.passed, found.description or ""
+
+
+def test_a_check_says_which_weeks_are_due_and_since_when(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    weekly = scheduled(office, monkeypatch)
+    assert looked(weekly) == (True, ""), "nothing was ever charged"
+    monday = date.today() - timedelta(days=date.today().weekday())
+    weeks = [(monday - timedelta(weeks=back)).isoformat() for back in range(6, 0, -1)]
+    office.released("--period", weeks[0])
+    office.released("--period", weeks[2])
+    passed, told = looked(weekly)
+    since = date.fromisoformat(weeks[1]) + timedelta(days=17)
+    assert not passed and f"due since {since}: {weeks[1]}" in told and weeks[2] not in told
+    assert "nothing_due" not in str(weekly.resolve_job_def("wards_job").asset_layer.asset_graph.asset_check_keys)
+
+
+def test_freshness_is_the_days_that_a_period_may_be_late(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduled(office, monkeypatch)
+    monday = date.today() - timedelta(days=date.today().weekday())
+    office.released("--period", (monday - timedelta(weeks=4)).isoformat())
+    days = (date.today() - (monday - timedelta(weeks=2))).days - 10  # the next week is due for so many days
+    for freshness in (days, days - 1):
+        weekly = defined(office, **WEEKLY, schedule="0 6 * * *", freshness=freshness)
+        assert looked(weekly)[0] is (freshness == days)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "days"),
+    [(None, 7), ("0 6 * * *", 1), ("0 6 * * MON", 7), ("0 6 1 * *", 31), ("0 6 1 1 *", 366)],
+)
+def test_a_period_may_be_due_until_its_schedule_ticks(office: Office, schedule: str | None, days: int) -> None:
+    fields = {} if schedule is None else {"schedule": schedule}
+    assert cadence_of(spec_of(office, **WEEKLY, **fields)).slack_days == days
 
 
 def scheduled(office: Office, monkeypatch: pytest.MonkeyPatch) -> dg.Definitions:
@@ -194,9 +231,9 @@ def scheduled(office: Office, monkeypatch: pytest.MonkeyPatch) -> dg.Definitions
     return defined(office, **WEEKLY, schedule="0 6 * * *")
 
 
-def asked(definitions: dg.Definitions, moment: str) -> list[str | None]:
+def asked(definitions: dg.Definitions, moment: str, instance: dg.DagsterInstance | None = None) -> list[str | None]:
     schedule = definitions.resolve_schedule_def("wards_schedule")
-    context = dg.build_schedule_context(scheduled_execution_time=datetime.fromisoformat(moment))
+    context = dg.build_schedule_context(scheduled_execution_time=datetime.fromisoformat(moment), instance=instance)
     return [request.tags.get("dagster/partition") for request in schedule.evaluate_tick(context).run_requests or []]
 
 
@@ -226,5 +263,87 @@ def test_no_more_periods_are_asked_for_at_once_than_a_daemon_can_take(
 ) -> None:
     weekly = scheduled(office, monkeypatch)
     office.released("--period", "2026-01-05")
-    monkeypatch.setattr(due, "MOST_AT_ONCE", 3)
+    monkeypatch.setattr(periods, "MOST_AT_ONCE", 3)
     assert len(asked(weekly, "2026-06-02T06:00+00:00")) == 3
+
+
+def test_a_late_week_is_asked_for_after_a_later_one_was_released(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weekly = scheduled(office, monkeypatch)
+    for week in ("2026-02-09", "2026-02-23"):
+        office.released("--period", week)
+    assert asked(weekly, "2026-03-10T06:00+00:00") == ["2026-02-16"]
+
+
+def test_a_waived_week_is_due_no_more_until_the_decision_is_taken_back(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weekly = scheduled(office, monkeypatch)
+    for week in ("2026-02-09", "2026-02-23"):
+        office.released("--period", week)
+    ran = office.run("ledger", "waive", "wards", "2026-02-16", "--reason", "the archive burnt", "--json")
+    assert ran.code == 0, ran.err
+    assert asked(weekly, "2026-03-10T06:00+00:00") == []
+    taken = office.run("ledger", "disallow", str(ran.json["entry"]), "--reason", "a copy was found")
+    assert taken.code == 0, taken.err
+    assert asked(weekly, "2026-03-10T06:00+00:00") == ["2026-02-16"]
+    for week, told in (("2026-02-09", "charged already"), ("2026-02-17", "not the first day of a week")):
+        refused = office.run("ledger", "waive", "wards", week, "--reason", "x")
+        assert refused.code == 1 and told in " ".join(refused.err.split())
+
+
+def test_rejected_and_withdrawn_weeks_are_never_due(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    weekly = scheduled(office, monkeypatch)
+    for week in ("2026-02-09", "2026-02-16"):
+        office.released("--period", week)
+    assert office.run("withdraw", "wards", "2026-02-09", "--reason", "a wrong code").code == 0
+    office.write_spec(**WEEKLY, schedule="0 6 * * *", publish="manual")
+    office.released("--period", "2026-02-23")
+    assert office.run("reject", "wards", "2026-02-23", "--reason", "no").code == 0
+    assert asked(weekly, "2026-03-10T06:00+00:00") == []
+
+
+def test_history_that_is_released_by_command_makes_nothing_else_due(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weekly = scheduled(office, monkeypatch)
+    for week in ("2026-02-16", "2026-01-05"):
+        office.released("--period", week)
+    assert asked(weekly, "2026-03-12T06:00+00:00") == ["2026-02-23"]
+
+
+def test_an_upgrade_charges_no_week_that_an_earlier_version_left_out(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weekly = scheduled(office, monkeypatch)
+    with monkeypatch.context() as earlier:
+        charge = Ledger.charge
+        earlier.setattr(Ledger, "charge", lambda ledger, asked: charge(ledger, replace(asked, folder=None)))
+        for week in ("2026-01-05", "2026-02-02"):
+            office.released("--period", week)
+    office.released("--period", "2026-02-16")
+    assert asked(weekly, "2026-03-12T06:00+00:00") == ["2026-02-09", "2026-02-23"]
+
+
+def test_a_refused_week_is_asked_for_again_at_growing_distances(
+    office: Office, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    office.opened().write_spec()
+    weekly = defined(office, **{**WEEKLY, "source": "data/{period}.parquet"}, schedule="0 6 * * *")
+    monkeypatch.setenv("DPHIST_STORE", str(office.store))
+    job = weekly.resolve_job_def("wards_job")
+    week = "2026-02-09"
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        for hours in (1, 2, 4, 8, 16, 32, 64, 128, 168, 168):
+            tags = {"dagster/partition": week}
+            run = job.execute_in_process(instance=instance, tags=tags, raise_on_error=False)
+            assert not run.success
+            now = datetime.now(UTC)
+            early, late = (now + timedelta(hours=hours, minutes=minutes) for minutes in (-2, 2))
+            assert periods.asked_lately(instance, "wards_job", week, early)
+            assert not periods.asked_lately(instance, "wards_job", week, late)
+        assert not periods.asked_lately(instance, "wards_job", "2026-02-16", now)
+        assert asked(weekly, "2026-02-27T06:00+00:00", instance) == []
+        assert asked(weekly, "2026-03-05T06:00+00:00", instance) == ["2026-02-16"]
+    assert office.entries()[-1][1] != "charged"

@@ -29,7 +29,14 @@ from dphist_pipeline.ledger.moving import move
 from dphist_pipeline.ledger.postgresql import PostgresDatabase
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.messages.ledger_errors import AddressRefused, FileUnusable, LedgerAltered, LedgerError, LedgerMoved
+from dphist_pipeline.messages.ledger_errors import (
+    AddressRefused,
+    ConnectionLost,
+    FileUnusable,
+    LedgerAltered,
+    LedgerError,
+    LedgerMoved,
+)
 
 
 def test_an_office_with_ledger_and_witness_on_a_server_works_as_with_files(
@@ -180,7 +187,7 @@ def test_a_connection_lost_around_the_commit_of_a_charge_never_charges_twice(
     made.open_account(HEALTH)
     with database_server.forwarded(message, after) as port:
         far = f"postgresql://postgres@localhost:{port}/{sa.make_url(address).database}"
-        with pytest.raises(FileUnusable, match=r"connection was refused or lost.*never charged twice"):
+        with pytest.raises(ConnectionLost, match=r"connection was refused or lost.*never charged twice"):
             Ledger.open(far, made.id).charge(WEEKLY)
     assert len(made.charges("weekly", "2026-03-02")) == charged
     assert made.charge(WEEKLY).number == 3 and made.verify() == 3
@@ -203,7 +210,7 @@ def test_a_release_whose_session_the_server_ends_is_finished_by_the_same_call(
     charging: list[str] = []
     sa.event.listen(sa.Engine, "commit", end_sessions)
     try:
-        with pytest.raises(FileUnusable, match="lost"):
+        with pytest.raises(ConnectionLost, match="lost"):
             project.release(progress=lambda step: charging.append(step) if step == "charging the account" else None)
     finally:
         sa.event.remove(sa.Engine, "commit", end_sessions)
@@ -215,7 +222,7 @@ def test_a_release_whose_session_the_server_ends_is_finished_by_the_same_call(
 def test_a_server_that_is_not_there_is_refused_without_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGPASSWORD", "s3cret-word")
     for address in ("postgresql://me@localhost:1/office", "postgresql://me@/office?host=/nowhere"):
-        with pytest.raises(FileUnusable, match="cannot be used: the connection was refused or lost") as refusal:
+        with pytest.raises(ConnectionLost, match="cannot be used: the connection was refused or lost") as refusal:
             Ledger.open(address, "id")
         assert "s3cret-word" not in str(refusal.value) and refusal.value.__context__ is None
 

@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+from datetime import date
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -177,7 +179,7 @@ def test_a_misspelled_mechanism_is_suggested(office: Office) -> None:
         (["release", "spec.yaml", "--revise", "--reason", " "], "give --revise and --reason TEXT together"),
         (["relese"], "no such command 'relese'. Did you mean 'release', 'rehearse'?"),
         (["release"], "missing argument 'SPEC'. See `dphist release --help`."),
-        (["release", "spec.yaml", "--bogus"], "no such option: --bogus"),
+        (["release", "spec.yaml", "--bogus"], "--bogus"),
         (["ledger", "open", "x", "--total", "3"], "missing option '--privacy-unit'"),
         (["ledger", *OPEN_HEALTH[:-1], "lots"], "--total: must be a number such as 0.5"),
         (["ledger", *OPEN_HEALTH[:-3], "cousins", "--total", "1"], "--neighbours: must be add_remove or substitute"),
@@ -255,3 +257,24 @@ def test_help_does_not_wait_for_engines() -> None:
 def test_the_help_of_all_commands_says_what_that_of_each_says(name: str) -> None:
     told = load(name).help
     assert " ".join(told.split("\n\n")[0].split()) == HOMES[name].told
+
+
+def test_the_store_may_stand_before_the_command_and_the_version_is_told(office: Office) -> None:
+    office.opened().released("--store", str(office.store))
+    before = office.run("--store", office.store, "ledger", "show", "--json")
+    after = office.run("ledger", "show", "--json", "--store", office.store)
+    assert before.code == 0 and before.json == after.json
+    assert office.run("ledger", "show", "--store", office.folder / "nowhere").code == 1, "the last one named counts"
+    told = office.run("--version")
+    assert told.code == 0 and told.out.strip() == f"dphist {version('dphist-pipeline')}"
+
+
+def test_check_looks_at_the_files_of_the_period_that_is_named(office: Office) -> None:
+    office.opened()
+    monthly = {"period": "month", "period_column": "admitted_on", "source": "data/{year}-{month}.parquet"}
+    office.write_spec(**monthly)
+    office.write_records({**RECORDS, "admitted_on": [date(2026, 3, 5)] * 4}, "data/2026-03.parquet")
+    check = ("check", office.folder / "spec.yaml", "--json", "--store", office.store)
+    found = [office.run(*check, "--period", month).json["source_columns"] for month in ("2026-03-01", "2026-04-01")]
+    assert found[0] == "found in the source" and "2026-04.parquet" in found[1]
+    assert office.run(*check, "--period", "2026-03-02").code == 1

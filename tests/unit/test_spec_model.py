@@ -296,7 +296,7 @@ def test_attributes_that_are_no_mapping_are_refused() -> None:
 def test_every_field_is_marked_as_part_of_the_digest_or_not() -> None:
     marked = {field: in_digest(ReleaseSpec, field) for field in ReleaseSpec.model_fields}
     out = {field for field, inside in marked.items() if not inside}
-    running = {"deps", "require", "schedule", "first_period", "release_delay_days", "publish"}
+    running = {"deps", "require", "required_checks", "schedule", "first_period", "release_delay_days", "publish"}
     running |= {"automation", "engine", "freshness", "store_resource", "translation"}
     assert out == {"title", "owners"} | running
     assert set(spec().normalised()) == set(marked)

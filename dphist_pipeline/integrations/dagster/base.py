@@ -4,6 +4,7 @@ Everything that Dagster is shown is public: Dagster keeps what it is told, unenc
 """
 
 import math
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,6 +24,7 @@ from dphist_pipeline.spec.translation import Translation
 T = TypeVar("T")
 MAX_RETRIES = "dagster/max_retries"
 POOL = "dphist"
+WAITS = (2, 10, 60)  # seconds before the same call is tried again
 
 
 @dataclass(frozen=True)
@@ -105,12 +107,18 @@ class Group:
         metadata = {"dagster/column_schema": table_schema(domain, **meanings), "dagster/table_name": table}
         return self.asset(name, "parquet", text, after, tags, metadata=metadata, **more)
 
-    def job(self, assets: Iterable[dg.AssetSpec], text: str) -> Any:
+    def job(self, assets: Iterable[dg.AssetSpec], text: str, without: Sequence[dg.AssetCheckKey] = ()) -> Any:
         """The job that makes the assets, in one process.
 
         A component cannot set a project's executor; in one process a release takes a second instead of half a minute.
+
+        Args:
+            assets: that it makes.
+            text: its description.
+            without: checks of these assets that are run on schedules of their own.
         """
-        selection = dg.AssetSelection.assets(*(asset.key for asset in assets))
+        selection: dg.AssetSelection = dg.AssetSelection.assets(*(asset.key for asset in assets))
+        selection = selection - dg.AssetSelection.checks(*without) if without else selection
         executor = dg.in_process_executor
         return dg.define_asset_job(f"{self.name}_job", selection, description=text, executor_def=executor)
 
@@ -228,14 +236,33 @@ def withheld(doing: str, work: Callable[[], T], held: str, context: dg.AssetExec
         context: of the step; a run that was refused is then not tried again by the instance.
     """
     try:
-        return work()
+        return tried(work)
     except DphistError as error:
-        message, refused = str(error), True
+        message, refused = error.told, True
     except Exception as error:
         message, refused = f"{doing} failed with {type(error).__name__} (message withheld: it may hold {held})", False
     if refused and context is not None:
         never_run_again(context)
     raise dg.Failure(message, allow_retries=False)
+
+
+def tried(work: Callable[[], T]) -> T:
+    """Does something, and again after a while where its error says that the same call may be tried again.
+
+    A lost connection or a bucket that has too much to do is worth that; a refusal never is. Within the step: a run that
+    is started again waits in the queue, and the run's tag forbids it.
+
+    Args:
+        work: may be called again.
+    """
+    for seconds in WAITS:
+        try:
+            return work()
+        except DphistError as error:
+            if not error.try_again:
+                raise
+        time.sleep(seconds)
+    return work()
 
 
 def never_run_again(context: dg.AssetExecutionContext) -> None:

@@ -5,10 +5,12 @@ They warn and stop nothing: what they look at is published already. The check th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -17,6 +19,7 @@ import numpy as np
 from dphist_pipeline.answering.answers import Answer
 from dphist_pipeline.answering.period_totals import totals_of_periods
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.integrations.dagster.periods import partitions_of
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.account_runway import runway_of
 from dphist_pipeline.releasing.releases import Release
@@ -26,9 +29,11 @@ from dphist_pipeline.spec.model import ReleaseSpec
 FEW_RELEASES = 4
 LARGEST_CHANGE = 2
 MOST_LISTED = 20
-FEW_PERIODS = 3
 
 TEXTS = {
+    "copied": (
+        "The store's bucket, if it has one, has what is published; the next run mends it, or `dphist store publish`."
+    ),
     "account_lasts": f"The account pays for at least {FEW_RELEASES} more releases.",
     "cells_tell_something": "At least one cell's interval lies above zero: not everything is noise.",
     "total_like_last_period": (
@@ -36,66 +41,124 @@ TEXTS = {
     ),
     "no_period_missing": "Every period between the first charged one and this one is published, or was withdrawn.",
 }
-WITHOUT_PERIODS = ("account_lasts", "cells_tell_something")
+WITHOUT_PERIODS = ("copied", "account_lasts", "cells_tell_something")
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a check found."""
+    """What a check found for one period.
+
+    Attributes:
+        passed: whether all is well.
+        numbers: public numbers and words, by name.
+        said: what is wrong, in one sentence; empty where nothing is.
+        severity: of a failure.
+        blocking: whether later steps stop.
+    """
 
     passed: bool
     numbers: Mapping[str, Any] = field(default_factory=dict)
     said: str = ""
+    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.WARN
+    blocking: bool = False
+
+    def result(self, asset: dg.AssetKey, name: str) -> dg.AssetCheckResult:
+        """As an output of a step that works on one period.
+
+        Args:
+            asset: that was checked.
+            name: of the check.
+        """
+        return dg.AssetCheckResult(
+            passed=self.passed,
+            asset_key=asset,
+            check_name=name,
+            severity=self.severity,
+            metadata=dict(self.numbers),
+            description=self.said or None,
+        )
+
+    def evaluation(self, asset: dg.AssetKey, name: str, partition: str | None) -> dg.AssetCheckEvaluation:
+        """As an event that names its partition; a result of a run over many of them names none.
+
+        Args:
+            asset: that was checked.
+            name: of the check.
+            partition: key of the period; None for what speaks of several.
+        """
+        return dg.AssetCheckEvaluation(
+            asset_key=asset,
+            check_name=name,
+            passed=self.passed,
+            severity=self.severity,
+            metadata=dict(self.numbers),
+            description=self.said or None,
+            blocking=self.blocking,
+            partition=partition,
+        )
 
 
 def check_specs(spec: ReleaseSpec, published: dg.AssetKey) -> list[dg.AssetCheckSpec]:
-    """The checks of a release's published asset.
+    """The checks of a release's published asset, one evaluation for each period.
 
     Args:
         spec: checked; `period: none` leaves out the checks that compare periods.
         published: key of the asset that shows the publication.
     """
     names = WITHOUT_PERIODS if spec.period == "none" else tuple(TEXTS)
-    return [dg.AssetCheckSpec(name, asset=published, description=TEXTS[name]) for name in names]
+    return [check_spec(spec, name, published, TEXTS[name]) for name in names]
 
 
-def check_results(published: dg.AssetKey, found: Mapping[str, Found]) -> Iterator[dg.AssetCheckResult]:
-    """The findings as Dagster takes them: a warning where one did not pass.
+def check_spec(
+    spec: ReleaseSpec, name: str, asset: dg.AssetKey, text: str, blocking: bool = False
+) -> dg.AssetCheckSpec:
+    """A check with the partitions of its release.
 
     Args:
-        published: key of the asset that shows the publication.
-        found: by name of the check; a run of several periods gives those of the last one.
+        spec: checked.
+        name: of the check.
+        asset: that it looks at.
+        text: what must hold, for the page.
+        blocking: whether later steps stop where it fails.
     """
-    for name, one in found.items():
-        yield dg.AssetCheckResult(
-            passed=one.passed,
-            asset_key=published,
-            check_name=name,
-            severity=dg.AssetCheckSeverity.WARN,
-            metadata=dict(one.numbers),
-            description=one.said or None,
+    with warnings.catch_warnings():
+        # Dagster calls partitions of checks a preview; without them the newest period hides what an earlier one found.
+        warnings.simplefilter("ignore", dg.PreviewWarning)
+        return dg.AssetCheckSpec(
+            name, asset=asset, description=text, blocking=blocking, partitions_def=partitions_of(spec)
         )
 
 
+def checks_table(found: Mapping[str, Found]) -> dg.TableMetadataValue:
+    """What the checks of one period found, to stand beside its materialization for good.
+
+    Args:
+        found: by name of the check.
+    """
+    rows: list[dict[str, str | bool]] = [
+        {"check": name, "passed": one.passed, "found": one.said or "-"} for name, one in found.items()
+    ]
+    return dg.MetadataValue.table(records=[dg.TableRecord({**row}) for row in rows])
+
+
 class Totals:
-    """Answers for all cells of publications, each asked for once in a run."""
+    """Answers for all cells of publications, each asked for once in a run; those of a folder at once, if asked to."""
 
-    def __init__(self) -> None:
+    def __init__(self, many: bool = False) -> None:
         self._known: dict[str, Answer] = {}
+        self._many = many
 
-    def ask_for(self, made: Sequence[Release]) -> None:
-        """Asks for those of one release together, where they are most of its periods."""
-        folders = {one.path.parents[1] for one in made}
-        one_table = all(one.first_table is one for one in made)
-        if len(made) >= FEW_PERIODS and len(folders) == 1 and one_table:
-            (release,) = folders
-            if len(list(release.glob("period=*"))) <= 2 * len(made):
-                with suppress(DphistError):  # of another period's files; each is then asked for alone
-                    self._known |= totals_of_periods(release.parent, release.name)
+    def _ask_for_all(self, folder: Path) -> None:
+        """All publications in force that are there by now, by one query; later ones are asked for one by one."""
+        self._many = False
+        with suppress(DphistError):  # of another period's files; each is then asked for alone
+            self._known |= totals_of_periods(folder.parent, folder.name)
 
     def of(self, made: Release) -> Answer:
         """The answer for all cells of a publication."""
         digest = str(made.audit["audit_digest"])
+        if self._many and made.first_table is made:
+            self._ask_for_all(made.path.parents[1])
         if digest not in self._known:
             self._known[digest] = made.first_table.answer()
         return self._known[digest]
@@ -118,12 +181,24 @@ def findings(spec: ReleaseSpec, store: Store, statement: Statement, made: Releas
     return found
 
 
+def copied_of(store: Store, problem: str) -> Found:
+    """Whether the store's bucket has what was published.
+
+    Args:
+        store: that may have a bucket.
+        problem: why it lacks the publication; empty where it does not.
+    """
+    bucket = {"bucket": store.public_address or "none"}
+    return Found(not problem, bucket, problem, severity=dg.AssetCheckSeverity.ERROR)
+
+
 def _account(spec: ReleaseSpec, statement: Statement) -> Found:
     runway = runway_of(spec, statement, datetime.now(UTC))
+    lasts = spec.period == "none" or runway.releases is None or runway.releases >= FEW_RELEASES  # once is enough
     numbers: dict[str, Any] = {"left": float(statement.left), "spent": float(statement.spent)}
     numbers |= {"releases_left": runway.releases} if runway.releases is not None else {}
     numbers |= {"last_due": runway.until} if runway.until is not None else {}
-    return Found(runway.releases is None or runway.releases >= FEW_RELEASES, numbers, runway.says)
+    return Found(lasts, numbers, runway.says)
 
 
 def _cells(made: Release) -> Found:

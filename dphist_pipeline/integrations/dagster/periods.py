@@ -1,15 +1,15 @@
-"""Periods as Dagster knows them: partitions, the schedule, automation conditions, freshness."""
+"""Periods as Dagster knows them: partitions, the schedule, automation conditions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from math import ceil
 from typing import Any
 
 import dagster as dg
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import DphistError, first_of
 from dphist_pipeline.integrations.dagster import base
 from dphist_pipeline.releasing.due import due_periods
 from dphist_pipeline.spec.model import ReleaseSpec
@@ -19,8 +19,11 @@ FIRST_PERIOD = "2020-01-01"
 MONTHS_BETWEEN = {"month": 1, "quarter": 3, "year": 12}
 # In days; three months in a row have at least 28 + 30 + 31.
 SHORTEST = {"week": 7, "month": 28, "quarter": 89, "year": 365}
-LONGEST = {"week": 7, "month": 31, "quarter": 92, "year": 366}
 PARTITION_TAG = "dagster/partition"
+MOST_AT_ONCE = 200
+MOST_NAMED = 10
+MOST_FAILURES = 20
+FIRST_DISTANCE, LONGEST_DISTANCE = 1, 7 * 24  # hours between two tries of a period that was refused
 
 
 def partitions_of(spec: ReleaseSpec) -> dg.TimeWindowPartitionsDefinition | None:
@@ -58,10 +61,15 @@ def schedule_of(spec: ReleaseSpec, job: Any, storage: base.Storage) -> dg.Schedu
             yield dg.RunRequest()
             return
         now = context.scheduled_execution_time
-        keys = _due_keys(spec, storage, context, now)
+        due_now = _due_keys(spec, storage, context, now)
+        # Without an instance, in a test of somebody's own, there is no history of runs.
+        instance = context.instance if context.instance_ref is not None else None
+        keys = [key for key in due_now if instance is None or not asked_lately(instance, job.name, key, now)]
         if not keys:
-            yield dg.SkipReason("every finished period is released, or the first is not over yet, or too recently")
-        for key in keys:
+            nothing = "every finished period is released, or the first is not over yet, or too recently"
+            later = f"under way, or refused and asked for again later: {first_of(due_now, MOST_NAMED)}"
+            yield dg.SkipReason(later if due_now else nothing)
+        for key in keys[:MOST_AT_ONCE]:
             # By its tag: Dagster refuses as `partition_key` what its own set of partitions holds some days later.
             yield dg.RunRequest(run_key=f"{key} at {now.isoformat()}", tags={PARTITION_TAG: key})
 
@@ -73,8 +81,36 @@ def schedule_of(spec: ReleaseSpec, job: Any, storage: base.Storage) -> dg.Schedu
         default_status=dg.DefaultScheduleStatus.STOPPED,
         execution_fn=due,
         required_resource_keys=storage.keys,
-        description="Releases every finished period since the last released one, each once.",
+        description=(
+            "Releases every finished period after the first charged one that was neither charged nor waived, each once "
+            f"and each for epsilon {spec.epsilon} of account '{spec.account}'. A period that is refused is asked for "
+            "again at growing distances, at most a week."
+        ),
     )
+
+
+def asked_lately(instance: dg.DagsterInstance, job: str, key: str, now: datetime) -> bool:
+    """Whether a period is under way, or was refused so recently that asking again would only fill the list of runs.
+
+    The distance doubles with every run that failed, from an hour up to a week. It is computed from Dagster's own
+    history of runs, so it outlives restarts, and a run that somebody starts by hand counts as well.
+
+    Args:
+        instance: knows the runs.
+        job: its name.
+        key: of the period.
+        now: the time of the tick.
+    """
+    wanted = dg.RunsFilter(job_name=job, tags={PARTITION_TAG: key})
+    records = instance.get_run_records(wanted, limit=MOST_FAILURES)
+    if any(not record.dagster_run.is_finished for record in records):
+        return True
+    ended = [record for record in records if not record.dagster_run.is_success]
+    if not ended:
+        return False
+    hours = min(FIRST_DISTANCE * 2 ** (len(ended) - 1), LONGEST_DISTANCE)
+    last = max(record.end_time or record.update_timestamp.timestamp() for record in ended)
+    return bool(now.timestamp() < last + hours * 3600)
 
 
 def _due_keys(
@@ -108,17 +144,6 @@ def condition_of(spec: ReleaseSpec) -> dg.AutomationCondition[Any] | None:
     tick = ask.cron_tick_passed(str(spec.schedule), str(spec.time_zone)).since_last_handled()
     on_cron: dg.AutomationCondition[Any] = (tick & ready).with_label("on_cron: once for each period")
     return on_cron
-
-
-def freshness_of(spec: ReleaseSpec) -> dg.FreshnessPolicy | None:
-    """How old the newest publication may be: one period and the days of `freshness`; None without `freshness`.
-
-    Args:
-        spec: checked; a month or a year counts with its most days.
-    """
-    if spec.freshness is None:
-        return None
-    return dg.FreshnessPolicy.time_window(timedelta(days=LONGEST.get(spec.period, 0) + spec.freshness))
 
 
 def _cron(spec: ReleaseSpec) -> str:

@@ -19,17 +19,27 @@ from typing import Any
 import dagster as dg
 
 from dphist_pipeline.integrations.dagster import base, components
-from dphist_pipeline.integrations.dagster.checks import Totals, check_results, check_specs, findings
-from dphist_pipeline.integrations.dagster.outcomes import GATE, Outcome, Parts, alone, offered, publication, told
-from dphist_pipeline.integrations.dagster.periods import condition_of, freshness_of, partitions_of, schedule_of
+from dphist_pipeline.integrations.dagster.checks import (
+    Totals,
+    check_spec,
+    check_specs,
+    checks_table,
+    copied_of,
+    findings,
+)
+from dphist_pipeline.integrations.dagster.due_check import due_check
+from dphist_pipeline.integrations.dagster.outcomes import GATE, Outcome, Parts, told
+from dphist_pipeline.integrations.dagster.periods import condition_of, partitions_of, schedule_of
 from dphist_pipeline.integrations.dagster.scaffolding import ReleaseScaffolder
-from dphist_pipeline.integrations.dagster.shown import described, published_metadata
+from dphist_pipeline.integrations.dagster.shown import described, drawn_metadata, published_metadata
 from dphist_pipeline.integrations.dagster.tables import table_assets
-from dphist_pipeline.integrations.dagster.upstream import refuse_missing
+from dphist_pipeline.integrations.dagster.upstream import refuse_failed_checks, refuse_missing
 from dphist_pipeline.integrations.dagster.yaml_schema import release_schema
 from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing import handover, stages
 from dphist_pipeline.releasing.allowing import declared_code_lists
+from dphist_pipeline.releasing.charge_marks import nothing_charged
+from dphist_pipeline.releasing.public_copy import NotCopied
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.code_list_files import Decided
 from dphist_pipeline.spec.loading import Problems, specs_from_attributes
@@ -42,7 +52,11 @@ WITHHELD = (
     "that nothing has been paid for yet."
 )
 HELD = "values from records"
-JOB_TEXT = "Releases {}: charged once, whatever happens."
+FEW_PERIODS = 3
+JOB_TEXT = (
+    "Releases {}. Each {} costs epsilon {} of account '{}', once, whatever happens; so does each missing one that a "
+    "backfill or a schedule asks for. Running a released one again costs nothing."
+)
 GATE_TEXT = "Every declared cell has an estimate, the ledger holds the charge, and the digest matches."
 
 
@@ -101,10 +115,30 @@ def release_definitions(
     # With `publish: manual` the last asset waits for `dphist publish`, and is made by a step of its own.
     by_hand = spec.publish == "manual"
     steps = [_step(spec, storage, parts, publishes=not by_hand)] + [_publishing(spec, storage, parts)] * by_hand
-    job = group.job(parts.drawn if by_hand else [*parts.drawn, *parts.public], JOB_TEXT.format(spec.release))
+    made = parts.drawn if by_hand else [*parts.drawn, *parts.public]
+    checks = [] if spec.period == "none" else [due_check(spec, storage, parts.published.key)]
+    alone = [key for check in checks for key in check.check_keys]
+    job = group.job(made, _job_text(spec), without=alone)
     # A condition asks for periods itself; a schedule beside it would ask twice.
     scheduled = spec.schedule and not spec.automation
-    return dg.Definitions(assets=steps, jobs=[job], schedules=[schedule_of(spec, job, storage)] if scheduled else [])
+    schedules = [schedule_of(spec, job, storage)] if scheduled else []
+    return dg.Definitions(assets=steps, jobs=[job], schedules=schedules, asset_checks=checks)
+
+
+def _published_asset(spec: ReleaseSpec, group: base.Group, tags: Mapping[str, str]) -> dg.AssetSpec:
+    """The asset of a publication; of a family, its tables have columns and addresses, and this one has none."""
+    text = described(spec)
+    if spec.family is not None:
+        return group.asset("published", "parquet", text, "sanitized", tags, skippable=True)
+    return group.table("published", spec.first_grid, text, "sanitized", tags, spec.release, skippable=True)
+
+
+def _job_text(spec: ReleaseSpec) -> str:
+    return JOB_TEXT.format(spec.release, _period_word(spec), spec.epsilon, spec.account)
+
+
+def _period_word(spec: ReleaseSpec) -> str:
+    return "release" if spec.period == "none" else spec.period
 
 
 def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) -> Parts:
@@ -125,16 +159,7 @@ def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) ->
         records=group.asset("records", "duckdb", texts["records"], None, private, deps=spec.deps, **asked),
         cube=group.asset("cube", "polars", texts["cube"], "records", private, skippable=True),
         sanitized=group.asset("sanitized", "python", sanitized, "cube", public, skippable=True),
-        published=group.table(
-            "published",
-            spec.first_grid,
-            described(spec),
-            "sanitized",
-            public,
-            spec.release,
-            freshness_policy=freshness_of(spec),
-            skippable=True,
-        ),
+        published=_published_asset(spec, group, public),
         tables=table_assets(spec, group, public),
     )
 
@@ -142,7 +167,7 @@ def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) ->
 def _step(spec: ReleaseSpec, storage: base.Storage, parts: Parts, publishes: bool) -> dg.AssetsDefinition:
     """The step that makes everything, for one period or many."""
     assets = [*parts.drawn, *parts.public] if publishes else parts.drawn
-    gate = dg.AssetCheckSpec(GATE, asset=parts.sanitized.key, blocking=True, description=GATE_TEXT)
+    gate = check_spec(spec, GATE, parts.sanitized.key, GATE_TEXT, blocking=True)
 
     @dg.multi_asset(
         name=f"{spec.release}_release",
@@ -153,8 +178,13 @@ def _step(spec: ReleaseSpec, storage: base.Storage, parts: Parts, publishes: boo
         required_resource_keys=storage.keys,
     )
     def run(context: dg.AssetExecutionContext) -> Any:
-        outcomes = [_released(spec, storage, context, key, publishes) for key in _keys(spec, context)]
-        yield from told(spec, context, parts, _with_numbers(spec, context, outcomes), publishes)
+        keys = _keys(spec, context)
+        totals = Totals(many=len(keys) >= FEW_PERIODS)
+
+        def work(key: str | None) -> Outcome:
+            return _with_numbers(spec, context, totals, _released(spec, storage, context, key, publishes))
+
+        yield from told(spec, context, parts, keys, work, publishes=publishes)
 
     return run
 
@@ -180,19 +210,20 @@ def _released(
     publishes: bool,
 ) -> Outcome:
     """Draws, checks and publishes one period; what goes wrong is told in the outcome."""
-    charged, found = "", None
+    charged, found, doors = "", None, None
     try:
         drawn = base.withheld("counting and sanitizing", lambda: _drawn(spec, storage, context, key), HELD, context)
-        charged, found = base.withheld("checking", lambda: _checked(spec, context, drawn), HELD, context)
+        charged, found, doors = base.withheld("checking", lambda: _checked(spec, context, drawn), HELD, context)
         if not all(found.values()):
             wrong = ", ".join(name for name, holds in found.items() if not holds)
-            return Outcome(key, charged, found, problem=f"the check `{GATE}` failed: {wrong}; nothing was published")
+            problem = f"the check `{GATE}` failed: {wrong}; nothing was published"
+            return Outcome(key, charged, found, doors=doors, problem=problem)
         if not publishes:
-            return Outcome(key, charged, found)
+            return Outcome(key, charged, found, doors=doors)
         publishing = lambda: _published(spec, drawn.attempt, key, drawn, charged, found)  # noqa: E731
-        return base.withheld("publishing", publishing, HELD, context)
+        return replace(base.withheld("publishing", publishing, HELD, context), doors=doors)
     except dg.Failure as failure:
-        return Outcome(key, charged, found, problem=failure.description)
+        return Outcome(key, charged, found, doors=doors, problem=failure.description)
 
 
 def _drawn(
@@ -203,18 +234,20 @@ def _drawn(
     def before() -> None:
         if "partitions" in spec.requires:
             refuse_missing(context, spec.release, spec.deps, attempt.period)
+        if "checks" in spec.requires:
+            refuse_failed_checks(context, spec.release, spec.required_checks, attempt.period)
 
     return handover.draw(attempt, before)
 
 
 def _checked(
     spec: ReleaseSpec, context: dg.AssetExecutionContext, drawn: handover.Drawn
-) -> tuple[str, Mapping[str, bool]]:
+) -> tuple[str, Mapping[str, bool], Mapping[str, Any]]:
     waiting = handover.what_it_waits_for(drawn) if spec.publish == "manual" else None
     if waiting is not None:
         context.log.info(waiting)
     charge = drawn.attempt.charge
-    return charge.hash if charge else "", handover.releasable(drawn)
+    return charge.hash if charge else "", handover.releasable(drawn), drawn_metadata(spec, drawn)
 
 
 def _published(
@@ -225,43 +258,47 @@ def _published(
     charged: str = "",
     found: Mapping[str, bool] | None = None,
 ) -> Outcome:
-    made = handover.publish_answers(attempt, drawn)
-    return Outcome(key, charged, found, made, statement_of(attempt.ledger, spec.account), attempt.store)
+    made = handover.make_public(attempt, drawn)
+    try:
+        base.tried(lambda: stages.refresh_catalogue(attempt))
+    except NotCopied as error:
+        not_copied = error.told  # published all the same: the check `copied` says that the bucket lacks it
+    else:
+        not_copied = ""
+    statement = statement_of(attempt.ledger, spec.account)
+    return Outcome(key, charged, found, made, statement, attempt.store, not_copied=not_copied)
 
 
-def _with_numbers(
-    spec: ReleaseSpec, context: dg.AssetExecutionContext, outcomes: Sequence[Outcome]
-) -> Sequence[Outcome]:
-    """The same outcomes, with what Dagster shows of publications: all are asked at once, the last one is checked."""
-    totals = Totals()
-    base.withheld("answering", lambda: totals.ask_for([one.made for one in outcomes if one.made]), HELD, context)
-    done = []
-    for outcome in outcomes:
-        try:
-            shown = partial(_shown, spec, outcome, totals, outcome is outcomes[-1])
-            done.append(base.withheld("answering", shown, HELD, context))
-        except dg.Failure as failure:
-            done.append(replace(outcome, problem=failure.description))
-    return done
+def _with_numbers(spec: ReleaseSpec, context: dg.AssetExecutionContext, totals: Totals, outcome: Outcome) -> Outcome:
+    """The same outcome, with what Dagster shows of the publication, and what its checks found."""
+    try:
+        return base.withheld("answering", partial(_shown, spec, outcome, totals), HELD, context)
+    except dg.Failure as failure:
+        return replace(outcome, problem=failure.description)
 
 
-def _shown(spec: ReleaseSpec, outcome: Outcome, totals: Totals, checked: bool) -> Outcome:
+def _shown(spec: ReleaseSpec, outcome: Outcome, totals: Totals) -> Outcome:
     made, statement, store = outcome.made, outcome.statement, outcome.store
     if made is None or statement is None or store is None:
         return outcome
-    shown = published_metadata(made, totals.of(made), statement, spec.deps)
-    checks = findings(spec, store, statement, made, totals) if checked else {}
+    checks = {"copied": copied_of(store, outcome.not_copied), **findings(spec, store, statement, made, totals)}
+    shown = {**published_metadata(made, totals.of(made), statement, spec.deps), "checks": checks_table(checks)}
     return replace(outcome, shown=shown, checks=checks)
 
 
 def _approved(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> Outcome:
-    return _published(spec, _attempt(spec, storage, context, key), key)
+    try:
+        publishing = lambda: _published(spec, _attempt(spec, storage, context, key), key)  # noqa: E731
+        return base.withheld("publishing", publishing, HELD, context)
+    except dg.Failure as failure:
+        return Outcome(key, problem=failure.description)
 
 
 def _attempt(
     spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None
 ) -> stages.Attempt:
-    return stages.begin(spec, storage.open(context.resources), key, datetime.now(UTC))
+    with nothing_charged():
+        return stages.begin(spec, storage.open(context.resources), key, datetime.now(UTC))
 
 
 def _publishing(spec: ReleaseSpec, storage: base.Storage, parts: Parts) -> dg.AssetsDefinition:
@@ -276,18 +313,12 @@ def _publishing(spec: ReleaseSpec, storage: base.Storage, parts: Parts) -> dg.As
         required_resource_keys=storage.keys,
     )
     def run(context: dg.AssetExecutionContext) -> Any:
-        outcomes: Sequence[Outcome] = [
-            base.withheld("publishing", partial(_approved, spec, storage, context, key), HELD, context)
-            for key in _keys(spec, context)
-        ]
-        outcomes = _with_numbers(spec, context, outcomes)
-        if wrong := [outcome.problem for outcome in outcomes if outcome.problem is not None]:
-            raise dg.Failure("\n".join(wrong), allow_retries=False)
-        if offered(spec, outcomes):
-            yield from publication(context, parts, outcomes)
-        else:
-            for outcome in outcomes:
-                context.log_event(alone(spec, parts.published, outcome, outcome.shown))
-        yield from check_results(parts.published.key, outcomes[-1].checks)
+        keys = _keys(spec, context)
+        totals = Totals(many=len(keys) >= FEW_PERIODS)
+
+        def work(key: str | None) -> Outcome:
+            return _with_numbers(spec, context, totals, _approved(spec, storage, context, key))
+
+        yield from told(spec, context, parts, keys, work, draws=False)
 
     return run

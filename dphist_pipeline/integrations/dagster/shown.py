@@ -21,6 +21,8 @@ from dphist_pipeline.answering.told_numbers import told_number
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS, axis_columns
 from dphist_pipeline.publishing.statements import Statement
+from dphist_pipeline.releasing import handover
+from dphist_pipeline.releasing.handover import Drawn
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.model import ReleaseSpec
@@ -29,6 +31,7 @@ PUBLIC_URL = "DPHIST_PUBLIC_URL"
 # The page unfolds Markdown below 1,000 characters; a picture of so few bars stays below.
 MOST_BARS = 40
 WIDTH, HEIGHT = 240, 48
+DECIMALS = 3  # of numbers in plots; what is constant is text, and makes no plot
 
 MEANINGS = {
     "estimate": "the released count: the one to use",
@@ -66,10 +69,10 @@ def records_table(rows: Iterable[Mapping[str, Any]]) -> dg.TableMetadataValue:
 
 
 def described(spec: ReleaseSpec) -> str:
-    """The description of the published asset: title, question, and SQL to copy.
+    """The description of the published asset: title, question, price, and SQL to copy.
 
     Args:
-        spec: checked; for a family, the SQL asks its first table.
+        spec: checked; for a family, the SQL names every table.
     """
     axes = ", ".join(axis.name for axis in spec.domain.axes)
     grid, name = spec.first_grid, spec.release if spec.family is None else f"{spec.release}_{spec.family.names[0]}"
@@ -82,14 +85,19 @@ def described(spec: ReleaseSpec) -> str:
         box = f"{{'{first.name}': [{first.edges[0]:g}, {first.edges[1]:g}]}}"
     else:
         box = f"{{'{first.name}': '{first.values[0]}'}}".replace("''", "'")
+    each = [spec.release] if spec.family is None else [f"{spec.release}_{table}" for table in spec.family.names]
+    tables = "\n".join(f"SELECT * FROM r.{one};" for one in each)
+    many = f"so does each missing one: 10 of them cost {10 * spec.epsilon} of account '{spec.account}'."
+    price = "" if spec.period == "none" else f" Each {spec.period} costs that, and {many}"
     asked = f"r.dph_box('r.{name}', {box})" if box else f"r.dph_total('r.{name}')"
     return (
         f"**{spec.title or spec.release}**\n\n"
         f"How many rows are there by {axes}{when}? Noisy counts of {spec.cells:,} cells, by {spec.mechanism}; "
-        f"epsilon {spec.epsilon} protects {who}.\n\n"
+        f"epsilon {spec.epsilon} protects {who}.{price} What the command line publishes is not told to Dagster: "
+        "materialize it here, for nothing, and it shows.\n\n"
         "In DuckDB, with the store's `public/catalog.duckdb`:\n\n"
         "```sql\nATTACH 'catalog.duckdb' AS r (READ_ONLY);\n"
-        f"SELECT * FROM {asked};\nSELECT * FROM r.{name};\n```"
+        f"SELECT * FROM {asked};\n{tables}\n```"
     )
 
 
@@ -110,22 +118,18 @@ def numbers_of(made: Release, total: Answer) -> dict[str, Any]:
         made: the publication; for a family, widths of intervals are those of its first table.
         total: its answer for all cells.
     """
-    audit = made.audit
     table = made.first_table.arrow
     lower, upper = (table.column(name).to_numpy() for name in ("ci_lower", "ci_upper"))
     widths = (upper - lower)[np.isfinite(upper - lower)]
     found = {
-        "epsilon": float(audit["epsilon_as_double"]) if "epsilon_as_double" in audit else _double(audit["epsilon"]),
         "total": told_number(vars(total)).value,
         "total_ci_lower": total.ci_lower,
         "total_ci_upper": total.ci_upper,
         "total_noise_error": total.noise_error,
         "cell_half_interval": float(np.median(widths)) / 2 if widths.size else math.nan,
-        "cells": int(audit["cells"]),
-        "revision": int(audit["revision"]),
         "bytes": sum(file.stat().st_size for file in made.path.rglob("*") if file.is_file()),
     }
-    return {name: number for name, number in found.items() if math.isfinite(number)}
+    return {name: round(number, DECIMALS) for name, number in found.items() if math.isfinite(number)}
 
 
 def published_metadata(
@@ -140,10 +144,11 @@ def published_metadata(
         deps: keys of the assets that the records come from.
     """
     audit, address = made.audit, public_address(made.path)
-    inside = "" if made.first_table is made else f"/{made.first_table.path.relative_to(made.path)}"
+    one_table = made.first_table is made
     numbers = numbers_of(made, total)
     if statement is not None:
-        numbers |= {"account_spent": float(statement.spent), "account_left": float(statement.left)}
+        spent, left = (round(float(amount), DECIMALS) for amount in (statement.spent, statement.left))
+        numbers |= {"account_spent": spent, "account_left": left}
     link = dg.MetadataValue.url if address else dg.MetadataValue.path
     place = address or str(made.path)
     rows = " ".join(say_of_rows(made.path, audit))
@@ -152,7 +157,9 @@ def published_metadata(
         "essence": dg.MetadataValue.md(_essence(made, numbers)),
         **({"overview": dg.MetadataValue.md(small)} if (small := small_picture(made)) else {}),
         **numbers,
-        "epsilon_exact": dg.MetadataValue.text(audit["epsilon"]),
+        "epsilon": dg.MetadataValue.text(audit["epsilon"]),
+        "cells": dg.MetadataValue.text(str(audit["cells"])),
+        "revision": dg.MetadataValue.text(str(audit["revision"])),
         "replayed": dg.MetadataValue.bool(made.replayed),
         "protects": dg.MetadataValue.text(protected(audit)),
         **({"reports": dg.MetadataValue.int(audit["reports"]["accepted"])} if "reports" in audit else {}),
@@ -160,9 +167,28 @@ def published_metadata(
         **({"rows": dg.MetadataValue.text(rows)} if rows else {}),
         "files": link(place),
         **({"card": link(f"{place}/card.html")} if (made.path / "card.html").exists() else {}),
-        "dagster/row_count": int(audit["cells"]),
-        "dagster/uri": f"{address or made.path.as_uri()}{inside}/histogram.parquet",
-        **({"dagster/column_lineage": lineage} if lineage else {}),
+        **({} if one_table else {"tables": dg.MetadataValue.text(", ".join(made.tables))}),
+        **({"dagster/row_count": int(audit["cells"])} if one_table else {}),
+        **({"dagster/uri": f"{address or made.path.as_uri()}/histogram.parquet"} if one_table else {}),
+        **({"dagster/column_lineage": lineage} if lineage and one_table else {}),
+    }
+
+
+def drawn_metadata(spec: ReleaseSpec, drawn: Drawn) -> dict[str, Any]:
+    """What the sanitized asset shows: which doors were asked for which epsilon, and what paid; no answer of theirs.
+
+    Args:
+        spec: checked.
+        drawn: published or not.
+    """
+    charge = drawn.attempt.charge
+    return {
+        "doors": records_table(handover.doors_of(drawn)),
+        "mechanism": dg.MetadataValue.text(spec.mechanism),
+        "epsilon": dg.MetadataValue.text(str(spec.epsilon)),
+        "account": dg.MetadataValue.text(spec.account),
+        **({"ledger_entry": dg.MetadataValue.text(f"{charge.number}, {charge.hash[:16]}")} if charge else {}),
+        "answers": dg.MetadataValue.text("published before" if drawn.replayed else "drawn, and kept for good"),
     }
 
 
@@ -219,11 +245,6 @@ def _essence(made: Release, numbers: Mapping[str, Any]) -> str:
         f"**{numbers['total']:,.0f} rows**{known} in {audit['cells']:,} cells{when}, revision {audit['revision']}. "
         f"Epsilon {audit['epsilon']} protects {protected(audit)}{left}."
     )
-
-
-def _double(epsilon: str) -> float:
-    numerator, _, denominator = epsilon.partition("/")
-    return float(numerator) / float(denominator or 1)
 
 
 def _lineage(audit: Mapping[str, Any], deps: Sequence[str]) -> dg.TableColumnLineage | None:

@@ -54,14 +54,19 @@ def table_results(
     """
     for asset in assets:
         name = asset.key.path[-1]
-        shown = {key: _shown(family.tables[name]) for key, family in made}
+        shown = {key: shown_of_table(family.tables[name]) for key, family in made}
         for key, metadata in shown.items():
             if key is not None:
                 context.add_asset_metadata(metadata, asset.key, key)
         yield dg.MaterializeResult(asset_key=asset.key, metadata=shown.get(None))
 
 
-def _shown(table: Release) -> dict[str, Any]:
+def shown_of_table(table: Release) -> dict[str, Any]:
+    """What the page shows of a table of a family.
+
+    Args:
+        table: one of the tables of a published family.
+    """
     total, address = table.answer(), public_address(table.path.parents[1])
     place = f"{address}/tables/{table.path.name}" if address else table.path.as_uri()
     return {

@@ -9,11 +9,15 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 import dagster as dg
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
 
 from dphist_pipeline.errors import DphistError, first_of
 from dphist_pipeline.spec.periods import Period
 
 MOST_NAMED = 10
+PASSED, FAILED = "SUCCEEDED", "FAILED"
+PARTITION = "dagster/partition"
+RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 MOST_AT_ONCE = 1_000
 
 
@@ -47,6 +51,82 @@ def refuse_missing(context: dg.AssetExecutionContext, release: str, deps: Sequen
     missing = [problem for dep in deps for problem in _missing(context, dep, period)]
     if missing:
         raise UpstreamMissing(release, period.key, missing)
+
+
+class UpstreamCheckFailed(DphistError):
+    """Checks of upstream partitions of a period that did not pass."""
+
+    def __init__(self, release: str, period: str, failed: Sequence[str]) -> None:
+        self.release, self.period, self.failed = release, period, tuple(failed)
+        super().__init__(
+            f"release '{release}', period {period}: held back by checks (`require: checks`): "
+            f"{first_of(failed, MOST_NAMED)}. Nothing was read or spent. Once they pass, run it again"
+        )
+
+
+def refuse_failed_checks(
+    context: dg.AssetExecutionContext, release: str, checks: Sequence[str], period: Period
+) -> None:
+    """Refuses a period while a check did not pass on an upstream partition that overlaps it.
+
+    The newest evaluation of a partition counts. A check that names no partitions speaks for those of its run. What
+    checks see depends on records, so an operator decides in the ledger which ones may hold a release back.
+
+    Args:
+        context: of the step; its instance knows what checks found.
+        release: its name, for the message.
+        checks: keys of upstream assets, parts joined by `/`, a colon, and the name of a check of the asset.
+        period: of the release.
+
+    Raises:
+        UpstreamCheckFailed: with checks and partitions.
+    """
+    failed = [problem for name in checks for problem in _failed(context, name, period)]
+    if failed:
+        raise UpstreamCheckFailed(release, period.key, failed)
+
+
+def _failed(context: dg.AssetExecutionContext, name: str, period: Period) -> Iterator[str]:
+    asset, _, check = name.rpartition(":")
+    key, instance = dg.AssetKey(asset.split("/")), context.instance
+    graph = context.job_def.asset_layer.asset_graph
+    partitions = graph.get(key).partitions_def if graph.has(key) else None
+    needed = _overlapping(partitions, period, instance)[0] if partitions is not None else None
+    wanted: list[str | None] = [None] if needed is None else list(needed)
+    open_ones = set(wanted)
+    cursor: int | None = None
+    found: dict[str | None, str] = {}
+    while open_ones:
+        history = instance.event_log_storage.get_asset_check_execution_history(
+            dg.AssetCheckKey(key, check), limit=MOST_AT_ONCE, cursor=cursor
+        )
+        for record in history:
+            spoken = {None} if needed is None else _partitions_of(record, partitions, instance) & open_ones
+            found |= dict.fromkeys(spoken & open_ones, record.status.value)
+            open_ones -= spoken
+        if len(history) < MOST_AT_ONCE:
+            break
+        cursor = history[-1].id
+    for partition in wanted:
+        where = name if partition is None else f"{name} {partition}"
+        if found.get(partition) != PASSED:
+            yield f"{where} {'failed' if found.get(partition) == FAILED else 'was not run to its end'}"
+
+
+def _partitions_of(
+    record: AssetCheckExecutionRecord, partitions: dg.PartitionsDefinition | None, instance: dg.DagsterInstance
+) -> set[str | None]:
+    """The partitions that a record of a check speaks of: its own, or those of its run."""
+    if record.partition is not None:
+        return {record.partition}
+    run = instance.get_run_by_id(record.run_id) if record.run_id else None
+    tags = run.tags if run is not None else {}
+    if PARTITION in tags:
+        return {tags[PARTITION]}
+    if RANGE_START in tags and partitions is not None:
+        ends = dg.PartitionKeyRange(tags[RANGE_START], tags[RANGE_END])
+        return set(partitions.get_partition_keys_in_range(ends))
+    return set()
 
 
 def _missing(context: dg.AssetExecutionContext, dep: str, period: Period) -> Iterator[str]:

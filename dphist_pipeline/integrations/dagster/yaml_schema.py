@@ -18,11 +18,12 @@ from dphist_pipeline.spec.periods import MONTHS, Length, WeekStart
 from dphist_pipeline.spec.quality import MOST_BY, MOST_ROWS, QualitySpec
 from dphist_pipeline.spec.translation import TAG_VALUE, Translation
 from dphist_pipeline.spec.unfolding import FOR_EACH
-from dphist_pipeline.spec.upstream import MOST_DEPS
+from dphist_pipeline.spec.upstream import MOST_CHECKS, MOST_DEPS
 
 Schema = dict[str, Any]
 
 _NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?\s*$|^\s*\+?\d+/\d+\s*$"
+_CHECK = r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*:[A-Za-z0-9_]+$"
 _KEY = r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*$"
 _CRON = r"^\s*([0-9A-Za-z*/,#?-]+\s+){4}[0-9A-Za-z*/,#?-]+\s*$"
 _DAY = r"^\d{4}-\d{2}-\d{2}$"
@@ -131,7 +132,8 @@ def _properties() -> dict[str, Schema]:
         "axes": _listed(_axis(), 1, MOST_AXES),
         "quality": _optional(_quality()),
         "deps": _listed(_text(_KEY), 0, MOST_DEPS),
-        "require": _optional(_one_of(["files", "partitions", "none"])),
+        "required_checks": _listed(_text(_CHECK), 0, MOST_CHECKS),
+        "require": _optional(_one_of(["files", "partitions", "checks", "none"])),
         "period": _one_of(get_args(Length)),
         "week_starts": _one_of(get_args(WeekStart)),
         "quarter_starts": _one_of(MONTHS),

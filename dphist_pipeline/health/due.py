@@ -1,0 +1,105 @@
+"""Whether periods of releases are due: nothing else says so when a schedule, or the machine that runs it, is dead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from dphist_pipeline.health.finding import Examined, Finding, listed, not_looked_at, ok, warning
+from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.releasing.due import due_of
+from dphist_pipeline.releasing.period_rules import kept_cadence
+from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.spec.periods import EVERYTHING
+
+
+@dataclass(frozen=True)
+class Overdue:
+    """What is due in a store.
+
+    Attributes:
+        periods: release, period, and the day from which it could have been released, the oldest first.
+        left_out: release and period, from before an upgrade: nobody asks for them.
+        unknown: releases that no charge by this version described, so that nobody can say what is due.
+    """
+
+    periods: tuple[tuple[str, str, date], ...]
+    left_out: tuple[tuple[str, str], ...] = ()
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def says(self) -> str:
+        """What is due since when, in one sentence; empty where nothing is."""
+        if not self.periods:
+            return ""
+        many = "1 period" if len(self.periods) == 1 else f"{len(self.periods)} periods"
+        named = listed([f"{release} {period}" for release, period, _ in self.periods])
+        return f"{many} due since {self.periods[0][2]}: {named}"
+
+    def facts(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "due": [
+                {"release": release, "period": period, "since": since.isoformat()}
+                for release, period, since in self.periods
+            ],
+            "left_out": [{"release": release, "period": period} for release, period in self.left_out],
+            "unknown": list(self.unknown),
+        }
+
+
+def overdue(store: Store, ledger: Ledger, now: datetime) -> Overdue:
+    """What is due in a store, for longer than its releases say that it may be.
+
+    Args:
+        store: open.
+        ledger: of the store.
+        now: the present, with its time zone.
+    """
+    periods, left_out, unknown = [], [], []
+    for release in _with_periods(ledger):
+        cadence = kept_cadence(store, release)
+        if cadence is None:
+            unknown.append(release)
+            continue
+        due, today = due_of(release, cadence.rule, ledger, now), now.astimezone(ZoneInfo(cadence.rule.time_zone)).date()
+        periods += [(release, key, day) for key, day in due.overdue(today, cadence.slack_days).items()]
+        left_out += [(release, key) for key in due.left_out]
+    return Overdue(tuple(sorted(periods, key=lambda one: (one[2], one))), tuple(left_out), tuple(unknown))
+
+
+def due(seen: Examined) -> Finding:
+    """Whether finished periods were neither released nor waived for longer than their releases say.
+
+    Args:
+        seen: without its ledger, nothing is looked at.
+    """
+    check = "due"
+    if seen.store is None or seen.ledger is None:
+        return not_looked_at(check, "the ledger cannot be opened")
+    found = overdue(seen.store, seen.ledger, seen.now)
+    if found.says:
+        release, period, _ = found.periods[0]
+        mend = f"Look whether the schedule runs; dphist release SPEC --period {period}, or, if it never comes: "
+        return warning(
+            check,
+            " ".join([found.says, *_remarks(found)]),
+            f"{mend}dphist ledger waive {release} {period} --reason TEXT",
+        )
+    return ok(check, " ".join(["nothing is due", *_remarks(found)]))
+
+
+def _remarks(found: Overdue) -> Iterator[str]:
+    if found.left_out:
+        named = listed([f"{release} {period}" for release, period in found.left_out])
+        yield f"(left out before an upgrade, and run by command only: {named})"
+    if found.unknown:
+        yield f"(not known before their next release: {listed(found.unknown)})"
+
+
+def _with_periods(ledger: Ledger) -> list[str]:
+    charges = ledger.books().every_charge()
+    return sorted({charge.release for charge in charges if charge.period != EVERYTHING})

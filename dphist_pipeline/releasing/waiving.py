@@ -1,0 +1,51 @@
+"""An operator's decision that a period of a release never comes, so that nothing is due for it."""
+
+from __future__ import annotations
+
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
+from dphist_pipeline.publishing.statements import LATER, charges_of
+from dphist_pipeline.releasing.deciding import deciding
+from dphist_pipeline.releasing.period_rules import kept_cadence
+from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.spec.periods import EVERYTHING
+
+
+class NothingToWaive(DphistError):
+    """A period that is not due, and will not be."""
+
+    def __init__(self, release: str, period: str, problem: str) -> None:
+        self.release, self.period = release, period
+        super().__init__(f"release '{release}', period {period}: {problem}. Nothing was decided.")
+
+
+def waive(store: Store, release: str, period: str, reason: str, and_later: bool = False) -> Decision:
+    """Enters the decision; the same again changes nothing.
+
+    Args:
+        store: whose ledger keeps it.
+        release: its name; it was charged before.
+        period: its key, the first day.
+        reason: 1 to 2000 characters.
+        and_later: whether every later period is waived, too: the release has ended.
+
+    Raises:
+        NothingToWaive: the release is unknown here, or the period was charged, or is none of the release's.
+    """
+    ledger = store.ledger()
+    charged = {charge.period for charge, _ in charges_of(ledger, release)}
+    if not charged:
+        raise NothingToWaive(release, period, "nothing was ever charged for this release, so nothing of it is due")
+    if EVERYTHING in charged:
+        raise NothingToWaive(release, period, "this release has no periods")
+    if period in charged:
+        raise NothingToWaive(release, period, "it was charged already, so it is not due")
+    cadence = kept_cadence(store, release)
+    if cadence is not None:
+        cadence.rule.named(period)
+    with deciding(store, ledger) as operator:
+        made = ledger.allow(
+            EVERYWHERE, {"waiver": {"name": f"{release}/{period}{LATER if and_later else ''}"}}, operator, reason
+        )
+    assert made is not None  # decisions for all accounts wait for no second signature
+    return made

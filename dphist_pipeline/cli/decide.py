@@ -32,6 +32,7 @@ def publish(
     Where something else waits as well, period and revision must be named; the
     refusal lists what waits.
     """
+    from dphist_pipeline.answering.past_periods import compare_publication
     from dphist_pipeline.releasing import pipeline
 
     checked = load_spec(spec, store)
@@ -43,7 +44,8 @@ def publish(
         print_json({**{name: made.audit.get(name) for name in kept}, "path": str(made.path)})
         return
     statement = statement_of(opened.ledger(), checked.account)
-    print_release(made.audit, made.replayed, made.path, statement, charged=False, copied_to=opened.public_address)
+    says, copied_to = compare_publication(made.path).says, opened.public_address
+    print_release(made.audit, made.replayed, made.path, statement, charged=False, copied_to=copied_to, says=says)
 
 
 def reject(

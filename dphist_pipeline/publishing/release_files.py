@@ -86,7 +86,7 @@ def write_family(family: FamilyEstimate, scales: Mapping[str, Fraction], facts: 
 
     met = facts.get("invariants")
     population = fit_population(family.tables, Figures(met["level"], met["figures"]) if met else None)
-    common = {name: fact for name, fact in facts.items() if name != "tables"}
+    common = {name: fact for name, fact in facts.items() if name not in ("tables", "compared")}
     tables, axes = {}, facts["tables"]
     (staging / TABLES_OF_FAMILY).mkdir(mode=0o755)
     for name, estimate in family.tables.items():
@@ -104,6 +104,7 @@ def write_family(family: FamilyEstimate, scales: Mapping[str, Fraction], facts: 
     write_charges(facts, charges, staging / "audit.parquet")
     audit = {
         **common,
+        **({"compared": facts["compared"]} if "compared" in facts else {}),
         "tables": tables,
         **_epsilon_facts(family.epsilon),
         "noise": NOISE,

@@ -17,6 +17,7 @@ import numpy as np
 from dphist_pipeline.answering.answers import Answer
 from dphist_pipeline.answering.period_totals import totals_of_periods
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.integrations.dagster import compared
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.account_runway import runway_of
 from dphist_pipeline.releasing.releases import Release
@@ -34,6 +35,7 @@ TEXTS = {
     "total_like_last_period": (
         f"By both intervals, the total may have changed by less than {LARGEST_CHANGE} times since the period before."
     ),
+    compared.VALUES_LIKE_PAST: compared.TEXT,
     "no_period_missing": "Every period between the first charged one and this one is published, or was withdrawn.",
 }
 WITHOUT_PERIODS = ("account_lasts", "cells_tell_something")
@@ -114,6 +116,7 @@ def findings(spec: ReleaseSpec, store: Store, statement: Statement, made: Releas
     found = {"account_lasts": _account(spec, statement), "cells_tell_something": _cells(made)}
     if spec.period != "none":
         found["total_like_last_period"] = _total(spec, store, made, totals)
+        found[compared.VALUES_LIKE_PAST] = Found(*compared.values_like_past(made))
         found["no_period_missing"] = _periods(spec, statement, made)
     return found
 

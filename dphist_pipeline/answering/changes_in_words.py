@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from dphist_pipeline.spec.axes import OTHER
 
 AS_MUCH = 0.25  # part by which two changes that belong together may differ, beside their noise
 RENAMED = "was a code renamed?"
+_FROM_TO = r" from about [0-9,]+ to about [0-9,]+(?=$| while |, and |:| \()"
 
 
 @dataclass(frozen=True)
@@ -66,12 +68,18 @@ def ringing(found: Sequence[AxisChanges]) -> Iterator[dict[str, Any]]:
             yield {"axis": axis.sums.axis, "value": label, "before": moved.before, "now": moved.now}
 
 
-def changes_in_words(found: Sequence[AxisChanges]) -> str:
+def changes_in_words(found: Sequence[AxisChanges], numbers: bool = True) -> str:
     """One sentence about all sums that ring; empty if none does.
 
     Args:
         found: see `sudden_changes`; the total first.
+        numbers: whether it says from what to what; without, it may be told of a period that is not published.
     """
+    said = _sentence(found)
+    return said if numbers else re.sub(_FROM_TO, "", said)
+
+
+def _sentence(found: Sequence[AxisChanges]) -> str:
     axes = [axis for axis in found if axis.sums.axis != TOTAL and axis.rings.any()]
     total = next((moved for axis in found if axis.sums.axis == TOTAL for moved in _moved(axis)), None)
     if total is not None:

@@ -30,11 +30,13 @@ class Compared:
         periods: with which it was compared, the latest first; empty where it has no published past.
         changes: each sum that rings: axis (empty for the total), value, before, now; in records.
         says: what rings, in one sentence; empty if nothing does.
+        hint: the same without numbers, for a period that is not published.
     """
 
     periods: tuple[str, ...] = ()
     changes: tuple[Mapping[str, Any], ...] = ()
     says: str = ""
+    hint: str = ""
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -79,8 +81,8 @@ def _compare(release: Path, audit: Mapping[str, Any], sums: Callable[[], PeriodS
         sums(), [one for _, one in last], [season for _, season in seasons], DAYS_OF_YEAR / (end - start).days
     )
     periods = [day for day, _ in last] + [day for day, _ in seasons]
-    said = changes_in_words(found)
-    return Compared(tuple(day.isoformat() for day in periods), tuple(ringing(found)), said)
+    days, said = tuple(day.isoformat() for day in periods), changes_in_words(found)
+    return Compared(days, tuple(ringing(found)), said, changes_in_words(found, numbers=False))
 
 
 def _day(told: object) -> date | None:

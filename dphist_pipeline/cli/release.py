@@ -74,6 +74,7 @@ def _release(
         print_json(
             {name: made.audit[name] for name in ("release", "period", "revision", "epsilon")}
             | {"replayed": made.replayed, "path": str(made.path), "account": statement_facts(statement)}
+            | ({"total_holds_zero": True} if made.audit.get("total_holds_zero") else {})
             | ({"compared": compared.facts} if compared.periods else {})
             | ({"copied_to": opened.public_address} if opened.public_address else {})
         )

@@ -126,6 +126,10 @@ def print_release(
             **({"copied to": copied_to} if copied_to else {}),
         }
     )
+    if audit.get("total_holds_zero"):
+        out.print(
+            "[yellow]![/] The interval of the total holds 0: these numbers are like those of a period without records."
+        )
     if says:
         out.print(f"[yellow]![/] Compared with the periods before: {escape(says)}")
     root = path.parents[3]

@@ -145,6 +145,8 @@ class _Audit(TypedDict):
     withdrawn: NotRequired[_Withdrawal]
     approved: NotRequired[dict[str, Any]]
     compared: NotRequired[_Comparison]
+    total_holds_zero: NotRequired[bool]
+    publish: NotRequired[_Text]
     findings: NotRequired[list[dict[str, Any]]]
     allowed: NotRequired[list[dict[str, Any]]]
 

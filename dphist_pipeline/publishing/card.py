@@ -22,7 +22,7 @@ from dphist_pipeline.answering.boxes import answer_box
 from dphist_pipeline.answering.chosen_cells import written_end
 from dphist_pipeline.answering.intervals import LEVEL, half_width_of_box, half_width_of_cell, half_width_of_sum
 from dphist_pipeline.answering.report_intervals import half_widths_of_cells, normal_factor, report_reach
-from dphist_pipeline.answering.row_quality import Cut, along, cuts, rows_of, sentences
+from dphist_pipeline.answering.row_quality import Cut, along, cuts, rows_of, sentences, those_that_tell
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
@@ -184,15 +184,16 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, An
 
 
 def total_facts(total: Answer) -> dict[str, str | None]:
-    """The sum of all cells, and how far it may be from the true one; None if no interval tells.
+    """The sum of all cells, how far it may be from the true one, and its interval if that holds 0; else None.
 
     Args:
         total: the answer for all cells.
     """
     if total.basis == "noise_only":
-        return {"total": shown_number(total.estimate), "total_reach": None}
+        return {"total": shown_number(total.estimate), "total_reach": None, "around_zero": None}
     reach = max(total.unbiased - total.ci_lower, total.ci_upper - total.unbiased)
-    return {"total": shown_number(total.unbiased), "total_reach": shown_number(reach)}
+    ends = f"{shown_number(total.ci_lower)} to {shown_number(total.ci_upper)}" if total.ci_lower <= 0 else None
+    return {"total": shown_number(total.unbiased), "total_reach": shown_number(reach), "around_zero": ends}
 
 
 def _findings(estimate: Estimate) -> list[tuple[str, str, str, str]]:
@@ -228,8 +229,7 @@ def quality_facts(
             "rows": [_cut_in_words(cut) for cut in made[:MOST_NAMED]],
             "more": max(0, len(made) - MOST_NAMED),
         }
-        for axis, made in found.items()
-        if axis is not None
+        for axis, made in those_that_tell(found).items()
     ]
     return {"says": sentences(audit, rows, found), "tables": told, "cut": None in found}
 

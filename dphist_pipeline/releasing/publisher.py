@@ -98,7 +98,6 @@ def publish(
     Raises:
         Withdrawn: somebody else published it meanwhile, and it was taken back.
     """
-    facts = facts | _compared(store, facts, estimate)
     with store.run(key) as scratch:
         staging = scratch / "published"
         staging.mkdir()
@@ -110,14 +109,6 @@ def publish(
         first = move_into_place(staging, store.published(key))
     expected = {"values_digest": values_digest(estimate), "spec_digest": facts["spec_digest"]}
     return replace(_confirmed(store, key, expected, differs), replayed=not first)
-
-
-def _compared(store: Store, facts: Mapping[str, Any], estimate: AnyEstimate) -> dict[str, Any]:
-    """What the audit says of the published past of the release; nothing where it has none."""
-    from dphist_pipeline.answering.past_periods import compare_estimate
-
-    compared = compare_estimate(store.public, facts, estimate)
-    return {"compared": compared.facts} if compared.periods else {}
 
 
 def _confirmed(store: Store, key: Key, expected: Mapping[str, object], differs: DphistError) -> Release:

@@ -156,3 +156,15 @@ def test_planted_faults_are_found(last: int) -> None:
     print({name: f"{share:.2f} of {len(found[name])}" for name, share in shares.items()})
     assert shares["empty"] == 1
     assert min(shares.values()) >= 0.95, shares
+
+
+def test_a_period_that_is_not_published_is_told_without_numbers() -> None:
+    found = sudden_changes(week(ward=NOW), [week(ward=WARDS)], [], 52)
+    assert changes_in_words(found, numbers=False) == "surgery fell while other rose by as much: was a code renamed?"
+    for part in (0.0, 0.5, 2.0):
+        then = week(ward={name: part * count for name, count in WARDS.items()})
+        quiet = changes_in_words(sudden_changes(then, [week(ward=WARDS)], [], 52), numbers=False)
+        assert quiet in ("the total fell: are all records there?", "the total rose: was anything delivered twice?")
+    hostile = week(9_000, ward={"fell from about 7 to about 9": 4_000.0, "other": 0.0})
+    gone = week(9_000, ward={"fell from about 7 to about 9": 0.0, "other": 4_000.0})
+    assert "4,000" not in changes_in_words(sudden_changes(gone, [hostile], [], 52), numbers=False)

@@ -31,7 +31,7 @@ FEW_PERIODS = 3
 
 TEXTS = {
     "account_lasts": f"The account pays for at least {FEW_RELEASES} more releases.",
-    "cells_tell_something": "At least one cell's interval lies above zero: not everything is noise.",
+    "cells_tell_something": compared.CELLS,
     "total_like_last_period": (
         f"By both intervals, the total may have changed by less than {LARGEST_CHANGE} times since the period before."
     ),
@@ -113,7 +113,10 @@ def findings(spec: ReleaseSpec, store: Store, statement: Statement, made: Releas
         made: the publication.
         totals: known by now.
     """
-    found = {"account_lasts": _account(spec, statement), "cells_tell_something": _cells(made)}
+    found = {
+        "account_lasts": _account(spec, statement),
+        "cells_tell_something": Found(*compared.cells_tell_something(made)),
+    }
     if spec.period != "none":
         found["total_like_last_period"] = _total(spec, store, made, totals)
         found[compared.VALUES_LIKE_PAST] = Found(*compared.values_like_past(made))
@@ -127,14 +130,6 @@ def _account(spec: ReleaseSpec, statement: Statement) -> Found:
     numbers |= {"releases_left": runway.releases} if runway.releases is not None else {}
     numbers |= {"last_due": runway.until} if runway.until is not None else {}
     return Found(runway.releases is None or runway.releases >= FEW_RELEASES, numbers, runway.says)
-
-
-def _cells(made: Release) -> Found:
-    lower = np.concatenate([table.arrow.column("ci_lower").to_numpy() for table in made.tables.values()])
-    known = lower[np.isfinite(lower)]
-    above = int((known > 0).sum())
-    numbers = {"cells": int(made.audit["cells"]), "cells_above_zero": above}
-    return Found(above > 0 or not known.size, numbers, "" if above else "every interval reaches zero")
 
 
 def _total(spec: ReleaseSpec, store: Store, made: Release, totals: Totals) -> Found:

@@ -70,6 +70,11 @@ class Cut:
         return min(1.0, max(0.0, self.cut / seen)) if seen > 0 else None
 
     @property
+    def tells(self) -> bool:
+        """Whether the interval is no wider than the rows seen, of which it tells how many were cut."""
+        return self.ci_upper - self.ci_lower <= self.counted + self.cut
+
+    @property
     def share_in_words(self) -> str:
         """The share in percent; where the interval reaches 0, how large it may be; empty where noise leaves no rows."""
         if self.ci_lower > 0:
@@ -185,6 +190,30 @@ def cuts(rows: Sequence[Row], counted: Callable[[str | None], NDArray[np.float64
     return found
 
 
+def tells(rows: Sequence[Row], count: float) -> bool:
+    """Whether no interval of some rows of a quality table is wider than the count they speak of.
+
+    Args:
+        rows: of the table.
+        count: all that they tell the parts of, in rows or units; below 0 there is none.
+    """
+    return all(row["ci_upper"] - row["ci_lower"] <= count for row in rows)
+
+
+def those_that_tell(found: Mapping[str | None, Sequence[Cut]]) -> dict[str, Sequence[Cut]]:
+    """The cuts by axis whose intervals are no wider than all rows seen along it.
+
+    Args:
+        found: see `cuts`.
+    """
+    seen = {axis: sum(cut.counted + cut.cut for cut in made) for axis, made in found.items()}
+    return {
+        axis: made
+        for axis, made in found.items()
+        if axis is not None and all(cut.ci_upper - cut.ci_lower <= seen[axis] for cut in made)
+    }
+
+
 def say_of_rows(folder: Path, audit: Row) -> list[str]:
     """As `sentences`, for a published folder; empty without a quality table.
 
@@ -207,12 +236,22 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
     said = [failed] if (failed := failed_nearly_all(rows)) else []
     if None in found:
         (cut,) = found[None]
+        bound = f"{audit['max_rows_per_unit']:,} row{'s' if audit['max_rows_per_unit'] != 1 else ''}"
+        capped = f"At most {bound} of each {audit['privacy_unit']} are counted."
+        if not cut.tells:
+            width, seen = (
+                f"{round(max(0.0, number)):,}" for number in (cut.ci_upper - cut.ci_lower, cut.counted + cut.cut)
+            )
+            cannot = (
+                f"What this cap cut cannot be told: the interval is {width} rows wide, and about {seen} rows were seen."
+            )
+            said.append(f"{capped} {cannot}")
+            return said
         share = cut.share_in_words and f", {cut.share_in_words} of all"
         about, lower, upper = (f"{end:,.0f}" for end in (max(0.0, cut.cut), *cut.possible))
-        bound = f"{audit['max_rows_per_unit']:,} row{'s' if audit['max_rows_per_unit'] != 1 else ''}"
         said.append(
-            f"At most {bound} of each {audit['privacy_unit']} are counted. This cap cut about {about} rows (95 %: "
-            f"{lower} to {upper}){share}, as far as the first {audit['quality']['rows']} rows of each are looked at."
+            f"{capped} This cap cut about {about} rows (95 %: {lower} to {upper}){share}, as far as the first "
+            f"{audit['quality']['rows']} rows of each are looked at."
         )
     return said
 

@@ -33,7 +33,7 @@ HOMES = {
     "publish": Home(
         "decide",
         "publish",
-        "Publishes what a release of `publish: manual` holds back. Spends nothing and reads no record.",
+        "Publishes what `publish: manual` or `if_plausible` holds back. Spends nothing and reads no record.",
     ),
     "reject": Home(
         "decide", "reject", "Says that a release that waits will not be published, and deletes what was drawn for it."

@@ -20,18 +20,21 @@ if TYPE_CHECKING:
 
 
 def publish(
-    spec: Annotated[Path, typer.Argument(metavar="SPEC", help="The release's YAML file, with `publish: manual`.")],
+    spec: Annotated[
+        Path, typer.Argument(metavar="SPEC", help="The release's YAML file, with `publish: manual` or `if_plausible`.")
+    ],
     approved_by: Annotated[str, typer.Option(metavar="NAME", help="Who approves; ledger and audit say so for good.")],
     period: Annotated[str | None, typer.Option(metavar="DAY", help="Its first day. Default: the latest.")] = None,
     revision: Annotated[int | None, typer.Option(metavar="NUMBER", help="Default: the latest of its period.")] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Publishes what a release of `publish: manual` holds back. Spends nothing and reads no record.
+    """Publishes what `publish: manual` or `if_plausible` holds back. Spends nothing and reads no record.
 
     Where something else waits as well, period and revision must be named; the
     refusal lists what waits.
     """
+    from dphist_pipeline.answering.past_periods import compare_publication
     from dphist_pipeline.releasing import pipeline
 
     checked = load_spec(spec, store)
@@ -43,7 +46,8 @@ def publish(
         print_json({**{name: made.audit.get(name) for name in kept}, "path": str(made.path)})
         return
     statement = statement_of(opened.ledger(), checked.account)
-    print_release(made.audit, made.replayed, made.path, statement, charged=False, copied_to=opened.public_address)
+    says, copied_to = compare_publication(made.path).says, opened.public_address
+    print_release(made.audit, made.replayed, made.path, statement, charged=False, copied_to=copied_to, says=says)
 
 
 def reject(
@@ -106,6 +110,7 @@ def print_waiting(waiting: AwaitsApproval, as_json: bool) -> None:
     """
     if as_json:
         key = waiting.key
-        print_json({"release": key.release, "period": key.period, "revision": key.revision, "awaits_approval": True})
+        facts = {"release": key.release, "period": key.period, "revision": key.revision, "awaits_approval": True}
+        print_json(facts | ({"why": waiting.remark} if waiting.remark else {}))
     else:
         out.print(f"[green]✓[/] {escape(str(waiting))}")

@@ -30,7 +30,7 @@ def quality(
     that a share of their epsilon paid for, and a 95 % interval.
     """
     from dphist_pipeline.answering.published import latest_revision
-    from dphist_pipeline.answering.row_quality import published_cuts, read_quality, sentences
+    from dphist_pipeline.answering.row_quality import published_cuts, read_quality, sentences, tells, those_that_tell
 
     folder = latest_revision(public_folder(store), release, period, family=True)
     audit, rows = read_quality(folder)
@@ -43,27 +43,38 @@ def quality(
     out.print(f"[bold]{release}[/], period {audit['period']}, revision {audit['revision']}")
     for sentence in says:
         out.print(f"  {escape(sentence)}")
-    for statistic in ("rows", "units"):
-        _print_numbers(TITLES[statistic], [row for row in rows if row["statistic"] == statistic])
+    told = {name: [row for row in rows if row["statistic"] == name] for name in ("rows", "units")}
+    counts = {name: sum(row["estimate"] for row in those) for name, those in told.items()}
+    left_out = [TITLES[name] for name, those in told.items() if not tells(those, counts[name])]
+    for name, those in told.items():
+        if TITLES[name] not in left_out:
+            _print_numbers(TITLES[name], those)
     failures = [row for row in rows if row["statistic"] in ("unparsed", "undeclared")]
     header = ["axis", "rows whose value", "estimate", "95 %"]
     means = {"unparsed": "is missing or does not parse", "undeclared": "is not declared"}
-    print_table(header, [(row["axis"], means[row["statistic"]], *_numbers(row)) for row in failures])
-    for axis, cuts in found.items():
-        if axis is not None:
-            print_table(
-                [axis, "counted", "cut", "95 %", "share cut"],
-                [
-                    (
-                        cut.category or "other",
-                        f"{cut.counted:,.0f}",
-                        f"{cut.cut:,.0f}",
-                        "{:,.0f} to {:,.0f}".format(*cut.possible),
-                        cut.share_in_words,
-                    )
-                    for cut in cuts
-                ],
-            )
+    if tells(failures, counts["rows"]):
+        print_table(header, [(row["axis"], means[row["statistic"]], *_numbers(row)) for row in failures])
+    else:
+        left_out.append("rows whose value failed")
+    shown = those_that_tell(found)
+    left_out += [f"what the cap cut, by {axis}" for axis in found if axis is not None and axis not in shown]
+    for axis, cuts in shown.items():
+        print_table(
+            [axis, "counted", "cut", "95 %", "share cut"],
+            [
+                (
+                    cut.category or "other",
+                    f"{cut.counted:,.0f}",
+                    f"{cut.cut:,.0f}",
+                    "{:,.0f} to {:,.0f}".format(*cut.possible),
+                    cut.share_in_words,
+                )
+                for cut in cuts
+            ],
+        )
+    if left_out:
+        why = "their intervals are wider than the count that they speak of"
+        out.print(f"Not shown, for {why}: {escape('; '.join(left_out))}. --json shows all")
 
 
 def _print_numbers(title: str, rows: Sequence[Mapping[str, Any]]) -> None:

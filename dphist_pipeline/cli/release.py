@@ -50,6 +50,7 @@ def _release(
     spec: Path, period: str | None, store: Path | None, reason: str, upstream_checked: str, as_json: bool
 ) -> None:
     # Imported here, while the processes that were started early import what they need.
+    from dphist_pipeline.answering.past_periods import compare_publication
     from dphist_pipeline.cli.decide import print_waiting
     from dphist_pipeline.cli.terminal import print_json, print_release, progress, statement_facts
     from dphist_pipeline.releasing import pipeline
@@ -68,12 +69,15 @@ def _release(
     except AwaitsApproval as waiting:
         print_waiting(waiting, as_json)
         return
-    statement = statement_of(opened.ledger(), checked.account)
+    statement, compared = statement_of(opened.ledger(), checked.account), compare_publication(made.path)
     if as_json:
         print_json(
             {name: made.audit[name] for name in ("release", "period", "revision", "epsilon")}
             | {"replayed": made.replayed, "path": str(made.path), "account": statement_facts(statement)}
+            | ({"total_holds_zero": True} if made.audit.get("total_holds_zero") else {})
+            | ({"compared": compared.facts} if compared.periods else {})
             | ({"copied_to": opened.public_address} if opened.public_address else {})
         )
         return
-    print_release(made.audit, made.replayed, made.path, statement, copied_to=opened.public_address)
+    copied_to = opened.public_address
+    print_release(made.audit, made.replayed, made.path, statement, copied_to=copied_to, says=compared.says)

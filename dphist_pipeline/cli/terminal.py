@@ -99,6 +99,7 @@ def print_release(
     statement: Statement,
     charged: bool = True,
     copied_to: str | None = None,
+    says: str = "",
 ) -> None:
     """Prints what was published, what it cost, and how to query it.
 
@@ -109,6 +110,7 @@ def print_release(
         statement: of the account.
         charged: True if this command charged the account, unless it was a replay.
         copied_to: the bucket that has it, too.
+        says: what changed suddenly since the periods before; see `past_periods`.
     """
     from dphist_pipeline.releasing.locations import store_folder
 
@@ -124,6 +126,12 @@ def print_release(
             **({"copied to": copied_to} if copied_to else {}),
         }
     )
+    if audit.get("total_holds_zero"):
+        out.print(
+            "[yellow]![/] The interval of the total holds 0: these numbers are like those of a period without records."
+        )
+    if says:
+        out.print(f"[yellow]![/] Compared with the periods before: {escape(says)}")
     root = path.parents[3]
     usual = store_folder(None).resolve() == root.resolve()
     store = [] if usual else ["--store", _from_here(root)]

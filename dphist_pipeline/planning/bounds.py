@@ -57,6 +57,11 @@ class UnitsByRows:
         """All rows, as far as they are seen."""
         return float(self.units @ np.arange(1, self.units.size + 1))
 
+    @property
+    def tells(self) -> bool:
+        """Whether the interval of the rows beyond the first of each unit is no wider than all rows."""
+        return self.rows > 0 and 4 * self.cut(1)[1] <= self.rows
+
     def cut(self, bound: int) -> tuple[float, float]:
         """The rows that a bound cuts, as far as they are seen, and the standard deviation of that by noise, in rows.
 
@@ -128,18 +133,21 @@ def find_units(spec: ReleaseSpec, file: str | None, releases: Sequence[str], pub
         if held:
             basis = f"the quality table of {name}, period {audit['period']}"
             variance = noise_law.variance(Fraction(held[0]["noise_scale"]))
-            found = UnitsByRows(np.array([row["estimate"] for row in held]), variance, basis)
-            return found if found.rows > 0 else None
+            return UnitsByRows(np.array([row["estimate"] for row in held]), variance, basis)
     return None
 
 
 def compare_bounds(spec: ReleaseSpec, known: UnitsByRows) -> list[Bound]:
     """Bias and noise of bounds from 1 to the rows seen, and of the spec's own, under plain noise.
 
+    None where the numbers of units tell nothing.
+
     Args:
         spec: with grid, neighbours and epsilon.
         known: how many units hold how many rows.
     """
+    if not known.tells:
+        return []
     most, cells, rows = known.units.size, spec.domain.cells, known.rows
     tried = {*range(1, most)} if most <= MOST_BOUNDS else {int(step) for step in np.geomspace(1, most - 1, MOST_BOUNDS)}
     tried |= {spec.max_rows_per_unit} if spec.max_rows_per_unit < most else set()
@@ -152,12 +160,15 @@ def compare_bounds(spec: ReleaseSpec, known: UnitsByRows) -> list[Bound]:
     return found
 
 
-def advice(bounds: Sequence[Bound]) -> str:
-    """Which bounds have the least errors, in a sentence.
+def advice(bounds: Sequence[Bound], basis: str = "the numbers of units") -> str:
+    """Which bounds have the least errors, in a sentence; or that this cannot be told.
 
     Args:
-        bounds: those that were tried, at least one.
+        bounds: those that were tried; none where noise leaves nothing to compare.
+        basis: where the numbers of units come from.
     """
+    if not bounds:
+        return f"No bound is advised: the intervals of {basis} are wider than the count of rows that they speak of."
     cell, total = min(bounds, key=lambda one: one.cell_error), min(bounds, key=lambda one: one.total_error)
     if cell.rows == total.rows:
         return f"A bound of {cell.rows} has the least error, in a cell of average size and in the sum of all cells."

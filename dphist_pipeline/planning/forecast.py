@@ -116,7 +116,7 @@ class Forecast:
     def _bounds_as_facts(self) -> dict[str, Any]:
         assert self.plan.units is not None
         shown = [asdict(one) | {"cell_error": one.cell_error, "total_error": one.total_error} for one in self.bounds]
-        return {"from": self.plan.units.basis, "tried": shown, "advice": advice(self.bounds)}
+        return {"from": self.plan.units.basis, "tried": shown, "advice": advice(self.bounds, self.plan.units.basis)}
 
     @cached_property
     def bounds(self) -> list[Bound]:
@@ -147,7 +147,7 @@ class Forecast:
         if self.costs:
             title = f"the least epsilon for a root mean squared error of at most {plan.target:g} in a cell"
             tables.append((title, ["mechanism", "by", "epsilon"], [self._cost(one) for one in self.costs]))
-        if plan.units is not None:
+        if plan.units is not None and self.bounds:
             tables.append(table_of(self.bounds, plan.spec.max_rows_per_unit, plan.units.basis, short))
         return tables
 
@@ -166,8 +166,9 @@ class Forecast:
             for one in self.recommended()
         ]
         lines += dpcube_theory(plan.spec, plan.contenders)
-        if self.bounds:
-            lines.append(f"{advice(self.bounds)} Rows beyond those seen are in no line of this table.")
+        if plan.units is not None:
+            beyond = " Rows beyond those seen are in no line of this table." if self.bounds else ""
+            lines.append(advice(self.bounds, plan.units.basis) + beyond)
         if plan.left_out:
             lines.append(f"Do not serve this release: {', '.join(plan.left_out)} (dphist mechanisms NAME).")
         return [*lines, f"Account {plan.runway.account}: {plan.runway.says.rstrip('.')}."]

@@ -215,7 +215,7 @@ def _remarks(spec: ReleaseSpec) -> Iterator[str]:
     if untested() is not None:
         allow = f"dphist ledger allow --engine {untested()} --reason TEXT"
         yield f"Not rehearsed: the tests passed with another minor version; a release needs a decision: {allow}"
-    if spec.publish == "manual":
+    if spec.publish != "automatic":
         yield "Not rehearsed: the approval; the release was published at once"
     if spec.source_format not in ("parquet", "csv"):
         yield "Not rehearsed: reading a database or a frame; the records were in a Parquet file"

@@ -76,6 +76,13 @@ class _Withdrawal(TypedDict):
     reason: _Text
 
 
+class _Comparison(TypedDict):
+    __pydantic_config__ = _STRICT  # type: ignore[misc]
+    periods: list[_Period]
+    changes: list[dict[str, Any]]
+    says: _Text
+
+
 class _Law(TypedDict):
     __pydantic_config__ = _STRICT  # type: ignore[misc]
     alpha: _Number
@@ -137,6 +144,9 @@ class _Audit(TypedDict):
     versions: NotRequired[dict[str, _Text]]
     withdrawn: NotRequired[_Withdrawal]
     approved: NotRequired[dict[str, Any]]
+    compared: NotRequired[_Comparison]
+    total_holds_zero: NotRequired[bool]
+    publish: NotRequired[_Text]
     findings: NotRequired[list[dict[str, Any]]]
     allowed: NotRequired[list[dict[str, Any]]]
     required_checks: NotRequired[list[_Text]]

@@ -22,7 +22,7 @@ from dphist_pipeline.answering.boxes import answer_box
 from dphist_pipeline.answering.chosen_cells import written_end
 from dphist_pipeline.answering.intervals import LEVEL, half_width_of_box, half_width_of_cell, half_width_of_sum
 from dphist_pipeline.answering.report_intervals import half_widths_of_cells, normal_factor, report_reach
-from dphist_pipeline.answering.row_quality import Cut, along, cuts, rows_of, sentences
+from dphist_pipeline.answering.row_quality import Cut, along, cuts, rows_of, sentences, those_that_tell
 from dphist_pipeline.answering.told_numbers import told_number
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.estimate import Estimate
@@ -189,15 +189,19 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, An
 def total_facts(total: Answer) -> dict[str, str | None]:
     """The sum of all cells, and how far it may be from the true one or the ends of its interval; None if nothing tells.
 
+    `around_zero` is its interval if that holds 0.
+
     Args:
         total: the answer for all cells.
     """
     told = told_number(vars(total))
-    ends = None
-    if told.half is None and not math.isnan(told.lower):
-        ends = f"{shown_number(told.lower)} to {shown_number(told.upper)}"
-    reach = None if told.half is None else shown_number(told.half)
-    return {"total": shown_number(told.value), "total_reach": reach, "total_ends": ends}
+    ends = None if math.isnan(told.lower) else f"{shown_number(told.lower)} to {shown_number(told.upper)}"
+    return {
+        "total": shown_number(told.value),
+        "total_reach": None if told.half is None else shown_number(told.half),
+        "total_ends": ends if told.half is None else None,
+        "around_zero": ends if told.lower <= 0 else None,
+    }
 
 
 def _findings(estimate: Estimate) -> list[tuple[str, str, str, str]]:
@@ -233,8 +237,7 @@ def quality_facts(
             "rows": [_cut_in_words(cut) for cut in made[:MOST_NAMED]],
             "more": max(0, len(made) - MOST_NAMED),
         }
-        for axis, made in found.items()
-        if axis is not None
+        for axis, made in those_that_tell(found).items()
     ]
     return {"says": sentences(audit, rows, found), "tables": told, "cut": None in found}
 

@@ -44,6 +44,7 @@ from dphist_pipeline.publishing.published_files import (
 )
 from dphist_pipeline.publishing.values_digests import values_digest
 
+OF_WHOLE = ("compared", "total_holds_zero", "publish")  # facts of a family that no table of it repeats
 REPORT_LAW = ("alpha", "beta", "gamma", "delta", "step")
 NOISE = "discrete Laplace, P(k) proportional to exp(-|k| / noise_scale); for choices the one-sided half of it"
 NOISE_OF_REPORTS = "made by every contributor: reports are random, by coins whose chances the settings give"
@@ -86,7 +87,7 @@ def write_family(family: FamilyEstimate, scales: Mapping[str, Fraction], facts: 
 
     met = facts.get("invariants")
     population = fit_population(family.tables, Figures(met["level"], met["figures"]) if met else None)
-    common = {name: fact for name, fact in facts.items() if name != "tables"}
+    common = {name: fact for name, fact in facts.items() if name not in ("tables", *OF_WHOLE)}
     tables, axes = {}, facts["tables"]
     (staging / TABLES_OF_FAMILY).mkdir(mode=0o755)
     for name, estimate in family.tables.items():
@@ -104,6 +105,7 @@ def write_family(family: FamilyEstimate, scales: Mapping[str, Fraction], facts: 
     write_charges(facts, charges, staging / "audit.parquet")
     audit = {
         **common,
+        **{name: facts[name] for name in OF_WHOLE if name in facts},
         "tables": tables,
         **_epsilon_facts(family.epsilon),
         "noise": NOISE,

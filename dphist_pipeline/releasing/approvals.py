@@ -30,11 +30,11 @@ from dphist_pipeline.spec.model import ReleaseSpec
 
 
 class AwaitsApproval(DphistError):
-    """A release that is charged and drawn under `publish: manual`, and that nobody has approved yet."""
+    """A release that is charged and drawn, is held back by `publish`, and that nobody has approved yet."""
 
-    def __init__(self, key: Key, held: bool, remark: str = "") -> None:
+    def __init__(self, key: Key, held: bool, remark: str = "", publish: str = "manual") -> None:
         self.key, self.held, self.remark = key, held, remark
-        why = "it was charged under `publish: manual`" if held else "its spec says `publish: manual`"
+        why = "it was charged under `publish: manual`" if held else f"its spec says `publish: {publish}`"
         why = f"{why}. {remark}" if remark else f"{why}."
         period = "" if key.period == "all" else f" --period {key.period}"
         revision = "" if key.revision == 1 else f" --revision {key.revision}"
@@ -111,7 +111,19 @@ def waits(spec: ReleaseSpec, charge: Charge | None) -> bool:
     return spec.publish == "manual" or (charge is not None and charge.held)
 
 
-def approval(spec: ReleaseSpec, ledger: Ledger, charge: Charge, key: Key, remark: str = "") -> dict[str, Any]:
+def may_wait(spec: ReleaseSpec, charge: Charge | None) -> bool:
+    """Whether a person may have to approve a release: as `waits`, or where its numbers are in doubt.
+
+    Args:
+        spec: as it is now.
+        charge: that paid; None before it is made.
+    """
+    return spec.publish == "if_plausible" or waits(spec, charge)
+
+
+def approval(
+    spec: ReleaseSpec, ledger: Ledger, charge: Charge, key: Key, remark: str = "", doubt: str = ""
+) -> dict[str, Any]:
     """What the audit says of the approval; nothing where a release was published by itself.
 
     Args:
@@ -120,6 +132,7 @@ def approval(spec: ReleaseSpec, ledger: Ledger, charge: Charge, key: Key, remark
         charge: that paid for it.
         key: of the release.
         remark: what whoever decides should know of its noisy numbers.
+        doubt: why it may be wrong, by published and drawn numbers; empty if nothing is odd.
 
     Raises:
         AwaitsApproval: nobody approved yet.
@@ -127,8 +140,10 @@ def approval(spec: ReleaseSpec, ledger: Ledger, charge: Charge, key: Key, remark
     note = ledger.notes(charge).get("approved")
     if note is not None:
         return {"approved": {"by": note.text, "at": note.made_at, "entry": note.number}}
-    if waits(spec, charge) and ledger.published_digest(charge) is None:
-        raise AwaitsApproval(key, charge.held, remark)
+    held = waits(spec, charge) or (spec.publish == "if_plausible" and doubt)
+    if held and ledger.published_digest(charge) is None:
+        said = " ".join(filter(None, [remark, doubt and f"{doubt[0].upper()}{doubt[1:]}{'.' * (doubt[-1] != '?')}"]))
+        raise AwaitsApproval(key, charge.held, said, spec.publish)
     return {}
 
 
@@ -148,7 +163,7 @@ def meant(spec: ReleaseSpec, ledger: Ledger, period: str | None, revision: int |
     waiting = [
         charge
         for charge in unpublished(ledger, spec.release)
-        if waits(spec, charge) and period in (None, charge.period) and revision in (None, charge.revision)
+        if may_wait(spec, charge) and period in (None, charge.period) and revision in (None, charge.revision)
     ]
     if len(waiting) == 1:
         period = waiting[0].period

@@ -35,6 +35,7 @@ def audit_facts(spec: ReleaseSpec, ledger: Ledger, period: Period, key: Key, cha
         "revision": key.revision,
         "reason": charge.reason,
         **({"upstream_checked": charge.upstream_checked} if charge.upstream_checked else {}),
+        **({"publish": spec.publish} if spec.publish == "if_plausible" else {}),
         "account": spec.account,
         "privacy_unit": spec.privacy_unit,
         "max_rows_per_unit": spec.max_rows_per_unit,

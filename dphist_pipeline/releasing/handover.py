@@ -12,9 +12,10 @@ from functools import cached_property
 
 from dphist_pipeline.publishing.values_digests import values_digest
 from dphist_pipeline.releasing import stages
-from dphist_pipeline.releasing.approvals import AwaitsApproval, approval
+from dphist_pipeline.releasing.approvals import AwaitsApproval
 from dphist_pipeline.releasing.charge_marks import marking_charges
 from dphist_pipeline.releasing.errors import CubeMissing
+from dphist_pipeline.releasing.plausibility import facts_if_approved
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.stages import Attempt, Paid
 
@@ -70,7 +71,7 @@ def what_it_waits_for(drawn: Drawn) -> str | None:
     attempt = drawn.attempt
     if attempt.charge is not None and stages.replayed(attempt) is None:
         try:
-            approval(attempt.spec, attempt.ledger, attempt.charge, attempt.key, drawn.paid.remark)
+            facts_if_approved(attempt, drawn.paid)
         except AwaitsApproval as waiting:
             return str(waiting)
     return None

@@ -103,7 +103,7 @@ def publish(
     named = None if unnamed else stages.chosen_period(spec, period, now).key
     named, revision = approvals.meant(spec, store.ledger(), named, revision)
     attempt = stages.begin(spec, store, named, now, "", progress, revision)
-    if not approvals.waits(spec, attempt.charge):
+    if not approvals.may_wait(spec, attempt.charge):
         raise NothingToDecide(attempt.key, "it publishes by itself; `publish: manual` in its spec would hold it back")
     with store.run(attempt.key) as folder:
         drawn = stages.answered(replace(attempt, progress=lambda step: None), folder) is not None
@@ -111,7 +111,7 @@ def publish(
         raise NothingToDecide(attempt.key, "it was not drawn yet, or not to its end; run `dphist release` first")
     published = attempt.ledger.published_digest(attempt.charge) is not None
     if published and "approved" not in attempt.ledger.notes(attempt.charge):
-        raise NothingToDecide(attempt.key, "it was published before its spec said `publish: manual`")
+        raise NothingToDecide(attempt.key, f"it was published before `publish: {spec.publish}` held it back")
     attempt.ledger.note(attempt.charge, "approved", approved_by)
     return handover.publish_answers(attempt)
 

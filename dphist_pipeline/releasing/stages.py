@@ -25,14 +25,12 @@ from dphist_pipeline.messages.witness_errors import AnswerDrawnElsewhere
 from dphist_pipeline.publishing.values_digests import values_digest
 from dphist_pipeline.releasing import engines, publisher
 from dphist_pipeline.releasing.approvals import (
-    approval,
     finish_rejections,
     finish_withdrawals,
     note_if_out,
     refuse_rejected,
     refuse_withdrawn,
 )
-from dphist_pipeline.releasing.audit_facts import audit_facts
 from dphist_pipeline.releasing.errors import (
     AnswersLost,
     CubeMissing,
@@ -45,6 +43,7 @@ from dphist_pipeline.releasing.frames import Frame, as_file
 from dphist_pipeline.releasing.hosts import own_folder, refuse_other_host
 from dphist_pipeline.releasing.mechanism_run import Counts, Load, estimate_of, private_counts
 from dphist_pipeline.releasing.plans import plan_of, request_of
+from dphist_pipeline.releasing.plausibility import facts_if_approved
 from dphist_pipeline.releasing.publisher import Progress
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.row_quality import buy_quality
@@ -271,11 +270,10 @@ def publish(attempt: Attempt, paid: Paid) -> Release:
         paid: as `estimate` gave it for that attempt.
 
     Raises:
-        AwaitsApproval: `publish: manual`, and nobody approved yet.
+        AwaitsApproval: `publish` holds it back, and nobody approved yet.
     """
-    approved = approval(attempt.spec, attempt.ledger, paid.charge, attempt.key, paid.remark)
+    facts = facts_if_approved(attempt, paid)
     attempt.progress("publishing")
-    facts = audit_facts(attempt.spec, attempt.ledger, attempt.period, attempt.key, paid.charge) | approved
     made = publisher.publish(
         attempt.store,
         attempt.key,

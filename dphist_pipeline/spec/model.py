@@ -132,7 +132,7 @@ class ReleaseSpec(EngineField):
     ] = None
     automation: Annotated[Literal["eager", "on_cron"] | None, NOT_IN_DIGEST] = None
     freshness: Annotated[int | None, Field(strict=True, ge=0, le=LONGEST_DELAY), NOT_IN_DIGEST] = None
-    publish: Annotated[Literal["automatic", "manual"], NOT_IN_DIGEST] = "automatic"
+    publish: Annotated[Literal["automatic", "manual", "if_plausible"], NOT_IN_DIGEST] = "automatic"
     store_resource: Annotated[Name | None, NOT_IN_DIGEST] = None
     translation: Annotated[TranslationField, NOT_IN_DIGEST] = None
     owners: Annotated[Owners, NOT_IN_DIGEST] = ()

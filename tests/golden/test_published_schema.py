@@ -69,7 +69,8 @@ AUDIT_KEYS = [
     *["schema_version", "release", "period", "period_start", "period_end", "revision", "reason", "account"],
     *["privacy_unit", "max_rows_per_unit", "neighbours", "sensitivity"],
     *["unit_columns", "unit_normalise", "allowed", "mechanism", "settings", "cells", "axes"],
-    *["spec_digest", "ledger", "epsilon", "epsilon_double", "unbiased_noise_scale", "unbiased_covariance"],
+    *["spec_digest", "ledger", "total_holds_zero"],  # the last one only where it does, as of these few records
+    *["epsilon", "epsilon_double", "unbiased_noise_scale", "unbiased_covariance"],
     *["noise", "charges"],
     *["values_digest", "files", "versions", "audit_digest"],
 ]
@@ -89,6 +90,7 @@ FIXED: dict[str, Any] = {
     "mechanism": "geometric",
     "settings": {},
     "cells": 15,
+    "total_holds_zero": True,
     "epsilon": "1/2",
     "epsilon_double": 0.5,
     "unbiased_noise_scale": "4",

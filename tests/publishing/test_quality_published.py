@@ -66,23 +66,48 @@ def test_a_card_without_a_quality_table_speaks_of_none(office: Office) -> None:
 
 
 def test_the_command_shows_the_same_numbers(office: Office) -> None:
+    office.write_spec(quality=QUALITY, epsilon="2")
     office.released()
     ran = office.run("quality", "wards")
     assert ran.code == 0, ran.err
+    says = SAYS.replace("0 to 220", "70 to 130").replace("up to 52.4", "33.3")
     lines = [" ".join(line.split()) for line in ran.out.splitlines()]
-    assert lines[:2] == ["wards, period all, revision 1", SAYS]
+    assert lines[:2] == ["wards, period all, revision 1", says]
     for line in (
-        "declared 300 60 to 540",
-        "1 100 40 to 160",
-        "4 or more 50 -10 to 110",
-        "ward is not declared 0 -479 to 479",
-        "medicine 100 100 0 to 220 up to 68.8 %",
+        "declared 300 240 to 360",
+        "1 100 85 to 115",
+        "4 or more 50 35 to 65",
+        "ward is not declared 0 -120 to 120",
+        "medicine 100 100 70 to 130 50.0 %",
     ):
         assert line in lines
     told = office.run("quality", "wards", "--period", "all", "--json").json
-    assert told["says"] == [SAYS]
+    assert told["says"] == [says]
     assert told["rows"] == pq.read_table(office.published() / "quality.parquet").to_pylist()
     assert (told["quality"], told["max_rows_per_unit"]) == (QUALITY, 2)
+
+
+def test_tables_whose_intervals_are_wider_than_their_count_are_not_shown(office: Office) -> None:
+    office.write_spec(quality=QUALITY)
+    office.released()
+    told = office.run("quality", "wards").out
+    assert "rows by where they fell; rows whose value failed. --json shows all" in " ".join(told.split())
+    assert "declared" not in told and "medicine" in told
+
+
+def test_of_a_week_without_rows_neither_card_nor_command_shows_a_quality_table(office: Office) -> None:
+    office.write_records({name: column[:3] for name, column in RECORDS.items()})
+    office.released()
+    says = "What this cap cut cannot be told: the interval is 240 rows wide, and about 3 rows were seen."
+    assert says in card(office) and "What the cap cut, by ward" not in card(office)
+    told = " ".join(office.run("quality", "wards").out.split())
+    assert says in told and "what the cap cut, by ward" in told and "share cut" not in told
+    forecast = office.run("forecast", "spec.yaml", "--mechanism", "geometric", "--epsilon", "1/2", "--json").json
+    assert forecast["bounds"]["tried"] == [] and forecast["bounds"]["advice"] == (
+        "No bound is advised: the intervals of the quality table of wards, period all are wider than the count of rows "
+        "that they speak of."
+    )
+    assert "what a bound cuts" not in office.run("forecast", "spec.yaml", "--mechanism", "geometric").out
 
 
 def test_the_command_shows_sixty_rows_of_a_long_table_and_names_the_option_for_all(office: Office) -> None:

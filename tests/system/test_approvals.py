@@ -36,6 +36,7 @@ def periods(office):
 def test_a_manual_release_is_drawn_and_waits(office):
     office.write_spec(publish="manual")
     waiting = run(office, "release", office.folder / "spec.yaml", "--json").json
+    assert "holds 0" in waiting.pop("why")  # of four records
     assert waiting == {"release": "wards", "period": "all", "revision": 1, "awaits_approval": True}
     assert spent(office) == "1/2"
     assert not office.published().exists()

@@ -105,6 +105,7 @@ def test_checks_warn_with_numbers_of_what_a_person_should_look_at(office: Office
         "account_lasts",
         "cells_tell_something",
         "total_like_last_period",
+        "values_like_past",
         "no_period_missing",
     }
     second = checks(ran(definitions, instance, WEEKS[1]))

@@ -19,6 +19,7 @@ import numpy as np
 from dphist_pipeline.answering.answers import Answer
 from dphist_pipeline.answering.period_totals import totals_of_periods
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.integrations.dagster import compared
 from dphist_pipeline.integrations.dagster.periods import partitions_of
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.account_runway import runway_of
@@ -35,10 +36,11 @@ TEXTS = {
         "The store's bucket, if it has one, has what is published; the next run mends it, or `dphist store publish`."
     ),
     "account_lasts": f"The account pays for at least {FEW_RELEASES} more releases.",
-    "cells_tell_something": "At least one cell's interval lies above zero: not everything is noise.",
+    "cells_tell_something": compared.CELLS,
     "total_like_last_period": (
         f"By both intervals, the total may have changed by less than {LARGEST_CHANGE} times since the period before."
     ),
+    compared.VALUES_LIKE_PAST: compared.TEXT,
     "no_period_missing": "Every period between the first charged one and this one is published, or was withdrawn.",
 }
 WITHOUT_PERIODS = ("copied", "account_lasts", "cells_tell_something")
@@ -174,9 +176,13 @@ def findings(spec: ReleaseSpec, store: Store, statement: Statement, made: Releas
         made: the publication.
         totals: known by now.
     """
-    found = {"account_lasts": _account(spec, statement), "cells_tell_something": _cells(made)}
+    found = {
+        "account_lasts": _account(spec, statement),
+        "cells_tell_something": Found(*compared.cells_tell_something(made)),
+    }
     if spec.period != "none":
         found["total_like_last_period"] = _total(spec, store, made, totals)
+        found[compared.VALUES_LIKE_PAST] = Found(*compared.values_like_past(made))
         found["no_period_missing"] = _periods(spec, statement, made)
     return found
 
@@ -199,14 +205,6 @@ def _account(spec: ReleaseSpec, statement: Statement) -> Found:
     numbers |= {"releases_left": runway.releases} if runway.releases is not None else {}
     numbers |= {"last_due": runway.until} if runway.until is not None else {}
     return Found(lasts, numbers, runway.says)
-
-
-def _cells(made: Release) -> Found:
-    lower = np.concatenate([table.arrow.column("ci_lower").to_numpy() for table in made.tables.values()])
-    known = lower[np.isfinite(lower)]
-    above = int((known > 0).sum())
-    numbers = {"cells": int(made.audit["cells"]), "cells_above_zero": above}
-    return Found(above > 0 or not known.size, numbers, "" if above else "every interval reaches zero")
 
 
 def _total(spec: ReleaseSpec, store: Store, made: Release, totals: Totals) -> Found:

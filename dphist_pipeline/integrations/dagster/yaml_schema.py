@@ -142,7 +142,7 @@ def _properties() -> dict[str, Schema]:
         "schedule": _optional(_text(_CRON)),
         "automation": _optional(_one_of(["eager", "on_cron"])),
         "freshness": _optional(_whole(0, LONGEST_DELAY)),
-        "publish": _one_of(["automatic", "manual"]),
+        "publish": _one_of(["automatic", "manual", "if_plausible"]),
         "translation": _optional(_translation(owners)),
         "owners": owners,
         FOR_EACH: {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": _listed({}, 1)},

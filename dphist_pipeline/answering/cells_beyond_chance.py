@@ -1,0 +1,82 @@
+"""Whether the cells of a publication tell more than noise makes: by published files alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from dphist_pipeline.answering.intervals import LEVEL, half_width_of_linear
+from dphist_pipeline.domain import Domain
+from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells
+from dphist_pipeline.publishing.published_files import read_audit
+from dphist_pipeline.publishing.release_files import published_unbiased
+from dphist_pipeline.spec.axes import domain_of
+
+BY_CHANCE = Fraction(1, 1000)  # of publications without a record that would be taken to tell something
+HIGHEST = Fraction(999_999, 1_000_000)
+
+
+@dataclass(frozen=True)
+class CellsAboveZero:
+    """Cells whose intervals lie above zero, and what noise alone would make.
+
+    Attributes:
+        cells: that have intervals.
+        above: whose 95 % interval lies above zero.
+        by_chance: how many would, in the mean, if no record were counted; an upper bound.
+        tell: whether there are more of them, or one is farther above zero, than chance makes in 999 of 1,000.
+    """
+
+    cells: int
+    above: int
+    by_chance: float
+    tell: bool
+
+
+def cells_above_zero(tables: Sequence[Path]) -> CellsAboveZero:
+    """Compares the cells of all tables of a publication with what noise makes of empty ones.
+
+    Args:
+        tables: the folder of each table; of a release that is no family, its own.
+    """
+    cells, above, far, allowed = 0, 0, 0, 0.0
+    are_independent = True
+    laws = [(folder, audit, domain_of(audit["axes"])) for folder, audit in ((one, read_audit(one)) for one in tables)]
+    every = sum(domain.cells for *_, domain in laws)
+    level = min(HIGHEST, 1 - BY_CHANCE / every)
+    for folder, audit, domain in laws:
+        noisy = pq.ParquetFile(folder / "histogram.parquet").read(["unbiased_estimate"])["unbiased_estimate"]
+        if noisy.null_count:
+            continue
+        unbiased = published_unbiased(audit, noisy.to_numpy().reshape(domain.shape))
+        if not isinstance(unbiased, NoisyCells | NestedCells):
+            continue
+        cells += domain.cells
+        are_independent &= isinstance(unbiased, NoisyCells)
+        above += int((unbiased.values > _widest(unbiased, domain, LEVEL)).sum())
+        far += int((unbiased.values > _widest(unbiased, domain, level)).sum())
+        allowed += domain.cells * float(1 - level) / 2
+    # Far cells by Markov's inequality, which holds however noise is shared; many cells where each has its own.
+    enough = max(1, math.ceil(allowed / float(BY_CHANCE)))
+    chance = cells * float(1 - LEVEL) / 2
+    many = are_independent and len(laws) == 1 and above > 0 and _at_least(above, chance) <= float(BY_CHANCE)
+    return CellsAboveZero(cells, above, chance, far >= enough or many)
+
+
+def _widest(unbiased: NoisyCells | NestedCells, domain: Domain, level: Fraction) -> float:
+    """Half the width of the interval of a cell, of the widest one if they differ, in records."""
+    if isinstance(unbiased, NestedCells) and unbiased.variances is not None:
+        return half_width_of_linear(unbiased.scale, float(unbiased.variances.max()), level)
+    one = [np.zeros(1, dtype=np.int64)] * len(domain.axes)
+    return half_width_of_linear(unbiased.scale, unbiased.variance_of_sum(one), level)
+
+
+def _at_least(number: int, mean: float) -> float:
+    """A bound on the probability of so many events of small probability: Chernoff's, of the Poisson law."""
+    return 1.0 if number <= mean else math.exp(number - mean - number * math.log(number / mean))

@@ -1,0 +1,152 @@
+"""A publication compared with the published past of its release: which periods those are, and what rings, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from dphist_pipeline.answering.changes_in_words import changes_in_words, ringing
+from dphist_pipeline.answering.period_sums import PeriodSums, sums_of_estimate, sums_of_publication
+from dphist_pipeline.answering.sudden_changes import LAST, Season, sudden_changes
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimates.estimate import AnyEstimate
+from dphist_pipeline.publishing.published_files import read_audit
+
+DAYS_OF_YEAR = 365.25
+WEEKS_OF_YEAR = timedelta(days=364)  # the same day of the week
+NEAR_WEEKS = 2  # a feast may fall so many weeks earlier or later
+SAME_COUNTS = ("privacy_unit", "max_rows_per_unit", "unit_columns", "query")  # else other things were counted
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What comparing a publication with its past found.
+
+    Attributes:
+        periods: with which it was compared, the latest first; empty where it has no published past.
+        changes: each sum that rings: axis (empty for the total), value, before, now; in records.
+        says: what rings, in one sentence; empty if nothing does.
+        hint: the same without numbers, for a period that is not published.
+    """
+
+    periods: tuple[str, ...] = ()
+    changes: tuple[Mapping[str, Any], ...] = ()
+    says: str = ""
+    hint: str = ""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The comparison as JSON values."""
+        return {"periods": list(self.periods), "changes": list(map(dict, self.changes)), "says": self.says}
+
+
+def compare_publication(folder: Path) -> Compared:
+    """Compares a publication with the latest revisions of earlier periods; reads published files alone.
+
+    Args:
+        folder: of the publication, in the public folder of its store.
+
+    Raises:
+        PublishedFilesDamaged: a file of this publication is missing or altered.
+    """
+    audit = read_audit(folder)
+    return _compare(folder.parents[1], audit, lambda: sums_of_publication(folder, audit))
+
+
+def compare_estimate(public: Path, facts: Mapping[str, Any], made: AnyEstimate) -> Compared:
+    """As `compare_publication`, for what will be published.
+
+    Args:
+        public: the store's public folder.
+        facts: of its audit.
+        made: what the mechanism returned.
+    """
+    return _compare(public / str(facts["release"]), facts, lambda: sums_of_estimate(made))
+
+
+def _compare(release: Path, audit: Mapping[str, Any], sums: Callable[[], PeriodSums]) -> Compared:
+    start, end = (_day(audit.get(name)) for name in ("period_start", "period_end"))
+    if start is None or end is None or audit.get("model") == "local":
+        return Compared()
+    past = _Past(release, audit)
+    last = past.before(start)
+    if not last:
+        return Compared()
+    seasons = list(_seasons(past, start, end))
+    found = sudden_changes(
+        sums(), [one for _, one in last], [season for _, season in seasons], DAYS_OF_YEAR / (end - start).days
+    )
+    periods = [day for day, _ in last] + [day for day, _ in seasons]
+    days, said = tuple(day.isoformat() for day in periods), changes_in_words(found)
+    return Compared(days, tuple(ringing(found)), said, changes_in_words(found, numbers=False))
+
+
+def _day(told: object) -> date | None:
+    return date.fromisoformat(str(told)[:10]) if told else None
+
+
+class _Past:
+    """The published periods of a release whose counts may be compared, each read once."""
+
+    def __init__(self, release: Path, audit: Mapping[str, Any]) -> None:
+        self._audit = {name: audit.get(name) for name in SAME_COUNTS}
+        self._folders = dict(sorted(_dated(release)))
+        self._known: dict[date, PeriodSums] = {}
+
+    def before(self, start: date) -> list[tuple[date, PeriodSums]]:
+        """The last periods that begin before a day, the latest first."""
+        found: list[tuple[date, PeriodSums]] = []
+        for day in reversed([day for day in self._folders if day < start]):
+            if len(found) == LAST:
+                break
+            if sums := self._sums(day):
+                found.append((day, sums))
+        return found
+
+    def near(self, day: date, most: timedelta) -> Iterator[tuple[date, PeriodSums]]:
+        """The periods that begin near a day."""
+        for one in self._folders:
+            if abs(one - day) <= most and (sums := self._sums(one)):
+                yield one, sums
+
+    def _sums(self, day: date) -> PeriodSums:
+        """The sums of the latest revision of a period that stands; none if all were withdrawn, or it is damaged."""
+        if day not in self._known:
+            self._known[day] = {}
+            for folder in _revisions(self._folders[day]):
+                with suppress(DphistError, OSError, ValueError):  # others are read all the same
+                    audit = read_audit(folder)
+                    if "withdrawn" not in audit:
+                        same = all(audit.get(name) == fact for name, fact in self._audit.items())
+                        self._known[day] = sums_of_publication(folder, audit) if same else {}
+                        break
+        return self._known[day]
+
+
+def _dated(release: Path) -> Iterator[tuple[date, Path]]:
+    for folder in release.glob("period=*"):
+        with suppress(ValueError):
+            yield date.fromisoformat(folder.name.removeprefix("period=")), folder
+
+
+def _revisions(period: Path) -> list[Path]:
+    """The latest first; folders that were renamed are left out."""
+    named = {path.name.removeprefix("revision="): path for path in period.glob("revision=*")}
+    return [named[number] for number in sorted(filter(str.isdecimal, named), key=int, reverse=True)]
+
+
+def _seasons(past: _Past, start: date, end: date) -> Iterator[tuple[date, Season]]:
+    """The periods at the same time of the last year; of weeks their neighbours, too."""
+    length = end - start
+    if length > timedelta(days=200):  # of a year there is no season
+        return
+    is_week = length <= timedelta(days=7)
+    then = start - WEEKS_OF_YEAR if is_week else start.replace(year=start.year - 1)
+    for day, same in past.near(then, length * NEAR_WEEKS if is_week else timedelta(days=3)):
+        before: Sequence[PeriodSums] = [sums for _, sums in past.before(day)]
+        if before:
+            yield day, Season(same, before)

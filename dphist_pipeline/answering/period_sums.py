@@ -1,0 +1,159 @@
+"""The published total of a period, and its sums by each value of each axis, with the noise of each sum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from dphist_pipeline.answering.intervals import half_width_of_linear
+from dphist_pipeline.domain import Axis, CategoricalAxis, Domain
+from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate, FamilyEstimate
+from dphist_pipeline.estimates.noisy import NestedCells, NestedSums, NoisyCells, NoisySums, Unbiased, exact_sum
+from dphist_pipeline.publishing.picture_sums import range_in_words
+from dphist_pipeline.publishing.published_files import SUMS, TABLES_OF_FAMILY, read_audit
+from dphist_pipeline.publishing.release_files import published_unbiased
+from dphist_pipeline.spec.axes import OTHER, domain_of
+
+Reals = NDArray[np.float64]
+TOTAL = ""  # stands for an axis where all cells are summed
+
+
+@dataclass(frozen=True, eq=False)
+class AxisSums:
+    """Unbiased sums of cells by the values of one axis, or the total.
+
+    Attributes:
+        axis: its name; `TOTAL` for the sum of all cells.
+        labels: the values in words, in declared order; `other` for that cell.
+        values: the sums, in records, shape (labels,).
+        variances: of the noise in each sum, in records squared, shape (labels,).
+        scale: of a draw of that noise.
+        named: whether the values are names that need no axis beside them.
+    """
+
+    axis: str
+    labels: tuple[str, ...]
+    values: Reals
+    variances: Reals
+    scale: Fraction
+    named: bool = True
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """The position of each label."""
+        return {label: place for place, label in enumerate(self.labels)}
+
+    def reaches(self, level: Fraction) -> Reals:
+        """Half the width of the interval of each sum, in records, shape (labels,).
+
+        Args:
+            level: of the interval, up to 0.999999.
+        """
+        different, where = np.unique(self.variances, return_inverse=True)
+        widths = [half_width_of_linear(self.scale, float(one), level) for one in different]
+        return np.array(widths)[where].ravel()
+
+
+PeriodSums = Mapping[str, AxisSums]  # by axis; the total is there whenever anything is
+
+
+def sums_of_estimate(made: AnyEstimate) -> PeriodSums:
+    """The sums of what a mechanism returned; none where no noise tells how far a sum may be off.
+
+    Args:
+        made: a table, or a family of tables; of each axis the smallest table that has it is summed.
+    """
+    tables = made.tables.values() if isinstance(made, FamilyEstimate) else [made]
+    return _of_tables([_sums_of_table(table) for table in sorted(tables, key=_cells_of)])
+
+
+def sums_of_publication(folder: Path, audit: Mapping[str, Any]) -> PeriodSums:
+    """As `sums_of_estimate`, from published files.
+
+    Args:
+        folder: of the publication.
+        audit: of the publication, whose files were checked; see `read_audit`.
+    """
+    if "tables" not in audit:
+        return _of_tables([_published_sums(folder, audit)])
+    tables = [(table["cells"], name) for name, table in audit["tables"].items()]
+    folders = [folder / TABLES_OF_FAMILY / name for _, name in sorted(tables)]
+    return _of_tables([_published_sums(table, read_audit(table)) for table in folders])
+
+
+def _of_tables(tables: list[PeriodSums]) -> PeriodSums:
+    found: dict[str, AxisSums] = {}
+    for sums in tables:
+        for axis, one in sums.items():
+            found.setdefault(axis, one)
+    return found
+
+
+def _cells_of(table: Estimate) -> int:
+    return table.cells
+
+
+def _sums_of_table(made: Estimate) -> PeriodSums:
+    sums = NestedSums.of_groups(made.sums) if isinstance(made.sums, NoisySums) else made.sums
+    roots = None if sums is None else (sums.values[sums.parents < 0], sums.scale)
+    return _sums(made.domain, made.unbiased, roots)
+
+
+def _published_sums(folder: Path, audit: Mapping[str, Any]) -> PeriodSums:
+    domain = domain_of(audit["axes"])
+    column = pq.ParquetFile(folder / "histogram.parquet").read(["unbiased_estimate"])["unbiased_estimate"]
+    unbiased, roots = None, None
+    if not column.null_count:
+        unbiased = published_unbiased(audit, column.to_numpy().reshape(domain.shape))
+    elif SUMS in audit["files"]:
+        rows = pq.ParquetFile(folder / SUMS).read(["parent", "noisy_sum", "noise_scale"])
+        outer = rows["parent"].is_null().to_numpy()
+        roots = rows["noisy_sum"].to_numpy()[outer], Fraction(rows["noise_scale"][0].as_py())
+    return _sums(domain, unbiased, roots)
+
+
+def _sums(domain: Domain, unbiased: Unbiased | None, roots: tuple[Reals, Fraction] | None) -> PeriodSums:
+    """The sums of one table: of its cells, or, where only sums of groups were drawn, the total of these."""
+    if isinstance(unbiased, NoisyCells | NestedCells):
+        return {one.axis: one for one in _sums_of_cells(domain, unbiased)}
+    if unbiased is None and roots is not None:
+        values, scale = roots
+        return {TOTAL: _total(exact_sum(values), values.size * noise_law.variance(scale), scale)}
+    return {}
+
+
+def _sums_of_cells(domain: Domain, unbiased: NoisyCells | NestedCells) -> Iterator[AxisSums]:
+    every = [np.arange(size) for size in domain.shape]
+    yield _total(exact_sum(unbiased.values), unbiased.variance_of_sum(every), unbiased.scale)
+    lines = unbiased.lines if isinstance(unbiased, NestedCells) else ()
+    for number, axis in enumerate(domain.axes):
+        others = tuple(other for other in range(len(domain.axes)) if other != number)
+        values = np.asarray(unbiased.values.sum(axis=others), dtype=np.float64)
+        # Without weights along lines, all values of an axis have one variance: boxes are tiled regularly.
+        one = unbiased.variance_of_sum([*every[:number], np.zeros(1, dtype=np.int64), *every[number + 1 :]])
+        shape = lines[number].variances if lines else np.ones(axis.size)
+        variances = np.asarray(one / shape[0] * shape, dtype=np.float64)
+        yield AxisSums(
+            axis.name, _labels(axis), values, variances, unbiased.scale, named=isinstance(axis, CategoricalAxis)
+        )
+
+
+def _total(value: float, variance: float, scale: Fraction) -> AxisSums:
+    return AxisSums(TOTAL, ("",), np.array([value]), np.array([variance]), scale)
+
+
+def _labels(axis: Axis) -> tuple[str, ...]:
+    if isinstance(axis, CategoricalAxis):
+        return axis.values + (OTHER,) * axis.other
+    ends = zip(*(bound.tolist() for bound in axis.bounds), strict=True)
+    return tuple(OTHER if math.isnan(lower) else range_in_words(axis, lower, upper)[0] for lower, upper in ends)

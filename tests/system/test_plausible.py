@@ -1,0 +1,139 @@
+"""A period that cannot be right says so first, and waits for a person where its spec asks for that."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from carded import Read
+from office import Office
+from system.orchestrated import defined, said
+from system.test_compared import RENAMED, USUAL, WEEKLY, WEEKS, check_of, records
+
+from dphist_pipeline.answering.cells_beyond_chance import CellsAboveZero, cells_above_zero
+from dphist_pipeline.releasing.allowing import load_spec
+
+WITHOUT = {"surgery": 0}
+
+
+@pytest.fixture
+def office(office: Office) -> Office:
+    """Three weeks: a usual one, one without a record, and one with a renamed code."""
+    office.opened().write_spec(**WEEKLY)
+    office.write_records(records({WEEKS[0]: USUAL, WEEKS[1]: WITHOUT, WEEKS[2]: RENAMED}))
+    return office
+
+
+def cells_of(office: Office, week: str) -> CellsAboveZero:
+    return cells_above_zero([office.published(period=week)])
+
+
+def test_a_week_without_records_begins_with_that_on_card_and_command(office: Office) -> None:
+    usual = office.released("--period", WEEKS[0])
+    assert "holds 0" not in usual.out
+    empty = office.released("--period", WEEKS[1])
+    assert "The interval of the total holds 0" in empty.out and "are all records there?" in empty.out
+    again = office.released("--period", WEEKS[1], "--json").json
+    assert again["replayed"] and again["total_holds_zero"]
+    page = Read((office.published(period=WEEKS[1]) / "card.html").read_text()).text
+    first, second = page.index("The records may be missing: the interval of the total"), page.index("the total fell")
+    assert first < second < page.index("These are counts of")
+    assert "may be missing" not in (office.published(period=WEEKS[0]) / "card.html").read_text()
+
+
+def test_cells_of_a_week_without_records_tell_no_more_than_chance_makes(office: Office) -> None:
+    for week in WEEKS[:2]:
+        office.released("--period", week)
+    assert cells_of(office, WEEKS[0]).tell
+    found = cells_of(office, WEEKS[1])
+    assert not found.tell and found.cells == 21 and 0.4 < found.by_chance < 0.6
+
+
+def test_one_cell_far_above_zero_or_many_a_little_tell_something(office: Office) -> None:
+    office.released("--period", WEEKS[1])
+    folder = office.published(period=WEEKS[1])
+    audit, table = json.loads((folder / "audit.json").read_bytes()), pq.read_table(folder / "histogram.parquet")
+    width = table["unbiased_estimate"].to_numpy() - table["ci_lower"].to_numpy()
+
+    def told(counts: Any) -> bool:
+        """As if the file held other counts; digests are not looked at here."""
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr("dphist_pipeline.answering.cells_beyond_chance.read_audit", lambda folder: audit)
+            changed = table.set_column(
+                table.schema.get_field_index("unbiased_estimate"), "unbiased_estimate", pa.array(counts, pa.float64())
+            )
+            pq.write_table(changed, folder / "histogram.parquet")
+            return cells_above_zero([folder]).tell
+
+    places = np.arange(21)
+    assert not told(np.where(places < 2, width + 2, 0.0)), "two of 21: chance alone makes 0.5"
+    assert told(np.where(places < 6, width + 2, 0.0))
+    assert told(np.where(places < 1, 4 * width, 0.0))
+
+
+def test_noise_alone_is_taken_for_records_in_at_most_one_of_a_thousand(office: Office) -> None:
+    """Of independent cells; the other rule, about one cell far above zero, is Markov's inequality."""
+    from dphist_pipeline.answering.cells_beyond_chance import BY_CHANCE, _at_least
+
+    for cells in (30, 300, 30_000):
+        number = next(n for n in range(1, cells + 1) if _at_least(n, cells / 40) <= float(BY_CHANCE))
+        above = np.random.default_rng([37, cells]).binomial(cells, 1 / 40, 100_000)
+        assert (above >= number).mean() <= 1e-3
+
+
+@pytest.mark.parametrize("week", [1, 2], ids=["no records", "a renamed code"])
+def test_a_period_in_doubt_waits_for_a_person_where_the_spec_asks_for_it(office: Office, week: int) -> None:
+    office.write_spec(**WEEKLY, publish="if_plausible")
+    assert office.released("--period", WEEKS[0], "--json").json["replayed"] is False
+    waiting = office.released("--period", WEEKS[week], "--json").json
+    assert waiting["awaits_approval"] and not office.published(period=WEEKS[week]).exists()
+    why = "code renamed?" if week == 2 else "the interval of the total holds 0"
+    assert why in waiting["why"].lower() and not any(sign.isdigit() for sign in waiting["why"].replace(" 0", ""))
+    told = office.released("--period", WEEKS[week]).out
+    assert "`publish: if_plausible`" in told and "dphist publish SPEC" in told
+    spent = office.run("ledger", "show", "health", "--json").json[0]["spent"]
+    assert spent == "2"
+    done = office.run("publish", office.folder / "spec.yaml", "--period", WEEKS[week], "--approved-by", "Ada", "--json")
+    assert done.json["approved"]["by"] == "Ada"
+    page = Read((office.published(period=WEEKS[week]) / "card.html").read_text()).text
+    assert "so ε covers it, and the period stays charged" in page
+    assert "only if nobody looked at the records meanwhile" in page
+    assert "said of periods as they are drawn, not of those that were let out" in page
+    assert office.run("ledger", "show", "health", "--json").json[0]["spent"] == spent
+
+
+def test_a_plausible_period_goes_out_by_itself_and_its_card_says_the_rule(office: Office) -> None:
+    office.write_spec(**WEEKLY, publish="if_plausible")
+    office.released("--period", WEEKS[0])
+    assert "waits for a person" in (office.published(period=WEEKS[0]) / "card.html").read_text()
+    late = office.run("publish", office.folder / "spec.yaml", "--period", WEEKS[0], "--approved-by", "Ada")
+    assert late.code == 1 and "published before" in late.err
+
+
+def test_a_period_in_doubt_can_be_rejected_and_stays_charged(office: Office) -> None:
+    office.write_spec(**WEEKLY, publish="if_plausible")
+    office.released("--period", WEEKS[1])
+    assert office.run("reject", "wards", WEEKS[1], "--reason", "no file came").code == 0
+    assert office.run("ledger", "show", "health", "--json").json[0]["spent"] == "1"
+    assert office.release("--period", WEEKS[1]).code == 1
+
+
+def test_the_rule_is_off_by_default_and_changes_no_digest(office: Office) -> None:
+    before = load_spec(office.folder / "spec.yaml", office.store)
+    office.write_spec(**WEEKLY, publish="if_plausible")
+    after = load_spec(office.folder / "spec.yaml", office.store)
+    assert (before.publish, after.publish) == ("automatic", "if_plausible") and before.digest == after.digest
+
+
+def test_under_dagster_a_period_in_doubt_fails_its_run_and_names_the_way_out(office: Office) -> None:
+    assert check_of(office, WEEKS[0], publish="if_plausible")[0]
+    with dg.DagsterInstance.ephemeral() as instance:
+        job = defined(office, **WEEKLY, publish="if_plausible").resolve_job_def("wards_job")
+        run = job.execute_in_process(instance=instance, partition_key=WEEKS[1], raise_on_error=False)
+    assert not run.success and "dphist publish SPEC" in said(run) and "holds 0" in said(run)
+    assert not office.published(period=WEEKS[1]).exists()

@@ -43,11 +43,15 @@ FACES = (
         ),
     ),
     Part(
+        "dphist_pipeline/integrations/dagster/compared.py",
+        (CHECKS, "system/test_planted_outages.py"),
+        (Mutation("if found.tell or not found.cells:", "if True:", "nothing but noise passes"),),
+    ),
+    Part(
         "dphist_pipeline/integrations/dagster/checks.py",
         (CHECKS, SHOWN),
         (
             Mutation("runway.releases >= FEW_RELEASES", "runway.releases >= 0", "an account ends unseen"),
-            Mutation("Found(above > 0 or not known.size,", "Found(True,", "nothing but noise passes"),
             Mutation(
                 "fell = total.ci_upper * LARGEST_CHANGE < last.ci_lower", "fell = False", "half the records are gone"
             ),
@@ -100,7 +104,9 @@ FACES = (
                 "TRY_AGAIN if error.try_again else 1,", "TRY_AGAIN if error.try_again else 0,", "a refusal is a success"
             ),
             Mutation(
-                "return _usage(error), error.exit_code", "return _usage(error), 1", "wrong usage and a refusal alike"
+                'return _usage(error), getattr(error, "exit_code", 2)',
+                "return _usage(error), 1",
+                "wrong usage and a refusal alike",
             ),
         ),
     ),

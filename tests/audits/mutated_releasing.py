@@ -121,7 +121,7 @@ RELEASING = (
         (REJECTIONS, APPROVALS),
         (
             Mutation(
-                "if waits(spec, charge) and ledger.published_digest(charge) is None:",
+                "if held and ledger.published_digest(charge) is None:",
                 "if False:",
                 "published before anybody approved",
             ),

@@ -89,7 +89,8 @@ def _sentence(found: Sequence[AxisChanges]) -> str:
     told = max(axes, key=lambda axis: (_taken(axis) is not None, float(np.abs(axis.changes[axis.rings]).sum())))
     also = [axis.sums.axis for axis in axes if axis is not told]
     others = f"; values of {' and of '.join([', '.join(also[:-1]), also[-1]] if also[1:] else also)} changed, too"
-    return _of_axis(told) + (others if also else "")
+    whole = next((axis for axis in found if axis.sums.axis == TOTAL), None)
+    return _of_axis(told, whole) + (others if also else "")
 
 
 def _moved(axis: AxisChanges) -> list[_Moved]:
@@ -113,7 +114,7 @@ def _of_total(total: _Moved, axes: Sequence[AxisChanges]) -> str:
     return f"{_went(total)}: are all records there?"
 
 
-def _of_axis(axis: AxisChanges) -> str:
+def _of_axis(axis: AxisChanges, whole: AxisChanges | None) -> str:
     moved = _moved(axis)
     fell, rose = ([one for one in moved if one.change * sign > 0] for sign in (-1, 1))
     taken = _taken(axis)
@@ -121,7 +122,9 @@ def _of_axis(axis: AxisChanges) -> str:
         label = axis.sums.labels[taken.place]
         return f"{_fell(fell)} while {label if label == OTHER else taken.name} rose by as much: {RENAMED}"
     if fell:
-        return f"{_fell(fell)} while the total stayed: {RENAMED}"
+        lost, total = sum(one.change for one in fell), None if whole is None else _Moved(whole, 0)
+        too = ", and the total by as much" if total and total.as_much_as(-lost, fell[0].noise) else ""
+        return f"{_fell(fell)}{too}: {RENAMED}"
     more = f" (and {len(rose) - 1} more of {axis.sums.axis})" if rose[1:] else ""
     return f"{_went(rose[0])}{more}: is there a new code, or a wrong one?"
 

@@ -81,6 +81,14 @@ def test_a_code_whose_rows_are_dropped_is_named_with_the_total() -> None:
     )
 
 
+def test_a_value_that_fell_alone_is_told_without_a_guess_where_its_rows_went() -> None:
+    kept = {"surgery": 1_000.0, "medicine": 5_000.0}
+    fewer = said(week(ward={**kept, "surgery": 3.0}), week(ward=kept))
+    assert fewer == "surgery fell from about 1,000 to about 3, and the total by as much: was a code renamed?"
+    alone = said(week(6_010, ward={"surgery": 3.0, "medicine": 5_400.0}), week(6_000, ward=kept))
+    assert alone == "surgery fell from about 1,000 to about 3: was a code renamed?"
+
+
 def test_bins_are_named_with_their_axis_and_other_axes_that_rang_too() -> None:
     ages, now = {"0 to under 50": 4_000.0, "other": 0.0}, {"0 to under 50": 9.0, "other": 4_001.0}
     assert said(week(age=now), week(age=ages)) == (

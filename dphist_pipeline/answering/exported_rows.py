@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dphist_pipeline.answering.asking import MARGINAL_COLUMNS, Publication
+from dphist_pipeline.answering.axis_labels import reader_columns, reader_values
 from dphist_pipeline.answering.catalogue import list_publications
 from dphist_pipeline.answering.published import NotPublished, audit_in_force, latest_revision
 from dphist_pipeline.domain import BinnedAxis
@@ -91,6 +92,14 @@ class Exported:
                 about = "an end of the bin; empty for an open end and for `other`"
             found |= dict.fromkeys(axis_columns(axis), f"{axis.name}: {about}")
             found.setdefault(f"{axis.name}_is_other", f"{axis.name}: whether the cell is the one for `other`")
+            others = {
+                name
+                for one in self.publications
+                for other in one.domain.axes
+                if other.name != axis.name
+                for name in axis_columns(other)
+            }
+            found |= {name: about for name, (_, about) in reader_columns(axis).items() if name not in others}
         return found
 
     def tables(self) -> Iterator[pa.Table]:
@@ -112,6 +121,11 @@ def _axis_rows(publication: Publication) -> dict[str, Any]:
         keys = list(axis_columns(axis))[: 2 if isinstance(axis, BinnedAxis) else 1]
         other = np.logical_and.reduce([rows[key].is_null().to_numpy() for key in keys])
         found.setdefault(f"{axis.name}_is_other", pa.array(other))
+    closed = publication.audit.get("model") == "local"
+    places = np.unravel_index(np.arange(rows.num_rows), publication.domain.shape)
+    for axis, place in zip(axes, places, strict=True):
+        others = {name for other in axes if other is not axis for name in axis_columns(other)}
+        found |= {name: values for name, values in reader_values(axis, place, closed).items() if name not in others}
     return found
 
 

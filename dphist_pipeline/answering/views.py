@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
+from dphist_pipeline.answering.axis_labels import label_sql, reader_columns
 from dphist_pipeline.answering.macros import macro
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.publishing.parquet_tables import axis_columns
@@ -54,11 +55,13 @@ class Described:
         release: its name.
         columns: of its table.
         axes: all that its publications ever had.
+        closed: whether the last bin of an axis has its upper end, as in local collections.
     """
 
     release: str
     columns: tuple[str, ...]
     axes: tuple[Axis, ...]
+    closed: bool = False
 
     @classmethod
     def of(cls, release: str, columns: Sequence[str], audits: Sequence[Mapping[str, Any]]) -> Described:
@@ -66,7 +69,7 @@ class Described:
         distinct = {str(audit["axes"]): audit["axes"] for audit in audits}
         # In an order that does not depend on when each was published.
         axes = (axis for _, described in sorted(distinct.items()) for axis in domain_of(described).axes)
-        return cls(release, tuple(columns), tuple(axes))
+        return cls(release, tuple(columns), tuple(axes), any(audit.get("model") == "local" for audit in audits))
 
     @property
     def published(self) -> list[str]:
@@ -186,6 +189,7 @@ def _view(within: str, of: Described, name: str, latest: bool) -> Iterator[str]:
         f"CREATE OR REPLACE VIEW {within}{identifier(name)} AS\nSELECT\n    {selected}\n"
         f"FROM {within}{identifier(CELLS + of.release)} AS t JOIN {within}dph_releases AS r\n"
         f"    ON r.release = {literal(of.release)} AND r.period = t.period AND r.revision = t.revision"
+        + _strides(within, of)
         + ("\nWHERE r.is_latest" if latest else "")
     )
     yield from _column_comments(within, name, {column: comment for column, (_, comment) in shown.items()})
@@ -199,11 +203,44 @@ def _view_columns(of: Described, latest: bool) -> Iterator[tuple[str, str, str]]
     for name in ("period", "period_start", "period_end", "revision", *(() if latest else ("is_latest",))):
         if name in (*_KEY, *own):
             yield name, own.get(name, f"t.{name}"), comments[name]
+    labels = {f"{axis.name}_label": axis.name for axis in of.axes if not isinstance(axis, BinnedAxis) and axis.labels}
     for column in published:
-        yield column, f"t.{identifier(column)}", comments[column]
-        for axis in [axis for axis in last if last[axis] == column and f"{axis}_is_other" not in published]:
-            yield f"{axis}_is_other", _is_other(of, axis), f"whether the cell is the one for {axis} = other"
+        if column not in labels:  # theirs comes with those for readers, and is never null
+            yield column, f"t.{identifier(column)}", comments[column]
+        for axis in [axis for axis in last if last[axis] == column]:
+            if f"{axis}_is_other" not in published:
+                yield f"{axis}_is_other", _is_other(of, axis), f"whether the cell is the one for {axis} = other"
+            taken = {name for name in published if labels.get(name) != axis}
+            yield from (one for one in _for_readers(of, axis) if one[0] not in taken)
     yield "cell_number", "t.cell_number", comments["cell_number"]
+
+
+def _for_readers(of: Described, axis: str) -> Iterator[tuple[str, str, str]]:
+    """The columns of an axis for readers; null where a publication does not have it, none if it was of several kinds."""
+    forms = [one for one in of.axes if one.name == axis]
+    if len({(*axis_columns(one), *reader_columns(one)) for one in forms}) > 1:
+        return
+    one = forms[-1]
+    for name, (kind, comment) in reader_columns(one).items():
+        if kind == "label":
+            sql = label_sql(one, of.closed)
+        elif kind == "order":
+            sql = f"(t.cell_number // {identifier(f'_{axis}')}.stride) % {identifier(f'_{axis}')}.size"
+        else:
+            end, infinity = ("lower", "-inf") if kind == "from" else ("upper", "inf")
+            value = f"t.{identifier(f'{axis}_{end}')}"
+            sql = f"CASE WHEN NOT {_is_other(of, axis)} THEN coalesce({value}, CAST('{infinity}' AS DOUBLE)) END"
+        yield name, f"CASE WHEN list_contains(r.axes, {literal(axis)}) THEN {sql} END", comment
+
+
+def _strides(within: str, of: Described) -> str:
+    """SQL that joins the place of each axis in the number of a cell."""
+    return "".join(
+        f"\nLEFT JOIN (SELECT grid, any_value(stride) AS stride, any_value(size) AS size FROM {within}dph_bins "
+        f"WHERE axis = {literal(axis)} AND level_of = axis GROUP BY grid) AS {identifier(f'_{axis}')}\n"
+        f"    ON {identifier(f'_{axis}')}.grid = r.grid"
+        for axis in dict.fromkeys(axis.name for axis in of.axes)
+    )
 
 
 def _is_other(of: Described, axis: str) -> str:

@@ -33,7 +33,8 @@ _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _RELEASE = "[a-z][a-z0-9_]{0,199}"
 _PLACE = re.compile(rf"({_RELEASE}/period=[a-z0-9-]{{1,40}}/revision=[0-9]{{1,9}})/", re.ASCII)
 _FILE = re.compile(r"(?:tables/[a-z0-9_]{1,200}/)?[a-z]{1,40}\.(?:html|json|parquet|yaml)", re.ASCII)
-_DERIVED = re.compile(rf"catalog\.duckdb|croissant\.json|{_RELEASE}/current\.json", re.ASCII)
+_LATEST = r"latest/(?:[a-z0-9_]{1,200}/)?(?:period=[a-z0-9-]{1,40}/)?cells\.(?:parquet|csv)"
+_DERIVED = re.compile(rf"catalog\.duckdb|croissant\.json|{_RELEASE}/(?:current\.json|{_LATEST})", re.ASCII)
 _VERSION = re.compile(rf"{VERSIONS}/[0-9]{{1,18}}/[0-9a-f]{{64}}/[a-z]{{1,40}}\.[a-z]{{1,20}}", re.ASCII)
 _PUBLISHER = re.compile(r"[0-9a-f]{0,32}", re.ASCII)
 _LEDGER = re.compile(r"[0-9A-Za-z_-]{1,100}", re.ASCII)

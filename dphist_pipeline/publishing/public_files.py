@@ -75,7 +75,8 @@ def derived_files(public: Path) -> Iterator[tuple[str, Path]]:
     Args:
         public: the store's public folder.
     """
-    for source in [*sorted(public.glob(f"*/{CURRENT}")), public / CROISSANT, public / CATALOGUE]:
+    latest = [*sorted(public.glob("*/latest/**/cells.*")), *sorted(public.glob(f"*/{CURRENT}"))]
+    for source in [*latest, public / CROISSANT, public / CATALOGUE]:
         path = source.relative_to(public).as_posix()
         if is_path(path) and os.path.lexists(source):
             yield path, source

@@ -131,7 +131,7 @@ def mark_withdrawn(published: Path, note: Mapping[str, Any], scratch: Path) -> N
         replace_public(published / name, content, scratch)
 
 
-def replace_public(path: Path, content: str, scratch: Path) -> None:
+def replace_public(path: Path, content: str | bytes, scratch: Path) -> None:
     """Replaces a public file, whole or not at all, and waits until the disk has it.
 
     Args:
@@ -140,7 +140,7 @@ def replace_public(path: Path, content: str, scratch: Path) -> None:
         scratch: a private folder on the same file system.
     """
     draft = scratch / path.name
-    draft.write_text(content, encoding="utf-8")
+    draft.write_bytes(content if isinstance(content, bytes) else content.encode())
     draft.chmod(0o644)
     sync_file(draft)
     draft.replace(path)

@@ -1,0 +1,192 @@
+"""`latest/cells.parquet` and `cells.csv` of every release: all periods, the latest revisions alone, with labels.
+
+For readers of plain files, who would count a period twice in `**/histogram.parquet`. Made from `current.json` after
+every publication and withdrawal; what a killed run left is mended by the next one. A family has a folder a table.
+Above `MOST_ROWS` rows there is a folder for each period: a long history is not written again every week.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+
+from dphist_pipeline.answering.axis_labels import reader_columns, reader_values
+from dphist_pipeline.domain import Domain
+from dphist_pipeline.files import sync_folder
+from dphist_pipeline.publishing.current_files import NAME as CURRENT
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, replace_public
+from dphist_pipeline.spec.axes import domain_of
+
+FOLDER, PARQUET, CSV = "latest", "cells.parquet", "cells.csv"
+MOST_ROWS = 10**6
+FORM = 1
+FORMULA = r"^([=+\-@\t\r])"  # how a text begins that a spreadsheet takes for a formula
+_HISTOGRAM = re.compile(r"(?:.*/tables/(?P<table>[a-z0-9_]+)|.*)/histogram\.parquet")
+ABOUT = {
+    "release": "name of the release",
+    "period": "first day of the period as text; `all` for a release without periods",
+    "period_start": "first day of the period; null without periods",
+    "period_end": "day after the last day of the period; null without periods",
+    "revision": "the latest of the period",
+    "estimate": "estimated number of (bounded) rows in the cell; for sums add up unbiased_estimate",
+    "unbiased_estimate": "the number that the interval belongs to; null if the mechanism paid for none",
+    "ci_lower": "lower end of the 95 % interval of the cell; for sums ask a macro of the catalogue",
+    "ci_upper": "upper end of the 95 % interval of the cell",
+    "group_id": "cells with the same number share one estimate; null without groups",
+}
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One published table of one period: its entry in `current.json`, its file there and that file's digest."""
+
+    entry: Mapping[str, Any]
+    file: Path
+    sha256: str
+
+
+def write_latest_cells(public: Path, scratch: Path) -> None:
+    """Writes the files of every release that differ from its `current.json`, and removes those of no release.
+
+    Args:
+        public: the store's public folder, with `current.json` as it shall be; one process at a time.
+        scratch: a private folder on the same file system.
+
+    Raises:
+        PublishedFilesDamaged: a published file is missing or not as `current.json` says.
+    """
+    for current in sorted(public.glob(f"*/{CURRENT}")):
+        folder, wanted = current.parent / FOLDER, set[Path]()
+        for place, parts in _places(current):
+            target = folder / place
+            wanted |= {target / PARQUET, target / CSV}
+            mark = _mark(parts)
+            if not (_marked(target / PARQUET) == mark and (target / CSV).is_file()):
+                _write(current.parent.name, parts, mark, target, scratch)
+        for file in [path for path in folder.rglob("*") if path.is_file() and path not in wanted]:
+            file.unlink()
+        for empty in sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True):
+            with suppress(OSError):
+                empty.rmdir()
+
+
+def _places(current: Path) -> Iterator[tuple[str, list[_Part]]]:
+    """The folders below `latest`, and the published tables that each holds."""
+    tables: dict[str, list[_Part]] = {}
+    for entry in json.loads(current.read_bytes())["periods"]:
+        for file in entry["files"]:
+            if found := _HISTOGRAM.fullmatch(file["path"]):
+                part = _Part(entry, current.parent / file["path"], file["sha256"])
+                tables.setdefault(found["table"] or "", []).append(part)
+    for table, parts in tables.items():
+        if sum(_rows(part) for part in parts) <= MOST_ROWS:
+            yield table, parts
+        else:
+            yield from (("/".join(filter(None, [table, f"period={p.entry['period']}"])), [p]) for p in parts)
+
+
+def _rows(part: _Part) -> int:
+    with suppress(OSError, pa.ArrowInvalid):
+        return int(pq.read_metadata(part.file).num_rows)
+    raise PublishedFilesDamaged(part.file.parent, f"{part.file.name} is missing or damaged")
+
+
+def _mark(parts: Sequence[_Part]) -> str:
+    """A digest of what a file is made from."""
+    told = [[part.entry["period"], part.entry["revision"], part.sha256] for part in parts]
+    return hashlib.sha256(json.dumps([FORM, told]).encode()).hexdigest()
+
+
+def _marked(file: Path) -> str | None:
+    with suppress(OSError, pa.ArrowInvalid):
+        told: Mapping[bytes, bytes] = pq.read_schema(file).metadata or {}
+        return told.get(b"made_from", b"").decode()
+    return None
+
+
+def _write(release: str, parts: Sequence[_Part], mark: str, target: Path, scratch: Path) -> None:
+    """Writes both files, the marked one last, so that a killed run is noticed."""
+    tables, about = [], dict(ABOUT)
+    for part in parts:
+        audit = json.loads((part.file.parent / "audit.json").read_bytes())
+        domain = domain_of(audit["axes"])
+        tables.append(_table(release, part, domain, closed=audit.get("model") == "local"))
+        about |= {name: text for axis in domain.axes for name, (_, text) in reader_columns(axis).items()}
+    cells = _together(tables)
+    fields = [field.with_metadata({"comment": about.get(field.name, "")}) for field in cells.schema]
+    told = {"made_from": mark, "release": release, "periods": ", ".join(str(part.entry["period"]) for part in parts)}
+    cells = cells.cast(pa.schema(fields, metadata=told))
+    target.mkdir(mode=0o755, parents=True, exist_ok=True)
+    lines = io.BytesIO()
+    csv.write_csv(_harmless(cells), lines)
+    replace_public(target / CSV, lines.getvalue(), scratch)
+    whole = io.BytesIO()
+    pq.write_table(cells, whole, compression="zstd", version="2.6")
+    replace_public(target / PARQUET, whole.getvalue(), scratch)
+    sync_folder(target.parent)
+
+
+def _table(release: str, part: _Part, domain: Domain, closed: bool) -> pa.Table:
+    """The published cells of a period with what readers need beside them."""
+    content = part.file.read_bytes()
+    if hashlib.sha256(content).hexdigest() != part.sha256:
+        raise PublishedFilesDamaged(part.file.parent, f"{part.file.name} is not what was published")
+    published = pq.read_table(io.BytesIO(content))
+    rows = published.num_rows
+    days = [_day(part.entry[name]) for name in ("period_start", "period_end")]
+    columns: dict[str, Any] = {
+        "release": pa.repeat(release, rows),
+        "period": pa.repeat(str(part.entry["period"]), rows),
+        **{
+            name: pa.array([day] * rows, pa.date32())
+            for name, day in zip(("period_start", "period_end"), days, strict=True)
+        },
+        "revision": pa.repeat(pa.scalar(int(part.entry["revision"]), pa.int32()), rows),
+        **dict(zip(published.column_names, published.columns, strict=True)),
+    }
+    places = np.unravel_index(np.arange(rows), domain.shape)
+    for axis, place in zip(domain.axes, places, strict=True):
+        named = set(published.column_names) - ({f"{axis.name}_label"} if hasattr(axis, "labels") else set())
+        columns |= {n: values for n, values in reader_values(axis, place, closed).items() if n not in named}
+    return pa.table(columns)
+
+
+def _day(moment: str | None) -> date | None:
+    """The local day of a moment such as 2026-01-05T00:00:00+01:00."""
+    return None if moment is None else date.fromisoformat(moment[:10])
+
+
+def _together(tables: Sequence[pa.Table]) -> pa.Table:
+    """Tables as one; columns that differ in type, because a revision has other axes, become text."""
+    kinds: dict[str, set[pa.DataType]] = {}
+    for field in (field for table in tables for field in table.schema):
+        kinds.setdefault(field.name, set()).add(field.type)
+    mixed = {name for name, found in kinds.items() if len(found) > 1}
+    for number, table in enumerate(tables):
+        for name in mixed & {*table.column_names}:
+            place = table.column_names.index(name)
+            table = table.set_column(place, name, table[name].cast(pa.string()))
+        tables = [*tables[:number], table, *tables[number + 1 :]]
+    return pa.concat_tables(tables, promote_options="default")
+
+
+def _harmless(cells: pa.Table) -> pa.Table:
+    """Texts that a spreadsheet would take for formulas get an apostrophe before them, which spreadsheets hide."""
+    for place, field in enumerate(cells.schema):
+        if field.type == pa.string():
+            cells = cells.set_column(place, field.name, pc.replace_substring_regex(cells[field.name], FORMULA, r"'\1"))
+    return cells

@@ -1,0 +1,64 @@
+"""Labels of axes are never null, tell every position apart, and are the same in Python and in SQL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dphist_pipeline.answering.axis_labels import label_sql, labels_of, reader_columns, reader_values
+from dphist_pipeline.domain import Axis, Domain
+from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.publishing.parquet_tables import write_histogram
+from dphist_pipeline.spec.axes import domain_of
+
+AXES: dict[str, dict[str, Any]] = {
+    "whole": {"column": "x", "edges": [0, 20, 60, 100], "above": True, "below": True, "other": True},
+    "decimal": {"column": "x", "start": 0, "stop": 1, "width": 0.1, "closed": "right", "above": True, "below": True},
+    "large": {
+        "column": "x",
+        "edges": [-12.5, 0, 0.00001, 0.1, 0.3, 123456789.5, 1000000000000],
+        "other": True,
+    },
+    "days": {"column": "x", "calendar": "week", "start": "2025-12-29", "stop": "2026-03-02", "other": True},
+    "months": {"column": "x", "calendar": "month", "start": "2025-11-01", "stop": "2026-03-01", "other": True},
+    "words": {"column": "x", "values": ["a", "b"], "other": True},
+    "other": {"column": "x", "values": ["a", "other"], "other": True},
+    "alike": {"column": "x", "values": ["01", "02", "03"], "labels": ["Lee", "Lee", ""]},
+    "labelled": {"column": "x", "values": ["a", "b"], "labels": ["Alpha", "other"], "other": True},
+}
+
+
+def axis_of(described: dict[str, Any]) -> Axis:
+    (axis,) = domain_of([described]).axes
+    return axis
+
+
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize("kind", AXES)
+def test_labels_are_the_same_in_sql_and_in_python(kind: str, closed: bool, tmp_path: Any) -> None:
+    axis = axis_of(AXES[kind])
+    write_histogram(Estimate(Domain((axis,)), np.zeros(axis.size), ()), tmp_path / "cells.parquet")
+    asked = f"SELECT {label_sql(axis, closed)} FROM '{tmp_path}/cells.parquet' AS t"
+    with duckdb.connect() as connection:
+        found = [label for (label,) in connection.execute(asked).fetchall()]
+    assert found == labels_of(axis, closed) and None not in found
+    assert len({*found}) == axis.size
+
+
+def test_open_ends_compare_and_other_is_last() -> None:
+    axis = axis_of(AXES["whole"])
+    found = {name: pa.array(values).to_pylist() for name, values in reader_values(axis, np.arange(axis.size)).items()}
+    assert [*found] == [*reader_columns(axis)] == ["x_label", "x_from", "x_to", "x_order"]
+    assert found["x_label"] == ["below 0", "0 to under 20", "20 to under 60", "60 to under 100", "100 or more", "other"]
+    assert found["x_from"] == [-np.inf, 0, 20, 60, 100, None] and found["x_to"] == [0, 20, 60, 100, np.inf, None]
+    assert found["x_order"] == [0, 1, 2, 3, 4, 5]
+
+
+def test_other_is_told_from_a_category_of_that_name() -> None:
+    assert labels_of(axis_of(AXES["other"])) == ["a", "other", "other (none of the declared)"]
+    assert labels_of(axis_of(AXES["labelled"])) == ["Alpha", "other", "other (none of the declared)"]
+    assert [*reader_columns(axis_of(AXES["words"]))] == ["x_label", "x_order"]

@@ -1,0 +1,166 @@
+"""`latest/`: every cell of every period once, through revisions, withdrawals, families, damage and long histories."""
+
+from __future__ import annotations
+
+import csv
+import json
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import by_hand
+import duckdb
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from by_hand import WARD
+from office import Office
+
+from dphist_pipeline.publishing import latest_cells
+from dphist_pipeline.publishing.current_files import write_current_files
+from dphist_pipeline.publishing.latest_cells import write_latest_cells
+from dphist_pipeline.publishing.manifest import is_path
+from dphist_pipeline.publishing.public_files import derived_files
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, mark_withdrawn
+
+WEEKS = ("2026-03-02", "2026-03-09")
+AGE: dict[str, Any] = {"column": "age", "start": 0, "stop": 60, "width": 20, "above": True, "other": True}
+AXES = [AGE, WARD]
+
+
+@pytest.fixture
+def public(tmp_path: Path) -> Path:
+    (tmp_path / "scratch").mkdir()
+    return tmp_path / "public"
+
+
+def publish(public: Path, period: str = WEEKS[0], revision: int = 1, axes: list[dict[str, Any]] = AXES) -> Path:
+    return by_hand.publish(public, by_hand.estimate(axes), axes, period=period, revision=revision).path
+
+
+def made(public: Path) -> list[str]:
+    write_current_files(public, public.parent / "scratch")
+    write_latest_cells(public, public.parent / "scratch")
+    return sorted(str(path.relative_to(public / "weekly/latest")) for path in public.glob("weekly/latest/**/cells.*"))
+
+
+def rows(public: Path, name: str = "cells.parquet") -> list[dict[str, Any]]:
+    return pq.read_table(public / "weekly" / "latest" / name).to_pylist()
+
+
+def test_each_period_stands_there_once_with_labels_that_are_never_null(public: Path) -> None:
+    for period, revision in ((WEEKS[0], 1), (WEEKS[0], 2), (WEEKS[1], 1)):
+        publish(public, period, revision)
+    assert made(public) == ["cells.csv", "cells.parquet"]
+    found, cells = rows(public), pq.read_table(publish(public, WEEKS[1], 3) / "histogram.parquet").to_pylist()
+    assert [(row["period"], row["revision"]) for row in found] == [(WEEKS[0], 2)] * len(cells) + [(WEEKS[1], 1)] * len(
+        cells
+    )
+    assert all({**row, **cell} == row for row, cell in zip(found[len(cells) :], cells, strict=True))
+    assert all(row["ward_label"] and row["age_label"] for row in found)
+    assert {row["ward_label"] for row in found if row["ward"] is None} == {"other"}
+    opened = [row for row in found if row["age_label"] == "60 or more"]
+    assert opened and all((row["age_from"], row["age_to"]) == (60, np.inf) for row in opened)
+    with (public / "weekly/latest/cells.csv").open(newline="") as file:
+        told = list(csv.DictReader(file))
+    assert [(row["ward_label"], float(row["estimate"])) for row in told] == [
+        (row["ward_label"], row["estimate"]) for row in found
+    ]
+    assert (
+        "never null"
+        in pq.read_schema(public / "weekly/latest/cells.parquet").field("ward_label").metadata[b"comment"].decode()
+    )
+
+
+def test_periods_have_the_local_days_of_their_ends(public: Path) -> None:
+    publish(public)
+    write_current_files(public, public.parent / "scratch")
+    current = public / "weekly" / "current.json"
+    listed = json.loads(current.read_text())
+    listed["periods"][0] |= {"period_start": "2026-03-02T00:00:00+01:00", "period_end": "2026-03-09T00:00:00+01:00"}
+    current.write_text(json.dumps(listed))
+    write_latest_cells(public, public.parent / "scratch")
+    assert {(row["period_start"], row["period_end"]) for row in rows(public)} == {(date(2026, 3, 2), date(2026, 3, 9))}
+
+
+def test_a_filter_and_a_grouping_by_label_lose_no_row(public: Path) -> None:
+    publish(public)
+    made(public)
+    file = public / "weekly" / "latest" / "cells.parquet"
+    with duckdb.connect() as connection:
+        asked = (
+            "SELECT sum(estimate), sum(estimate) FILTER (ward_label <> 'surgery'), sum(estimate) FILTER (age_to > 60)"
+        )
+        total, rest, old = connection.execute(f"{asked} FROM '{file}'").fetchall()[0]
+        cells = f"FROM '{file.parents[1]}/period={WEEKS[0]}/revision=1/histogram.parquet'"
+        alone = "sum(estimate) FILTER (ward = 'surgery'), sum(estimate) FILTER (age_lower = 60)"
+        expected, surgery, above = connection.execute(f"SELECT sum(estimate), {alone} {cells}").fetchall()[0]
+    assert (
+        total == pytest.approx(expected) and rest == pytest.approx(expected - surgery) and old == pytest.approx(above)
+    )
+
+
+def test_what_was_withdrawn_leaves_and_nothing_is_written_twice(public: Path) -> None:
+    first = publish(public)
+    publish(public, WEEKS[1])
+    made(public)
+    file = public / "weekly" / "latest" / "cells.parquet"
+    before = file.stat().st_ino
+    made(public)
+    assert file.stat().st_ino == before
+    (public / "weekly/latest/cells.csv").unlink()  # a run that was killed
+    assert made(public) == ["cells.csv", "cells.parquet"]
+    scratch = public.parent / "scratch"
+    mark_withdrawn(first, {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}, scratch)
+    made(public)
+    assert {row["period"] for row in rows(public)} == {WEEKS[1]}
+    mark_withdrawn(
+        public / f"weekly/period={WEEKS[1]}/revision=1",
+        {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 2},
+        scratch,
+    )
+    assert made(public) == []
+
+
+def test_a_long_history_has_a_file_for_each_period(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(public)
+    made(public)
+    monkeypatch.setattr(latest_cells, "MOST_ROWS", 20)
+    publish(public, WEEKS[1])
+    assert made(public) == [f"period={week}/cells.{kind}" for week in WEEKS for kind in ("csv", "parquet")]
+    assert {row["period"] for row in rows(public, f"period={WEEKS[0]}/cells.parquet")} == {WEEKS[0]}
+
+
+def test_a_revision_with_other_axes_stands_beside_the_others(public: Path) -> None:
+    publish(public)
+    publish(public, WEEKS[1], axes=[{**WARD, "column": "age", "name": "age"}])
+    made(public)
+    assert {row["period"]: row["ward_label"] is None for row in rows(public)} == {WEEKS[0]: False, WEEKS[1]: True}
+
+
+def test_damaged_cells_are_not_copied(public: Path) -> None:
+    folder = publish(public)
+    made(public)
+    publish(public, WEEKS[1])
+    write_current_files(public, public.parent / "scratch")
+    content = (folder / "histogram.parquet").read_bytes()
+    (folder / "histogram.parquet").write_bytes(content[:40] + bytes([content[40] ^ 1]) + content[41:])
+    with pytest.raises(PublishedFilesDamaged, match=r"is not what was published|damaged"):
+        write_latest_cells(public, public.parent / "scratch")
+    assert {row["period"] for row in rows(public)} == {WEEKS[0]}
+
+
+def test_a_text_that_begins_a_formula_is_none_in_csv(public: Path) -> None:
+    publish(public, axes=[{"column": "ward", "values": ["=1+1", "@x", "a-b"], "other": True}])
+    made(public)
+    text = (public / "weekly/latest/cells.csv").read_text()
+    assert "'=1+1" in text and "'@x" in text and "'a-b" not in text
+    assert "=1+1" in {row["ward_label"] for row in rows(public)}
+
+
+def test_a_release_writes_them_and_a_bucket_gets_them(office: Office) -> None:
+    office.opened().released()
+    public = office.store / "public"
+    sent = [path for path, _ in derived_files(public)]
+    assert {"wards/latest/cells.parquet", "wards/latest/cells.csv"} <= {*sent} and all(map(is_path, sent))
+    assert not any(map(is_path, ("wards/latest/../cells.csv", "wards/latest/x/y/cells.csv", "latest/cells.csv")))

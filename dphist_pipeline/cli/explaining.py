@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from dphist_pipeline.mechanisms.tables import shares_for
 from dphist_pipeline.messages.amounts import as_text
 from dphist_pipeline.planning.family_forecast import errors_of_tables
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS
-from dphist_pipeline.releasing.account_runway import account_statement, text_of_rest
+from dphist_pipeline.releasing.account_runway import account_statement, runway_of, text_of_rest
 from dphist_pipeline.releasing.row_quality import half_widths
 from dphist_pipeline.spec.model import ReleaseSpec
 
@@ -147,11 +148,7 @@ def print_explanation(spec: ReleaseSpec, facts: dict[str, Any]) -> None:
     ]
     print_table(["axis", "column", "cells", "declared"], rows)
     account, each = facts["account"], per_period(spec)
-    left = (
-        f"{account['left_in_words']}, enough for {account['releases_left']:,} more such"
-        if account["known"]
-        else account["because"]
-    )
+    left = account["lasts"] if account["known"] else account["because"]
     out.print()
     print_facts(
         {
@@ -221,4 +218,5 @@ def _account(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
         "left": str(statement.left),
         "left_in_words": text_of_rest(statement),
         "releases_left": int(statement.left / spec.epsilon),
+        "lasts": runway_of(spec, statement, datetime.now(UTC)).says,
     }

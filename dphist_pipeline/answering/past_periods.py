@@ -76,10 +76,11 @@ def _compare(release: Path, audit: Mapping[str, Any], sums: Callable[[], PeriodS
     last = past.before(start)
     if not last:
         return Compared()
-    seasons = list(_seasons(past, start, end))
-    found = sudden_changes(
-        sums(), [one for _, one in last], [season for _, season in seasons], DAYS_OF_YEAR / (end - start).days
-    )
+    now, before, a_year = sums(), [one for _, one in last], DAYS_OF_YEAR / (end - start).days
+    found, seasons = sudden_changes(now, before, [], a_year), list[tuple[date, Season]]()
+    if any(axis.rings.any() for axis in found):  # last year is read only where it may explain something
+        seasons = list(_seasons(past, start, end))
+        found = sudden_changes(now, before, [season for _, season in seasons], a_year)
     periods = [day for day, _ in last] + [day for day, _ in seasons]
     days, said = tuple(day.isoformat() for day in periods), changes_in_words(found)
     return Compared(days, tuple(ringing(found)), said, changes_in_words(found, numbers=False))

@@ -225,17 +225,17 @@ def quality_facts(
     told = [
         {
             "axis": axis,
-            "rows": [_cut_in_words(cut) for cut in made[:MOST_NAMED]],
-            "more": max(0, len(made) - MOST_NAMED),
+            "rows": [_cut_in_words(cut) for cut in shown[:MOST_NAMED]],
+            "more": max(0, len(shown) - MOST_NAMED),
         }
         for axis, made in found.items()
-        if axis is not None
+        if axis is not None and (shown := [cut for cut in made if cut.stands_out])
     ]
     return {"says": sentences(audit, rows, found), "tables": told, "cut": None in found}
 
 
 def _cut_in_words(cut: Cut) -> tuple[str, ...]:
-    numbers = (shown_number(round(value)) for value in (cut.counted, cut.cut, *cut.possible))
+    numbers = (shown_number(round(value)) for value in (cut.counted, cut.about, *cut.possible))
     counted, cut_off, lower, upper = numbers
     return cut.category or "other", counted, cut_off, f"{lower} to {upper}", cut.share_in_words
 

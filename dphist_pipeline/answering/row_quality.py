@@ -198,8 +198,8 @@ def cuts(rows: Sequence[Row], counted: Callable[[str | None], NDArray[np.float64
         if axis not in known:
             known[axis] = counted(axis)
         inside = known[axis][0 if axis is None else row["position"]]
-        ends = (row["ci_lower"], row["ci_upper"]) if axis is None else together(row, rows)
-        cut = Cut(row["category"], float(inside), row["estimate"], *ends, most=most)
+        lower, upper = (row["ci_lower"], row["ci_upper"]) if axis is None else together(row, rows)
+        cut = Cut(row["category"], float(inside), row["estimate"], lower, upper, most)
         if axis is None:
             most = cut.possible[1]
         found.setdefault(axis, []).append(cut)

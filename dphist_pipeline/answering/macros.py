@@ -218,6 +218,7 @@ def _parts(name: str) -> dict[str, str]:
         "first_capped": _piece("capped", row="one_cap"),
         "second_capped": _piece("capped", row="two_cap"),
         "sure": repr(SURE),
+        **_LIMITS,
         "found": _piece("found"),
         "no_problem": _piece("no_problem", macro=name),
     }

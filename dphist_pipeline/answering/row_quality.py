@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,10 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.intervals import half_width_of_sum
+from dphist_pipeline.answering.intervals import LEVEL, half_width_of_sum
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimates.noise_law import half_width
 from dphist_pipeline.estimates.row_quality import PLACES, RowTable
 from dphist_pipeline.spec.axes import domain_of
 
@@ -46,7 +49,9 @@ class Cut:
         category: what the position is called; None for `other`.
         counted: estimated rows in the histogram.
         cut: estimated rows that the bound keeps out, among those that are seen.
-        ci_lower, ci_upper: 95 % interval of the rows cut, not cut off.
+        ci_lower, ci_upper: interval of the rows cut, not cut off: at 95 %, of a position along an axis at 95 % for all
+            numbers about axes together.
+        most: upper end for all rows, above which no part of them lies.
     """
 
     category: str | None
@@ -54,6 +59,12 @@ class Cut:
     cut: float
     ci_lower: float
     ci_upper: float
+    most: float = math.inf
+
+    @property
+    def stands_out(self) -> bool:
+        """Whether noise alone would not make the number, among all those that are told."""
+        return self.ci_lower > 0
 
     @property
     def possible(self) -> tuple[float, float]:
@@ -61,13 +72,19 @@ class Cut:
 
         It encloses the truth wherever the other interval does: 0 is at least as near to it as an estimate below 0.
         """
-        return max(0.0, self.ci_lower), max(0.0, self.cut) + (self.ci_upper - self.ci_lower) / 2
+        upper = max(0.0, self.cut) + (self.ci_upper - self.ci_lower) / 2
+        return min(self.most, max(0.0, self.ci_lower)), min(self.most, upper)
+
+    @property
+    def about(self) -> float:
+        """The estimate as readers see it: at least 0, and not above what all rows can be."""
+        return min(self.most, max(0.0, self.cut))
 
     @property
     def share(self) -> float | None:
         """The share of the rows seen that was cut, from 0 to 1; None where noise leaves no rows."""
-        seen = self.counted + self.cut
-        return min(1.0, max(0.0, self.cut / seen)) if seen > 0 else None
+        seen = self.counted + min(self.most, self.cut)
+        return min(1.0, max(0.0, min(self.most, self.cut) / seen)) if seen > 0 else None
 
     @property
     def tells(self) -> bool:
@@ -178,14 +195,18 @@ def cuts(rows: Sequence[Row], counted: Callable[[str | None], NDArray[np.float64
     """
     found: dict[str | None, list[Cut]] = {}
     known: dict[str | None, NDArray[np.float64]] = {}
-    for row in rows:
+    most = math.inf
+    for row in sorted(rows, key=lambda row: row["axis"] is not None):
         if row["statistic"] != "cut":
             continue
         axis = row["axis"]
         if axis not in known:
             known[axis] = counted(axis)
         inside = known[axis][0 if axis is None else row["position"]]
-        cut = Cut(row["category"], float(inside), row["estimate"], row["ci_lower"], row["ci_upper"])
+        lower, upper = (row["ci_lower"], row["ci_upper"]) if axis is None else together(row, rows)
+        cut = Cut(row["category"], float(inside), row["estimate"], lower, upper, most)
+        if axis is None:
+            most = cut.possible[1]
         found.setdefault(axis, []).append(cut)
     return found
 
@@ -200,18 +221,34 @@ def tells(rows: Sequence[Row], count: float) -> bool:
     return all(row["ci_upper"] - row["ci_lower"] <= count for row in rows)
 
 
-def those_that_tell(found: Mapping[str | None, Sequence[Cut]]) -> dict[str, Sequence[Cut]]:
-    """The cuts by axis whose intervals are no wider than all rows seen along it.
+def together(row: Row, rows: Sequence[Row]) -> tuple[float, float]:
+    """The interval of a number about an axis that holds with 95 % for all such numbers together, not cut off.
+
+    Args:
+        row: of a quality table, about an axis.
+        rows: of that table.
+    """
+    lines = sum(one["axis"] is not None for one in rows)
+    reach = half_width(Fraction(row["noise_scale"]), 1 - (1 - LEVEL) / max(1, lines))
+    return row["estimate"] - reach, row["estimate"] + reach
+
+
+def rest_in_words(found: Mapping[str | None, Sequence[Cut]]) -> str:
+    """A sentence for the positions along axes that do not stand out; empty where all do, or none are told.
 
     Args:
         found: see `cuts`.
     """
-    seen = {axis: sum(cut.counted + cut.cut for cut in made) for axis, made in found.items()}
-    return {
-        axis: made
-        for axis, made in found.items()
-        if axis is not None and all(cut.ci_upper - cut.ci_lower <= seen[axis] for cut in made)
-    }
+    others = {axis: [cut for cut in made if not cut.stands_out] for axis, made in found.items() if axis is not None}
+    named = [axis for axis, made in others.items() if made]
+    if not named:
+        return ""
+    alone = all(len(others[axis]) == len(found[axis]) for axis in named)
+    most = max(cut.possible[1] for axis in named for cut in others[axis])
+    return (
+        f"No {'' if alone else 'other '}value of {' or '.join(map(str, named))} stands out from the noise among the "
+        f"rows cut (95 % for all together): the cap cut at most {most:,.0f} rows of each."
+    )
 
 
 def say_of_rows(folder: Path, audit: Row) -> list[str]:
@@ -248,12 +285,37 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
             said.append(f"{capped} {cannot}")
             return said
         share = cut.share_in_words and f", {cut.share_in_words} of all"
-        about, lower, upper = (f"{end:,.0f}" for end in (max(0.0, cut.cut), *cut.possible))
+        about, lower, upper = (f"{end:,.0f}" for end in (cut.about, *cut.possible))
         said.append(
             f"{capped} This cap cut about {about} rows (95 %: {lower} to {upper}){share}, as far as the first "
             f"{audit['quality']['rows']} rows of each are looked at."
         )
-    return said
+    return [*said, *filter(None, [rest_in_words(found)])]
+
+
+def failures(rows: Sequence[Row]) -> tuple[list[Row], str]:
+    """The numbers of missing and undeclared values that stand out from the noise, and a sentence on the others.
+
+    Args:
+        rows: of a quality table.
+
+    Returns:
+        Rows whose interval is the one for all numbers about axes together, and a sentence that may be empty.
+    """
+    told = [row for row in rows if row["statistic"] in ("unparsed", "undeclared")]
+    joint: list[Row] = [
+        {**row, "ci_lower": ends[0], "ci_upper": ends[1]} for row in told for ends in [together(row, rows)]
+    ]
+    shown = [row for row in joint if row["ci_lower"] > 0]
+    others = [
+        max(0.0, row["estimate"]) + (row["ci_upper"] - row["ci_lower"]) / 2 for row in joint if row["ci_lower"] <= 0
+    ]
+    if not others:
+        return shown, ""
+    return shown, (
+        f"Of {len(others):,} {'other ' if shown else ''}numbers of missing or undeclared values, none stands out from "
+        f"the noise (95 % for all together): each is at most {max(others):,.0f} rows."
+    )
 
 
 def failed_nearly_all(rows: Sequence[Row]) -> str:

@@ -216,7 +216,7 @@ def _view_columns(of: Described, latest: bool) -> Iterator[tuple[str, str, str]]
 
 
 def _for_readers(of: Described, axis: str) -> Iterator[tuple[str, str, str]]:
-    """The columns of an axis for readers; null where a publication does not have it, none if it was of several kinds."""
+    """The columns of an axis for readers: null in publications without it, none if its kind changed."""
     forms = [one for one in of.axes if one.name == axis]
     if len({(*axis_columns(one), *reader_columns(one)) for one in forms}) > 1:
         return

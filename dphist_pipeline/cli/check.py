@@ -61,7 +61,14 @@ def check(
         else:
             print_explanation(checked, explanation)
         return
-    from dphist_pipeline.cli.explaining import quality_in_words, quality_of, tables_of
+    from dphist_pipeline.cli.explaining import (
+        quality_in_words,
+        quality_of,
+        reliability_in_words,
+        reliability_of,
+        tables_in_words,
+        tables_of,
+    )
     from dphist_pipeline.releasing.public_folder import public_address
 
     bucket = public_address(store)
@@ -71,6 +78,7 @@ def check(
         "axes": {axis.name: axis.size for axis in checked.domain.axes},
         "cells": checked.cells,
         **tables_of(checked),
+        **reliability_of(checked),
         **quality_of(checked),
         "privacy_unit": checked.privacy_unit,
         "neighbours": checked.neighbours,
@@ -88,8 +96,6 @@ def check(
         return
     out.print(f"[green]✓[/] {escape(str(spec))} is a valid spec")
     shape = " × ".join(f"{axis.name} ({axis.size})" for axis in checked.domain.axes)
-    from dphist_pipeline.cli.explaining import tables_in_words
-
     made = {"cells": f"{checked.domain.cells:,} = {shape}"} if checked.family is None else tables_in_words(checked)
     print_facts(
         {
@@ -97,6 +103,7 @@ def check(
             **made,
             "protects": promise(checked),
             "mechanism": f"{checked.mechanism}, epsilon {as_text(checked.epsilon)} per {per_period(checked)}",
+            **reliability_in_words(checked),
             **quality_in_words(checked),
             "account": checked.account,
             "columns": columns,

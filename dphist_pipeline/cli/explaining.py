@@ -12,8 +12,10 @@ from typing import Any
 from dphist_pipeline.cli.terminal import out, per_period, print_facts, print_lines, print_table
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.errors import first_of
+from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.mechanisms.tables import shares_for
 from dphist_pipeline.messages.amounts import as_text
+from dphist_pipeline.planning.expected_reliability import rows_for_reliability, say_rows
 from dphist_pipeline.planning.family_forecast import errors_of_tables
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS
 from dphist_pipeline.releasing.account_runway import account_statement, runway_of, text_of_rest
@@ -42,6 +44,7 @@ def explain_spec(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
         "axes": [_axis(axis) for axis in spec.domain.axes],
         "cells": spec.cells,
         **tables_of(spec),
+        **reliability_of(spec),
         **quality_of(spec),
         "columns": [*(column for axis in spec.axes for column in axis.columns), *OUR_COLUMNS],
         "privacy_unit": spec.privacy_unit,
@@ -97,6 +100,31 @@ def tables_in_words(spec: ReleaseSpec) -> dict[str, str]:
         "error": f"standard error of a cell: in the worst table, {worst}, {errors[worst]:,.1f} rows, "
         f"in the mean of all tables {told['error_of_a_cell']:,.1f}",
     }
+
+
+def reliability_of(spec: ReleaseSpec) -> dict[str, Any]:
+    """From how many rows on cells are not poor, as JSON values; of one grid under plain noise.
+
+    Args:
+        spec: checked.
+    """
+    if spec.family is not None:
+        sizes = {
+            name: spec.family.grid(of).cells for name, of in zip(spec.family.names, spec.family.tables, strict=True)
+        }
+        return {"reliability": rows_for_reliability(sizes, errors_of_tables(spec))}
+    error = math.sqrt(noise_law.variance(spec.sensitivity / spec.mechanism_epsilon))
+    return {"reliability": rows_for_reliability({spec.release: spec.domain.cells}, {spec.release: error})}
+
+
+def reliability_in_words(spec: ReleaseSpec) -> dict[str, str]:
+    """When most cells will be poor, for a terminal.
+
+    Args:
+        spec: checked.
+    """
+    plain = "" if spec.family is not None or spec.mechanism == "geometric" else " (by plain noise)"
+    return {"reliability": say_rows(reliability_of(spec)["reliability"], per_period(spec)) + plain}
 
 
 def _measured(marginals: Sequence[Mapping[str, Any]]) -> str:
@@ -160,6 +188,7 @@ def print_explanation(spec: ReleaseSpec, facts: dict[str, Any]) -> None:
                 [facts["mechanism"], *(f"{name} {value}" for name, value in facts["settings"].items())]
             ),
             "epsilon": f"{as_text(spec.epsilon)} for each {each}",
+            **reliability_in_words(spec),
             **quality_in_words(spec),
             "account": f"{account['name']}: {left}",
             "digest": facts["digest"],

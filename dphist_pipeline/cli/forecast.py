@@ -79,7 +79,7 @@ def forecast(
         raise typer.BadParameter("--target-error takes a number of records above 0")
     epsilons = [parse_epsilon(text) for text in epsilon or []]
     if checked.family is not None:
-        _print_family(checked, epsilons, _targets(target or []), target_error, as_json)
+        _print_family(checked, epsilons, _targets(target or []), target_error, records, as_json)
         return
     if target:
         raise typer.BadParameter("--target names tables, and this spec has no `tables:`; use --target-error")
@@ -114,12 +114,17 @@ def _targets(written: Sequence[str]) -> dict[str, float]:
 
 
 def _print_family(
-    spec: ReleaseSpec, epsilons: Sequence[Fraction], targets: Mapping[str, float], every: float | None, as_json: bool
+    spec: ReleaseSpec,
+    epsilons: Sequence[Fraction],
+    targets: Mapping[str, float],
+    every: float | None,
+    records: int,
+    as_json: bool,
 ) -> None:
     """The errors of a family of tables, which follow from the noise law alone."""
     from dphist_pipeline.planning.family_forecast import forecast_family
 
-    found = forecast_family(spec, epsilons, targets, every)
+    found = forecast_family(spec, epsilons, targets, every, records)
     if as_json:
         print_json(found.facts())
         return

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption, StoreOption
-from dphist_pipeline.cli.terminal import out, print_json, print_table
+from dphist_pipeline.cli.terminal import out, print_json, print_lines, print_table
 from dphist_pipeline.releasing.public_folder import public_folder
 
+if TYPE_CHECKING:
+    from dphist_pipeline.answering.row_quality import Cut
+
 MOST_ROWS = 60  # of a table in a terminal
+TOGETHER = "95 %, all together"
 TITLES = {"rows": "rows by where they fell", "units": "units by the rows they hold"}
 
 
@@ -30,7 +34,7 @@ def quality(
     that a share of their epsilon paid for, and a 95 % interval.
     """
     from dphist_pipeline.answering.published import latest_revision
-    from dphist_pipeline.answering.row_quality import published_cuts, read_quality, sentences, tells, those_that_tell
+    from dphist_pipeline.answering.row_quality import failures, published_cuts, read_quality, sentences, tells
 
     folder = latest_revision(public_folder(store), release, period, family=True)
     audit, rows = read_quality(folder)
@@ -43,38 +47,32 @@ def quality(
     out.print(f"[bold]{release}[/], period {audit['period']}, revision {audit['revision']}")
     for sentence in says:
         out.print(f"  {escape(sentence)}")
-    told = {name: [row for row in rows if row["statistic"] == name] for name in ("rows", "units")}
-    counts = {name: sum(row["estimate"] for row in those) for name, those in told.items()}
-    left_out = [TITLES[name] for name, those in told.items() if not tells(those, counts[name])]
-    for name, those in told.items():
-        if TITLES[name] not in left_out:
-            _print_numbers(TITLES[name], those)
-    failures = [row for row in rows if row["statistic"] in ("unparsed", "undeclared")]
-    header = ["axis", "rows whose value", "estimate", "95 %"]
+    left_out = []
+    for name in ("rows", "units"):
+        numbers = [row for row in rows if row["statistic"] == name]
+        if tells(numbers, sum(row["estimate"] for row in numbers)):
+            _print_numbers(TITLES[name], numbers)
+        else:
+            left_out.append(TITLES[name])
+    failed, others = failures(rows)
     means = {"unparsed": "is missing or does not parse", "undeclared": "is not declared"}
-    if tells(failures, counts["rows"]):
-        print_table(header, [(row["axis"], means[row["statistic"]], *_numbers(row)) for row in failures])
-    else:
-        left_out.append("rows whose value failed")
-    shown = those_that_tell(found)
-    left_out += [f"what the cap cut, by {axis}" for axis in found if axis is not None and axis not in shown]
-    for axis, cuts in shown.items():
-        print_table(
-            [axis, "counted", "cut", "95 %", "share cut"],
-            [
-                (
-                    cut.category or "other",
-                    f"{cut.counted:,.0f}",
-                    f"{cut.cut:,.0f}",
-                    "{:,.0f} to {:,.0f}".format(*cut.possible),
-                    cut.share_in_words,
-                )
-                for cut in cuts
-            ],
-        )
+    if failed:
+        header = ["axis", "rows whose value", "estimate", TOGETHER]
+        print_table(header, [(row["axis"], means[row["statistic"]], *_numbers(row)) for row in failed])
+    print_lines(filter(None, [others]))
+    for axis, cuts in found.items():
+        shown = [cut for cut in cuts if cut.stands_out]
+        if axis is not None and shown:
+            print_table([axis, "counted", "cut", TOGETHER, "share cut"], [_cut(cut) for cut in shown])
     if left_out:
         why = "their intervals are wider than the count that they speak of"
         out.print(f"Not shown, for {why}: {escape('; '.join(left_out))}. --json shows all")
+
+
+def _cut(cut: Cut) -> tuple[str, ...]:
+    lower, upper = cut.possible
+    numbers = f"{cut.counted:,.0f}", f"{cut.about:,.0f}", f"{lower:,.0f} to {upper:,.0f}"
+    return cut.category or "other", *numbers, cut.share_in_words
 
 
 def _print_numbers(title: str, rows: Sequence[Mapping[str, Any]]) -> None:

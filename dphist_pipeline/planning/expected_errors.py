@@ -23,6 +23,7 @@ from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCel
 from dphist_pipeline.evaluation.contenders import Contender
 from dphist_pipeline.evaluation.measuring import sanitize_with
 from dphist_pipeline.evaluation.workloads import Boxes, parse_workloads
+from dphist_pipeline.planning.expected_reliability import poor_share
 
 Numbers = NDArray[np.int64]
 Progress = Callable[[str], None]
@@ -92,6 +93,7 @@ class Expected:
         errors: root mean squared errors in records, by name of the counts (`any` if exact), then by cells in a box.
         half_width: of the published 95 % interval of a cell, in records; None if none is published.
         box_half_widths: of the widest 95 % interval of a box, in records, by cells in the box.
+        poor: share of cells that will be poor by name of the counts, from 0 to 1; empty if no interval is published.
     """
 
     mechanism: str
@@ -100,6 +102,7 @@ class Expected:
     errors: Mapping[str, Mapping[int | str, float]]
     half_width: float | None
     box_half_widths: Mapping[int | str, float]
+    poor: Mapping[str, float]
 
     def between(self, cells: int | str) -> tuple[float, float]:
         """The smallest and the largest error over all counts, in records.
@@ -122,6 +125,7 @@ class Expected:
             },
             "interval_half_width": self.half_width,
             "box_interval_half_width": {str(cells): width for cells, width in self.box_half_widths.items()},
+            "poor_share": dict(self.poor),
         }
 
 
@@ -164,7 +168,8 @@ class Forecaster:
             }
         widths = self._box_half_widths(unbiased) if unbiased is not None else {}
         cell = half_width_of_cell(unbiased) if unbiased is not None else None
-        return Expected(contender.written, epsilon, lawful, errors, cell, widths)
+        poor = {} if unbiased is None else self._poor(math.sqrt(unbiased.variance))
+        return Expected(contender.written, epsilon, lawful, errors, cell, widths, poor)
 
     def by_law(self, contender: Contender, epsilon: Fraction) -> bool:
         """Whether the errors are exact from the noise law; False if the mechanism refuses the epsilon.
@@ -199,6 +204,9 @@ class Forecaster:
 
     def _release(self, exact: Numbers, contender: Contender, epsilon: Fraction) -> Estimate:
         return sanitize_with(exact, contender, epsilon * self.counted, self.sensitivity)
+
+    def _poor(self, error: float) -> dict[str, float]:
+        return {name: poor_share(counts, error) for name, counts in self.counts.items()}
 
     def _by_law(self, unbiased: NoisyCells | NestedCells) -> dict[int | str, float]:
         errors: dict[int | str, float] = {CELL: math.sqrt(unbiased.variance)}

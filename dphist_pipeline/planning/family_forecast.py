@@ -14,6 +14,7 @@ from dphist_pipeline.estimates.budget import LARGEST_EPSILON
 from dphist_pipeline.estimates.noise_law import variance
 from dphist_pipeline.evaluation.score_tables import format_epsilon
 from dphist_pipeline.mechanisms.tables import law_of, shares_for
+from dphist_pipeline.planning.expected_reliability import poor_tables
 from dphist_pipeline.spec.model import ReleaseSpec
 
 NOTE = "Standard errors of a cell in rows, by the law of the noise; no record was opened and nothing was charged"
@@ -48,6 +49,7 @@ class FamilyForecast:
         cells: of each table.
         measured: number of marginals that are measured.
         targets: wanted standard errors by table.
+        records: expected in a period.
         enough: the smallest epsilon that reaches all targets, with the weights and errors there; None without targets.
     """
 
@@ -55,6 +57,7 @@ class FamilyForecast:
     cells: Mapping[str, int]
     measured: int
     targets: Mapping[str, float]
+    records: int
     enough: Enough | None
 
     def facts(self) -> dict[str, Any]:
@@ -62,7 +65,15 @@ class FamilyForecast:
         found: dict[str, Any] = {
             "tables": dict(self.cells),
             "measured": self.measured,
-            "errors": [{"epsilon": str(epsilon), "by_table": dict(by)} for epsilon, by in self.errors.items()],
+            "records": self.records,
+            "errors": [
+                {
+                    "epsilon": str(epsilon),
+                    "by_table": dict(by),
+                    "poor_tables": poor_tables(self.cells, by, self.records),
+                }
+                for epsilon, by in self.errors.items()
+            ],
         }
         if self.enough is not None:
             reached = {"weights": dict(self.enough.weights), "by_table": dict(self.enough.errors)}
@@ -83,7 +94,7 @@ class FamilyForecast:
 
     def notes(self) -> list[str]:
         """What the targets need, and where the numbers come from."""
-        found = [f"{self.measured:,} marginals are measured. {NOTE}."]
+        found = [*map(self._poor_cells, self.errors), f"{self.measured:,} marginals are measured. {NOTE}."]
         if self.enough is not None:
             told = ", ".join(
                 f"{name}: {weight:.3g}" for name, weight in self.enough.weights.items() if abs(weight - 1) > 0.01
@@ -92,6 +103,15 @@ class FamilyForecast:
             at = format_epsilon(self.enough.epsilon)
             found = [f"All targets are reached from epsilon {at} on{advice}.", *self._untargeted(at), *found]
         return found
+
+    def _poor_cells(self, epsilon: Fraction) -> str:
+        """In how many tables most cells will be poor."""
+        poor = poor_tables(self.cells, self.errors[epsilon], self.records)
+        share = sum(self.cells[name] for name in poor) / sum(self.cells.values())
+        return (
+            f"At epsilon {format_epsilon(epsilon)} most cells of {len(poor):,} of {len(self.cells):,} tables will be "
+            f"poor ({100 * share:.0f} % of all cells are there) if a period holds {self.records:,} records (--records)."
+        )
 
     def _untargeted(self, at: str) -> list[str]:
         """What becomes of the tables without a target."""
@@ -108,7 +128,7 @@ class FamilyForecast:
 
 
 def forecast_family(
-    spec: ReleaseSpec, epsilons: Sequence[Fraction], targets: Mapping[str, float], every: float | None
+    spec: ReleaseSpec, epsilons: Sequence[Fraction], targets: Mapping[str, float], every: float | None, records: int
 ) -> FamilyForecast:
     """The errors of every table, and the smallest epsilon that reaches wanted ones.
 
@@ -117,6 +137,7 @@ def forecast_family(
         epsilons: of releases; if empty half, once and twice the spec's.
         targets: wanted standard errors of a cell by table, in rows, beside and before those of the spec.
         every: wanted for all other tables; None if they do not matter.
+        records: expected in a period.
 
     Raises:
         UnknownTable: a target names no table, or is not reached by the largest epsilon.
@@ -135,6 +156,7 @@ def forecast_family(
         {name: family.grid(axes).cells for name, axes in zip(family.names, family.tables, strict=True)},
         len(shares_for(family).marginals),
         wanted,
+        records,
         _enough(family, moved, wanted) if wanted else None,
     )
 

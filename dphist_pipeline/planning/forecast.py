@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -143,7 +143,7 @@ class Forecast:
             rows = [self._row(one, sizes) for one in self.found if one.epsilon == epsilon]
             mine = " (the spec's)" if epsilon == plan.spec.epsilon else ""
             title = f"epsilon {format_epsilon(epsilon)}{mine}: expected error by number of cells in a sum"
-            tables.append((title, ["mechanism", "by", "1 cell", *heads, "95 % ±"], rows))
+            tables.append((title, ["mechanism", "by", "1 cell", *heads, "95 % ±", "poor"], rows))
         if self.costs:
             title = f"the least epsilon for a root mean squared error of at most {plan.target:g} in a cell"
             tables.append((title, ["mechanism", "by", "epsilon"], [self._cost(one) for one in self.costs]))
@@ -157,6 +157,8 @@ class Forecast:
         lines = [
             "law: exact, because noise is the only error. 95 % ±: half the width of the published interval of a cell;",
             "- if there is none. A sum of cells is a box, or on one axis a range.",
+            f"poor: the share of cells whose noise is more than a quarter of their count, on {plan.basis}.",
+            *self._poor_cells(),
         ]
         if not all(one.by_law for one in self.found):
             repeat = plan.forecaster.repeat
@@ -172,6 +174,18 @@ class Forecast:
         if plan.left_out:
             lines.append(f"Do not serve this release: {', '.join(plan.left_out)} (dphist mechanisms NAME).")
         return [*lines, f"Account {plan.runway.account}: {plan.runway.says.rstrip('.')}."]
+
+    def _poor_cells(self) -> list[str]:
+        """At which epsilons most cells will be poor with the spec's own mechanism."""
+        first = self.found[0].mechanism
+        bad = [
+            one.epsilon for one in self.found if one.mechanism == first and one.poor and min(one.poor.values()) > 0.5
+        ]
+        if not bad:
+            return []
+        return [
+            f"Most cells will be poor with {first} at epsilon {', '.join(map(format_epsilon, bad))}: declare fewer."
+        ]
 
     def recommended(self) -> list[dict[str, Any]]:
         """For each epsilon and workload, the mechanism whose error on the worst of the counts is the least."""
@@ -190,7 +204,7 @@ class Forecast:
     def _row(self, one: Expected, sizes: Sequence[int | str]) -> tuple[str, ...]:
         errors = (_errors(*one.between(size)) for size in (CELL, *sizes))
         width = "-" if one.half_width is None else short(one.half_width)
-        return wrap_name(one.mechanism), _basis(one.by_law), *errors, width
+        return wrap_name(one.mechanism), _basis(one.by_law), *errors, width, _percents(one.poor)
 
     def _cost(self, one: LeastEpsilon) -> tuple[str, str, str]:
         found = [epsilon for epsilon in one.epsilons.values() if epsilon is not None]
@@ -302,6 +316,14 @@ def _between(low: float, high: float) -> str:
 def _errors(low: float, high: float) -> str:
     """A range of errors; errors below 0.01 records are all shown as <0.01."""
     return _between(low, high) if low >= TINY else f"<{_between(TINY, max(TINY, high))}"
+
+
+def _percents(shares: Mapping[str, float]) -> str:
+    """A range of shares in percent; - without any."""
+    if not shares:
+        return "-"
+    low, high = (f"{100 * share:.0f}" for share in (min(shares.values()), max(shares.values())))
+    return f"{low} %" if low == high else f"{low}–{high} %"
 
 
 def _basis(by_law: bool) -> str:

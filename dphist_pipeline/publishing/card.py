@@ -22,7 +22,7 @@ from dphist_pipeline.answering.boxes import answer_box
 from dphist_pipeline.answering.chosen_cells import written_end
 from dphist_pipeline.answering.intervals import LEVEL, half_width_of_box, half_width_of_cell, half_width_of_sum
 from dphist_pipeline.answering.report_intervals import half_widths_of_cells, normal_factor, report_reach
-from dphist_pipeline.answering.row_quality import Cut, along, cuts, rows_of, sentences, those_that_tell
+from dphist_pipeline.answering.row_quality import Cut, along, cuts, rows_of, sentences
 from dphist_pipeline.answering.told_numbers import told_number
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.estimate import Estimate
@@ -234,16 +234,17 @@ def quality_facts(
     told = [
         {
             "axis": axis,
-            "rows": [_cut_in_words(cut) for cut in made[:MOST_NAMED]],
-            "more": max(0, len(made) - MOST_NAMED),
+            "rows": [_cut_in_words(cut) for cut in shown[:MOST_NAMED]],
+            "more": max(0, len(shown) - MOST_NAMED),
         }
-        for axis, made in those_that_tell(found).items()
+        for axis, made in found.items()
+        if axis is not None and (shown := [cut for cut in made if cut.stands_out])
     ]
     return {"says": sentences(audit, rows, found), "tables": told, "cut": None in found}
 
 
 def _cut_in_words(cut: Cut) -> tuple[str, ...]:
-    numbers = (shown_number(round(value)) for value in (cut.counted, cut.cut, *cut.possible))
+    numbers = (shown_number(round(value)) for value in (cut.counted, cut.about, *cut.possible))
     counted, cut_off, lower, upper = numbers
     return cut.category or "other", counted, cut_off, f"{lower} to {upper}", cut.share_in_words
 

@@ -1,12 +1,14 @@
 -- What was bought about the rows behind the counts, with 95 % intervals: one row for each number, for each period (its latest
 -- revision), in order. `units` counts units by the rows that they hold, `rows` the rows by where they fell, `unparsed` and
 -- `undeclared` the rows whose value on an axis is missing or no declared one, `cut` the rows that the bound keeps out. Of each
--- unit, at most the first `rows` rows that the spec declares are seen; numbers and ends of intervals may be negative.
+-- unit, at most the first `rows` rows that the spec declares are seen; numbers and ends of intervals may be negative. `reliability`
+-- is that of any count: many numbers of noise are among them, and each interval holds by itself.
 -- In: the release's table; a period by its first day, without it all periods that have such a table; a revision.
 CREATE OR REPLACE MACRO {schema}dph_quality(release_name, period := NULL, revision := NULL) AS TABLE
 {opening},
 bought AS (
-    SELECT q.*
+    -- The standard deviation of discrete Laplace noise.
+    SELECT q.*, 1 / (sqrt(2) * sinh(1 / (2 * q.noise_scale))) AS noise_error
     FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_quality_rows')) AS q, asked
     WHERE q.release = asked.release
 ),
@@ -28,7 +30,12 @@ SELECT
     b.estimate,
     b.ci_lower,
     b.ci_upper,
-    b.noise_scale
+    b.noise_scale,
+    CASE
+        WHEN b.ci_lower <= 0 OR b.noise_error > {most_fair} * b.estimate THEN 'poor'
+        WHEN b.noise_error > {most_good} * b.estimate THEN 'fair'
+        ELSE 'good'
+    END AS reliability
 FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN (
     bought AS b JOIN chosen ON chosen.period = b.period AND chosen.revision = b.revision
 ) ON true

@@ -1,0 +1,75 @@
+"""When most cells of a release will be poor: from the errors of cells alone, before a record is counted.
+
+A cell is poor where the standard deviation of its noise is more than a quarter of its count, as in answers (see
+`answering.reliability`). Most cells of a table hold fewer rows than its average cell, since few hold very many: where
+the average cell is poor, most cells are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.answering.reliability import MOST_FAIR, MOST_GOOD
+
+
+def poor_share(counts: NDArray[np.int64], error: float) -> float:
+    """The share of cells that are poor, from 0 to 1.
+
+    Args:
+        counts: of the cells, any shape.
+        error: standard deviation of the noise in a cell, in rows.
+    """
+    return float(np.mean(counts * MOST_FAIR < error))
+
+
+def poor_tables(cells: Mapping[str, int], errors: Mapping[str, float], records: float) -> list[str]:
+    """The tables whose average cell is poor.
+
+    Args:
+        cells: of each table.
+        errors: standard deviation of the noise in a cell of each, in rows.
+        records: in a period.
+    """
+    return [name for name, size in cells.items() if records / size * MOST_FAIR < errors[name]]
+
+
+def rows_for_reliability(cells: Mapping[str, int], errors: Mapping[str, float]) -> dict[str, dict[str, int]]:
+    """From how many rows on cells are not poor.
+
+    Args:
+        cells: of each table.
+        errors: standard deviation of the noise in a cell of each, in rows.
+
+    Returns:
+        By table: rows below which a cell is poor, rows from which it is good, and rows of a period below which the
+        average cell is poor.
+    """
+    return {
+        "poor_below": {name: math.ceil(errors[name] / MOST_FAIR) for name in cells},
+        "good_from": {name: math.ceil(errors[name] / MOST_GOOD) for name in cells},
+        "average_cell_poor_below": {name: math.ceil(size * errors[name] / MOST_FAIR) for name, size in cells.items()},
+    }
+
+
+def say_rows(told: Mapping[str, Mapping[str, int]], per: str) -> str:
+    """When most cells will be poor, in a sentence or two.
+
+    Args:
+        told: see `rows_for_reliability`; of one table, what its cells are is said, too.
+        per: what a period is called.
+    """
+    least = sorted(told["average_cell_poor_below"].items(), key=lambda table: table[1])
+    (last, most), middle = least[-1], least[(len(least) - 1) // 2][1]
+    if len(least) == 1:
+        return (
+            f"a cell is poor below {told['poor_below'][last]:,} rows, good from {told['good_from'][last]:,}; most "
+            f"cells will be poor unless a {per} holds more than {most:,} rows"
+        )
+    return (
+        f"most cells of half of the tables will be poor unless a {per} holds more than {middle:,} rows, those of the "
+        f"worst table, {last}, unless it holds more than {most:,}"
+    )

@@ -77,7 +77,8 @@ def as_shipped(request: pytest.FixtureRequest) -> Iterator[None]:
     empty_catalogue()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(release, "started_early", nullcontext)
-        patch.setattr(building, "build_apart", build_catalogue)
+        patch.setattr(building, "build_catalogue", build_catalogue)
+        patch.setattr(building, "build_apart", building.build)
         if "catalogue" in parts:
             patch.setattr(building, "build_apart", lambda public, scratch: place(public))
             patch.setattr(catalogue, "is_up_to_date", lambda public, folder: (public / catalogue.NAME).exists())

@@ -1,4 +1,4 @@
-"""Builds the catalogue in a separate process.
+"""Builds what is made from all publications, the catalogue last, in a separate process.
 
 A DuckDB file has padding bytes that contain old memory of its process. A process that has read records could leak parts
 of them there, so a process that reads only the public folder writes the file.
@@ -29,7 +29,7 @@ class CatalogueNotBuilt(DphistError):
 
 
 def build_apart(public: Path, scratch: Path) -> None:
-    """Writes `catalog.duckdb` in a separate process; see `build_catalogue`.
+    """Writes `latest/` of every release and `catalog.duckdb` in a separate process; see `build`.
 
     Args:
         public: the store's public folder.
@@ -48,6 +48,20 @@ def build_apart(public: Path, scratch: Path) -> None:
         raise CatalogueNotBuilt(problem)
 
 
+def build(public: Path, scratch: Path) -> None:
+    """Writes the latest cells of every release as files, then the catalogue.
+
+    Args:
+        public: the store's public folder, with `current.json` as it shall be.
+        scratch: see `build_apart`.
+    """
+    # Loaded here: the process that releases starts this one, and needs none of it.
+    from dphist_pipeline.publishing.latest_cells import write_latest_cells
+
+    write_latest_cells(public, scratch)
+    build_catalogue(public, scratch)
+
+
 class _NoPandas(MetaPathFinder):
     """Hides pandas from Arrow, which imports it where it is installed: that takes longer than the catalogue."""
 
@@ -64,7 +78,7 @@ def main() -> None:
     for task in sys.stdin:
         public, scratch = map(Path, json.loads(task))
         try:
-            build_catalogue(public, scratch)
+            build(public, scratch)
         except DphistError as error:
             problem = str(error)
         else:

@@ -18,7 +18,6 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
 from dphist_pipeline.publishing.current_files import NAME as CURRENT
 from dphist_pipeline.publishing.current_files import is_listed, write_current_files
-from dphist_pipeline.publishing.latest_cells import write_latest_cells
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import move_into_place, write_family, write_release
 from dphist_pipeline.publishing.values_digests import values_digest
@@ -218,7 +217,6 @@ def _build(store: Store, scratch: Path) -> None:
     from dphist_pipeline.publishing import croissant
 
     write_current_files(store.public, scratch, vouching_reader(store))
-    write_latest_cells(store.public, scratch)
     croissant.write_croissant(store.public, scratch)
     building.build_apart(store.public, scratch)
 

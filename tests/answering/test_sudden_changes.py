@@ -123,6 +123,13 @@ def test_noise_alone_does_not_ring_however_small_the_counts() -> None:
     )
 
 
+def test_a_few_people_less_or_none_at_all_are_chance() -> None:
+    """Without noise to speak of: 12 a week on average are 0 in some weeks, where people come in groups."""
+    for count, rings in ((2.0, False), (12.0, False), (60.0, True)):
+        last = [week(9_000, variance=1e-4, ward={"surgery": count})] * 5
+        assert bool(said(week(9_000, variance=1e-4, ward={"surgery": 0.0}), *last)) is rings
+
+
 def test_each_comparison_is_made_at_999_per_mille_or_more_where_there_are_many() -> None:
     assert level_for(1, 12) == Fraction(999, 1000)
     assert level_for(100, 52) > Fraction(9_999, 10_000)

@@ -330,4 +330,43 @@ RELEASING = (
             ),
         ),
     ),
+    Part(
+        "dphist_pipeline/answering/past_periods.py",
+        ("system/test_compared.py",),
+        (
+            Mutation("key=int, reverse=True", "key=int", "the first revision of a period is its past"),
+            Mutation("if len(found) == LAST:", "if len(found) == 0:", "no period is compared"),
+            Mutation('if "withdrawn" not in audit:', "if True:", "a withdrawn week is the past"),
+            Mutation("if same else {}", "if True else {}", "weeks that count other rows are compared"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/answering/sudden_changes.py",
+        ("answering/test_sudden_changes.py",),
+        (
+            Mutation(
+                "rings = rings & ~(known", "rings = rings & ~(False & known", "last year's feast explains nothing"
+            ),
+            Mutation("rising[count // 2, places]) / 2", "rising[0, places]) / 2", "no median"),
+            Mutation("np.hypot(np.hypot(new.noise, old.noise),", "np.hypot(0 * old.noise,", "noise rings"),
+            Mutation("np.where(may_be_nothing, np.inf,", "np.where(False, np.inf,", "a small count that is 0 rings"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/plausibility.py",
+        ("system/test_plausible.py",),
+        (
+            Mutation("total.ci_lower <= 0,", "False,", "a week without records goes out as a success"),
+            Mutation("[self.compared.hint]", "[]", "a renamed code is plausible"),
+            Mutation("facts | approved | judged.facts", "facts | approved", "the audit does not say what was compared"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/answering/cells_beyond_chance.py",
+        ("system/test_plausible.py",),
+        (
+            Mutation("far >= enough or many", "above > 0", "chance is taken for records"),
+            Mutation("far >= enough or many", "far >= enough", "many cells a little above zero tell nothing"),
+        ),
+    ),
 )

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from carded import Read
 from office import Office
+from publishing.carded import Read
 from system.orchestrated import defined, said
 from system.test_compared import RENAMED, USUAL, WEEKLY, WEEKS, check_of, records
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import sync_file, sync_folder
-from dphist_pipeline.publishing import withdrawal
+from dphist_pipeline.publishing import superseded, withdrawal
 from dphist_pipeline.publishing.audit_schema import is_audit
 from dphist_pipeline.publishing.values_digests import digest_of_family, digest_of_files
 
@@ -25,7 +25,8 @@ SUMS = "sums.parquet"  # only where the mechanism draws noise for sums of groups
 WHOLE = "whole.parquet"  # only of a table of a family
 POPULATION = "population.parquet"  # only of a family: the records behind the whole counts of its tables
 TABLES_OF_FAMILY = "tables"  # the folder with a folder for each table of a family
-PAGES = ("card.html", "deployment.yaml")  # publications of older versions have none
+CARD = "card.html"
+PAGES = (CARD, "deployment.yaml")  # publications of older versions have none
 FILES = (*TABLES, QUALITY, SUMS, WHOLE, POPULATION, *PAGES, "audit.json")
 _NAMED = frozenset(FILES[:-1])  # by an audit
 _ENDING = 200  # bytes at the end of an audit that hold its digest
@@ -188,12 +189,14 @@ def is_marked(published: Path) -> bool:
 
 
 def _found(published: Path, name: str, audit: Mapping[str, Any]) -> str | None:
-    """The digest of a file as it was published, without the mark of a withdrawal."""
+    """The digest of a file as it was published, without marks of a withdrawal or of a later revision."""
     path = published / name
-    if name != "card.html" or "withdrawn" not in audit or not path.is_file():
+    if name != CARD or not path.is_file():
         return digest_of(path)
-    card = path.read_bytes().decode("utf-8", errors="replace")
-    return hashlib.sha256(withdrawal.unmarked(card, audit).encode()).hexdigest()
+    whole = path.read_bytes()
+    card = whole.decode("utf-8", errors="replace")
+    as_published = superseded.unmarked(withdrawal.unmarked(card, audit) if "withdrawn" in audit else card)
+    return hashlib.sha256(whole if as_published == card else as_published.encode()).hexdigest()
 
 
 def audit_digest(audit: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 BEFORE = '<main id="main">'
+WITHDRAWN = '<section aria-labelledby="withdrawn"'  # how the mark begins
 
 
 def marked(card: str, audit: Mapping[str, Any]) -> str:
@@ -32,7 +33,7 @@ def unmarked(card: str, audit: Mapping[str, Any]) -> str:
 def _mark(audit: Mapping[str, Any]) -> str:
     withdrawn = audit["withdrawn"]
     return (
-        '<section aria-labelledby="withdrawn" role="alert"><h2 id="withdrawn">Withdrawn: do not use</h2>'
+        f'{WITHDRAWN} role="alert"><h2 id="withdrawn">Withdrawn: do not use</h2>'
         f"<p><strong>This publication was taken back on {escape(withdrawn['at'][:10])}: "
         f"<bdi>{escape(withdrawn['reason'])}</bdi>.</strong> It is no longer in the catalogue.</p></section>"
     )

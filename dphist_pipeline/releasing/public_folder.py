@@ -1,10 +1,10 @@
-"""Where published files are read: in a store, or in a folder that was fetched from a bucket."""
+"""Where published files are read: in a store, or in a public folder that was fetched from a bucket or copied."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from dphist_pipeline.publishing.manifest import NAME
+from dphist_pipeline.publishing.manifest import CURRENT, NAME
 from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.store import Store, StoreMissing
 
@@ -13,13 +13,14 @@ def public_folder(named: Path | str | None) -> Path:
     """The folder whose files answer questions; no ledger is opened.
 
     Args:
-        named: a store, or a folder that `dphist store fetch` filled; by default as `store_folder` says.
+        named: a store, or a folder that `dphist store fetch` filled, or a copy of a store's public folder, which stays
+            as it is; by default as `store_folder` says.
 
     Raises:
         StoreMissing, StoreUnusable: what is wrong, and the mend.
     """
     root = store_folder(None if named is None else Path(named))
-    if (root / NAME).is_file() and not (root / "store.json").exists():
+    if not (root / "store.json").exists() and ((root / NAME).is_file() or any(root.glob(f"*/{CURRENT}"))):
         return root.absolute()
     return Store.open(root).public
 

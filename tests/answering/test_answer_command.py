@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ import numpy as np
 import pytest
 import reported
 from answering_scenario import AXES, made
+from office import ran
 from typer.testing import CliRunner, Result
 
 from dphist_pipeline.answering.notes import BELOW, NO_INTERVAL, SMOOTHED
 from dphist_pipeline.cli.app import app
+from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.releasing.store import Store
 
 
@@ -284,3 +287,20 @@ def test_a_period_that_was_taken_back_is_refused_with_those_that_stand(store: St
     assert "name another period (these stand: 2026-03-02, 2026-03-09), or publish" in says
     by_hand.publish(store.public, made("cells"), AXES, "alone", **gone)
     assert "name another period, or publish" in str(answered(store, "alone").exception)
+
+
+def test_a_copied_public_folder_is_enough_and_stays_as_it_is(store: Store, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(store.public, copy)
+    write_current_files(copy, tmp_path)  # as a release does
+    before = {path: path.stat().st_mtime_ns for path in [copy, *copy.rglob("*")]}
+    for words in (
+        ["answer", "cells", "--by", "region"],
+        ["export", "cells", "--to", "csv", "--output", str(tmp_path / "cells.csv")],
+        ["plot", "cells", "--output", str(tmp_path / "cells.svg")],
+    ):
+        done = ran(*words, "--store", copy)
+        assert done.code == 0, done.err
+    assert {path: path.stat().st_mtime_ns for path in [copy, *copy.rglob("*")]} == before
+    refused = ran("answer", "cells", "--store", tmp_path)
+    assert refused.code == 1 and "there is no store" in refused.err

@@ -1,0 +1,112 @@
+"""The card of a revision that was replaced says so, and its digest, its SQL and the copy to a bucket go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import by_hand
+import duckdb
+import pytest
+from by_hand import WARD
+from carded import Read
+from quick_catalogue import build_catalogue
+
+from dphist_pipeline.publishing.current_files import write_current_files
+from dphist_pipeline.publishing.public_files import expected_digests
+from dphist_pipeline.publishing.published_files import (
+    CARD,
+    PublishedFilesDamaged,
+    digest_of,
+    is_marked,
+    mark_withdrawn,
+    read_audit,
+)
+from dphist_pipeline.publishing.superseded_cards import mark_cards
+
+WEEK = "2026-03-02"
+NOTE = {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}
+
+
+@pytest.fixture
+def public(tmp_path: Path) -> Path:
+    (tmp_path / "scratch").mkdir()
+    return tmp_path / "public"
+
+
+def publish(public: Path, revision: int) -> Path:
+    return by_hand.publish(public, by_hand.estimate([WARD]), [WARD], period=WEEK, revision=revision).path
+
+
+def built(public: Path) -> None:
+    write_current_files(public, public.parent / "scratch")
+    mark_cards(public, public.parent / "scratch")
+
+
+def card(folder: Path) -> str:
+    return (folder / CARD).read_text(encoding="utf-8")
+
+
+def test_cards_follow_the_latest_revision_and_keep_their_digest(public: Path) -> None:
+    first = publish(public, 1)
+    before = card(first)
+    built(public)
+    assert card(first) == before
+    second = publish(public, 2)
+    built(public)
+    assert "Superseded by revision 2" in card(first) and "Superseded" not in card(second)
+    assert read_audit(first)["revision"] == 1
+    third = publish(public, 10)
+    built(public)
+    assert card(first).count("Superseded by") == 1 and "revision 10" in card(first) and "revision 10" in card(second)
+    mark_withdrawn(third, NOTE, public.parent / "scratch")
+    built(public)
+    assert "Superseded by revision 2" in card(first) and "Superseded" not in card(second) + card(third)
+    mark_withdrawn(second, NOTE, public.parent / "scratch")
+    built(public)
+    assert card(first) == before and is_marked(second) and is_marked(third)
+
+
+def test_a_superseded_card_can_be_withdrawn_and_is_still_checked(public: Path) -> None:
+    first, _ = publish(public, 1), publish(public, 2)
+    built(public)
+    mark_withdrawn(first, NOTE, public.parent / "scratch")
+    built(public)
+    assert is_marked(first) and "withdrawn" in read_audit(first)
+    built(public)
+    assert card(first).count("Withdrawn: do not use") == 1
+
+
+@pytest.mark.parametrize("altered", ["<b>more</b>", "&", "</p>"])
+def test_nothing_hides_in_a_mark(public: Path, altered: str) -> None:
+    first, _ = publish(public, 1), publish(public, 2)
+    built(public)
+    marked = card(first)
+    (first / CARD).write_text(marked.replace("The numbers below stay", f"{altered}The numbers below stay"))
+    with pytest.raises(PublishedFilesDamaged, match=r"card\.html"):
+        read_audit(first)
+    (first / CARD).write_text(marked.replace("revision=2/", "revision=2x/"))
+    with pytest.raises(PublishedFilesDamaged, match=r"card\.html"):
+        read_audit(first)
+
+
+def test_a_marked_card_is_sent_as_it_is_now(public: Path) -> None:
+    first, _ = publish(public, 1), publish(public, 2)
+    built(public)
+    path = f"{first.relative_to(public)}/{CARD}"
+    assert expected_digests(public, first)[path] == digest_of(first / CARD)
+
+
+def test_the_sql_of_a_superseded_card_gives_its_own_revision(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = [publish(public, 1), publish(public, 2)]
+    build_catalogue(public, public.parent / "scratch")
+    for revision, folder in enumerate(folders, 1):
+        sql = next(words for words in Read(card(folder)).words if "ATTACH" in words)
+        monkeypatch.chdir(folder)
+        attach, *asked, _ = [statement for statement in sql.split(";") if statement.strip()]
+        with duckdb.connect() as connection:
+            connection.execute(attach)
+            for statement in asked:
+                found = connection.sql(statement)
+                place = found.columns.index("revision")
+                rows = found.fetchall()
+                assert rows and {row[place] for row in rows} == {revision}, statement

@@ -184,7 +184,7 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows) -> None:
     if not axis and (asked.population or asked.question not in COUNTS):
         shown = [{**row, **{name: _short(row[name]) for name in IN_UNITS if name in row}} for row in rows]
     notes = list(dict.fromkeys(row["note"] for row in rows if row["note"]))
-    hidden = {"unbiased", "noise_error", "basis", "capped", "reliability", *(() if notes else ("note",))}
+    hidden = {"unbiased", "noise_error", "basis", "capped", "chance", "reliability", *(() if notes else ("note",))}
     header = [name for name in (rows[0] if rows else {}) if name not in hidden]
     print_table(header, [tuple(cell_text(row, name, notes) + mark_of(row, name) for name in header) for row in shown])
     words = {row.get("reliability") for row in rows}
@@ -192,6 +192,9 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows) -> None:
         out.print(f"{MARKS[word].strip()} {word}: {LEGEND[word]}")
     for number, note in enumerate(notes, 1):
         out.print(f"({number}) {escape(note)}")
+    for name in ("chance", "capped"):
+        for said in dict.fromkeys(row[name] for row in rows if row.get(name)):
+            out.print(escape(f"{said[0].upper()}{said[1:]}."))
 
 
 def print_rows_as_json(facts: Mapping[str, Any], rows: Rows) -> None:
@@ -212,8 +215,7 @@ def answer_as_json(found: Answer | Quantile) -> dict[str, Any]:
         found: the answer.
     """
     facts = asdict(found) | {"note": found.note or None}
-    if not found.capped:
-        del facts["capped"]
+    facts = {name: fact for name, fact in facts.items() if fact != "" or name not in ("capped", "chance")}
     return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in facts.items()}
 
 

@@ -220,7 +220,11 @@ class Publication:
         """
         arguments = (list(by), POPULATION, float(per), self._whole_bins(box))
         return self._table(
-            "dph_rate", by, ("population", *MARGINAL_COLUMNS, "chance"), *arguments, tables={POPULATION: population}
+            "dph_rate",
+            by,
+            ("population", *MARGINAL_COLUMNS, "capped", "chance"),
+            *arguments,
+            tables={POPULATION: population},
         )
 
     def standardised(self, by: Sequence[str], over: str, population: pa.Table, per: float, box: Box) -> pa.Table:
@@ -241,7 +245,7 @@ class Publication:
         """
         check_axes(self.domain, [*by, over])
         arguments = (list(by), over, POPULATION, float(per), self._whole_bins(box))
-        columns = ("population", *MARGINAL_COLUMNS, "chance")
+        columns = ("population", *MARGINAL_COLUMNS, "capped", "chance")
         return self._table("dph_standardised", by, columns, *arguments, tables={POPULATION: population})
 
     def ranks(self, axis: str, box: Box) -> pa.Table:

@@ -215,6 +215,15 @@ def _parts(name: str) -> dict[str, str]:
         "change": _piece("change", **_NOTES, chance=_piece("chance", **{**_NOTES, **_chance(name)})),
         "caps": _piece("caps"),
         "capped": _piece("capped", row="caps"),
+        "capping": _piece("capping"),
+        "capped_of_release": _piece("capped", row="capping"),
+        "shift_of_share": _SHIFTS["dph_share"],
+        "shifted": _piece(
+            "shifted",
+            capped_of_release=_piece("capped", row="capping"),
+            shift=_SHIFTS.get(name, "NULL"),
+            cap_unknown=_NOTES["cap_unknown"],
+        ),
         "first_capped": _piece("capped", row="one_cap"),
         "second_capped": _piece("capped", row="two_cap"),
         "sure": repr(SURE),
@@ -361,6 +370,7 @@ _NOTES = {
         "no_law": notes.NO_LAW,
         "no_ratio": notes.NO_RATIO,
         "open_bin": notes.OPEN_BIN,
+        "cap_unknown": notes.CAP_UNKNOWN,
         "chance_left_out": notes.CHANCE_LEFT_OUT,
         "chance_never": notes.CHANCE_NEVER,
         "chance_within": notes.CHANCE_WITHIN,
@@ -370,6 +380,35 @@ _NOTES = {
         "cut": notes.CUT,
         "cuts_group": notes.CUTS_GROUP,
     }.items()
+}
+# How far all rows cut, wherever they fell, would move an answer: in words, null where it is not known.
+_SHIFTS = {
+    "dph_share": """(
+            CASE WHEN barred.whole > 0 AND barred.unbiased BETWEEN 0 AND 1 THEN
+                'with them this share would move by ' || printf(
+                    '%+.2f to %+.2f', -100 * barred.unbiased * capping.cut_upper / (barred.whole + capping.cut_upper),
+                    100 * (1 - barred.unbiased) * capping.cut_upper / (barred.whole + capping.cut_upper)
+                ) || ' points at most'
+            END
+        )""",
+    "dph_ratio": """(
+            CASE WHEN barred.first_unbiased >= 0 AND barred.second_unbiased > 0 THEN
+                'with them this ratio would be from ' || printf(
+                    '%.4g to %.4g', barred.first_unbiased / (barred.second_unbiased + capping.cut_upper),
+                    (barred.first_unbiased + capping.cut_upper) / barred.second_unbiased
+                ) || ' at most'
+            END
+        )""",
+    "dph_mean": """(
+            CASE WHEN barred.rows > 0 THEN
+                'with them this mean would move by ' || printf(
+                    '%+.3g to %+.3g',
+                    (barred.least - barred.unbiased) * capping.cut_upper / (barred.rows + capping.cut_upper),
+                    (barred.most - barred.unbiased) * capping.cut_upper / (barred.rows + capping.cut_upper)
+                ) || ' at most'
+            END
+        )""",
+    **dict.fromkeys(("dph_rate", "dph_standardised"), "'each rate is too low by the rows cut there'"),
 }
 _LIMITS = {"most_good": repr(MOST_GOOD), "most_fair": repr(MOST_FAIR)}
 _CUT_NOTE = "WHEN barred.cut_axes IS NOT NULL THEN '{}' || barred.cut_axes || '{}'\n        ".format(

@@ -20,6 +20,7 @@ CHANCE_NEVER = "the interval covers the noise, not chance: such counts vary by c
 CHANCE_WITHIN = (
     "the interval covers chance, too, as if counts varied as Poisson's do: too little where persons have several rows"
 )
+CAP_UNKNOWN = "biased by the cap by an unknown amount: no quality table counts the rows that the bound cut"
 CUT = "ends cut bins of {axes}: the estimate spreads their rows evenly, the interval holds however they lie"
 OPEN_BIN = "the bin is open, so nothing is known of where in it the quantile lies"
 

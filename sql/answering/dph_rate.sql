@@ -1,6 +1,7 @@
 -- Counts by some axes for each `per` people of a population, with 95 % intervals: one row for each combination, in declared order,
 -- for each period (its latest revision). The population is public and exact, so an interval is that of the count, divided.
 -- Rows of `other` have no population and are left out.
+-- `capped` says how far the rows that the bound cut may move it, from the quality table; without one, that this is not known.
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
 -- In: the release's table; a list of axes or levels; the name of a table of yours with a column `population` and those of the
@@ -11,6 +12,7 @@ CREATE OR REPLACE MACRO {schema}dph_rate(
     with_chance := false
 ) AS TABLE
 WITH {matched},
+{capping}
 first_problems AS (FROM population_problems)
 SELECT
     answered.* EXCLUDE (_first, _cells, _variance, _is_linear, _unbiased, _law, _answer),
@@ -28,9 +30,11 @@ SELECT
     answered._answer.cells AS cells,
     answered._answer.note AS note,
     answered._answer.reliability AS reliability,
+    {shifted},
     {chance}
 FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN (
     answered JOIN matched AS m ON m.period = answered.period AND m._first = answered._first
 ) ON true
+LEFT JOIN capping ON capping.period = answered.period AND capping.revision = answered.revision
 WHERE {no_problem}
 ORDER BY answered.period, answered._first

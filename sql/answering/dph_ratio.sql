@@ -1,6 +1,7 @@
 -- The count in one box divided by the count in another, with its 95 % interval: one row for each period (its latest revision), in
 -- order. Each end of the interval is missed with 2.5 % (Fieller's method); its upper end is infinite where the second count may
 -- be 0. For estimates from reports, it combines an interval of each box.
+-- `capped` says how far the rows that the bound cut may move it, from the quality table; without one, that this is not known.
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
 -- Boxes that overlap are taken to vary apart, so their interval is wider.
@@ -74,6 +75,7 @@ barred AS (
     LEFT JOIN least_ratios AS lower ON lower.period = b.period AND lower.revision = b.revision AND lower.side = 'lower'
     LEFT JOIN least_ratios AS upper ON upper.period = b.period AND upper.revision = b.revision AND upper.side = 'upper'
 ),
+{capping}
 first_problems AS (SELECT CAST(NULL AS VARCHAR) AS problem)
 SELECT
     barred.period,
@@ -92,7 +94,9 @@ SELECT
         WHEN barred.ci_lower IS NULL THEN '{no_interval}'
         WHEN barred.estimate NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN '{smoothed}'
     END AS note,
+    {shifted},
     {chance}
 FROM ({found}) AS found LEFT JOIN barred ON true
+LEFT JOIN capping ON capping.period = barred.period AND capping.revision = barred.revision
 WHERE {no_problem}
 ORDER BY barred.period

@@ -2,6 +2,7 @@
 -- for each combination of some axes, in declared order, for each period (its latest revision).
 -- Each is the weighted sum of the rates along the axis `over`: the column `standard` of the population, divided by its sum, is the
 -- weight. Rows of `other` are left out.
+-- `capped` says how far the rows that the bound cut may move it, from the quality table; without one, that this is not known.
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
 -- In: the release's table; a list of axes or levels, which may be empty; the axis or level to standardise over; the name of a table
@@ -63,6 +64,7 @@ barred AS (
         ) AS d
     ) AS h
 ),
+{capping}
 first_problems AS (
     FROM population_problems
     UNION ALL
@@ -96,6 +98,7 @@ SELECT
     shown.* EXCLUDE (_first),
     barred.population,
     {answer},
+    {shifted},
     {chance}
 FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN (
     (
@@ -106,5 +109,6 @@ FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT J
         FROM answered
     ) AS shown JOIN barred ON barred.period = shown.period AND barred._first = shown._first
 ) ON true
+LEFT JOIN capping ON capping.period = shown.period AND capping.revision = shown.revision
 WHERE {no_problem}
 ORDER BY shown.period, shown._first

@@ -32,8 +32,8 @@ class Answer:
         cells: number of cells in the sum; cut bins count.
         noise_error: standard deviation of the noise in records, cut bins in full; nan if it is not known.
         note: why there is no interval, or why the estimate lies outside it; else empty.
-        capped: what the bound on rows cut, and how far that may move a share, a ratio or a mean; that it is unknown, if no
-            quality table tells; else empty. Changes speak of it where a quality table tells.
+        capped: what the bound on rows cut, and how far that may move a share, a ratio or a mean; that it is unknown, if
+            no quality table tells; else empty. Changes speak of it where a quality table tells.
         chance: for changes and ratios, whether the interval covers the chance of counts, too; else empty.
     """
 

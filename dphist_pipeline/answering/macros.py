@@ -217,11 +217,11 @@ def _parts(name: str) -> dict[str, str]:
         "capped": _piece("capped", row="caps"),
         "capping": _piece("capping"),
         "capped_of_release": _piece("capped", row="capping"),
-        "shift_of_share": _SHIFTS["dph_share"],
+        "shift_of_share": f"({_piece('shift_of_share')})",
         "shifted": _piece(
             "shifted",
             capped_of_release=_piece("capped", row="capping"),
-            shift=_SHIFTS.get(name, "NULL"),
+            shift=_shift_of(name),
             cap_unknown=_NOTES["cap_unknown"],
         ),
         "first_capped": _piece("capped", row="one_cap"),
@@ -240,6 +240,13 @@ def _parts(name: str) -> dict[str, str]:
         one = {**parts, "box": "JSON '{}'"} if name == "dph_total" else parts
         parts["one_box"] = _piece("one_box", **one)
     return parts
+
+
+def _shift_of(name: str) -> str:
+    """SQL for words that say how far the rows that the bound cut may move an answer."""
+    if name in ("dph_ratio", "dph_mean"):
+        return f"({_piece(name.replace('dph_', 'shift_of_'))})"
+    return "'each rate is too low by the rows cut there'" if name in ("dph_rate", "dph_standardised") else "NULL"
 
 
 def _chance(name: str) -> dict[str, str]:
@@ -380,35 +387,6 @@ _NOTES = {
         "cut": notes.CUT,
         "cuts_group": notes.CUTS_GROUP,
     }.items()
-}
-# How far all rows cut, wherever they fell, would move an answer: in words, null where it is not known.
-_SHIFTS = {
-    "dph_share": """(
-            CASE WHEN barred.whole > 0 AND barred.unbiased BETWEEN 0 AND 1 THEN
-                'with them this share would move by ' || printf(
-                    '%+.2f to %+.2f', -100 * barred.unbiased * capping.cut_upper / (barred.whole + capping.cut_upper),
-                    100 * (1 - barred.unbiased) * capping.cut_upper / (barred.whole + capping.cut_upper)
-                ) || ' points at most'
-            END
-        )""",
-    "dph_ratio": """(
-            CASE WHEN barred.first_unbiased >= 0 AND barred.second_unbiased > 0 THEN
-                'with them this ratio would be from ' || printf(
-                    '%.4g to %.4g', barred.first_unbiased / (barred.second_unbiased + capping.cut_upper),
-                    (barred.first_unbiased + capping.cut_upper) / barred.second_unbiased
-                ) || ' at most'
-            END
-        )""",
-    "dph_mean": """(
-            CASE WHEN barred.rows > 0 THEN
-                'with them this mean would move by ' || printf(
-                    '%+.3g to %+.3g',
-                    (barred.least - barred.unbiased) * capping.cut_upper / (barred.rows + capping.cut_upper),
-                    (barred.most - barred.unbiased) * capping.cut_upper / (barred.rows + capping.cut_upper)
-                ) || ' at most'
-            END
-        )""",
-    **dict.fromkeys(("dph_rate", "dph_standardised"), "'each rate is too low by the rows cut there'"),
 }
 _LIMITS = {"most_good": repr(MOST_GOOD), "most_fair": repr(MOST_FAIR)}
 _CUT_NOTE = "WHEN barred.cut_axes IS NOT NULL THEN '{}' || barred.cut_axes || '{}'\n        ".format(

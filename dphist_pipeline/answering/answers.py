@@ -32,7 +32,9 @@ class Answer:
         cells: number of cells in the sum; cut bins count.
         noise_error: standard deviation of the noise in records, cut bins in full; nan if it is not known.
         note: why there is no interval, or why the estimate lies outside it; else empty.
-        capped: for shares and changes of releases with a quality table, what the bound on rows cut; else empty.
+        capped: what the bound on rows cut, and how far that may move a share, a ratio or a mean; that it is unknown, if
+            no quality table tells; else empty. Changes speak of it where a quality table tells.
+        chance: for changes and ratios, whether the interval covers the chance of counts, too; else empty.
     """
 
     estimate: float
@@ -44,6 +46,7 @@ class Answer:
     noise_error: float = math.nan
     note: str = ""
     capped: str = ""
+    chance: str = ""
 
     @property
     def reliability(self) -> str:
@@ -122,4 +125,7 @@ def found_in_row(kind: type[Found], row: Mapping[str, Any]) -> Found:
         row: by the names of columns; columns that it lacks keep their defaults.
     """
     known: dict[str, Any] = {field.name: row[field.name] for field in fields(kind) if field.name in row}
-    return kind(**known | {n: "" if n in ("note", "capped") else math.nan for n, fact in known.items() if fact is None})
+    return kind(
+        **known
+        | {n: "" if n in ("note", "capped", "chance") else math.nan for n, fact in known.items() if fact is None}
+    )

@@ -19,6 +19,7 @@ from dphist_pipeline.answering.chosen_cells import (
     QuestionRefused,
     box_as_json,
     check_axes,
+    check_related,
     chosen_cells,
     end_as_json,
     overlapped_cells,
@@ -35,6 +36,7 @@ Box = Mapping[str, Condition]
 ANSWER_COLUMNS = ("estimate", "unbiased", "noise_error", "ci_lower", "ci_upper", "basis", "cells", "note")
 MARGINAL_COLUMNS = (*ANSWER_COLUMNS, "reliability")
 POPULATION = "dph_population"
+VARYING = ("dph_compare", "dph_changes", "dph_ratio", "dph_rate", "dph_standardised", "dph_ranks")
 NO_TABLES: Mapping[str, pa.Table] = MappingProxyType({})
 
 
@@ -45,10 +47,12 @@ class Publication:
     Attributes:
         folder: of the publication.
         audit: the facts in `audit.json`.
+        with_chance: whether intervals of changes, ratios, rates and ranks cover the chance of counts, too.
     """
 
     folder: Path
     audit: Mapping[str, Any]
+    with_chance: bool = False
 
     @classmethod
     def read(cls, folder: Path) -> Publication:
@@ -216,7 +220,11 @@ class Publication:
         """
         arguments = (list(by), POPULATION, float(per), self._whole_bins(box))
         return self._table(
-            "dph_rate", by, ("population", *MARGINAL_COLUMNS), *arguments, tables={POPULATION: population}
+            "dph_rate",
+            by,
+            ("population", *MARGINAL_COLUMNS, "capped", "chance"),
+            *arguments,
+            tables={POPULATION: population},
         )
 
     def standardised(self, by: Sequence[str], over: str, population: pa.Table, per: float, box: Box) -> pa.Table:
@@ -237,7 +245,7 @@ class Publication:
         """
         check_axes(self.domain, [*by, over])
         arguments = (list(by), over, POPULATION, float(per), self._whole_bins(box))
-        columns = ("population", *MARGINAL_COLUMNS)
+        columns = ("population", *MARGINAL_COLUMNS, "capped", "chance")
         return self._table("dph_standardised", by, columns, *arguments, tables={POPULATION: population})
 
     def ranks(self, axis: str, box: Box) -> pa.Table:
@@ -254,7 +262,7 @@ class Publication:
             QuestionRefused: the axis is unknown, or see `chosen_cells`.
         """
         check_axes(self.domain, [axis])
-        columns = ("rank", "rank_lower", "rank_upper", *ANSWER_COLUMNS)
+        columns = ("rank", "rank_lower", "rank_upper", *ANSWER_COLUMNS, "chance")
         return self._table("dph_ranks", [axis], columns, axis, self._whole_bins(box))
 
     def difference(self, first: Box, second: Box) -> Answer:
@@ -295,7 +303,7 @@ class Publication:
         Raises:
             QuestionRefused: see `chosen_cells`.
         """
-        return call_macro(self._periods, "dph_changes", "*", (self._whole_bins(box),))
+        return call_macro(self._periods, "dph_changes", "*", (self._whole_bins(box),), self._chance("dph_changes"))
 
     def over(self, first: str | None, last: str | None, box: Box) -> Answer:
         """The count in a box over the periods of the release from the first to the last, together: `dph_over`.
@@ -321,26 +329,19 @@ class Publication:
         Raises:
             QuestionRefused: the publications are of other accounts or units, or see `chosen_cells`.
         """
-        self._check_related(earlier)
+        check_related(earlier.audit, self.audit)
         chosen_cells(earlier.domain, box)
         one, two = earlier.source, self.source
         if one.release != two.release or (one.period, one.revision) == (two.period, two.revision):
             one, two = (replace(both, release="both", period=str(n), renamed=True) for n, both in enumerate((one, two)))
         arguments = (one.period, two.period, self._whole_bins(box))
-        revisions = [one.revision, two.revision]
-        (row,) = call_macro((one, two), "dph_compare", "*", arguments, {"revision": revisions}).to_pylist()
+        named = {"revision": [one.revision, two.revision], **self._chance("dph_compare")}
+        (row,) = call_macro((one, two), "dph_compare", "*", arguments, named).to_pylist()
         return found_in_row(Answer, row)
 
-    def _check_related(self, other: Publication) -> None:
-        """Refuses two publications that do not count the same people."""
-        mine, theirs = ([one.audit[name] for name in ("account", "privacy_unit")] for one in (self, other))
-        if mine != theirs:
-            told = [f"account '{account}' and unit '{unit}'" for account, unit in (mine, theirs)]
-            raise QuestionRefused(
-                "",
-                f"release '{self.audit['release']}' is of {told[0]}, '{other.audit['release']}' of {told[1]}: they do "
-                "not count the same people; compare releases of one account",
-            )
+    def _chance(self, macro: str) -> dict[str, object]:
+        """The argument of a macro that takes chance in, where that is wanted."""
+        return {"with_chance": True} if self.with_chance and macro in VARYING else {}
 
     @property
     def _periods(self) -> tuple[Source, ...]:
@@ -385,7 +386,7 @@ class Publication:
         tables: Mapping[str, pa.Table] = NO_TABLES,
     ) -> pa.Table:
         mine = self.source
-        named = {"period": mine.period, "revision": mine.revision}
+        named = {"period": mine.period, "revision": mine.revision, **self._chance(macro)}
         return call_macro((mine,), macro, columns, arguments, named, tables)
 
     def _axis_columns(self, by: Sequence[str] | None) -> dict[str, pa.DataType]:

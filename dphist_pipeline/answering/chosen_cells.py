@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
 from numbers import Real
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -316,3 +316,23 @@ def written(number: float) -> str:
         number: any double.
     """
     return repr(number).removesuffix(".0")
+
+
+def check_related(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+    """Refuses two publications that do not count the same people.
+
+    Args:
+        one: audit of the earlier one.
+        other: audit of the later one.
+
+    Raises:
+        QuestionRefused: they are of other accounts or units.
+    """
+    mine, theirs = ([audit[name] for name in ("account", "privacy_unit")] for audit in (other, one))
+    if mine != theirs:
+        told = [f"account '{account}' and unit '{unit}'" for account, unit in (mine, theirs)]
+        raise QuestionRefused(
+            "",
+            f"release '{other['release']}' is of {told[0]}, '{one['release']}' of {told[1]}: they do "
+            "not count the same people; compare releases of one account",
+        )

@@ -212,16 +212,27 @@ def _parts(name: str) -> dict[str, str]:
         **_report_parts(name),
         "answer": _piece("answer", cut_note="", **_LIMITS, **_NOTES),
         "answer_of_cut": _piece("answer", cut_note=_CUT_NOTE, **_LIMITS, **_NOTES),
-        "change": _piece("change", **_NOTES),
+        "change": _piece("change", **_NOTES, chance=_piece("chance", **{**_NOTES, **_chance(name)})),
         "caps": _piece("caps"),
         "capped": _piece("capped", row="caps"),
+        "capping": _piece("capping"),
+        "capped_of_release": _piece("capped", row="capping"),
+        "shift_of_share": f"({_piece('shift_of_share')})",
+        "shifted": _piece(
+            "shifted",
+            capped_of_release=_piece("capped", row="capping"),
+            shift=_shift_of(name),
+            cap_unknown=_NOTES["cap_unknown"],
+        ),
         "first_capped": _piece("capped", row="one_cap"),
         "second_capped": _piece("capped", row="two_cap"),
         "sure": repr(SURE),
+        **_chance(name),
         **_LIMITS,
         "found": _piece("found"),
         "no_problem": _piece("no_problem", macro=name),
     }
+    parts["chance"] = _piece("chance", **{**_NOTES, **parts})
     parts["moments"] = _piece("moments", **parts)
     parts["two_boxes"] = _piece("two_boxes", **parts)
     parts["change_of_two"] = _piece("change_of_two", pairs=_PAIRS.get(name, ""), **parts)
@@ -229,6 +240,33 @@ def _parts(name: str) -> dict[str, str]:
         one = {**parts, "box": "JSON '{}'"} if name == "dph_total" else parts
         parts["one_box"] = _piece("one_box", **one)
     return parts
+
+
+def _shift_of(name: str) -> str:
+    """SQL for words that say how far the rows that the bound cut may move an answer."""
+    if name in ("dph_ratio", "dph_mean"):
+        return f"({_piece(name.replace('dph_', 'shift_of_'))})"
+    return "'each rate is too low by the rows cut there'" if name in ("dph_rate", "dph_standardised") else "NULL"
+
+
+def _chance(name: str) -> dict[str, str]:
+    """SQL for half widths that cover the variation of counts by chance, too, where a question asks for that."""
+    never = name == "dph_compare_releases"  # the same people may be in both
+    asked = "false" if never else "coalesce(TRY_CAST(with_chance AS BOOLEAN), false)"
+    normal, answer = repr(normal_factor(LEVEL) ** 2), "answered._answer"
+    widened = {
+        "change": ("d.noise_half_width", normal, "d.chance_variance"),
+        "first": ("d.first_reach", normal, "greatest(0, d.first_unbiased) + 1"),
+        "second": ("d.second_reach", normal, "greatest(0, d.second_unbiased) + 1"),
+        "ranks": ("n.noise_half_width", "2 * ln(2 / n.missed)", "greatest(0, n._unbiased) + 1"),
+        "below": (f"({answer}.unbiased - {answer}.ci_lower)", normal, f"greatest(0, {answer}.unbiased) + 1"),
+        "above": (f"({answer}.ci_upper - {answer}.unbiased)", normal, f"greatest(0, {answer}.unbiased) + 1"),
+    }
+    pieces = {
+        f"{which}_with_chance": _piece("with_chance", asked=asked, reach=reach, sure=sure, variance=variance)
+        for which, (reach, sure, variance) in widened.items()
+    }
+    return {**pieces, "asked": asked, "chance_outside": _NOTES["chance_never" if never else "chance_left_out"]}
 
 
 def _opening(name: str, given: Mapping[str, str]) -> str:
@@ -339,6 +377,10 @@ _NOTES = {
         "no_law": notes.NO_LAW,
         "no_ratio": notes.NO_RATIO,
         "open_bin": notes.OPEN_BIN,
+        "cap_unknown": notes.CAP_UNKNOWN,
+        "chance_left_out": notes.CHANCE_LEFT_OUT,
+        "chance_never": notes.CHANCE_NEVER,
+        "chance_within": notes.CHANCE_WITHIN,
         "open_middle": notes.OPEN_MIDDLE,
         "middles_of_mean": notes.MIDDLES.format(what="mean"),
         "middles_of_sum": notes.MIDDLES.format(what="sum"),

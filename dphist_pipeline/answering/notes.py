@@ -15,6 +15,12 @@ MIDDLES = (
     "the interval puts each row in the middle of its bin; rows elsewhere in their bins move the {what} by at most "
 )
 OPEN_MIDDLE = "no interval: an open bin has no middle; ask for a box without open bins"
+CHANCE_LEFT_OUT = "the interval covers the noise, not chance: such counts vary by chance, too; with_chance adds that"
+CHANCE_NEVER = "the interval covers the noise, not chance: such counts vary by chance, too"
+CHANCE_WITHIN = (
+    "the interval covers chance, too, as if counts varied as Poisson's do: too little where persons have several rows"
+)
+CAP_UNKNOWN = "biased by the cap by an unknown amount: no quality table counts the rows that the bound cut"
 CUT = "ends cut bins of {axes}: the estimate spreads their rows evenly, the interval holds however they lie"
 OPEN_BIN = "the bin is open, so nothing is known of where in it the quantile lies"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -71,6 +72,13 @@ def answer(
         str,
         typer.Option(metavar="DAY,DAY", help="All periods from the first to the last together, by their first days."),
     ] = "",
+    with_chance: Annotated[
+        bool,
+        typer.Option(
+            "--with-chance",
+            help="Intervals of changes, ratios, rates and ranks cover chance, too: counts as Poisson's.",
+        ),
+    ] = False,
     per: Annotated[float, typer.Option(metavar="NUMBER", help="With --population: for so many people.")] = 100_000,
     population: Annotated[
         Path | None,
@@ -125,6 +133,7 @@ def answer(
         print_pivot({**facts, **asked.facts}, answer_pivot(publication, asked, box), as_json)
         return
     if asked.question:
+        publication = replace(publication, with_chance=with_chance)
         other = Publication.read(latest_revision(public, compare, period)) if compare else None
         rows = answer_rows(publication, asked, box, other)
         if as_json:

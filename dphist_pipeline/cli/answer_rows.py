@@ -186,10 +186,19 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows) -> None:
     shown = [row if one is None else {**row, "estimate": one.value} for row, one in zip(rows, told, strict=True)]
     shown = [_in_axis_units(publication, axis, row) if axis else row for row in shown]
     if not axis and (asked.population or asked.question not in COUNTS):
-        shown = [{**row, **{name: _short(row[name]) for name in IN_UNITS if name in row}} for row in rows]
+        shown = [{**row, **{name: _short(row[name]) for name in IN_UNITS if name in row}} for row in shown]
     notes = list(dict.fromkeys(row["note"] for row in rows if row["note"]))
     # The two counts of a change are other questions, with intervals of their own.
-    hidden = {"unbiased", "noise_error", "basis", "capped", "reliability", "first_estimate", "second_estimate"}
+    hidden = {
+        "unbiased",
+        "noise_error",
+        "basis",
+        "capped",
+        "chance",
+        "reliability",
+        "first_estimate",
+        "second_estimate",
+    }
     hidden |= set() if notes else {"note"}
     header = [name for name in (rows[0] if rows else {}) if name not in hidden]
     lines = [tuple(cell_text(row, name, notes) + mark_of(row, name) for name in header) for row in shown]
@@ -199,6 +208,9 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows) -> None:
         out.print(f"{MARKS[word].strip()} {word}: {LEGEND[word]}")
     for number, note in enumerate(notes, 1):
         out.print(f"({number}) {escape(note)}")
+    for name in ("chance", "capped"):
+        for said in dict.fromkeys(row[name] for row in rows if row.get(name)):
+            out.print(escape(f"{said[0].upper()}{said[1:]}."))
 
 
 def _head(told: Sequence[ToldNumber | None]) -> str:
@@ -225,8 +237,7 @@ def answer_as_json(found: Answer | Quantile) -> dict[str, Any]:
         found: the answer.
     """
     facts = asdict(found) | {"note": found.note or None}
-    if not found.capped:
-        del facts["capped"]
+    facts = {name: fact for name, fact in facts.items() if fact != "" or name not in ("capped", "chance")}
     return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in facts.items()}
 
 

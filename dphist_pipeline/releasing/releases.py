@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, overload
@@ -183,7 +183,9 @@ class Release:
         """
         return self._asked((), box, {axis: None}).sum(axis, low, high, box)
 
-    def rate(self, by: Sequence[str], population: Any, per: float = 100_000, box: Box = _ALL) -> pl.DataFrame:
+    def rate(
+        self, by: Sequence[str], population: Any, per: float = 100_000, box: Box = _ALL, *, with_chance: bool = False
+    ) -> pl.DataFrame:
         """The estimated counts for each `per` people of a population.
 
         Args:
@@ -191,11 +193,14 @@ class Release:
             population: a frame or table: the columns of the axes, and `population`, the people, above 0.
             per: number of people, above 0.
             box: conditions on axes; all cells by default.
+            with_chance: see `changes`.
         """
         import polars as pl
         import pyarrow as pa
 
-        return pl.DataFrame(self._asked(by, box).rate(by, pa.table(population), per, box))
+        return pl.DataFrame(
+            replace(self._asked(by, box), with_chance=with_chance).rate(by, pa.table(population), per, box)
+        )
 
     def standardised(
         self, by: Sequence[str], over: str, population: Any, per: float = 100_000, box: Box = _ALL
@@ -215,35 +220,41 @@ class Release:
         asked = self._asked([*by, over], box)
         return pl.DataFrame(asked.standardised(by, over, pa.table(population), per, box))
 
-    def ranks(self, axis: str, box: Box = _ALL) -> pl.DataFrame:
+    def ranks(self, axis: str, box: Box = _ALL, *, with_chance: bool = False) -> pl.DataFrame:
         """The ranks of the categories of an axis by their counts, the largest first; all intervals hold together."""
         import polars as pl
 
-        return pl.DataFrame(self._asked([axis], box).ranks(axis, box))
+        return pl.DataFrame(replace(self._asked([axis], box), with_chance=with_chance).ranks(axis, box))
 
     def difference(self, first: Box, second: Box) -> Answer:
         """The count in one box less that in another."""
         return self._asked((), first, second).difference(first, second)
 
-    def ratio(self, first: Box, second: Box) -> Answer:
+    def ratio(self, first: Box, second: Box, *, with_chance: bool = False) -> Answer:
         """The count in one box divided by that in another; the upper end of its interval may be infinite."""
-        return self._asked((), first, second).ratio(first, second)
+        return replace(self._asked((), first, second), with_chance=with_chance).ratio(first, second)
 
-    def changes(self, box: Box = _ALL) -> pl.DataFrame:
-        """The change of a count from each published period of the release to the next one."""
+    def changes(self, box: Box = _ALL, *, with_chance: bool = False) -> pl.DataFrame:
+        """The change of a count from each published period of the release to the next one.
+
+        Args:
+            box: conditions on axes; all cells by default.
+            with_chance: whether intervals cover chance, too, as if counts varied as Poisson's do around their means;
+                that is too little where persons have several rows.
+        """
         import polars as pl
 
-        return pl.DataFrame(self._asked().changes(box))
+        return pl.DataFrame(replace(self._asked(), with_chance=with_chance).changes(box))
 
     def over(self, first: str | None = None, last: str | None = None, box: Box = _ALL) -> Answer:
         """The count in a box over the published periods of the release from the first to the last, together."""
         return self._asked().over(first, last, box)
 
-    def change_since(self, earlier: Release, box: Box = _ALL) -> Answer:
+    def change_since(self, earlier: Release, box: Box = _ALL, *, with_chance: bool = False) -> Answer:
         """What the count in a box changed by since another publication, with its error bar."""
         if not isinstance(earlier, Release):
             raise NotARelease(earlier, self.audit["release"])
-        return self._asked((), box).change_since(earlier._asked((), box), box)
+        return replace(self._asked((), box), with_chance=with_chance).change_since(earlier._asked((), box), box)
 
     def band(self, level: float = 0.95, box: Box = _ALL) -> pl.DataFrame:
         """Every cell with a band that holds the true counts of all of them at once.

@@ -1,7 +1,9 @@
 -- The change of a count from each period to the next one that was published, with its 95 % interval: one row for each period but
 -- the first (latest revisions), in order. Each interval holds with 95 % by itself.
+-- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
+-- their means, which is too little where persons have several rows.
 -- In: the release's table; a box and a period as in dph_box: the change to that period.
-CREATE OR REPLACE MACRO {schema}dph_changes(release_name, box := '{}', period := NULL) AS TABLE
+CREATE OR REPLACE MACRO {schema}dph_changes(release_name, box := '{}', period := NULL, with_chance := false) AS TABLE
 {opening},
 {bins},
 boxes AS (SELECT 'box' AS source, {box} AS box),

@@ -1,8 +1,12 @@
 -- The change of a count from one period to another, with its 95 % interval: one row, from the latest revisions.
+-- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
+-- their means, which is too little where persons have several rows.
 -- `capped` tells how many rows the bound cut in each, where quality tables count them.
 -- In: the release's table; two periods by their first days, the earlier one first; a box as in dph_box; a list of their two
 -- revisions, which may be of one period.
-CREATE OR REPLACE MACRO {schema}dph_compare(release_name, first_period, second_period, box := '{}', revision := NULL) AS TABLE
+CREATE OR REPLACE MACRO {schema}dph_compare(
+    release_name, first_period, second_period, box := '{}', revision := NULL, with_chance := false
+) AS TABLE
 {opening},
 {bins},
 boxes AS (SELECT 'box' AS source, {box} AS box),

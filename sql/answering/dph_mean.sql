@@ -3,6 +3,7 @@
 -- rows in a bin: its lower end puts them all at the lower ends, its upper end at the upper ends, and each end is missed with
 -- 2.5 % (Fieller's method). Rows in `other` are not in the mean. From reports, the interval is that of the mean of the middles: it
 -- holds if rows lie there, `note` tells how far they may move it, and there is none for a bin that is open.
+-- `capped` says how far the rows that the bound cut may move it, from the quality table; without one, that this is not known.
 -- Numbers are in axis units, on a calendar axis days since 1970-01-01.
 -- In: the release's table; a binned axis; low and high, within which all values lie, for bins that are open; a box and a period
 -- as in dph_box.
@@ -110,6 +111,7 @@ barred AS (
     LEFT JOIN distances AS lower ON lower.period = m.period AND lower.revision = m.revision AND lower.side = 'low'
     LEFT JOIN distances AS upper ON upper.period = m.period AND upper.revision = m.revision AND upper.side = 'high'
 ),
+{capping}
 first_problems AS (FROM moment_problems)
 SELECT
     barred.period,
@@ -132,7 +134,9 @@ SELECT
             END,
             CASE WHEN barred.step IS NOT NULL THEN '{middles_of_mean}' || printf('%.6g', barred.half_bin) END
         ), '')
-    END AS note
+    END AS note,
+    {shifted}
 FROM ({found}) AS found LEFT JOIN barred ON true
+LEFT JOIN capping ON capping.period = barred.period AND capping.revision = barred.revision
 WHERE {no_problem}
 ORDER BY barred.period

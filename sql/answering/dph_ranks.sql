@@ -2,11 +2,15 @@
 -- first, for each period (its latest revision). All intervals of counts and of ranks hold together with 95 %: a category whose
 -- `rank_upper` is at most k is surely among the k largest, one whose `rank_lower` is above k surely is not.
 -- `rank_lower` is one more than the number of categories that are surely larger, `rank_upper` leaves out those surely smaller.
+-- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
+-- their means, which is too little where persons have several rows.
 -- In: the release's table; an axis or a level; a box and a period as in dph_box. The cell for `other` has a rank, too; leave it
 -- out by a box as {'ward': {'not': NULL}}.
-CREATE OR REPLACE MACRO {schema}dph_ranks(release_name, axis, box := '{}', period := NULL, revision := NULL) AS TABLE
+CREATE OR REPLACE MACRO {schema}dph_ranks(
+    release_name, axis, box := '{}', period := NULL, revision := NULL, with_chance := false
+) AS TABLE
 WITH answered AS ({marginal}),
-ranked AS (
+noisy AS (
     SELECT
         w.*,
         CASE
@@ -14,7 +18,7 @@ ranked AS (
             WHEN w._cells = 1 AND NOT w._is_linear
                 THEN greatest(0, ceil(ln(2 / (w.missed * (1 + exp(-w.decay)))) / w.decay - 1 + 1e-9))
             ELSE {bound_of_row}
-        END AS _half_width
+        END AS noise_half_width
     FROM (
         SELECT
             a.*, a._law.noise_variance, a._variance AS variance,
@@ -23,6 +27,9 @@ ranked AS (
             0.05 / count(*) OVER (PARTITION BY a.period) AS missed
         FROM answered AS a
     ) AS w
+),
+ranked AS (
+    SELECT n.*, {ranks_with_chance} AS _half_width FROM noisy AS n
 ),
 counted AS (
     SELECT
@@ -48,7 +55,8 @@ SELECT
     CASE
         WHEN r._half_width IS NULL AND r._variance IS NOT NULL THEN '{no_law}'
         WHEN r._half_width IS NULL THEN '{no_interval}'
-    END AS note
+    END AS note,
+    {chance}
 FROM answered
 JOIN ranked AS r ON r.period = answered.period AND r._first = answered._first
 JOIN counted ON counted.period = answered.period AND counted._first = answered._first

@@ -1,13 +1,18 @@
 -- Counts by some axes for each `per` people of a population, with 95 % intervals: one row for each combination, in declared order,
 -- for each period (its latest revision). The population is public and exact, so an interval is that of the count, divided.
 -- Rows of `other` have no population and are left out.
+-- `capped` says how far the rows that the bound cut may move it, from the quality table; without one, that this is not known.
+-- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
+-- their means, which is too little where persons have several rows.
 -- In: the release's table; a list of axes or levels; the name of a table of yours with a column `population` and those of the
 -- axes as in dph_marginal (for a binned axis its `_lower` and `_upper`, null for an open end), and `period` if it differs; per;
 -- a box and a period as in dph_box.
 CREATE OR REPLACE MACRO {schema}dph_rate(
-    release_name, axes, population_table, per := 100000, box := '{}', period := NULL, revision := NULL
+    release_name, axes, population_table, per := 100000, box := '{}', period := NULL, revision := NULL,
+    with_chance := false
 ) AS TABLE
 WITH {matched},
+{capping}
 first_problems AS (FROM population_problems)
 SELECT
     answered.* EXCLUDE (_first, _cells, _variance, _is_linear, _unbiased, _law, _answer),
@@ -15,14 +20,21 @@ SELECT
     answered._answer.estimate * per / m.population AS estimate,
     answered._answer.unbiased * per / m.population AS unbiased,
     answered._answer.noise_error * per / m.population AS noise_error,
-    answered._answer.ci_lower * per / m.population AS ci_lower,
-    answered._answer.ci_upper * per / m.population AS ci_upper,
+    CASE
+        WHEN {asked} THEN answered._answer.unbiased - {below_with_chance} ELSE answered._answer.ci_lower
+    END * per / m.population AS ci_lower,
+    CASE
+        WHEN {asked} THEN answered._answer.unbiased + {above_with_chance} ELSE answered._answer.ci_upper
+    END * per / m.population AS ci_upper,
     answered._answer.basis AS basis,
     answered._answer.cells AS cells,
     answered._answer.note AS note,
-    answered._answer.reliability AS reliability
+    answered._answer.reliability AS reliability,
+    {shifted},
+    {chance}
 FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN (
     answered JOIN matched AS m ON m.period = answered.period AND m._first = answered._first
 ) ON true
+LEFT JOIN capping ON capping.period = answered.period AND capping.revision = answered.revision
 WHERE {no_problem}
 ORDER BY answered.period, answered._first

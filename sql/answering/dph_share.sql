@@ -2,7 +2,8 @@
 -- The interval is Fieller's: all shares p for which part - p * box is not farther from 0 than its noise goes, 19 times out of 20.
 -- For noise of a scale below 1 and for reports, it combines intervals of the part and of the rest of the box, and is wider.
 -- `capped` tells what rows beyond the bound would change, where a quality table counts them: by how many points, with an
--- interval of about 95 %, if part and whole have conditions on one axis alone and the table has that axis.
+-- interval of about 95 %, if part and whole have conditions on one axis alone and the table has that axis; else how far they
+-- may move the share at most. Without a quality table this is not known, as it says.
 -- In: the release's table; the part and the whole as boxes, as in dph_box (the part is the cells in both boxes); a period.
 CREATE OR REPLACE MACRO {schema}dph_share(release_name, part, whole := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
@@ -117,10 +118,11 @@ barred AS (
             -- Rounding may bring it below 0 where the part is the whole.
             WHEN b.has_bars AND sound IS NOT NULL THEN sqrt(greatest(0, b.va - 2 * sound * b.vat + sound ** 2 * b.vt))
         END / b.whole_estimate AS noise_error,
-        coalesce(b.part_variance, b.linear_variance) AS linear_variance
+        coalesce(b.part_variance, b.linear_variance) AS linear_variance, b.whole_unbiased AS whole
     FROM roots AS b
 ),
 {caps}
+{capping}
 -- The one axis that part and whole have conditions on, and the rows cut in both along it.
 one_axis AS (
     SELECT allowed.grid, any_value(allowed.axis) AS axis
@@ -194,15 +196,18 @@ SELECT
         WHEN barred.share NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN '{smoothed}'
     END AS note,
     CASE
+        WHEN capping.is_uncapped THEN NULL
         WHEN biased.reach < 100
             THEN 'the bound moves this share by about ' || printf('%+.2f', biased.points) || ' points (95 %: '
                 || printf('%+.2f', biased.points - biased.reach) || ' to '
                 || printf('%+.2f', biased.points + biased.reach) || '), measured with the first ' || caps.seen
                 || ' rows of each unit'
-        WHEN caps.cut IS NOT NULL THEN {capped}
+        WHEN capping.cut IS NULL THEN '{cap_unknown}'
+        ELSE {capped_of_release} || coalesce('; ' || {shift_of_share}, '')
     END AS capped
 FROM ({found}) AS found LEFT JOIN barred ON true
 LEFT JOIN caps ON caps.period = barred.period AND caps.revision = barred.revision
+LEFT JOIN capping ON capping.period = barred.period AND capping.revision = barred.revision
 LEFT JOIN biased ON biased.period = barred.period AND biased.revision = barred.revision
 WHERE {no_problem}
 ORDER BY barred.period

@@ -2,11 +2,15 @@
 -- for each combination of some axes, in declared order, for each period (its latest revision).
 -- Each is the weighted sum of the rates along the axis `over`: the column `standard` of the population, divided by its sum, is the
 -- weight. Rows of `other` are left out.
+-- `capped` says how far the rows that the bound cut may move it, from the quality table; without one, that this is not known.
+-- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
+-- their means, which is too little where persons have several rows.
 -- In: the release's table; a list of axes or levels, which may be empty; the axis or level to standardise over; the name of a table
 -- of yours as in dph_rate, with the columns of that axis and `standard`, too; per; a box and a period as in dph_box. A box without
 -- some categories of `over` leaves them out of the standard.
 CREATE OR REPLACE MACRO {schema}dph_standardised(
-    release_name, axes, over, population_table, per := 100000, box := '{}', period := NULL, revision := NULL
+    release_name, axes, over, population_table, per := 100000, box := '{}', period := NULL,
+    revision := NULL, with_chance := false
 ) AS TABLE
 WITH {matched},
 keyed_groups AS (
@@ -40,7 +44,8 @@ summed AS (
             WHEN bool_or(w.is_nested) THEN ({sum_of_errors}) ** 2
             ELSE {sum_of_weighted_variances}
         END AS variance,
-        max(w.weight) AS most
+        max(w.weight) AS most,
+        fsum(w.weight ** 2 * (greatest(0, w.unbiased) + 1) ORDER BY w._first) AS chance_variance
     FROM weighted AS w
     GROUP BY w.period, w.of_group
 ),
@@ -49,13 +54,17 @@ barred AS (
         h.*, h.unbiased - h.half_width AS ci_lower, h.unbiased + h.half_width AS ci_upper, sqrt(h.variance) AS noise_error,
         CASE WHEN h.half_width IS NULL THEN 'noise_only' ELSE 'linear' END AS basis, false AS has_sums
     FROM (
-        SELECT d.*, CASE WHEN d.noise_scale IS NOT NULL THEN sqrt(d.variance) * {deviations} END AS half_width
+        SELECT d.*, {change_with_chance} AS half_width
         FROM (
-            SELECT s.*, CASE WHEN s.is_nested THEN 1 ELSE s.variance / s.noise_variance / s.most ** 2 END AS draws
-            FROM summed AS s
+            SELECT d.*, CASE WHEN d.noise_scale IS NOT NULL THEN sqrt(d.variance) * {deviations} END AS noise_half_width
+            FROM (
+                SELECT s.*, CASE WHEN s.is_nested THEN 1 ELSE s.variance / s.noise_variance / s.most ** 2 END AS draws
+                FROM summed AS s
+            ) AS d
         ) AS d
     ) AS h
 ),
+{capping}
 first_problems AS (
     FROM population_problems
     UNION ALL
@@ -88,7 +97,9 @@ first_problems AS (
 SELECT
     shown.* EXCLUDE (_first),
     barred.population,
-    {answer}
+    {answer},
+    {shifted},
+    {chance}
 FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN (
     (
         SELECT COLUMNS(
@@ -98,5 +109,6 @@ FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT J
         FROM answered
     ) AS shown JOIN barred ON barred.period = shown.period AND barred._first = shown._first
 ) ON true
+LEFT JOIN capping ON capping.period = shown.period AND capping.revision = shown.revision
 WHERE {no_problem}
 ORDER BY shown.period, shown._first

@@ -14,7 +14,9 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+import reported
 
+from dphist_pipeline.answering import notes
 from dphist_pipeline.answering.catalogue import create_tables, list_publications
 from dphist_pipeline.estimates.row_quality import RowTable
 from dphist_pipeline.releasing.releases import Release
@@ -42,10 +44,12 @@ def tables(cut: np.ndarray) -> tuple[RowTable, ...]:
     return units, whole, by
 
 
-def published(public: Path, quality: bool = True, period: str = "2026-03-02") -> Release:
+def published(public: Path, quality: bool = True, period: str = "2026-03-02", **facts: Any) -> Release:
     cells = np.outer(COUNTED, [2 / 3, 1 / 3])
     made = by_hand.estimate(AXES, cells, SCALE, off=0.0)
-    return by_hand.publish(public, replace(made, quality=tables(CUT) if quality else ()), AXES, "noisy", period)
+    return by_hand.publish(
+        public, replace(made, quality=tables(CUT) if quality else ()), AXES, "noisy", period, **facts
+    )
 
 
 @pytest.fixture(scope="module")
@@ -110,9 +114,41 @@ def test_a_share_along_the_axis_says_how_far_the_bound_moves_it(
 def test_other_questions_say_how_many_rows_the_bound_cut(catalogue: duckdb.DuckDBPyConnection, question: str) -> None:
     (text,) = asked(catalogue, question)
     reach = "2,231 to 3,069"  # 140·ln 20 is 419.4
-    assert text == (
-        f"the bound cut about 2,650 rows (95 %: {reach}) among the first 10 of each unit; no interval covers them"
-    )
+    said = f"the bound cut about 2,650 rows (95 %: {reach}) among the first 10 of each unit; no interval covers them"
+    assert text.startswith(said) and ("quantile" in question or "; with them this share would move by -" in text)
+
+
+def numbers(text: str) -> list[float]:
+    return [float(one) for one in re.findall(r"[+-]?\d+(?:\.\d+)?", text.partition("with them")[2])]
+
+
+def test_a_share_of_another_axis_says_how_far_all_rows_cut_would_move_it(catalogue: duckdb.DuckDBPyConnection) -> None:
+    """However the rows cut lie: none of them in the part, or all."""
+    (text,) = asked(catalogue, "dph_share('noisy', {'age': [50, 100]})")
+    query = "SELECT unbiased FROM dph_share('noisy', {'age': [50, 100]})"
+    ((share,),) = catalogue.execute(query).fetchall()
+    rows, cut = COUNTED.sum(), CUT.sum() + 419.4
+    none, all_in = 100 * (share * rows / (rows + cut) - share), 100 * ((share * rows + cut) / (rows + cut) - share)
+    assert numbers(text) == pytest.approx([none, all_in], abs=0.02)
+
+
+def test_ratios_and_means_say_how_far_all_rows_cut_would_move_them(catalogue: duckdb.DuckDBPyConnection) -> None:
+    cut = CUT.sum() + 419.4
+    (text,) = asked(catalogue, "dph_ratio('noisy', {'readmitted': 'yes'}, {'readmitted': 'no'})")
+    assert "with them this ratio would be from" in text
+    assert numbers(text) == pytest.approx([COUNTED[0] / (COUNTED[1] + cut), (COUNTED[0] + cut) / COUNTED[1]], rel=0.01)
+    (text,) = asked(catalogue, "dph_mean('noisy', 'age')")
+    rows = COUNTED.sum()
+    ((mean,),) = catalogue.execute("SELECT unbiased FROM dph_mean('noisy', 'age')").fetchall()
+    expected = [(mean * rows + end * cut) / (rows + cut) - mean for end in (0, 100)]
+    assert numbers(text) == pytest.approx(expected, abs=0.02)
+
+
+def test_rates_say_that_they_are_too_low_by_the_rows_cut(catalogue: duckdb.DuckDBPyConnection) -> None:
+    people = pa.table({"readmitted": ["yes", "no"], "population": [1e5, 1e5]})
+    catalogue.register("people", people)
+    rows = catalogue.execute("SELECT capped FROM dph_rate('noisy', ['readmitted'], 'people')").fetchall()
+    assert len(rows) == 2 and all("about 2,650 rows" in text and "each rate is too low" in text for (text,) in rows)
 
 
 def test_a_comparison_says_it_of_both_periods(tmp_path: Path) -> None:
@@ -128,9 +164,20 @@ def test_python_gives_the_same_sentence(tmp_path: Path, catalogue: duckdb.DuckDB
     assert made.answer(readmitted="yes").capped == ""
 
 
-def test_without_a_quality_table_nothing_is_said(tmp_path: Path) -> None:
+def test_without_a_quality_table_a_share_says_that_the_caps_bias_is_unknown(tmp_path: Path) -> None:
     made = published(tmp_path, quality=False)
-    assert made.share({"readmitted": "yes"}).capped == made.quantile("age").capped == ""
+    assert made.quantile("age").capped == ""
+    told = made.share({"readmitted": "yes"}), made.mean("age"), made.ratio({"readmitted": "yes"}, {"readmitted": "no"})
+    assert {one.capped for one in told} == {notes.CAP_UNKNOWN}
+    people = pa.table({"readmitted": ["yes", "no"], "population": [1e5, 1e5]})
+    assert set(made.rate(["readmitted"], people)["capped"]) == {notes.CAP_UNKNOWN}
+
+
+def test_where_every_row_is_a_unit_or_a_report_no_cap_is_spoken_of(tmp_path: Path) -> None:
+    made = published(tmp_path / "rows", quality=False, privacy_unit="row")
+    assert made.share({"readmitted": "yes"}).capped == made.mean("age").capped == ""
+    town = reported.publish(tmp_path / "town", reported.estimate([reported.AGE]), [reported.AGE])
+    assert town.mean("age").capped == town.share({"age": (0, 18)}).capped == ""
 
 
 def test_the_bias_is_estimated_without_bias_and_its_interval_covers(changed: duckdb.DuckDBPyConnection) -> None:

@@ -11,4 +11,5 @@ barred.first_estimate,
     CASE
         WHEN barred.half_width IS NULL THEN '{no_interval}'
         WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN '{smoothed}'
-    END AS note
+    END AS note,
+    {chance}

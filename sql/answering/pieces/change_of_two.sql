@@ -16,6 +16,10 @@ together AS (
         one.has_bars AND two.has_bars AS has_bars,
         greatest(one.slope, two.slope) AS slope, greatest(one.step, two.step) AS step,
         one.noise_scale, one.noise_variance, one.reach.two + two.reach.two AS half_width_apart,
+        -- Two revisions of one period count the same rows.
+        CASE
+            WHEN one.period = two.period THEN 0 ELSE greatest(0, one.unbiased) + greatest(0, two.unbiased) + 2
+        END AS chance_variance,
         one.linear_variance + two.linear_variance AS linear_variance, one.cells + two.cells AS cells,
         coalesce(one.linear_variance, one.cells * one.noise_variance) AS first_variance,
         coalesce(two.linear_variance, two.cells * two.noise_variance) AS second_variance,
@@ -34,8 +38,11 @@ together AS (
     WHERE {pairs}
 ),
 barred AS (
-    SELECT
-        summed.*,
-        coalesce(CASE WHEN summed.is_one_law THEN ({reach}).one END, summed.half_width_apart) AS half_width
-    FROM together AS summed
+    SELECT d.*, {change_with_chance} AS half_width
+    FROM (
+        SELECT
+            summed.*,
+            coalesce(CASE WHEN summed.is_one_law THEN ({reach}).one END, summed.half_width_apart) AS noise_half_width
+        FROM together AS summed
+    ) AS d
 )

@@ -1,0 +1,149 @@
+"""Intervals with chance hold for a rate that is constant: weeks whose counts vary as chance makes them seldom differ.
+
+The noise is drawn by NumPy with the law of the doors; the answers are those of the macros, over many periods at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import date, timedelta
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import by_hand
+import numpy as np
+import pyarrow as pa
+import pytest
+from answering_scenario import attached
+from quick_catalogue import build_catalogue
+from scipy import stats  # type: ignore[import-untyped]
+
+from dphist_pipeline.answering import notes
+from dphist_pipeline.answering.asking import Publication
+from dphist_pipeline.cli.answer_rows import Asked, answer_rows, print_rows
+from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.noisy import NoisyCells
+from dphist_pipeline.random_words import random_words
+from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.spec.axes import domain_of
+
+# Of each ward the rows expected in a week, and people of whom they come.
+EXPECTED = np.array([3.0, 40.0, 400.0, 4_000.0])
+PEOPLE = np.array([100.0, 1_000.0, 10_000.0, 100_000.0])
+WARDS = [f"w{number}" for number in range(EXPECTED.size)]
+AXES: list[dict[str, Any]] = [
+    {"column": "ward", "values": WARDS},
+    {"column": "place", "values": [f"p{n}" for n in range(10)]},
+]
+SCALES = {"little": Fraction(1, 2), "much": Fraction(20)}
+PERIODS = 25
+UNLIKELY = 1e-9
+
+
+def laplace(source: np.random.Generator, scale: Fraction, shape: tuple[int, ...]) -> np.ndarray:
+    chance = 1 - np.exp(-1 / float(scale))
+    drawn: np.ndarray = source.geometric(chance, shape) - source.geometric(chance, shape)
+    return drawn
+
+
+@pytest.fixture(scope="module")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """25 weeks of counts of a constant rate, four wards in ten places, with little and with much noise."""
+    public, source = tmp_path_factory.mktemp("public"), np.random.default_rng(random_words(4))
+    domain = domain_of(AXES)
+    for name, scale in SCALES.items():
+        for week in range(PERIODS):
+            counts = source.poisson(EXPECTED[:, np.newaxis], domain.shape)
+            noisy = (counts + laplace(source, scale, domain.shape)).astype(np.float64)
+            made = Estimate(domain, noisy, (("counts", 1 / scale),), NoisyCells(noisy, scale))
+            by_hand.publish(public, made, AXES, name, str(date(2026, 1, 5) + timedelta(weeks=week)))
+    return build_catalogue(public, tmp_path_factory.mktemp("scratch"))
+
+
+@pytest.fixture
+def asked(catalogue: Path) -> Iterator[Any]:
+    with attached(catalogue) as connection:
+        connection.register("people", pa.table(people()))
+        yield connection
+
+
+def people() -> dict[str, list[Any]]:
+    cells = [(ward, place, PEOPLE[number]) for number, ward in enumerate(WARDS) for place in AXES[1]["values"]]
+    return dict(zip(("ward", "place", "population"), map(list, zip(*cells, strict=True)), strict=True))
+
+
+def held(inside: list[bool]) -> str:
+    """`as promised` if 95 % can be true, `seldom` if fewer are inside than that allows."""
+    return "seldom" if stats.binom.cdf(sum(inside), len(inside), 0.95) < UNLIKELY else "as promised"
+
+
+@pytest.mark.parametrize("noise", SCALES)
+def test_rates_that_are_constant_lie_in_their_intervals_with_chance(asked: Any, noise: str) -> None:
+    found = {}
+    for with_chance in (False, True):
+        asking = "['ward', 'place'], 'people', per := 1, with_chance := {}"
+        query = f"SELECT ward, ci_lower, ci_upper FROM r.dph_rate('r.{{}}', {asking})"
+        rows = asked.execute(query.format(noise, with_chance)).fetchall()
+        rates = dict(zip(WARDS, EXPECTED / PEOPLE, strict=True))
+        found[with_chance] = {
+            ward: held([low <= rates[ward] <= high for name, low, high in rows if name == ward]) for ward in WARDS
+        }
+    assert set(found[True].values()) == {"as promised"}
+    assert found[False]["w3"] == "seldom"  # 4,000 rows vary by 63
+
+
+@pytest.mark.parametrize(("noise", "ward"), [("little", 0), ("little", 3), ("much", 2)])
+def test_changes_of_a_constant_rate_hold_0_as_often_as_promised_with_chance(asked: Any, noise: str, ward: int) -> None:
+    assert held(changes(asked, noise, ward, "true")) == "as promised"
+    if noise == "little" and ward == 3:
+        assert held(changes(asked, noise, ward, "false")) == "seldom"
+
+
+def changes(asked: Any, noise: str, ward: int, with_chance: str) -> list[bool]:
+    """Whether each change of a ward, in all places, has an interval that holds 0."""
+    inside = []
+    for place in AXES[1]["values"]:
+        box = f"{{'ward': 'w{ward}', 'place': '{place}'}}"
+        query = f"SELECT ci_lower, ci_upper FROM r.dph_changes('r.{noise}', {box}, with_chance := {with_chance})"
+        inside += [low <= 0 <= high for low, high in asked.execute(query).fetchall()]
+    return inside
+
+
+def test_ratios_of_equal_rates_hold_1_as_often_as_promised_with_chance(asked: Any) -> None:
+    inside = []
+    for place, other in zip(AXES[1]["values"][:5], AXES[1]["values"][5:], strict=True):
+        boxes = ", ".join(f"{{'ward': 'w2', 'place': '{one}'}}" for one in (place, other))
+        rows = asked.execute(f"SELECT ci_lower, ci_upper FROM r.dph_ratio('r.little', {boxes}, with_chance := true)")
+        inside += [low <= 1 <= high for low, high in rows.fetchall()]
+    assert held(inside) == "as promised"
+
+
+def read_release(folder: Path) -> Release:
+    return Release(folder, json.loads((folder / "audit.json").read_bytes()), replayed=True)
+
+
+def test_what_covers_chance_and_what_does_not_is_said_beside_it(
+    asked: Any, catalogue: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In SQL, in Python and in a terminal; an interval with chance is wider."""
+    questions = [
+        *["dph_rate('r.little', ['ward', 'place'], 'people'{})", "dph_ranks('r.little', 'ward'{})"],
+        *["dph_ratio('r.little', {{'ward': 'w2'}}, {{'ward': 'w3'}}{})", "dph_changes('r.little'{})"],
+        "dph_compare('r.little', '2026-01-05', '2026-01-12'{})",
+    ]
+    for question in questions:
+        said, widths = [], []
+        for given in ("", ", with_chance := true"):
+            rows = asked.execute(f"SELECT chance, ci_lower, ci_upper FROM r.{question.format(given)}").fetchall()
+            said.append({chance for chance, *_ in rows})
+            widths.append(rows[0][2] - rows[0][1])
+        assert said == [{notes.CHANCE_LEFT_OUT}, {notes.CHANCE_WITHIN}] and widths[1] > widths[0], question
+    release = read_release(catalogue.parent / "little" / "period=2026-01-12" / "revision=1")
+    for with_chance, words in ((False, notes.CHANCE_LEFT_OUT), (True, notes.CHANCE_WITHIN)):
+        ratio = release.ratio({"ward": "w2"}, {"ward": "w3"}, with_chance=with_chance)
+        assert ratio.chance == words and set(release.changes(with_chance=with_chance)["chance"]) == {words}
+        publication = Publication(release.path, release.audit, with_chance)
+        print_rows(publication, Asked(changes=True), answer_rows(publication, Asked(changes=True), {}))
+        assert words[1:60] in " ".join(capsys.readouterr().out.split())

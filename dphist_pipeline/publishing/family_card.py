@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -11,12 +12,12 @@ from dphist_pipeline.answering.intervals import half_width_of_cell
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
 from dphist_pipeline.publishing import card
 from dphist_pipeline.publishing.formatting import epsilon_text, shown_number
-from dphist_pipeline.publishing.pages import picture_facts, render
+from dphist_pipeline.publishing.pages import picture_facts, picture_page, render
 from dphist_pipeline.publishing.picture_sums import Grid
-from dphist_pipeline.publishing.pictures import all_pictures
+from dphist_pipeline.publishing.pictures import Picture, main_picture
 from dphist_pipeline.sql_files import literal
 
-MOST_LISTED = 200
+MOST_LISTED, MOST_ON_CARD = 200, 6
 
 
 def family_card(family: FamilyEstimate, audit: Mapping[str, Any]) -> str:
@@ -29,7 +30,7 @@ def family_card(family: FamilyEstimate, audit: Mapping[str, Any]) -> str:
     name, first = next(iter(family.tables.items()))
     what, fields = card.mechanism_card(str(audit["mechanism"]))
     epsilon = Fraction(audit["epsilon"])
-    picture = all_pictures(Grid.of_all(first.domain, first.values, first.unbiased))[0]
+    drawn = family.tables if has_pictures_on_card(family) else {name: first}
     total = answer_box(first, {})
     return render(
         "card_family.html.j2",
@@ -40,7 +41,9 @@ def family_card(family: FamilyEstimate, audit: Mapping[str, Any]) -> str:
         more=max(0, len(family.tables) - MOST_LISTED),
         many=len(family.tables),
         cells=family.cells,
-        **{"pictures": [picture_facts(picture)], "left_out": 0},
+        pictures=[picture_facts(_picture(table, made)) for table, made in drawn.items()],
+        left_out=0,
+        pages=[] if has_pictures_on_card(family) else list(family.tables)[:MOST_LISTED],
         quality=card.quality_facts(list(family.tables.values()), family.quality, audit),
         **{"reach": True, "smoothed": False, "outside": ""},
         **card.total_facts(total),
@@ -56,6 +59,32 @@ def family_card(family: FamilyEstimate, audit: Mapping[str, Any]) -> str:
             "box": card.example_box(first.domain),
         },
     )
+
+
+def has_pictures_on_card(family: FamilyEstimate) -> bool:
+    """Whether the card shows every table; else each has a page of its own.
+
+    Args:
+        family: what is published.
+    """
+    return len(family.tables) <= MOST_ON_CARD
+
+
+def table_page(family: FamilyEstimate, name: str, title: str) -> str:
+    """The page of one table of a family, with its picture and numbers, as HTML.
+
+    Args:
+        family: what is published.
+        name: of the table.
+        title: of the family, plain text.
+    """
+    return picture_page(_picture(name, family.tables[name]), f"{title}: {name}", back="../../card.html")
+
+
+def _picture(name: str, made: Estimate) -> Picture:
+    """The picture of all cells of a table, which it names."""
+    picture = main_picture(Grid.of_all(made.domain, made.values, made.unbiased))
+    return replace(picture, title=f"Table {name}: {picture.title[0].lower()}{picture.title[1:]}")
 
 
 def _axes_of(family: FamilyEstimate) -> list[Any]:

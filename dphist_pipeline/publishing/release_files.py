@@ -33,6 +33,7 @@ from dphist_pipeline.publishing.parquet_tables import (
     write_whole,
 )
 from dphist_pipeline.publishing.published_files import (
+    CARD,
     FILES,
     POPULATION,
     QUALITY,
@@ -83,19 +84,24 @@ def write_family(family: FamilyEstimate, scales: Mapping[str, Fraction], facts: 
     """
     from dphist_pipeline.answering.whole_families import fit_population
     from dphist_pipeline.publishing.deployment import deployment_yaml
-    from dphist_pipeline.publishing.family_card import family_card
+    from dphist_pipeline.publishing.family_card import MOST_LISTED, family_card, has_pictures_on_card, table_page
 
     met = facts.get("invariants")
     population = fit_population(family.tables, Figures(met["level"], met["figures"]) if met else None)
     common = {name: fact for name, fact in facts.items() if name not in ("tables", *OF_WHOLE)}
     tables, axes = {}, facts["tables"]
     (staging / TABLES_OF_FAMILY).mkdir(mode=0o755)
+    when = "" if facts["period"] == "all" else f", {facts['period']}"
+    title = f"{facts.get('title') or facts['release']}{when}"
+    paged = [] if has_pictures_on_card(family) else list(family.tables)[:MOST_LISTED]
     for name, estimate in family.tables.items():
         folder = staging / TABLES_OF_FAMILY / name
         folder.mkdir(mode=0o755)
         of_table = {"release": f"{facts['release']}_{name}", "family": facts["release"], "table": name}
         known = _write_tables(estimate, scales, {**common, **of_table, **axes[name]}, folder)
         write_whole(population.table(estimate.domain), folder / WHOLE)
+        if name in paged:
+            (folder / CARD).write_text(table_page(family, name, title), encoding="utf-8")
         _seal(known, folder)
         tables[name] = {**axes[name], "values_digest": known["values_digest"]}
     write_population(population, staging / POPULATION)

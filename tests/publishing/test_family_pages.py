@@ -1,0 +1,55 @@
+"""Every table of a family has its picture and numbers: on the card where there are few, else on pages of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from office import Office
+from system.test_families import AGE, COUNTY, FAMILY, SEX, WARD, records
+
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, read_audit
+
+
+@pytest.fixture
+def office(office: Office) -> Office:
+    made = office.opened()
+    made.write_records(records())
+    made.allow()
+    return made
+
+
+def card_of(office: Office, tables: list[list[str]]) -> str:
+    changes: dict[str, Any] = {
+        **FAMILY,
+        "release": "wards",
+        "axes": [AGE, SEX, WARD, COUNTY],
+        "tables": {"list": tables},
+    }
+    office.write_spec(**changes)
+    office.released()
+    return (office.published() / "card.html").read_text(encoding="utf-8")
+
+
+def test_the_card_shows_each_of_few_tables(office: Office) -> None:
+    card = card_of(office, [["age", "sex"], ["state", "ward"], ["sex"]])
+    for table in ("age_sex", "state_ward", "sex"):
+        assert f"Table {table}: counts by" in card
+    assert "at the top of this page" not in card and not list(office.published().glob("tables/*/card.html"))
+
+
+def test_each_of_many_tables_has_a_page_which_the_audit_seals(office: Office) -> None:
+    tables = [["age", "sex"], ["state", "ward"], ["sex"], ["ward"], ["age"], ["state"], ["county"]]
+    card = card_of(office, tables)
+    for names in tables:
+        page = office.published() / "tables" / "_".join(names) / "card.html"
+        assert f'href="tables/{page.parent.name}/card.html"' in card
+        text = page.read_text(encoding="utf-8")
+        assert f"Table {page.parent.name}: counts by" in text and "<svg" in text and "../../card.html" in text
+    page.write_text(text + "<!-- -->")
+    with pytest.raises(PublishedFilesDamaged, match=r"card\.html"):
+        read_audit(office.published())
+    page.write_text(text)
+    done = office.run("withdraw", "wards", "all", "--reason", "wrong counts")
+    assert done.code == 0, done.err
+    assert "Withdrawn: do not use" in page.read_text(encoding="utf-8")

@@ -45,6 +45,8 @@ def plot(
     box = parse_where(where) if where.strip() else {}
     folder = latest_revision(public, release, period)
     write_picture(folder, box, where, file, overwrite=overwrite)
-    out.print(f"[green]✓[/] Drawn: {escape(str(file))}")
+    which = folder.parent.name.removeprefix("period=")
+    when = "" if which == "all" else f", period {which}"
+    out.print(f"[green]✓[/] Drawn: {escape(str(file))} ({release}{when}, {folder.name.replace('=', ' ')})")
     if (folder / "card.html").exists():
         out.print(f"  All about it: {escape(str(folder / 'card.html'))}")

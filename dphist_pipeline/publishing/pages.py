@@ -16,7 +16,7 @@ from markupsafe import Markup
 from dphist_pipeline.publishing.compiled_templates import KeptBytecode
 from dphist_pipeline.publishing.formatting import shown_number, visible
 from dphist_pipeline.publishing.picture_sums import Marginal
-from dphist_pipeline.publishing.pictures import Picture, draw, svg_in_page
+from dphist_pipeline.publishing.pictures import Picture, described, draw, svg_in_page
 
 
 @cache
@@ -86,15 +86,12 @@ def picture_facts(picture: Picture) -> dict[str, Any]:
     """
     view_box, content = _drawn(picture)
     sums = picture.sums
-    place = np.unravel_index(int(sums.values.argmax()), sums.values.shape)
     return {
         "title": picture.title,
         "note": picture.note,
         "view_box": view_box,
         "content": Markup(content),  # vl-convert escaped the texts in it
-        "kind": ("Bars", "Heat map", "Small heat maps")[len(sums.axes) - 1],
-        "largest": shown_number(float(sums.values.max())),
-        "largest_at": ", ".join(axis.labels[at] for axis, at in zip(sums.axes, place, strict=True)),
+        "described": described(picture),
         "with_intervals": sums.low is not None,
         "tables": [_line(sums)] if len(sums.axes) == 1 else _crossed(sums),
     }

@@ -11,6 +11,7 @@ import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import pairwise
 from typing import Any
 
@@ -149,7 +150,25 @@ def draw(picture: Picture, heading: str = "") -> str:
         picture: what to draw.
         heading: a title for a file of its own, which then carries the note as well; none within a page.
     """
-    return draw_chart(chart(picture, heading))
+    drawn = draw_chart(chart(picture, heading))
+    if not heading:
+        return drawn
+    # What a program that reads aloud says of the file.
+    told = f"<title>{escape(visible(heading))}</title><desc>{escape(described(picture))} {escape(picture.note)}</desc>"
+    return re.sub(r"^(<svg [^>]*>)", lambda opening: opening[1] + told, drawn, count=1)
+
+
+def described(picture: Picture) -> str:
+    """A picture in one sentence, with its largest number.
+
+    Args:
+        picture: with one to three axes.
+    """
+    sums = picture.sums
+    place = np.unravel_index(int(sums.values.argmax()), sums.values.shape)
+    at = visible(", ".join(axis.labels[group] for axis, group in zip(sums.axes, place, strict=True)))
+    kind = ("Bars", "Heat map", "Small heat maps")[len(sums.axes) - 1]
+    return f"{kind}: {picture.title}. The largest is {shown_number(float(sums.values.max()))}, at {at}."
 
 
 def chart(picture: Picture, heading: str = "") -> Chart:

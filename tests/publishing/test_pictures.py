@@ -212,7 +212,18 @@ def test_hostile_names_are_data_in_a_chart_and_text_in_its_svg(number: int) -> N
     assert not found(spec, "expr") and not found(spec, "signal") and not found(spec, "url")
     svg = ElementTree.fromstring(draw(picture, HOSTILE[4]))
     for element in svg.iter():
-        assert element.tag.rpartition("}")[2] in ("svg", "g", "path", "rect", "line", "text", "tspan", "defs")
+        assert element.tag.rpartition("}")[2] in (
+            "svg",
+            "title",
+            "desc",
+            "g",
+            "path",
+            "rect",
+            "line",
+            "text",
+            "tspan",
+            "defs",
+        )
         assert not any(name.startswith("on") or name.endswith("href") for name in element.attrib)
 
 

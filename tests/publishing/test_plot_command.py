@@ -30,9 +30,11 @@ def drawn(office: Office, *words: str) -> str:
 
 def test_it_draws_svg_by_default_and_says_where(released: Office) -> None:
     said = drawn(released)
-    assert "wards.svg" in said and "card.html" in said
+    assert "wards.svg (wards, revision 1)" in " ".join(said.split()) and "card.html" in said
     assert (released.folder / "wards.svg").read_text(encoding="utf-8") == plot.release_svg(released.published())
-    ElementTree.parse(released.folder / "wards.svg")
+    title, told, *_ = ElementTree.parse(released.folder / "wards.svg").getroot()
+    assert title.tag.endswith("title") and title.text
+    assert told.tag.endswith("desc") and "The largest is" in str(told.text) and "95 %" in str(told.text)
 
 
 def test_it_draws_png(released: Office) -> None:

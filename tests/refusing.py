@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 
@@ -15,7 +16,9 @@ JARGON = re.compile(
 def check_refused(ran: Ran, *says: str) -> None:
     """One message, on standard error alone, in our own words."""
     assert ran.code in (1, 2)
-    assert ran.out == ""
+    if ran.out:  # with --json, for a program, too
+        (told,) = json.loads(ran.out).values()
+        assert told["message"].split() == ran.err.removeprefix("error: ").split()
     message = re.sub(r"^(  · [a-z ]+\n)+", "", ran.err)
     assert message.startswith("error: ") and message.count("error:") == 1
     assert JARGON.search(message) is None

@@ -290,7 +290,15 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
             f"{capped} This cap cut about {about} rows (95 %: {lower} to {upper}){share}, as far as the first "
             f"{audit['quality']['rows']} rows of each are looked at."
         )
+        if points := _points(cut):
+            said.append(f"Those rows may move a share of all rows by up to {points} points, however they lie.")
     return [*said, *filter(None, [rest_in_words(found)])]
+
+
+def _points(cut: Cut) -> str:
+    """How far rows that were cut move a share at most, in points; empty where noise leaves no rows."""
+    most = cut.counted + cut.possible[1]
+    return f"{100 * min(1.0, cut.possible[1] / most):.1f}" if most > 0 else ""
 
 
 def failures(rows: Sequence[Row]) -> tuple[list[Row], str]:

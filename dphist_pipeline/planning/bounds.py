@@ -82,6 +82,7 @@ class Bound:
         sure: standard deviation of that share by the noise of the numbers that it comes from.
         cell_bias, cell_noise: rows that a cell of average size lacks, and the standard deviation of its noise.
         total_bias, total_noise: the same of the sum of all cells.
+        share_noise: standard deviation of the noise of a share of one half of all rows, from 0 to 1.
     """
 
     rows: int
@@ -91,6 +92,17 @@ class Bound:
     cell_noise: float
     total_bias: float
     total_noise: float
+    share_noise: float
+
+    @property
+    def share_bias(self) -> float:
+        """How far the rows cut move a share of one half at most, from 0 to 1: if all of them lie on one side of it."""
+        return self.cut / 2
+
+    @property
+    def share_error(self) -> float:
+        """Root mean squared error of a share of one half, if the bound moves it as far as it may."""
+        return math.hypot(self.share_bias, self.share_noise)
 
     @property
     def cell_error(self) -> float:
@@ -156,7 +168,8 @@ def compare_bounds(spec: ReleaseSpec, known: UnitsByRows) -> list[Bound]:
         cut, deviation = known.cut(bound)
         noise = math.sqrt(noise_law.variance(l1_sensitivity(bound, spec.neighbours) / spec.mechanism_epsilon))
         bias, all_noise = cut / cells, noise * math.sqrt(cells)
-        found.append(Bound(bound, cut / rows, deviation / rows, bias, noise, cut, all_noise))
+        share_noise = all_noise / (2 * max(1.0, rows - cut))
+        found.append(Bound(bound, cut / rows, deviation / rows, bias, noise, cut, all_noise, share_noise))
     return found
 
 
@@ -198,3 +211,33 @@ def table_of(bounds: Sequence[Bound], own: int, basis: str, short: Any) -> Table
         for one in bounds
     ]
     return f"what a bound cuts against its noise, from {basis}", header, rows
+
+
+def table_of_shares(bounds: Sequence[Bound], own: int) -> Table:
+    """What the bounds do to shares, as a table for readers, in points.
+
+    Args:
+        bounds: a row each, in this order.
+        own: the bound of the spec, which is marked.
+    """
+    rows = [
+        (
+            f"{one.rows}{' (the spec)' if one.rows == own else ''}",
+            *(f"{100 * value:.2g}" for value in (one.share_bias, one.share_noise, one.share_error)),
+        )
+        for one in bounds
+    ]
+    return "a share of one half, in points", ["rows a unit", "moved by up to", "noise", "error"], rows
+
+
+def advice_on_shares(bounds: Sequence[Bound]) -> str:
+    """Which bound has the least error of a share, in a sentence.
+
+    Args:
+        bounds: those that were tried, at least one.
+    """
+    best = min(bounds, key=lambda one: one.share_error)
+    return (
+        f"A bound of {best.rows} has the least error in a share of one half, if the rows cut all lie on one side of "
+        "it: where an outcome makes people have many rows, they do."
+    )

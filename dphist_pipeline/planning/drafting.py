@@ -39,6 +39,14 @@ _NUMBER_OF = re.compile(
 )
 
 
+# What a bound on rows selects on, where it makes people come again: `quality.by` shows how far its shares are moved.
+_OUTCOME = re.compile(
+    r"(^|[_ ])(readmi\w*|outcome|result|died|dead|death|deceased|mortality|discharge\w*|disposition|relapse\w*|"
+    r"recidiv\w*|status|success|failed|failure|diagnosis)([_ ]|$)",
+    re.I,
+)
+
+
 class DraftRefused(DphistError):
     """The draft of a spec cannot be written."""
 
@@ -71,7 +79,7 @@ def draft(release: str, output: Path, named: str | None, layout: Layout | None) 
         f"  release: {release}",
         _field("title", '""', "for people; may change at any time"),
         *_source(output, named, layout),
-        *_privacy_fields(ids),
+        *_privacy_fields(ids, _outcome(others)),
         *_axes(others, codes, dates, layout),
         *_unused_columns(odd),
         *_period(dates),
@@ -171,7 +179,17 @@ def _source_path(named: str, output: Path) -> str:
     return os.path.relpath(whole, base) if whole.startswith(f"{base}{os.sep}") else whole
 
 
-def _privacy_fields(ids: list[Column]) -> list[str]:
+def _outcome(others: list[Column]) -> str:
+    """The published name of the first axis that is an outcome, by its name; empty if none is."""
+    for column in others[:MOST_AXES]:
+        if _OUTCOME.search(column.name):
+            named = _name_field(column.name)
+            name = named[0].removeprefix("name: ") if named else column.name
+            return "" if name == OPEN else name
+    return ""
+
+
+def _privacy_fields(ids: list[Column], outcome: str) -> list[str]:
     # Names that speak of persons come first.
     likely = sorted(ids, key=lambda column: not _PERSON.search(column.name))
     hint = f"; perhaps {_listed(likely)}" if ids else ""
@@ -184,7 +202,13 @@ def _privacy_fields(ids: list[Column]) -> list[str]:
         _field("neighbours", OPEN, "add_remove hides whether a person is present; substitute hides their values"),
         _field("epsilon", OPEN, "per period; `dphist forecast` shows the errors for each epsilon"),
         _field("account", OPEN, "the account that is charged; open it with `dphist ledger open`"),
-        _field("quality", "{share: 1/20, rows: 10}", "buys what the bound cuts, of the first `rows` rows of a person"),
+        "  # The bound cuts people with many rows, and so moves shares of whatever makes people have many. Which axis",
+        "  # is an outcome (readmitted, died, result)? In `by`, it buys how far its shares move; two axes at most.",
+        _field(
+            "quality",
+            f"{{share: 1/20, rows: 10, by: [{_yaml_text(outcome) if outcome else ''}]}}",
+            "what the bound cuts",
+        ),
         _field("mechanism", "adaptive", "for cells; `boost` for ranges, `geometric` is plain noise; `dphist forecast`"),
     ]
 

@@ -13,7 +13,16 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON
 from dphist_pipeline.evaluation.contenders import Contender, choose_contenders
 from dphist_pipeline.evaluation.score_tables import Table, format_epsilon, format_grid, wrap_name
-from dphist_pipeline.planning.bounds import Bound, UnitsByRows, advice, compare_bounds, find_units, table_of
+from dphist_pipeline.planning.bounds import (
+    Bound,
+    UnitsByRows,
+    advice,
+    advice_on_shares,
+    compare_bounds,
+    find_units,
+    table_of,
+    table_of_shares,
+)
 from dphist_pipeline.planning.dpcube_theory import dpcube_theory
 from dphist_pipeline.planning.expected_errors import CELL, Expected, Forecaster, questions, questions_of
 from dphist_pipeline.planning.least_epsilon import LeastEpsilon, least_epsilon
@@ -115,7 +124,8 @@ class Forecast:
 
     def _bounds_as_facts(self) -> dict[str, Any]:
         assert self.plan.units is not None
-        shown = [asdict(one) | {"cell_error": one.cell_error, "total_error": one.total_error} for one in self.bounds]
+        errors = ("cell_error", "total_error", "share_bias", "share_error")
+        shown = [asdict(one) | {name: getattr(one, name) for name in errors} for one in self.bounds]
         return {"from": self.plan.units.basis, "tried": shown, "advice": advice(self.bounds, self.plan.units.basis)}
 
     @cached_property
@@ -149,6 +159,7 @@ class Forecast:
             tables.append((title, ["mechanism", "by", "epsilon"], [self._cost(one) for one in self.costs]))
         if plan.units is not None and self.bounds:
             tables.append(table_of(self.bounds, plan.spec.max_rows_per_unit, plan.units.basis, short))
+            tables.append(table_of_shares(self.bounds, plan.spec.max_rows_per_unit))
         return tables
 
     def notes(self) -> list[str]:
@@ -171,6 +182,7 @@ class Forecast:
         if plan.units is not None:
             beyond = " Rows beyond those seen are in no line of this table." if self.bounds else ""
             lines.append(advice(self.bounds, plan.units.basis) + beyond)
+            lines += [advice_on_shares(self.bounds)] if self.bounds else []
         if plan.left_out:
             lines.append(f"Do not serve this release: {', '.join(plan.left_out)} (dphist mechanisms NAME).")
         return [*lines, f"Account {plan.runway.account}: {plan.runway.says.rstrip('.')}."]

@@ -41,6 +41,21 @@ def test_a_bound_is_judged_by_what_it_cuts_and_by_its_noise(office: Office) -> N
     assert two.total_error == pytest.approx(math.hypot(two.total_bias, two.total_noise))
 
 
+def test_bounds_are_compared_for_shares_too(office: Office) -> None:
+    """Of 100 rows, 20 that are cut move a share of one half of the 80 by 10 points, if all lie in its part."""
+    office.write_spec()
+    known = UnitsByRows(np.array([60.0, 20.0]), 0.0, "invented")
+    (one,) = compare_bounds(load_spec(office.folder / "spec.yaml"), known)
+    assert one.rows == 1 and one.share_bias == pytest.approx((40 + 20) / 100 - 1 / 2)
+    # Half of the cells less the other half, over the rows that are kept.
+    assert one.share_noise == pytest.approx(math.sqrt(21 * noise_law.variance(Fraction(2)) / 4) / 80)
+    counts = write_units(office, [50, 30, 20])
+    told = office.run(*FORECAST, "--units-by-rows", counts).json["bounds"]["tried"]
+    assert [one["share_bias"] for one in told] == pytest.approx([35 / 170, 10 / 170])
+    text = office.run(*FORECAST[:-1], "--units-by-rows", counts).out
+    assert "a share of one half, in points" in text and "least error in a share" in " ".join(text.split())
+
+
 @pytest.mark.parametrize(("size", "cell", "total"), [(1, 1, 1), (10**4, 2, 4), (10**8, 4, 4)])
 def test_the_larger_the_source_the_larger_the_advised_bound(office: Office, size: int, cell: int, total: int) -> None:
     office.write_spec()

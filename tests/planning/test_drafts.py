@@ -49,6 +49,21 @@ def attributes(file: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.parametrize(
+    ("column", "by"),
+    [("readmitted", ["readmitted"]), ("Died in hospital", ["died_in_hospital"]), ("ward", []), ("statusquo", [])],
+)
+def test_a_draft_asks_for_the_outcome_and_puts_a_likely_one_into_the_quality_table(
+    office: Office, column: str, by: list[str]
+) -> None:
+    """What makes people come again is what a bound on their rows moves."""
+    write_parquet(patient_id=pa.int64(), age=pa.int32(), **{column: pa.string()})
+    assert office.run("new", "weekly", "--from", "people.parquet").code == 0
+    text = Path("weekly.yaml").read_text(encoding="utf-8")
+    assert "is an outcome (readmitted" in text and attributes("weekly.yaml")["quality"]["by"] == by
+    assert not by or by[0] in [axis.get("name", axis["column"]) for axis in attributes("weekly.yaml")["axes"]]
+
+
 def test_types_become_axes_and_periods(office: Office) -> None:
     write_parquet()
     ran = office.run("new", "weekly", "--from", "people.parquet")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import json
+import stat
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from fractions import Fraction
 from importlib.metadata import version
@@ -236,7 +238,11 @@ def move_into_place(staging: Path, published: Path) -> bool:
         staging: complete, on the file system of the public folder.
         published: see `release_folder`; folders above it are made.
     """
+    new = [folder for folder in (published.parents[1], published.parent) if not folder.is_dir()]
     make_folder(published.parent, 0o755)
+    for folder in new:
+        with suppress(PermissionError):  # somebody else made it meanwhile
+            folder.chmod(stat.S_IMODE(folder.stat().st_mode) | 0o755)  # as its files, whatever the mask of this process
     try:
         staging.rename(published)
     except OSError as error:

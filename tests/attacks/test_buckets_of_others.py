@@ -223,6 +223,16 @@ def test_altered_numbers_are_not_sent(copied: Office, bucket: ObjectServer, dige
     assert objects(bucket) == before
 
 
+def test_a_file_that_was_altered_after_the_catalogue_was_made_is_not_sent(copied: Office, bucket: ObjectServer):
+    copied.released()
+    card = copied.published() / "card.html"
+    card.write_text(card.read_text() + "<script>alert(1)</script>")
+    bucket.delete(BUCKET, f"counts/{NAME}")  # so that all is sent again
+    refused = copied.run("store", "publish", "--store", copied.store)
+    check_refused(refused, "has a missing or altered card.html")
+    assert not [content for content in objects(bucket).values() if b"alert(1)" in content]
+
+
 LIES: dict[str, Any] = {
     "epsilon": "1/100",
     "account": "other",
@@ -275,7 +285,8 @@ def test_what_is_named_is_not_deleted_though_a_manifest_says_that_it_is_old(copi
     there = manifest(bucket)
     named = {entry.object: "2020-01-01T00:00:00+00:00" for entry in there.files.values() if VERSIONS in entry.object}
     bucket.put(BUCKET, f"counts/{NAME}", replace(there, retired=named).text())
-    copied.released("--revise", "--reason", "the source was corrected")
+    copied.write_spec(release="others")
+    copied.released()  # what lists the publications of `wards` stays as it is
     assert_whole(bucket, copied)
 
 

@@ -12,6 +12,9 @@ from attacked import VALID
 from declared_lists import below
 from office import Office
 
+from dphist_pipeline.ledger.decisions import EVERYWHERE
+from dphist_pipeline.ledger.signing import Operator
+from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec import code_list_files
 from dphist_pipeline.spec.code_lists import CodeListFolders, Decided
 from dphist_pipeline.spec.loading import load_spec, spec_from_attributes
@@ -181,6 +184,40 @@ def test_the_records_of_another_release_are_not_published_as_categories(tmp_path
     ran = office.run(command, office.folder / "spec.yaml", *(["--explain"] if command == "check" else []))
     assert ran.code == 1 and "is no file below a folder" in ran.err and CANARY not in ran.out + ran.err
     assert not list((office.store / "public").rglob("*.parquet"))
+
+
+def test_a_folder_with_the_store_in_it_or_in_the_store_is_not_declared_public(office: Office):
+    office.opened()
+    before = office.entries()
+    for folder in (office.folder, office.store / "public"):
+        ran = office.run("ledger", "allow", "--code-lists", folder, "--reason", "codes")
+        assert ran.code == 1 and "holds the store, or lies in it" in ran.err
+    assert office.entries() == before
+
+
+def test_records_in_a_folder_that_was_declared_public_are_no_source(office: Office):
+    office.opened()
+    (office.folder / "codes").mkdir()
+    office.write_records(name="codes/records.parquet")
+    assert office.run("ledger", "allow", "--code-lists", "codes", "--reason", "codes").code == 0
+    before = office.entries()
+    ran = office.run("ledger", "allow", "health", "--source", "codes/*.parquet")
+    assert ran.code == 1 and "has files in codes, a folder that was declared public" in ran.err
+    assert office.entries() == before
+
+
+def test_a_file_of_the_store_is_no_code_list_though_its_folder_was_declared(office: Office):
+    office.opened()
+    (office.store / "list.csv").write_text(LIST)
+    with office.witnessed():
+        folder = {"code_lists": {"name": "office", "folder": str(office.folder)}}
+        Store.open(office.store).ledger().allow(EVERYWHERE, folder, Operator.load(), "codes")
+    office.write_spec(axes=[{"column": "ward", "values_from": "store/list.csv", "values_column": "code"}])
+    ran = office.run("check", "spec.yaml", "--explain")
+    assert ran.code == 1 and "is no file below a folder" in ran.err and CANARY not in ran.out + ran.err
+    (office.folder / "list.csv").write_text(LIST)
+    office.write_spec(axes=[{"column": "ward", "values_from": "list.csv", "values_column": "code"}])
+    assert office.run("check", "spec.yaml", "--explain").code == 0, "a file beside the store is one"
 
 
 def test_where_open_files_have_no_path_a_list_is_read_all_the_same(project: Path, monkeypatch: pytest.MonkeyPatch):

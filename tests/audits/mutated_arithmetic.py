@@ -94,7 +94,11 @@ ARITHMETIC = (
     ),
     Part(
         "dphist_pipeline/mechanisms/workload.py",
-        ("mechanisms/test_workload.py",),
+        (
+            "system/test_query_files.py::test_queries_outside_of_a_grid_are_refused",
+            "system/test_query_files.py::test_queries_get_less_noise_and_other_axes_are_asked_cell_by_cell",
+            "mechanisms/test_workload.py",
+        ),
         (
             Mutation(
                 "if not all(low < high <= ends.get(axis, 0) for", "if not all(True for", "a query beyond the grid"
@@ -128,7 +132,7 @@ ARITHMETIC = (
     ),
     Part(
         "dphist_pipeline/solvers/tree_consistency.py",
-        ("solvers/test_tree_consistency.py",),
+        ("solvers/test_tree_consistency.py", "solvers/test_regular_tree.py"),
         (
             Mutation("share = variance / (variance + below_spread[node])", "share = 0.5", "not the least squares"),
             Mutation("children += lacking.reshape(", "children += 0 * lacking.reshape(", "levels that do not agree"),

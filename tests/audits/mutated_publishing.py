@@ -65,7 +65,7 @@ PUBLISHING = (
     ),
     Part(
         "dphist_pipeline/publishing/release_files.py",
-        (SCHEMA, "system/test_resume.py", "system/test_replay.py", "system/test_hosts.py", QUALITY),
+        (SCHEMA, "publishing/test_release_files.py", "system/test_replay.py", "system/test_hosts.py", QUALITY),
         (
             Mutation("if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):", "if True:", "the second of two fails"),
             Mutation(

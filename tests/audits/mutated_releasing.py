@@ -15,6 +15,7 @@ RESTORED = "system/test_restored_backups.py"
 COPIES = "attacks/test_copies_that_draw_again.py"
 ATTACKED = "attacks/test_found_by_attackers.py"
 REFUSED, REFUSALS = "system/test_refused_accounts.py", "system/test_refusals.py"
+BUCKETS = "attacks/test_buckets_of_others.py"
 RUNWAY = "planning/test_account_runway.py"
 
 RELEASING = (
@@ -34,6 +35,7 @@ RELEASING = (
                 "revision=charge.revision if charge else 1,",
                 "a revision in the place of the first",
             ),
+            Mutation("if reason and not made:", "if False:", "a revision of nothing is charged"),
         ),
     ),
     Part(
@@ -65,7 +67,6 @@ RELEASING = (
         ("system/test_upstream.py", REFUSED, REFUSALS),
         (
             Mutation("        ledger.check(request)\n", "        pass\n", "refused after the records are read"),
-            Mutation("if reason and not made:", "if False:", "a revision of nothing is charged"),
             Mutation("spec.only_dagster_knows and not", "False and not", "nobody looked upstream"),
             Mutation("    spec.refuse_unfinished(period, now)\n", "", "a period is released before it is over"),
         ),
@@ -229,7 +230,13 @@ RELEASING = (
     ),
     Part(
         "dphist_pipeline/releasing/store.py",
-        (REPLAYS, REJECTIONS, "unit/test_witness.py", "attacks/test_exact_files_that_stay.py"),
+        (
+            REPLAYS,
+            REJECTIONS,
+            "attacks/test_exact_files_that_stay.py",
+            f"{ATTACKED}::test_a_witness_inside_the_store_is_copied_with_it",
+            f"{BUCKETS}::test_altered_numbers_with_their_digest_are_not_what_the_ledger_recorded",
+        ),
         (
             Mutation("        ledger.require(list(self.named_entries()))\n", "", "an older ledger spends again"),
             Mutation(
@@ -320,7 +327,7 @@ RELEASING = (
     ),
     Part(
         "dphist_pipeline/releasing/vouching.py",
-        ("attacks/test_buckets_of_others.py", "system/test_replay.py"),
+        (BUCKETS, REPLAYS),
         (
             Mutation('recorded in (None, audit["values_digest"]) and ', "", "values that the ledger did not record"),
             Mutation(

@@ -49,7 +49,8 @@ SECONDS, WATCHED_SECONDS = 120, 600  # of the processor
 MEMORY, ROOM = Path("/dev/shm"), 6 * 2**30
 PYTEST = ("-x", "-p", "no:xdist", "-p", "no:cacheprovider")
 HERE = ("-m", "not soak and not audit and not outside")  # slow tests, too, which `make test` leaves to `make test-all`
-OUTSIDE = ("-m", "not soak and not audit")  # tests of a second engine, too
+OUTSIDE = ("-m", "not soak and not audit")  # tests of a second engine or with a server of objects, too
+NEEDED_OUTSIDE = re.compile("spark|bucket|object_")  # in the names of their files
 ROOMS = ("room", "reading", "ledger", "answers", "releasing", "spec", "publishing", "arithmetic", "faces")
 LIBRARIES = ("numpy", "polars", "duckdb", "pyarrow.parquet", "scipy.stats", "numba", "sqlalchemy", "pydantic")
 
@@ -150,7 +151,7 @@ def run_tests(copy: Path, tests: Iterable[str], plugins: Collection[object] = ()
         sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
         ended = 70
         with suppress(BaseException):
-            marks = OUTSIDE if any("spark" in test for test in tests) else HERE
+            marks = OUTSIDE if any(map(NEEDED_OUTSIDE.search, tests)) else HERE
             ended = int(pytest.main([*PYTEST, *marks, *(f"tests/{test}" for test in tests)], list(plugins)))
         sys.stdout.flush()
         os._exit(ended)

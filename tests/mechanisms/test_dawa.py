@@ -90,3 +90,11 @@ def test_an_epsilon_too_small_for_some_tree_is_refused_before_the_choice() -> No
     with pytest.raises(BudgetMisuse, match="level"):
         mechanism.check(domain, 10, Fraction(1, 10**5))
     mechanism.check(domain, 1, Fraction(1, 10**4))
+
+
+def test_an_epsilon_too_small_for_the_choice_of_buckets_is_refused_before_it() -> None:
+    # The choice of buckets draws at twice the sensitivity: its scale is 20 / 1.5e-6, above 10^7, and 10 / 1.5e-6 below.
+    mechanism, domain = build("dawa", {"structure_share": "1/10"}), Domain.from_shape((4,))
+    with pytest.raises(BudgetMisuse, match="structure"):
+        mechanism.check(domain, 10, Fraction(15, 10**6))
+    mechanism.check(domain, 10, Fraction(25, 10**6))

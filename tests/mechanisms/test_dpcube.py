@@ -11,15 +11,16 @@ from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
+from dphist_pipeline.mechanisms.dpcube import DPCube
 from dphist_pipeline.solvers.joined_boxes import Noise, joined_means, twofold_boxes
 
 # Two halves, each of unlike cells.
 COUNTS = np.concatenate([np.arange(12), 500 + 20 * np.arange(12)]).reshape(4, 6)
 
 
-def released(counts, **settings):
+def released(counts, sensitivity=1, **settings):
     exact = np.ascontiguousarray(counts, dtype=np.int64)
-    doors = PrivateCounts(Domain.from_shape(exact.shape), 1, lambda: exact.ravel())
+    doors = PrivateCounts(Domain.from_shape(exact.shape), sensitivity, lambda: exact.ravel())
     return mechanisms.build("dpcube", settings).release(doors, Budget(Fraction(1)))
 
 
@@ -33,6 +34,14 @@ def test_least_squares_explains_cells_and_sums_by_the_inverse_of_their_variances
     seen = np.concatenate([cells.values.ravel() / cells.variance**0.5, sums.values / sums.variance**0.5])
     best = np.linalg.lstsq(views, seen, rcond=None)[0]
     assert np.allclose(estimate.values.ravel(), best)
+
+
+@pytest.mark.parametrize("sensitivity", [1, 7])
+def test_boxes_are_found_for_the_noise_that_their_sums_get(sensitivity, monkeypatch):
+    found, known = DPCube._boxes, []
+    monkeypatch.setattr(DPCube, "_boxes", lambda self, *given: known.append(given) or found(self, *given))
+    estimate = released(COUNTS, sensitivity)
+    assert known == [(estimate.unbiased, estimate.sums.variance)]
 
 
 @pytest.mark.parametrize("threshold", ["greedy", "pruned", 100.0])

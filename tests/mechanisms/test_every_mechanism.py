@@ -156,15 +156,23 @@ def test_an_unknown_mechanism_or_setting_names_the_near_ones():
         mechanisms.build("geometric", {"penalty": "bic"})
 
 
-def test_a_mechanism_that_spends_another_epsilon_than_declared_is_caught(monkeypatch):
+def half_left(counts, budget):
+    share, _ = budget.split(half="1/2", rest="1/2")
+    noisy = counts.noisy_cells(share)
+    return dph.Estimate(counts.domain, noisy.values, budget.charges, unbiased=noisy)
+
+
+def half_told_as_all(counts, budget):
+    share, _ = budget.split(half="1/2", rest="1/2")
+    noisy = counts.noisy_cells(share)
+    return dph.Estimate(counts.domain, noisy.values, (("all", budget.epsilon),), unbiased=noisy)
+
+
+@pytest.mark.parametrize("misspend", [half_left, half_told_as_all])
+def test_a_mechanism_that_spends_another_epsilon_than_declared_is_caught(monkeypatch, misspend):
     from dphist_pipeline.mechanisms.geometric import Geometric
     from dphist_pipeline.releasing.errors import MechanismMisspent
 
-    def misspend(self, counts, budget):
-        share, _ = budget.split(half="1/2", rest="1/2")
-        noisy = counts.noisy_cells(share)
-        return dph.Estimate(counts.domain, noisy.values, budget.charges, unbiased=noisy)
-
-    monkeypatch.setattr(Geometric, "release", misspend)
+    monkeypatch.setattr(Geometric, "release", lambda self, counts, budget: misspend(counts, budget))
     with pytest.raises(MechanismMisspent):
         dph.sanitize(np.arange(3), mechanism="geometric", epsilon=1, sensitivity=1)

@@ -10,6 +10,7 @@ import pytest
 from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
+from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.budget import Budget
 
 FLAT = np.full(2000, 50)
@@ -40,6 +41,20 @@ def test_auto_takes_the_price_that_errs_less(counts, best):
     assert min(error["paper"], error["bic"]) == error[best]
     assert np.array_equal(runs["auto"], runs[best])
     assert not np.array_equal(runs["paper"], runs["bic"])
+
+
+def test_the_papers_price_of_a_bucket_is_two_variances_of_the_noise():
+    # Two cells d apart deviate from their mean by d²/2 together: one bucket is cheaper for d below twice the noise.
+    class Apart:
+        def __init__(self, variances):
+            self.variances = variances
+
+        def answer(self, step, question, draw):
+            scale = Fraction(question["scale"])
+            return np.array([0, round((2 * self.variances * noise_law.variance(scale)) ** 0.5)])
+
+    assert released([0, 0], "paper", Apart(1.9)).groups.tolist() == [0, 0]
+    assert released([0, 0], "paper", Apart(2.1)).groups.tolist() == [0, 1]
 
 
 def test_the_papers_price_merges_less_than_the_bic_price():

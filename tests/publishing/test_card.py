@@ -32,7 +32,7 @@ from dphist_pipeline import mechanisms
 from dphist_pipeline.answering.intervals import half_width_of_sum
 from dphist_pipeline.estimates.estimate import Finding
 from dphist_pipeline.publishing import pages
-from dphist_pipeline.publishing.card import mechanism_card
+from dphist_pipeline.publishing.card import mechanism_card, promise_to
 from dphist_pipeline.publishing.formatting import epsilon_text, likelihood_ratio, posterior_odds
 
 DAY: dict[str, Any] = {"column": "day", "calendar": "week", "start": "2026-01-05", "stop": "2026-02-02", "other": True}
@@ -219,6 +219,12 @@ def test_epsilon_in_words_is_never_told_too_small(epsilon: Fraction) -> None:
     if not high.startswith("above"):
         assert float(high[:-2]) / 100 >= 1 / (1 + math.exp(-epsilon)) > float(high[:-2]) / 100 - 0.011
         assert float(low[:-2]) + float(high[:-2]) == pytest.approx(100)
+
+
+def test_people_together_are_promised_as_one_with_the_sum_of_their_epsilons() -> None:
+    epsilon = Fraction(1, 3)
+    assert promise_to(10, epsilon) == {**promise_to(1, 10 * epsilon), "people": "10"}
+    assert promise_to(10, epsilon)["ratio"] == likelihood_ratio(10 * epsilon) != likelihood_ratio(epsilon)
 
 
 def test_fractions_are_told_exactly_where_their_digits_end() -> None:

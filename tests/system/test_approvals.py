@@ -128,6 +128,16 @@ def test_each_revision_is_withdrawn_for_its_own_reason(office):
     run(office, "ledger", "verify")
 
 
+def test_a_withdrawal_takes_back_every_revision_that_stands(office):
+    run(office, "release", office.folder / "spec.yaml")
+    run(office, "release", office.folder / "spec.yaml", "--revise", "--reason", "late records")
+    run(office, "withdraw", "wards", "all", "--reason", "wrong ward codes")
+    for revision in (1, 2):
+        audit = json.loads((office.published(revision=revision) / "audit.json").read_bytes())
+        assert audit["withdrawn"]["reason"] == "wrong ward codes"
+    assert periods(office) == []
+
+
 def test_a_withdrawal_that_was_killed_halfway_is_finished_by_the_next_command(office, monkeypatch):
     run(office, "release", office.folder / "spec.yaml")
     with monkeypatch.context() as broken:

@@ -191,6 +191,16 @@ def test_a_ledger_put_back_to_before_a_rejection_is_noticed_and_draws_nothing(of
     assert not drawn(office)
 
 
+def test_a_ledger_put_back_to_before_a_rejection_is_adopted_and_the_store_opens(office):
+    before = (office.store / "ledger.sqlite").read_bytes()
+    run(office, *REJECT)
+    (office.store / "ledger.sqlite").write_bytes(before)
+    run(office, "store", "adopt", "--reason", "the ledger was put back")
+    run(office, "ledger", "verify")
+    assert "never drawn again" in refusal(office, "release", office.folder / "spec.yaml")
+    assert not drawn(office) and spent(office) == "1/2"
+
+
 def test_a_damaged_witness_of_a_rejection_is_refused(office):
     run(office, *REJECT)
     (office.store / "confidential/rejected/wards/all/1.json").write_text("{")

@@ -200,6 +200,14 @@ def test_a_reason_makes_a_revision_once_and_gives_it_back_ever_after(project: Pr
     assert charges(project) == [1, 2, 3] and project.spent() == 3 * EPSILON
 
 
+def test_the_same_reason_for_a_changed_spec_makes_another_revision(project: Project) -> None:
+    project.release()
+    for rows, revision in ((1, 2), (3, 3), (1, 2)):
+        project.write_spec(max_rows_per_unit=rows)
+        assert project.release(reason=REASON).audit["revision"] == revision
+    assert charges(project) == [1, 2, 3]
+
+
 def test_titles_owners_schedules_and_delays_are_edited_for_nothing(released: Project) -> None:
     before = released.files()
     released.write_spec(title="Admissions", owners=["team:statistics"], schedule="0 6 * * MON", release_delay_days=7)

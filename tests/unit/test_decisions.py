@@ -332,6 +332,7 @@ def test_a_report_says_who_decided_what_and_what_became_of_charges(ledger: Ledge
         ("ann", "opened the account"),
         ("ann", "allowed a source"),
     ]
+    assert [account[name] for name in ("total", "spent", "left")] == ["26", "0.5", "25.5"]
     (told,) = account["charges"]
     assert (told["state"], told["notes"], told["epsilon"]) == ("rejected", ["rejected: too soon"], "0.5")
     assert report(ledger, 1999)["accounts"][0]["charges"] == []

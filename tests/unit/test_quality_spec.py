@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 from spec_scenario import AGE, WARD, refusal, spec
 
+from dphist_pipeline.releasing.row_quality import half_widths
 from dphist_pipeline.spec import quality
 from dphist_pipeline.spec.model import UNSEEN_CUT
 
@@ -71,6 +72,14 @@ def test_the_mechanism_gets_what_quality_leaves_exactly() -> None:
 def test_a_mechanism_that_cannot_serve_the_rest_is_refused() -> None:
     assert spec(epsilon="0.000001", max_rows_per_unit=10).epsilon
     assert "quality.share" in refusal(epsilon="0.000001", max_rows_per_unit=9, quality={})
+
+
+def test_under_substitution_two_units_move_the_numbers_of_a_quality_table() -> None:
+    alone, substituted = (
+        half_widths(spec(quality={}, **more)) for more in ({"epsilon": "1/2"}, {**SUBSTITUTE, "epsilon": 1})
+    )
+    assert {name: alone[name] for name in ("rows", "units")} == {name: substituted[name] for name in ("rows", "units")}
+    assert substituted["cut"] < alone["cut"], "one number, which either unit moves by as much"
 
 
 def test_quality_is_in_the_digest_only_where_it_is_declared() -> None:

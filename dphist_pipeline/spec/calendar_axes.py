@@ -40,6 +40,22 @@ def day_of(value: object) -> date:
     return day
 
 
+def day_not_before(first: str | None, value: object) -> str:
+    """The ISO date of a day that does not lie before the first period of a release.
+
+    Args:
+        first: the ISO date of the first period; None where the spec names none.
+        value: as the spec has it: text such as "2026-01-05".
+
+    Raises:
+        ValueError: for another text, and for an earlier day.
+    """
+    day = day_of(value).isoformat()
+    if first is not None and day < first:
+        raise ValueError("lies before `first_period`")
+    return day
+
+
 Day = Annotated[date, BeforeValidator(day_of)]
 
 

@@ -27,7 +27,7 @@ from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE
 from dphist_pipeline.mechanisms import Mechanism, build, names, settings_of
 from dphist_pipeline.spec import sources
 from dphist_pipeline.spec.axes import EXAMPLE, KINDS, MOST_CELLS, Axes
-from dphist_pipeline.spec.calendar_axes import day_of
+from dphist_pipeline.spec.calendar_axes import day_not_before
 from dphist_pipeline.spec.code_list_files import Decided
 from dphist_pipeline.spec.digest import declared, digest_of, digested
 from dphist_pipeline.spec.engines import EngineField
@@ -124,8 +124,9 @@ class ReleaseSpec(EngineField):
     quarter_starts: Annotated[Month, LATER] = "january"
     time_zone: Annotated[Text, AfterValidator(known_zone), IN_DIGEST] = "UTC"
     release_delay_days: Annotated[int, Field(strict=True, ge=0, le=LONGEST_DELAY), NOT_IN_DIGEST] = 0
-    # Earlier periods are for the command line.
+    # Earlier and later periods are for the command line.
     first_period: Annotated[str | None, NOT_IN_DIGEST] = None
+    last_period: Annotated[str | None, NOT_IN_DIGEST] = None
     schedule: Annotated[
         Schedule | None,
         declared(digest=False, description='a cron line of five fields such as "0 6 * * MON"'),
@@ -231,10 +232,10 @@ class ReleaseSpec(EngineField):
             raise ValueError("has no use without `period_column`; remove it")
         return written
 
-    @field_validator("first_period", mode="before")
+    @field_validator("first_period", "last_period", mode="before")
     @classmethod
-    def _first_day(cls, day: object) -> str | None:
-        return None if day is None else day_of(day).isoformat()
+    def _first_day(cls, day: object, info: ValidationInfo) -> str | None:
+        return None if day is None else day_not_before(info.data.get("first_period"), day)
 
     @field_validator("automation")
     @classmethod
@@ -392,4 +393,6 @@ class ReleaseSpec(EngineField):
     def period_rule(self) -> PeriodRule:
         """How the release cuts time."""
         first_month = MONTHS.index(self.quarter_starts) + 1
-        return PeriodRule(self.period, self.week_starts, self.time_zone, self.release_delay_days, first_month)
+        return PeriodRule(
+            self.period, self.week_starts, self.time_zone, self.release_delay_days, first_month, self.last_period
+        )

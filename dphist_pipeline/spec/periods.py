@@ -59,6 +59,7 @@ class PeriodRule:
         time_zone: an IANA name.
         delay_days: calendar days that must pass after a period's end.
         year_starts: the month, from 1, in which quarters and years are counted from.
+        last_day: the ISO date of a day in the last period, after which nothing is due; None where a release goes on.
     """
 
     length: Length
@@ -66,6 +67,12 @@ class PeriodRule:
     time_zone: str
     delay_days: int
     year_starts: int = 1
+    last_day: str | None = None
+
+    @property
+    def end(self) -> datetime | None:
+        """The local midnight at which the last period ends; None where a release goes on."""
+        return self._from(self._first_day(date.fromisoformat(self.last_day))).end if self.last_day else None
 
     def named(self, key: object) -> Period:
         """The period with that key: its first day, its week, or `all`.
@@ -89,7 +96,7 @@ class PeriodRule:
         return period
 
     def latest(self, now: datetime) -> Period:
-        """The last period that ended at least `delay_days` ago.
+        """The last period that ended at least `delay_days` ago, and of a release that ends none after its last one.
 
         Args:
             now: the present, with its time zone.
@@ -102,7 +109,8 @@ class PeriodRule:
         today = _instant(now).date()
         if not FIRST_YEAR + 200 <= today.year <= LAST_YEAR:
             raise PeriodError(today.isoformat(), "the clock cannot be right; set it, or name the period")
-        first = self._first_day(today - timedelta(days=self.delay_days))
+        last = date.fromisoformat(self.last_day) if self.last_day else date.max
+        first = self._first_day(min(today - timedelta(days=self.delay_days), last))
         while not self._is_over(period := self._from(first), now):
             first = self._first_day(first - timedelta(days=1))
         return period

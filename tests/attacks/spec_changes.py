@@ -308,6 +308,7 @@ CHANGES: Sequence[Callable[[Choice, Attack], None]] = [
     _spelled,
     _set("publish", "manual", "automatic"),
     _set("first_period", "2026-01-05", "x"),
+    _set("last_period", "2026-01-05", "x"),
     _set("schedule", "* * * * *", "{{ env.CANARY }}"),
     _set("release_delay_days", 0, 36_500, -1),
     _set("store", "elsewhere"),

@@ -54,6 +54,17 @@ def test_partitions_end_where_releases_may_begin(office: Office, zone: str, leng
             assert spec.period_before(spec.period_before(latest)).key <= offered[-1] <= latest.key, now
 
 
+@pytest.mark.parametrize("delay", [0, 10])
+def test_partitions_end_with_the_last_period_of_a_release(office: Office, delay: int) -> None:
+    fields = {**WEEKLY, "release_delay_days": delay}
+    ending = partitions_of(spec_of(office, **fields, last_period="2026-02-23"))
+    going_on = partitions_of(spec_of(office, **fields))
+    assert ending is not None and going_on is not None
+    for now in (FIRST + timedelta(hours=passed) for passed in range(0, 120 * 24, 5)):
+        offered = going_on.get_partition_keys(current_time=now)
+        assert ending.get_partition_keys(current_time=now) == [week for week in offered if week <= "2026-02-23"], now
+
+
 @pytest.fixture
 def instance() -> Iterator[dg.DagsterInstance]:
     with dg.DagsterInstance.ephemeral() as made:

@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 from system.small_release import FILES, Project
 
+from dagster_project import demo
+from dphist_pipeline.integrations.dagster import partitions_of
+from dphist_pipeline.spec.loading import load_spec
 from examples import mostly_soaked
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -95,6 +98,11 @@ def test_done_again_the_demo_replays_without_a_record_and_shows_the_same(tmp_pat
     assert program == ".venv/bin/dphist"
     answer = ran(project, PROGRAMS / "dphist", *words)
     assert answer.returncode == 0, answer.stderr
+
+
+def test_the_weeks_of_the_demo_end_where_its_data_end() -> None:
+    partitions = partitions_of(load_spec(demo.SPECS / "weekly_admissions" / "defs.yaml"))
+    assert partitions is not None and partitions.get_partition_keys() == demo.WEEK_KEYS
 
 
 def test_dg_is_told_which_environment_is_active() -> None:

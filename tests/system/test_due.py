@@ -58,6 +58,15 @@ def test_a_waived_week_pages_nobody_and_an_ended_release_neither(weekly: Office)
     assert weekly.run("ledger", "verify", "--store", weekly.store).code == 0
 
 
+def test_nothing_is_due_after_the_last_period_of_a_release(weekly: Office) -> None:
+    weekly.write_spec(**WEEKLY, last_period=WEEKS[2])
+    weekly.released("--period", WEEKS[0])
+    code, periods = told(weekly)
+    assert code == 1 and periods == [WEEKS[1], WEEKS[2]]
+    weekly.released()
+    assert told(weekly)[1] == [WEEKS[1]] and weekly.published(period=WEEKS[2]).is_dir()
+
+
 def test_doctor_lists_what_an_earlier_version_left_out_and_pages_nobody(
     weekly: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:

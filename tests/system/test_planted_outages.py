@@ -6,6 +6,7 @@ cannot be seen in published numbers is named as undetectable in the threat model
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -226,6 +227,9 @@ def test_a_schedule_that_died_is_told_by_what_is_due_and_by_the_next_run(
     spec = load_spec(fed.folder / "spec.yaml")
     with fed.witnessed():
         assert due_periods(spec, store.ledger(), later_on, WEEKS[0]) == [THIS, "2026-03-30", "2026-04-06"]
+    told = fed.run("doctor", "--due", "--store", fed.store)
+    found = re.search(rf"(\d+) periods due since 2026-03-30: wards {THIS}", told.out)
+    assert told.code == 1 and found and int(found[1]) >= 3, told.out
     definitions = defined(fed, **SPEC)
     (published,) = [
         one for one in definitions.resolve_all_asset_specs() if one.key == dg.AssetKey(["wards", "published"])
@@ -234,6 +238,10 @@ def test_a_schedule_that_died_is_told_by_what_is_due_and_by_the_next_run(
     plant(fed, text(rows("2026-03-30")), "2026-03-30")
     _, failed = run_in_dagster(fed, instance, "2026-03-30")
     assert failed == {"no_period_missing": f"missing: {THIS}"}
+    assert f"due since 2026-03-30: wards {THIS}" in fed.run("doctor", "--due", "--store", fed.store).out
+    words = ("waive", "wards", THIS, "--and-later", "--reason", "it ended", "--store", fed.store)
+    assert fed.run("ledger", *words).code == 0
+    assert fed.run("doctor", "--due", "--store", fed.store).code == 0
 
 
 @pytest.mark.outside

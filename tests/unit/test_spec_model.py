@@ -296,10 +296,15 @@ def test_attributes_that_are_no_mapping_are_refused() -> None:
 def test_every_field_is_marked_as_part_of_the_digest_or_not() -> None:
     marked = {field: in_digest(ReleaseSpec, field) for field in ReleaseSpec.model_fields}
     out = {field for field, inside in marked.items() if not inside}
-    running = {"deps", "require", "required_checks", "schedule", "first_period", "release_delay_days", "publish"}
-    running |= {"automation", "engine", "freshness", "store_resource", "translation"}
+    running = {"deps", "require", "required_checks", "schedule", "first_period", "last_period", "publish"}
+    running |= {"automation", "engine", "freshness", "release_delay_days", "store_resource", "translation"}
     assert out == {"title", "owners"} | running
     assert set(spec().normalised()) == set(marked)
+
+
+def test_a_last_period_before_the_first_one_is_refused() -> None:
+    assert spec(first_period="2026-03-02", last_period="2026-03-02").last_period == "2026-03-02"
+    assert "before `first_period`" in refusal(first_period="2026-03-02", last_period="2026-02-23")["last_period"]
 
 
 def test_equivalent_spellings_have_one_digest() -> None:

@@ -31,7 +31,7 @@ def partitions_of(spec: ReleaseSpec) -> dg.TimeWindowPartitionsDefinition | None
 
     The set ends where releases may begin: the delay, in whole periods and rounded up, is cut off its end. So neither
     the page nor a backfill nor a condition offers a period too early. It may come some days late there; the schedule
-    does not wait.
+    does not wait. With `last_period` the set ends there at the latest.
 
     Args:
         spec: checked; days begin in its time zone.
@@ -40,6 +40,7 @@ def partitions_of(spec: ReleaseSpec) -> dg.TimeWindowPartitionsDefinition | None
         return None
     return dg.TimeWindowPartitionsDefinition(
         start=spec.first_period or FIRST_PERIOD,
+        end=spec.period_rule.end,
         fmt="%Y-%m-%d",
         cron_schedule=_cron(spec),
         timezone=str(spec.time_zone),

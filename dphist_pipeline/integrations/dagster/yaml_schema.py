@@ -139,6 +139,7 @@ def _properties() -> dict[str, Schema]:
         "quarter_starts": _one_of(MONTHS),
         "release_delay_days": _whole(0, LONGEST_DELAY),
         "first_period": _optional(_text(_DAY)),
+        "last_period": _optional(_text(_DAY)),
         "schedule": _optional(_text(_CRON)),
         "automation": _optional(_one_of(["eager", "on_cron"])),
         "freshness": _optional(_whole(0, LONGEST_DELAY)),

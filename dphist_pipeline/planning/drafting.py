@@ -203,7 +203,7 @@ def _privacy_fields(ids: list[Column], outcome: str) -> list[str]:
         _field("epsilon", OPEN, "per period; `dphist forecast` shows the errors for each epsilon"),
         _field("account", OPEN, "the account that is charged; open it with `dphist ledger open`"),
         "  # The bound cuts people with many rows, and so moves shares of whatever makes people have many. Which axis",
-        "  # is an outcome (readmitted, died, result)? In `by`, it buys how far its shares move; two axes at most.",
+        "  # is an outcome (readmitted, died, result)? In `by`, it buys how far its shares move; at most two axes.",
         _field(
             "quality",
             f"{{share: 1/20, rows: 10, by: [{_yaml_text(outcome) if outcome else ''}]}}",

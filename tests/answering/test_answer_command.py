@@ -99,7 +99,8 @@ def test_two_boxes_periods_and_ranks_are_asked_by_options(store: Store) -> None:
     for option, expected in (("--difference", one - two), ("--ratio", one / two)):
         (row,) = facts(store, "cells", "--where", first, option, second)["rows"]
         assert row["estimate"] == pytest.approx(expected) and row["ci_lower"] < expected < row["ci_upper"]
-        head, line = answered(store, "cells", "--where", first, option, second).stdout.splitlines()
+        head, line, *said = answered(store, "cells", "--where", first, option, second).stdout.splitlines()
+        assert ("not chance" in " ".join(said)) == (option == "--ratio") and "cap" not in " ".join(said)
         assert head.split() == ["unbiased", "ci_lower", "ci_upper", "cells"] and len(line.split()) == 4
     ranks = facts(store, "cells", "--ranks", "state")["rows"]
     assert [row["rank"] for row in ranks] == [1, 2, 3, 4] and ranks[0]["state"] == "A"
@@ -138,7 +139,8 @@ def test_a_rate_can_be_standardised(store: Store, tmp_path: Path) -> None:
     (row,) = facts(store, "cells", "--standardise", "county", *given)["rows"]
     weights = (0.25, 0.25, 0.5, 0)
     assert row["estimate"] == pytest.approx(sum(w * rate["estimate"] for w, rate in zip(weights, rates, strict=True)))
-    head, line = answered(store, "cells", "--standardise", "county", *given).stdout.splitlines()
+    head, line, *said = answered(store, "cells", "--standardise", "county", *given).stdout.splitlines()
+    assert "not chance" in " ".join(said)
     assert head.split() == ["population", "unbiased", "ci_lower", "ci_upper", "cells"] and line.split()[0] == "10,000"
 
 

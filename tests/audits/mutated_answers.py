@@ -93,7 +93,11 @@ ANSWERS = (
             "local/test_publication.py",
         ),
         (
-            Mutation('"revision": mine.revision}', '"revision": None}', "the latest revision instead of this one"),
+            Mutation(
+                '"revision": mine.revision, **self',
+                '"revision": None, **self',
+                "the latest revision instead of this one",
+            ),
             Mutation("RangeAnswer(answers[0], answers[-1])", "RangeAnswer(answers[0], answers[0])", "no outer bins"),
             Mutation("(one.period, one.revision) ==", "(one.period, 0) ==", "no change of a release since itself"),
         ),

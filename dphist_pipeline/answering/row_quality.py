@@ -276,13 +276,10 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
         bound = f"{audit['max_rows_per_unit']:,} row{'s' if audit['max_rows_per_unit'] != 1 else ''}"
         capped = f"At most {bound} of each {audit['privacy_unit']} are counted."
         if not cut.tells:
-            width, seen = (
-                f"{round(max(0.0, number)):,}" for number in (cut.ci_upper - cut.ci_lower, cut.counted + cut.cut)
+            width = f"{round(cut.ci_upper - cut.ci_lower):,}"
+            said.append(
+                f"{capped} What this cap cut cannot be told: its interval is {width} rows wide, wider than all rows."
             )
-            cannot = (
-                f"What this cap cut cannot be told: the interval is {width} rows wide, and about {seen} rows were seen."
-            )
-            said.append(f"{capped} {cannot}")
             return said
         share = cut.share_in_words and f", {cut.share_in_words} of all"
         about, lower, upper = (f"{end:,.0f}" for end in (cut.about, *cut.possible))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.health import bucket, places, publications, spending
+from dphist_pipeline.health import bucket, doubtful, places, publications, spending
 from dphist_pipeline.health.due import due
 from dphist_pipeline.health.finding import Examined, Finding, name_of, not_looked_at, told, worst
 from dphist_pipeline.health.versions import versions
@@ -27,6 +27,7 @@ CHECKS = (
     spending.witness,
     spending.witness_access,
     publications.publications,
+    doubtful.doubtful,
     bucket.bucket,
     spending.clock,
     places.disk,

@@ -65,7 +65,8 @@ def overdue(store: Store, ledger: Ledger, now: datetime) -> Overdue:
         if cadence is None:
             unknown.append(release)
             continue
-        due, today = due_of(release, cadence.rule, ledger, now), now.astimezone(ZoneInfo(cadence.rule.time_zone)).date()
+        due = due_of(release, cadence.rule, store, ledger, now)
+        today = now.astimezone(ZoneInfo(cadence.rule.time_zone)).date()
         periods += [(release, key, day) for key, day in due.overdue(today, cadence.slack_days).items()]
         left_out += [(release, key) for key in due.left_out]
     return Overdue(tuple(sorted(periods, key=lambda one: (one[2], one))), tuple(left_out), tuple(unknown))

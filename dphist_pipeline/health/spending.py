@@ -32,6 +32,7 @@ from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.ledger.witness_file import witness_database
 from dphist_pipeline.publishing.statements import noted, statement_of
+from dphist_pipeline.releasing.doubted import is_doubted
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.releasing.verifying import unrecorded
 
@@ -181,6 +182,7 @@ def runs(seen: Examined) -> Finding:
             "Run any release of this store, such as one that is published already: it marks them, for nothing.",
         )
     late = [charge for charge in _charges(seen.ledger, "unpublished") if _age(seen, charge) > UNFINISHED_AFTER]
+    late = [charge for charge in late if not is_doubted(seen.store, charge)]
     if late:
         names = [charge.title for charge in late]
         period = "" if late[0].period == "all" else f" --period {late[0].period}"
@@ -195,7 +197,7 @@ def runs(seen: Examined) -> Finding:
 
 
 def approvals(seen: Examined) -> Finding:
-    """What waits for people: releases under `publish: manual`, and decisions that need a second signature.
+    """What waits for people: releases that `publish` holds back, and decisions that need a second signature.
 
     Args:
         seen: without its ledger, nothing is looked at; `now` says how long something waits.
@@ -204,6 +206,8 @@ def approvals(seen: Examined) -> Finding:
     if seen.ledger is None:
         return not_looked_at(check, NO_LEDGER)
     waiting = _charges(seen.ledger, "waits", "approved")
+    if seen.store is not None:  # in doubt, under `publish: if_plausible`
+        waiting += [charge for charge in _charges(seen.ledger, "unpublished") if is_doubted(seen.store, charge)]
     forgotten = [charge for charge in waiting if _age(seen, charge) > FORGOTTEN_AFTER]
     if forgotten:
         first = forgotten[0]
@@ -223,7 +227,9 @@ def approvals(seen: Examined) -> Finding:
             f"decisions that nobody signed for more than {FORGOTTEN_AFTER.days} days: {listed(names)}",
             f"Another operator signs: dphist ledger sign {old[0].number}",
         )
-    return ok(check, f"{len(waiting)} releases wait for approval, {len(unsigned)} decisions for a second signature")
+    named = f" ({listed([charge.title for charge in waiting])})" if waiting else ""
+    said = f"{len(waiting)} releases wait for approval{named}, {len(unsigned)} decisions for a second signature"
+    return ok(check, said)
 
 
 def _agreeing(store: Store, ledger: Ledger) -> Witness:

@@ -9,6 +9,8 @@ from datetime import date, datetime, timedelta
 
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.publishing.statements import charges_of, waived_periods
+from dphist_pipeline.releasing.doubted import is_doubted
+from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period, PeriodRule
 from dphist_pipeline.spec.refusals import PeriodError
@@ -48,15 +50,16 @@ class Due:
         return sorted({*self.missing, *self.unfinished})
 
 
-def due_of(release: str, rule: PeriodRule, ledger: Ledger, now: datetime) -> Due:
+def due_of(release: str, rule: PeriodRule, store: Store, ledger: Ledger, now: datetime) -> Due:
     """What is due of a release that was charged before; nothing of one that never was.
 
-    Rejected and withdrawn periods are charged, so they are never due. The first charged period is the one that the
-    ledger charged first: history that somebody releases later by command makes nothing else due.
+    Rejected and withdrawn periods are charged, so they are never due; nor are those that wait for a person. The first
+    charged period is the one that the ledger charged first: history that is released later makes nothing else due.
 
     Args:
         release: its name.
         rule: how it cuts time, with its delay.
+        store: that holds it.
         ledger: of the store.
         now: the present, with its time zone.
     """
@@ -71,7 +74,9 @@ def due_of(release: str, rule: PeriodRule, ledger: Ledger, now: datetime) -> Due
     late = [period for period in _back_to(rule, first, now) if period.key not in charged and period.key not in waived]
     ready = {period.key: _ready(rule, period) for period in late}
     asked = tuple(sorted(key for key in ready if key > before_upgrade))
-    unfinished = sorted({charge.period for charge, state in charges if state == "unpublished"})
+    unfinished = sorted(
+        {charge.period for charge, state in charges if state == "unpublished" and not is_doubted(store, charge)}
+    )
     left_out = tuple(sorted(set(ready) - set(asked)))
     for key in unfinished:
         with suppress(PeriodError):  # its spec cut time in another way
@@ -79,11 +84,12 @@ def due_of(release: str, rule: PeriodRule, ledger: Ledger, now: datetime) -> Due
     return Due(asked, tuple(unfinished), left_out, ready)
 
 
-def due_periods(spec: ReleaseSpec, ledger: Ledger, now: datetime, first: str) -> list[str]:
+def due_periods(spec: ReleaseSpec, store: Store, ledger: Ledger, now: datetime, first: str) -> list[str]:
     """The keys of periods that a scheduler should run now, in order; before the first charge the latest one alone.
 
     Args:
         spec: checked; with periods.
+        store: that holds the release.
         ledger: of the store.
         now: the present.
         first: no earlier period is due.
@@ -91,7 +97,7 @@ def due_periods(spec: ReleaseSpec, ledger: Ledger, now: datetime, first: str) ->
     if not charges_of(ledger, spec.release):
         latest = spec.latest_period(now).key
         return [latest] if latest >= first and latest not in waived_periods(ledger, spec.release) else []
-    return [key for key in due_of(spec.release, spec.period_rule, ledger, now).keys if first <= key]
+    return [key for key in due_of(spec.release, spec.period_rule, store, ledger, now).keys if first <= key]
 
 
 def _back_to(rule: PeriodRule, first: str, now: datetime) -> Iterator[Period]:

@@ -15,12 +15,14 @@ MOST_NAMED = 10
 class FilesMissing(DphistError):
     """Files that a period needs and that are not there. Their names are public: the spec and the calendar give them."""
 
-    def __init__(self, release: str, period: str, missing: Sequence[str]) -> None:
+    def __init__(self, release: str, period: str, missing: Sequence[str], others: bool) -> None:
         self.release, self.period, self.missing = release, period, tuple(missing)
+        counts = "`require: none` in the spec counts the others, and " if others else ""
         named = first_of(missing, MOST_NAMED)
         super().__init__(
             f"release '{release}', period {period}: needs files that are not there: {named}. Nothing was read or "
-            "spent. Put them there and run again; if they never come, `require: none` in the spec counts the others"
+            f"spent. Put them there and run again; if they never come, {counts}dphist ledger waive {release} {period} "
+            "--reason TEXT says so"
         )
 
 
@@ -42,5 +44,5 @@ def expected_patterns(spec: ReleaseSpec, period: Period) -> tuple[str, ...]:
     there = [pattern for _, pattern in expected if glob.glob(pattern, recursive=True)]  # noqa: PTH207 - it is absolute
     missing = [called for called, pattern in expected if pattern not in there]
     if missing and ("files" in spec.requires or not there):
-        raise FilesMissing(spec.release, period.key, missing)
+        raise FilesMissing(spec.release, period.key, missing, others=bool(there))
     return tuple(there)

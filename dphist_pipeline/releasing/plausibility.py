@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from dphist_pipeline.answering.boxes import answer_box
 from dphist_pipeline.answering.past_periods import Compared, compare_estimate
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
-from dphist_pipeline.releasing.approvals import approval
+from dphist_pipeline.releasing.approvals import AwaitsApproval, approval
 from dphist_pipeline.releasing.audit_facts import audit_facts
+from dphist_pipeline.releasing.doubted import keep_doubted
 
 if TYPE_CHECKING:
     from dphist_pipeline.releasing.stages import Attempt, Paid
@@ -74,5 +75,10 @@ def facts_if_approved(attempt: Attempt, paid: Paid) -> dict[str, Any]:
     """
     facts = audit_facts(attempt.spec, attempt.ledger, attempt.period, attempt.key, paid.charge)
     judged = judge(attempt.store.public, facts, paid.estimate)
-    approved = approval(attempt.spec, attempt.ledger, paid.charge, attempt.key, paid.remark, judged.doubt)
+    try:
+        approved = approval(attempt.spec, attempt.ledger, paid.charge, attempt.key, paid.remark, judged.doubt)
+    except AwaitsApproval:
+        if attempt.spec.publish == "if_plausible":
+            keep_doubted(attempt.store, paid.charge)
+        raise
     return facts | approved | judged.facts

@@ -28,6 +28,6 @@ def examined(office: Office, *words: str) -> dict[str, dict[str, str]]:
 
 
 def all_well(found: dict[str, dict[str, str]]) -> None:
-    """Nothing is wrong but that a test has one disk."""
+    """Nothing is wrong but that a test has one disk, and so few records that a total's interval may hold 0."""
     wrong = {name: finding for name, finding in found.items() if finding["state"] != "ok"}
-    assert set(wrong) <= {"witness"} and SAME_DISK in found["witness"]["seen"], wrong
+    assert set(wrong) <= {"witness", "doubtful"} and SAME_DISK in found["witness"]["seen"], wrong

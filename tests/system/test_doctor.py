@@ -289,7 +289,7 @@ def test_nothing_that_is_found_depends_on_records(office: Office) -> None:
             found: dict[str, Any] = examined(office)
         found["clock"] = found["clock"] | {"seen": ""}
         told.append(found)
-    assert told[0] == told[1]
+    assert told[0] == told[1]  # `doubtful`, too, which repeats what a publication says of itself
 
 
 def test_a_store_on_a_small_disk_of_its_own_is_found(office: Office, tmp_path: Path) -> None:

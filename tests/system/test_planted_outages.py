@@ -226,7 +226,7 @@ def test_a_schedule_that_died_is_told_by_what_is_due_and_by_the_next_run(
     store, later_on = Store.open(fed.store), datetime(2026, 4, 15, tzinfo=UTC)
     spec = load_spec(fed.folder / "spec.yaml")
     with fed.witnessed():
-        assert due_periods(spec, store.ledger(), later_on, WEEKS[0]) == [THIS, "2026-03-30", "2026-04-06"]
+        assert due_periods(spec, store, store.ledger(), later_on, WEEKS[0]) == [THIS, "2026-03-30", "2026-04-06"]
     told = fed.run("doctor", "--due", "--store", fed.store)
     found = re.search(rf"(\d+) periods due since 2026-03-30: wards {THIS}", told.out)
     assert told.code == 1 and found and int(found[1]) >= 3, told.out

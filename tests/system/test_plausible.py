@@ -96,6 +96,9 @@ def test_a_period_in_doubt_waits_for_a_person_where_the_spec_asks_for_it(office:
     assert why in waiting["why"].lower() and not any(sign.isdigit() for sign in waiting["why"].replace(" 0", ""))
     told = office.released("--period", WEEKS[week]).out
     assert "`publish: if_plausible`" in told and "dphist publish SPEC" in told
+    doctor = {one["check"]: one for one in office.run("doctor", "--json").json["checks"]}
+    assert f"1 releases wait for approval (wards, period {WEEKS[week]}," in doctor["approvals"]["seen"]
+    assert WEEKS[week] not in doctor["due"]["seen"] + doctor["runs"]["seen"]
     spent = office.run("ledger", "show", "health", "--json").json[0]["spent"]
     assert spent == "2"
     done = office.run("publish", office.folder / "spec.yaml", "--period", WEEKS[week], "--approved-by", "Ada", "--json")
@@ -105,6 +108,22 @@ def test_a_period_in_doubt_waits_for_a_person_where_the_spec_asks_for_it(office:
     assert "only if nobody looked at the records meanwhile" in page
     assert "said of periods as they are drawn, not of those that were let out" in page
     assert office.run("ledger", "show", "health", "--json").json[0]["spent"] == spent
+
+
+def test_the_doctor_says_which_published_periods_may_be_wrong_until_somebody_acts(office: Office) -> None:
+    def seen() -> tuple[str, str]:
+        (found,) = [one for one in office.run("doctor", "--json").json["checks"] if one["check"] == "doubtful"]
+        return found["state"], found["seen"]
+
+    office.released("--period", WEEKS[0])
+    assert seen()[0] == "ok"
+    office.released("--period", WEEKS[1])
+    office.released("--period", WEEKS[2])
+    state, said = seen()
+    assert state == "warning" and f"wards {WEEKS[1]}; wards {WEEKS[2]}; wards {WEEKS[1]}: the interval of its" in said
+    for week in WEEKS[1:]:
+        assert office.run("withdraw", "wards", week, "--reason", "wrong records").code == 0
+    assert seen()[0] == "ok"
 
 
 def test_a_plausible_period_goes_out_by_itself_and_its_card_says_the_rule(office: Office) -> None:

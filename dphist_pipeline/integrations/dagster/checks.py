@@ -221,9 +221,10 @@ def _total(spec: ReleaseSpec, store: Store, made: Release, totals: Totals) -> Fo
     fell = total.ci_upper * LARGEST_CHANGE < last.ci_lower
     rose = total.ci_lower > max(last.ci_upper, 0) * LARGEST_CHANGE
     word = "fell" if fell else "rose"
-    said = (
-        f"it {word} from {last.estimate:,.0f} to {total.estimate:,.0f}: are all records there?" if fell or rose else ""
+    asks = (
+        "are all records there?" if fell else "was anything delivered twice, or were records missing the time before?"
     )
+    said = f"it {word} from {last.unbiased:,.0f} to {total.unbiased:,.0f}: {asks}" if fell or rose else ""
     return Found(not (fell or rose), numbers, said)
 
 

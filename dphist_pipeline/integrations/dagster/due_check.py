@@ -39,7 +39,9 @@ def due_check(spec: ReleaseSpec, storage: base.Storage, published: dg.AssetKey) 
         now = datetime.now(UTC)
         due = base.withheld(
             "looking at what is due",
-            lambda: due_of(spec.release, spec.period_rule, storage.open(context.resources).ledger(), now),
+            lambda: due_of(
+                spec.release, spec.period_rule, store := storage.open(context.resources), store.ledger(), now
+            ),
             HELD,
         )
         late = due.overdue(now.astimezone(ZoneInfo(spec.time_zone)).date(), slack)

@@ -119,7 +119,8 @@ def _due_keys(
 ) -> list[str]:
     first = spec.first_period or FIRST_PERIOD
     try:
-        return due_periods(spec, storage.open(context.resources).ledger(), now, first)
+        store = storage.open(context.resources)
+        return due_periods(spec, store, store.ledger(), now, first)
     except DphistError:  # the run will say why, where people look for it
         return [key] if (key := spec.latest_period(now).key) >= first else []
 

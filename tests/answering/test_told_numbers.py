@@ -41,8 +41,9 @@ def test_what_is_not_known_is_null_in_rows_and_nan_in_answers() -> None:
 
 
 def test_the_card_gives_ends_where_the_total_is_not_in_the_middle() -> None:
-    assert total_facts(answer(12)) == {"total": "100", "total_reach": "20", "total_ends": None}
-    assert total_facts(answer(12, high=150)) == {"total": "100", "total_reach": None, "total_ends": "80 to 150"}
+    even, uneven = total_facts(answer(12)), total_facts(answer(12, high=150))
+    assert (even["total"], even["total_reach"], even["total_ends"]) == ("100", "20", None)
+    assert (uneven["total"], uneven["total_reach"], uneven["total_ends"]) == ("100", None, "80 to 150")
     assert total_facts(answer(12, unbiased=math.nan, low=math.nan, high=math.nan))["total_ends"] is None
 
 

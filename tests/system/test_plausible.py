@@ -98,7 +98,7 @@ def test_a_period_in_doubt_waits_for_a_person_where_the_spec_asks_for_it(office:
     assert "`publish: if_plausible`" in told and "dphist publish SPEC" in told
     doctor = {one["check"]: one for one in office.run("doctor", "--json").json["checks"]}
     assert f"1 releases wait for approval (wards, period {WEEKS[week]}," in doctor["approvals"]["seen"]
-    assert WEEKS[week] not in doctor["due"]["seen"] + doctor["runs"]["seen"]
+    assert f"wards {WEEKS[week]}" not in doctor["due"]["seen"] + doctor["runs"]["seen"]
     spent = office.run("ledger", "show", "health", "--json").json[0]["spent"]
     assert spent == "2"
     done = office.run("publish", office.folder / "spec.yaml", "--period", WEEKS[week], "--approved-by", "Ada", "--json")
@@ -121,7 +121,7 @@ def test_the_doctor_says_which_published_periods_may_be_wrong_until_somebody_act
     office.released("--period", WEEKS[2])
     state, said = seen()
     assert state == "warning" and f"wards {WEEKS[1]}; wards {WEEKS[2]}; wards {WEEKS[1]}: the interval of its" in said
-    for week in WEEKS[1:]:
+    for week in WEEKS[1:3]:
         assert office.run("withdraw", "wards", week, "--reason", "wrong records").code == 0
     assert seen()[0] == "ok"
 

@@ -36,7 +36,10 @@ def office(request: pytest.FixtureRequest, office: Office, monkeypatch: pytest.M
         for name in ("DPHIST_LEDGER", "DPHIST_WITNESS"):
             monkeypatch.setenv(name, request.getfixturevalue("database_server").new_database())
         monkeypatch.setattr(office, "witnessed", contextlib.nullcontext)
-    office.opened()
+    # Made at a time of these tests, whatever the day on which they run.
+    monkeypatch.setattr(opened, "utc_now", lambda: "2026-11-24T06:00:00Z")
+    office.of_its_own().write_records()
+    office.write_spec()
     office.allow()
     return office
 

@@ -30,6 +30,12 @@ def written(moment: datetime) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
 
 
+@pytest.fixture(autouse=True)
+def before_noon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ledgers are made at a time of these tests, whatever the day on which they run."""
+    monkeypatch.setattr(opened, "utc_now", lambda: written(START - timedelta(hours=6)))
+
+
 @pytest.fixture
 def later(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Later:
     """A ledger that was charged, on a machine that is older; sets its clock to some days after the charge."""

@@ -64,7 +64,11 @@ def test_counts_say_how_reliable_they_are(store: Store) -> None:
     assert "  Reliability: good, the noise is 0.1 % of the count" in answered(store, "cells").stdout
     assert "!" not in answered(store, "cells", "--by", "age").stdout
     shown = answered(store, "cells", "--by", "age,county,day").stdout
-    assert shown.count(" ~") > 1 and "\n~ fair: the standard deviation of the noise is between 10 and 25 %" in shown
+    assert (
+        shown.count(" !") > 1
+        and shown.count(" ~") > 1
+        and "\n~ fair: the standard deviation of the noise is between 10 and 25 %" in shown
+    )
     first = "age < 0 and county = '01' and day < 2026-01-12"
     assert "Reliability: poor, the noise is more than 100 %" in answered(store, "cells", "--where", first).stdout
 

@@ -58,6 +58,17 @@ def test_a_waived_week_pages_nobody_and_an_ended_release_neither(weekly: Office)
     assert weekly.run("ledger", "verify", "--store", weekly.store).code == 0
 
 
+def test_what_can_never_be_due_is_not_waived(office: Office) -> None:
+    office.opened()
+    words = ("ledger", "waive", "wards", WEEKS[1], "--reason", "lost", "--store", office.store)
+    never = office.run(*words)
+    assert never.code == 1 and "nothing was ever charged for this release" in never.err
+    office.released()
+    assert told(office) == (0, [])
+    whole = office.run(*words)
+    assert whole.code == 1 and "this release has no periods" in whole.err
+
+
 def test_doctor_lists_what_an_earlier_version_left_out_and_pages_nobody(
     weekly: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,6 +121,17 @@ def test_a_step_tries_a_lost_connection_again_and_a_refusal_never(
     assert materialized(definitions, instance).success and charges(office) == 1
 
 
+def test_a_refusal_is_final_though_a_project_tries_every_step_again(
+    office: Office, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = dg.define_asset_job("theirs", op_retry_policy=dg.RetryPolicy(max_retries=2))
+    definitions = dg.Definitions.merge(defined(office.opened()), dg.Definitions(jobs=[theirs]))
+    asked: list[int] = []
+    monkeypatch.setattr(stages, "begin", lambda *given: asked.append(1) or _raise(DphistError("it is refused")))
+    run = definitions.resolve_job_def("theirs").execute_in_process(instance=instance, raise_on_error=False)
+    assert not run.success and len(asked) == 1
+
+
 def _raise(error: DphistError) -> None:
     raise error
 

@@ -15,6 +15,7 @@ from answering_scenario import AXES, made
 from typer.testing import CliRunner, Result
 
 from dphist_pipeline.answering.notes import BELOW, NO_INTERVAL, SMOOTHED
+from dphist_pipeline.cli.answer import _unit_in_words
 from dphist_pipeline.cli.app import app
 from dphist_pipeline.releasing.store import Store
 
@@ -50,6 +51,11 @@ def test_a_table_by_axes_is_the_marginal_of_the_release(store: Store) -> None:
     head, *lines = shown.stdout.splitlines()
     assert head.split() == ["region", "unbiased", "ci_lower", "ci_upper", "cells"]
     assert [line.split()[0] for line in lines[:2]] == ["S", "N"]
+
+
+def test_values_are_called_contributors_only_where_each_gives_one() -> None:
+    told = [_unit_in_words({"model": "local", "max_rows_per_unit": rows})[0] for rows in (1, 3)]
+    assert told == ["contributors", "values of contributors"]
 
 
 def test_counts_say_how_reliable_they_are(store: Store) -> None:

@@ -73,6 +73,15 @@ def test_an_error_after_the_charge_says_that_the_period_is_charged(
     assert charges(office) == 1
 
 
+def test_a_revision_that_fails_before_its_charge_is_not_told_as_charged(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.opened().released()
+    monkeypatch.setattr(stages, "write_cube", failing(1, LOST, stages.write_cube))
+    error = office.release("--revise", "--reason", "late records", "--json").json["error"]
+    assert error["charged"] is False and charges(office) == 1
+
+
 def test_a_connection_that_is_lost_while_charging_leaves_open_what_was_charged(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:

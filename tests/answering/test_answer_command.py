@@ -17,6 +17,7 @@ from office import ran
 from typer.testing import CliRunner, Result
 
 from dphist_pipeline.answering.notes import BELOW, NO_INTERVAL, SMOOTHED
+from dphist_pipeline.cli.answer import _unit_in_words
 from dphist_pipeline.cli.app import app
 from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.releasing.store import Store
@@ -55,6 +56,11 @@ def test_a_table_by_axes_is_the_marginal_of_the_release(store: Store) -> None:
     assert [line.split()[0] for line in lines[:2]] == ["S", "N"]
 
 
+def test_values_are_called_contributors_only_where_each_gives_one() -> None:
+    told = [_unit_in_words({"model": "local", "max_rows_per_unit": rows})[0] for rows in (1, 3)]
+    assert told == ["contributors", "values of contributors"]
+
+
 def test_counts_say_how_reliable_they_are(store: Store) -> None:
     rows = facts(store, "cells", "--by", "age,county,day")["rows"]
     assert {row["reliability"] for row in rows} == {"good", "fair", "poor"}
@@ -67,7 +73,11 @@ def test_counts_say_how_reliable_they_are(store: Store) -> None:
     assert "  Reliability: good, the noise is 0.1 % of the count" in answered(store, "cells").stdout
     assert "!" not in answered(store, "cells", "--by", "age").stdout
     shown = answered(store, "cells", "--by", "age,county,day").stdout
-    assert shown.count(" ~") > 1 and "\n~ fair: the standard deviation of the noise is between 10 and 25 %" in shown
+    assert (
+        shown.count(" !") > 1
+        and shown.count(" ~") > 1
+        and "\n~ fair: the standard deviation of the noise is between 10 and 25 %" in shown
+    )
     first = "age < 0 and county = '01' and day < 2026-01-12"
     assert "Reliability: poor, the noise is more than 100 %" in answered(store, "cells", "--where", first).stdout
 

@@ -14,6 +14,7 @@ CLI = "unit/test_cli.py"
 ANSWERS = "answering/test_answer_command.py"
 CHECKS = f"{SHOWN}::test_checks_warn_with_numbers_of_what_a_person_should_look_at"
 
+AGAIN = "system/test_tried_again.py"
 GATE = f"{RUNS}::test_what_fails_the_check_is_not_published"
 WAITS = f"{RUNS}::test_a_manual_release_is_drawn_by_dagster_and_published_by_a_person"
 REFUSED = f"{RUNS}::test_a_period_that_is_not_over_is_refused_and_spends_nothing"
@@ -66,7 +67,7 @@ FACES = (
     ),
     Part(
         "dphist_pipeline/integrations/dagster/outcomes.py",
-        (GATE, WAITS, REFUSED),
+        (GATE, WAITS, REFUSED, f"{AGAIN}::test_a_refusal_is_final_though_a_project_tries_every_step_again"),
         (
             Mutation(
                 'many + "\\n".join(named), allow_retries=False)', 'many + "\\n".join(named))', "a refusal is retried"
@@ -193,6 +194,7 @@ FACES = (
                 "tossed: NDArray[np.bool_] = words < next_digits",
                 "tossed: NDArray[np.bool_] = words <= next_digits",
                 "a coin",
+                equivalent="where the digits are equal, the coin is tossed on with the next ones, whatever this says",
             ),
             Mutation("fair = (1 << 64) - (1 << 64) % bound", "fair = 1 << 64", "some numbers are likelier"),
         ),

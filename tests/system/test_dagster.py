@@ -88,6 +88,11 @@ def test_a_release_brings_one_job_and_one_stopped_schedule_and_nothing_else(
     assert loaded.executor is None and not loaded.loggers and not loaded.resources and not loaded.sensors
 
 
+def test_a_schedule_ticks_by_the_clock_of_its_release(office: Office) -> None:
+    (schedule,) = defined(office.opened(), schedule="0 6 * * MON", time_zone="Europe/Madrid").schedules or ()
+    assert isinstance(schedule, dg.ScheduleDefinition) and schedule.execution_timezone == "Europe/Madrid"
+
+
 def test_two_releases_stand_side_by_side_in_a_project_with_its_own_settings(office: Office) -> None:
     first, second = defined(office), defined(office, release="beds")
     theirs = dg.Definitions(executor=dg.multiprocess_executor, resources={"theirs": 1})

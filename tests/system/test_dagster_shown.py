@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import canary
@@ -14,7 +15,9 @@ import pytest
 from office import Office
 from system.orchestrated import defined, events, key, said, shown
 
-from dphist_pipeline.integrations.dagster import DphistStore, PublishedTable
+from dphist_pipeline.answering.cells_beyond_chance import CellsAboveZero
+from dphist_pipeline.integrations.dagster import DphistStore, PublishedTable, compared
+from dphist_pipeline.integrations.dagster.checks import Found
 
 WEEKS = ["2026-03-02", "2026-03-09", "2026-03-16", "2026-03-23"]
 WEEKLY = {"period": "week", "period_column": "admitted_on", "first_period": WEEKS[0], "epsilon": "2"}
@@ -119,6 +122,19 @@ def test_checks_warn_with_numbers_of_what_a_person_should_look_at(office: Office
     passed, numbers, told = empty["cells_tell_something"]
     assert not passed and numbers["cells_above_zero"] < 3 and told.endswith("are there any records?")
     assert empty["no_period_missing"][0]
+
+
+def test_a_check_that_fails_is_a_warning_unless_it_says_otherwise() -> None:
+    failed = Found(False)
+    assert failed.result(key("published"), "total").severity == dg.AssetCheckSeverity.WARN
+    assert failed.evaluation(key("published"), "total", None).severity == dg.AssetCheckSeverity.WARN
+
+
+def test_cells_that_noise_alone_makes_fail_their_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compared, "cells_above_zero", lambda tables: CellsAboveZero(20, 1, 0.5, tell=False))
+    made: Any = SimpleNamespace(tables={}, audit={"cells": 20})
+    passed, numbers, told = compared.cells_tell_something(made)
+    assert not passed and numbers["cells_above_zero"] == 1 and told.endswith("are there any records?")
 
 
 def test_a_week_that_nobody_released_is_named(office: Office, instance: dg.DagsterInstance) -> None:

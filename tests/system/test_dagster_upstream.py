@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import dagster as dg
 import pytest
 from office import RECORDS, Office
 from system.orchestrated import charges, defined, key, said
+
+from dphist_pipeline.integrations.dagster import upstream
 
 VISITS = dg.AssetKey(["raw", "visits"])
 DAYS = dg.DailyPartitionsDefinition("2026-01-01")
@@ -83,6 +85,15 @@ def test_an_asset_without_partitions_must_be_newer_than_the_period(
     assert "raw/visits (not since the end of the period, 2026-03-09)" in refused(office, definitions, instance)
     materialize(instance, None)
     assert ran(definitions, instance).success
+
+
+def test_what_was_made_before_the_end_of_the_period_is_not_enough(
+    instance: dg.DagsterInstance,
+) -> None:
+    materialize(instance, None)
+    now = datetime.now(UTC)
+    assert upstream._seen_after(instance, VISITS, now - timedelta(hours=1))
+    assert not upstream._seen_after(instance, VISITS, now + timedelta(hours=1))
 
 
 def test_partitions_that_are_not_of_time_must_all_be_newer(office: Office, instance: dg.DagsterInstance) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from datetime import date, timedelta
 
@@ -67,6 +68,17 @@ def test_nothing_is_due_after_the_last_period_of_a_release(weekly: Office) -> No
     assert told(weekly)[1] == [WEEKS[1]] and weekly.published(period=WEEKS[2]).is_dir()
 
 
+def test_what_can_never_be_due_is_not_waived(office: Office) -> None:
+    office.opened()
+    words = ("ledger", "waive", "wards", WEEKS[1], "--reason", "lost", "--store", office.store)
+    never = office.run(*words)
+    assert never.code == 1 and "nothing was ever charged for this release" in never.err
+    office.released()
+    assert told(office) == (0, [])
+    whole = office.run(*words)
+    assert whole.code == 1 and "this release has no periods" in whole.err
+
+
 def test_doctor_lists_what_an_earlier_version_left_out_and_pages_nobody(
     weekly: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +103,18 @@ def test_a_charged_week_that_was_never_published_is_due(weekly: Office, monkeypa
         broken.setattr(publisher, "publish", lambda *_, **__: (_ for _ in ()).throw(OSError("disk")))
         assert weekly.release("--period", WEEKS[0]).code != 0
     assert told(weekly)[1][0] == WEEKS[0]
+
+
+def test_doctor_warns_of_what_is_due_and_names_releases_that_nobody_described(weekly: Office) -> None:
+    weekly.released("--period", WEEKS[0])
+    words = ("doctor", "--json", "--store", weekly.store)
+    (found,) = [one for one in weekly.run(*words).json["checks"] if one["check"] == "due"]
+    assert found["state"] == "warning" and f"dphist ledger waive wards {WEEKS[1]}" in found["mend"]
+    weekly.write_spec(release="census")
+    weekly.released()
+    shutil.rmtree(weekly.store / "specs" / "periods")  # as an earlier version left it
+    (found,) = [one for one in weekly.run(*words).json["checks"] if one["check"] == "due"]
+    assert found["seen"] == "nothing is due (not known before their next release: wards)"
 
 
 def test_a_store_that_cannot_be_opened_is_no_good_news(office: Office) -> None:

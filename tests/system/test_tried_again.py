@@ -73,6 +73,15 @@ def test_an_error_after_the_charge_says_that_the_period_is_charged(
     assert charges(office) == 1
 
 
+def test_a_revision_that_fails_before_its_charge_is_not_told_as_charged(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.opened().released()
+    monkeypatch.setattr(stages, "write_cube", failing(1, LOST, stages.write_cube))
+    error = office.release("--revise", "--reason", "late records", "--json").json["error"]
+    assert error["charged"] is False and charges(office) == 1
+
+
 def test_a_connection_that_is_lost_while_charging_leaves_open_what_was_charged(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,6 +128,17 @@ def test_a_step_tries_a_lost_connection_again_and_a_refusal_never(
     assert "Nothing was charged." in said(run)
     monkeypatch.setattr(handover, "draw", failing(3, LOST, handover.draw))
     assert materialized(definitions, instance).success and charges(office) == 1
+
+
+def test_a_refusal_is_final_though_a_project_tries_every_step_again(
+    office: Office, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = dg.define_asset_job("theirs", op_retry_policy=dg.RetryPolicy(max_retries=2))
+    definitions = dg.Definitions.merge(defined(office.opened()), dg.Definitions(jobs=[theirs]))
+    asked: list[int] = []
+    monkeypatch.setattr(stages, "begin", lambda *given: asked.append(1) or _raise(DphistError("it is refused")))
+    run = definitions.resolve_job_def("theirs").execute_in_process(instance=instance, raise_on_error=False)
+    assert not run.success and len(asked) == 1
 
 
 def _raise(error: DphistError) -> None:

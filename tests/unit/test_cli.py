@@ -14,6 +14,7 @@ import pytest
 from office import OPEN_HEALTH, RECORDS, Office
 
 from dphist_pipeline import mechanisms
+from dphist_pipeline.cli import app
 from dphist_pipeline.cli.commands import HOMES, load
 from dphist_pipeline.releasing import publisher
 
@@ -50,6 +51,21 @@ USAGE = 2
 def sentences(help_text: str) -> str:
     """What help says, without frames and line breaks."""
     return re.sub(r"[\s│╭╮╰╯─]+", " ", help_text)
+
+
+def test_check_tells_the_sensitivity_of_one_unit_in_the_place_of_another(office: Office) -> None:
+    office.opened().write_attributes_alone(neighbours="substitute")
+    ran = office.run("check", "spec.yaml", "--json")
+    assert ran.code == 0 and ran.json["sensitivity"] == 4
+
+
+def test_a_message_with_a_name_from_a_file_does_not_steer_the_terminal(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "_run", lambda: ("there is no 'a\x1b[2Jb'", 1, {}))
+    ran = office.run("check", "spec.yaml", "--json")
+    assert ran.code == 1 and "\x1b" not in ran.err and r"a\x1b[2Jb" in ran.err
+    assert ran.json["error"]["message"] == r"there is no 'a\x1b[2Jb'"
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda words: " ".join(words) or "dphist")

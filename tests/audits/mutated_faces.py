@@ -27,6 +27,7 @@ FACES = (
             Mutation(
                 "end_offset=-ceil(spec.release_delay_days", "end_offset=0 * ceil(spec.release_delay_days", "early"
             ),
+            Mutation("end=spec.period_rule.end,", "end=None,", "Dagster offers weeks after the last one"),
             Mutation("timezone=str(spec.time_zone),\n        end", 'timezone="UTC",\n        end', "another midnight"),
             Mutation(
                 "execution_timezone=str(spec.time_zone)", 'execution_timezone="UTC"', "a schedule at another hour"

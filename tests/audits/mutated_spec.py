@@ -116,6 +116,7 @@ SPEC = (
         ("unit/test_spec_periods.py",),
         (
             Mutation("if _DAY.fullmatch(key) and period.key != key:", "if False:", "the key of another day"),
+            Mutation("min(today - timedelta(days=self.delay_days), last)", "today", "a release goes on after its end"),
             Mutation("<= _instant(now)\n", "< _instant(now)\n", "a period is late by a tick of its schedule"),
             Mutation("period.end.date() + timedelta(days=self.delay_days)", "period.end.date()", "no delay"),
             Mutation("return moment.astimezone(UTC)", "return moment", "an hour that clocks show twice"),

@@ -49,15 +49,14 @@ class TwoServers(Reader):
     def run(self, script: str, code: int = 0, user: str = "dphist_owner") -> str:
         """Runs a script of the page on these servers, as one of their users."""
         for name, server in self.servers.items():
-            here = f"@/{name}?host={server.folder}"
-            script = script.replace(f"@{name}.office.example/{name}", here).replace(
-                f"{name}.office.example", str(server.folder)
-            )
+            script = script.replace(f"@{name}.office.example/{name}", f"@/{name}?host={server.folder}")
+            script = script.replace(f"{name}.office.example", str(server.folder))
         self.environment |= self.addresses(user)
+        together = "\\\n" in script or "export" in script  # lines that hand something on to the next one
         done, said = 0, ""
-        for line in script.splitlines(keepends=True) if "\\\n" not in script and "export" not in script else [script]:
+        for part in [script] if together else script.splitlines():
             with mock.patch.dict(os.environ, self.environment):  # a plain command of ours runs in this process
-                done, more = self._command(line) if PLAIN.fullmatch(f"{line.rstrip()}\n") else self._shell(line)
+                done, more = self._command(part) if PLAIN.fullmatch(f"{part}\n") else self._shell(part)
             said += more
             if done:
                 break

@@ -72,7 +72,9 @@ def test_the_page_gets_numbers_to_plot_and_short_markdown_to_unfold(
     assert found["dagster/row_count"] == 21 and found["bytes"] > 10_000
     for unfolded in ("essence", "overview"):
         assert 0 < len(found[unfolded]) < 1000, "the page folds longer Markdown away"
-    assert found["dagster/uri"].startswith("file:///") and found["card"].endswith("/card.html")
+    # A long path would make the page's table wider than the page, which then cuts off `essence`.
+    assert found["card"] == "public/wards/period=all/revision=1/card.html" and "dagster/uri" not in found
+    assert str(office.folder) not in repr(found)
     lineage = found["dagster/column_lineage"].deps_by_column
     assert [(dep.asset_key.to_user_string(), dep.column_name) for dep in lineage["age_lower"]] == [
         ("raw/visits", "age")
@@ -80,6 +82,7 @@ def test_the_page_gets_numbers_to_plot_and_short_markdown_to_unfold(
     monkeypatch.setenv("DPHIST_PUBLIC_URL", "https://office.example/public/")
     found = shown(ran(definitions, instance, None), "published")
     assert found["card"] == "https://office.example/public/wards/period=all/revision=1/card.html"
+    assert found["dagster/uri"] == "https://office.example/public/wards/period=all/revision=1/histogram.parquet"
     (published,) = [spec for spec in definitions.resolve_all_asset_specs() if spec.key == key("published")]
     assert "```sql" in str(published.description) and "How many rows are there by age, ward" in str(
         published.description

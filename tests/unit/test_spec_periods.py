@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -34,6 +35,15 @@ def test_a_period_starts_on_its_key_and_ends_before_the_next(length: str, key: s
     assert period.key == key and period.start is not None and period.end is not None
     assert period.start.date().isoformat() == key and period.end.date() == end
     assert rule(length).named(end.isoformat()).start == period.end
+
+
+@pytest.mark.parametrize("day", ["2026-02-23", "2026-03-01"])
+@pytest.mark.parametrize("delay", [0, 7])
+def test_a_release_that_ends_has_no_later_period(day: str, delay: int) -> None:
+    ending, going_on = replace(rule(delay=delay), last_day=day), rule(delay=delay)
+    assert ending.end == datetime(2026, 3, 2, tzinfo=UTC) and going_on.end is None
+    for now in (datetime(2026, 2, 1, tzinfo=UTC) + timedelta(days=passed) for passed in range(90)):
+        assert ending.latest(now) == min(going_on.latest(now), ending.named("2026-02-23"), key=lambda one: one.key)
 
 
 def test_weeks_may_start_on_sunday_and_iso_weeks_name_monday_ones() -> None:

@@ -149,8 +149,9 @@ def published_metadata(
     if statement is not None:
         spent, left = (round(float(amount), DECIMALS) for amount in (statement.spent, statement.left))
         numbers |= {"account_spent": spent, "account_left": left}
-    link = dg.MetadataValue.url if address else dg.MetadataValue.path
-    place = address or str(made.path)
+    link = dg.MetadataValue.url if address else dg.MetadataValue.text
+    # Below the store: a path from the root would make the table wider than the page, which then cuts off `essence`.
+    place = address or "/".join(("public", *made.path.parts[-3:]))
     rows = " ".join(say_of_rows(made.path, audit))
     lineage = _lineage(audit, deps)
     return {
@@ -169,7 +170,7 @@ def published_metadata(
         **({"card": link(f"{place}/card.html")} if (made.path / "card.html").exists() else {}),
         **({} if one_table else {"tables": dg.MetadataValue.text(", ".join(made.tables))}),
         **({"dagster/row_count": int(audit["cells"])} if one_table else {}),
-        **({"dagster/uri": f"{address or made.path.as_uri()}/histogram.parquet"} if one_table else {}),
+        **({"dagster/uri": f"{address}/histogram.parquet"} if one_table and address else {}),
         **({"dagster/column_lineage": lineage} if lineage and one_table else {}),
     }
 

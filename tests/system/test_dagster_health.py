@@ -6,7 +6,8 @@ import dagster as dg
 import pytest
 from office import Office
 
-from dphist_pipeline.integrations.dagster import health_sensor
+from dphist_pipeline.health.finding import Finding
+from dphist_pipeline.integrations.dagster import health, health_sensor
 
 
 def test_what_became_wrong_is_told_once_and_so_is_its_mend(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,3 +41,25 @@ def test_what_became_wrong_is_told_once_and_so_is_its_mend(office: Office, monke
         tick(health_sensor(fails))
     tick()
     assert len(told) == 4 and "chmod 700" in told[3]
+
+
+def test_one_more_period_that_may_be_wrong_is_told_and_other_texts_that_change_are_not(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.opened()
+    monkeypatch.setenv("DPHIST_STORE", str(office.store))
+    seen = {"doubtful": "wards 2026-03-02", "disk": "9 GB are free"}
+    found = [Finding(check, "warning", text, "look") for check, text in seen.items()]
+    monkeypatch.setattr(health, "examine", lambda *given: found)
+    told: list[str] = []
+    sensor, cursor = health_sensor(told.append), ""
+    for check, text, times in (("disk", "8 GB are free", 1), ("doubtful", "wards 2026-03-02; wards 2026-03-09", 2)):
+        for _ in range(2):
+            with dg.build_sensor_context(cursor=cursor) as context:
+                done = sensor(context)
+            assert isinstance(done, dg.SensorResult)
+            cursor = done.cursor or ""
+        found[:] = [Finding(one.check, "warning", text if one.check == check else one.seen, "look") for one in found]
+        with dg.build_sensor_context(cursor=cursor) as context:
+            sensor(context)
+        assert len(told) == times

@@ -9,6 +9,8 @@ from dphist_pipeline.health.doctor import examine
 from dphist_pipeline.health.finding import Finding
 from dphist_pipeline.releasing.locations import store_folder
 
+NAMING_PERIODS = ("doubtful", "due")
+
 
 def health_sensor(
     tell: Callable[[str], None], *, releases_only: bool = False, every: int = 3600, name: str = "dphist_doctor"
@@ -33,8 +35,10 @@ def health_sensor(
     )
     def look(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         wrong = [finding for finding in examine(store_folder(None), releases_only) if finding.state != "ok"]
-        # Texts hold times and counts of entries that change: what is told once is that a check is in a state.
-        mark = sha256([[finding.check, finding.state] for finding in wrong]) if wrong else ""
+        # Texts hold times and counts that change: what is told once is that a check is in a state. A period more that
+        # may be wrong, or is due, is news.
+        told = [[one.check, one.state, one.seen if one.check in NAMING_PERIODS else ""] for one in wrong]
+        mark = sha256(told) if wrong else ""
         if mark != (context.cursor or ""):
             tell("\n".join(map(_line, wrong)) or "dphist doctor: all is well again")
         said = "; ".join(f"{finding.check}: {finding.state}" for finding in wrong) or "all is well"

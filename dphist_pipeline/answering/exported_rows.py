@@ -16,7 +16,7 @@ from dphist_pipeline.answering.asking import MARGINAL_COLUMNS, Publication
 from dphist_pipeline.answering.axis_labels import reader_columns, reader_values
 from dphist_pipeline.answering.catalogue import list_publications
 from dphist_pipeline.answering.published import NotPublished, audit_in_force, latest_revision
-from dphist_pipeline.domain import BinnedAxis
+from dphist_pipeline.domain import Axis, BinnedAxis
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 
 COLUMNS = {
@@ -99,7 +99,7 @@ class Exported:
                 if other.name != axis.name
                 for name in axis_columns(other)
             }
-            found |= {name: about for name, (_, about) in reader_columns(axis).items() if name not in others}
+            found |= {name: about for name, about in _for_readers(axis).items() if name not in others}
         return found
 
     def tables(self) -> Iterator[pa.Table]:
@@ -125,8 +125,14 @@ def _axis_rows(publication: Publication) -> dict[str, Any]:
     places = np.unravel_index(np.arange(rows.num_rows), publication.domain.shape)
     for axis, place in zip(axes, places, strict=True):
         others = {name for other in axes if other is not axis for name in axis_columns(other)}
-        found |= {name: values for name, values in reader_values(axis, place, closed).items() if name not in others}
+        made = reader_values(axis, place, closed)
+        found |= {name: made[name] for name in _for_readers(axis) if name not in others}
     return found
+
+
+def _for_readers(axis: Axis) -> dict[str, str]:
+    """Meanings of the columns for readers, by name; without ends of bins, since spreadsheets know no infinity."""
+    return {name: about for name, (kind, about) in reader_columns(axis).items() if kind in ("label", "order")}
 
 
 def _numbers(publication: Publication) -> dict[str, Any]:

@@ -228,7 +228,8 @@ def _for_readers(of: Described, axis: str) -> Iterator[tuple[str, str, str]]:
             sql = f"(t.cell_number // {identifier(f'_{axis}')}.stride) % {identifier(f'_{axis}')}.size"
         else:
             end, infinity = ("lower", "-inf") if kind == "from" else ("upper", "inf")
-            value = f"t.{identifier(f'{axis}_{end}')}"
+            # Text where another revision's column of that name is none of numbers.
+            value = f"TRY_CAST(t.{identifier(f'{axis}_{end}')} AS DOUBLE)"
             sql = f"CASE WHEN NOT {_is_other(of, axis)} THEN coalesce({value}, CAST('{infinity}' AS DOUBLE)) END"
         yield name, f"CASE WHEN list_contains(r.axes, {literal(axis)}) THEN {sql} END", comment
 

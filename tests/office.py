@@ -49,7 +49,8 @@ RECORDS: dict[str, list[Any]] = {
     "ward": ["surgery", "medicine", "surgery", None],
 }
 FILES = ["audit.json", "audit.parquet", "card.html", "deployment.yaml", "groups.parquet", "histogram.parquet"]
-DERIVED = ("catalog.duckdb", "croissant.json", "current.json")  # public files that are made from the published ones
+# Public files that are made from the published ones.
+DERIVED = ("catalog.duckdb", "croissant.json", "current.json", "cells.parquet", "cells.csv")
 OPEN_HEALTH = ["open", "health", "--privacy-unit", "patient", "--neighbours", "add_remove", "--total", "10"]
 
 

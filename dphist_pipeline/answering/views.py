@@ -7,7 +7,7 @@ name no release can have. A view never hides a published column: it leaves out i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
@@ -56,20 +56,24 @@ class Described:
         columns: of its table.
         axes: all that its publications ever had.
         closed: whether the last bin of an axis has its upper end, as in local collections.
+        strides: difference of cell numbers for one step along each axis, and its size; empty if publications differ.
     """
 
     release: str
     columns: tuple[str, ...]
     axes: tuple[Axis, ...]
     closed: bool = False
+    strides: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, release: str, columns: Sequence[str], audits: Sequence[Mapping[str, Any]]) -> Described:
         """From the audits of its publications."""
         distinct = {str(audit["axes"]): audit["axes"] for audit in audits}
         # In an order that does not depend on when each was published.
-        axes = (axis for _, described in sorted(distinct.items()) for axis in domain_of(described).axes)
-        return cls(release, tuple(columns), tuple(axes), any(audit.get("model") == "local" for audit in audits))
+        axes = tuple(axis for _, described in sorted(distinct.items()) for axis in domain_of(described).axes)
+        strides = _strides(distinct.popitem()[1]) if len(distinct) == 1 else {}
+        closed = any(audit.get("model") == "local" for audit in audits)
+        return cls(release, tuple(columns), axes, closed, strides)
 
     @property
     def published(self) -> list[str]:
@@ -189,7 +193,6 @@ def _view(within: str, of: Described, name: str, latest: bool) -> Iterator[str]:
         f"CREATE OR REPLACE VIEW {within}{identifier(name)} AS\nSELECT\n    {selected}\n"
         f"FROM {within}{identifier(CELLS + of.release)} AS t JOIN {within}dph_releases AS r\n"
         f"    ON r.release = {literal(of.release)} AND r.period = t.period AND r.revision = t.revision"
-        + _strides(within, of)
         + ("\nWHERE r.is_latest" if latest else "")
     )
     yield from _column_comments(within, name, {column: comment for column, (_, comment) in shown.items()})
@@ -225,7 +228,9 @@ def _for_readers(of: Described, axis: str) -> Iterator[tuple[str, str, str]]:
         if kind == "label":
             sql = label_sql(one, of.closed)
         elif kind == "order":
-            sql = f"(t.cell_number // {identifier(f'_{axis}')}.stride) % {identifier(f'_{axis}')}.size"
+            if axis not in of.strides:
+                continue
+            sql = "(t.cell_number // {}) % {}".format(*of.strides[axis])
         else:
             end, infinity = ("lower", "-inf") if kind == "from" else ("upper", "inf")
             # Text where another revision's column of that name is none of numbers.
@@ -234,14 +239,13 @@ def _for_readers(of: Described, axis: str) -> Iterator[tuple[str, str, str]]:
         yield name, f"CASE WHEN list_contains(r.axes, {literal(axis)}) THEN {sql} END", comment
 
 
-def _strides(within: str, of: Described) -> str:
-    """SQL that joins the place of each axis in the number of a cell."""
-    return "".join(
-        f"\nLEFT JOIN (SELECT grid, any_value(stride) AS stride, any_value(size) AS size FROM {within}dph_bins "
-        f"WHERE axis = {literal(axis)} AND level_of = axis GROUP BY grid) AS {identifier(f'_{axis}')}\n"
-        f"    ON {identifier(f'_{axis}')}.grid = r.grid"
-        for axis in dict.fromkeys(axis.name for axis in of.axes)
-    )
+def _strides(described: Sequence[Any]) -> dict[str, tuple[int, int]]:
+    """For each axis the difference of cell numbers for one step along it, and its size; the last axis runs fastest."""
+    found, stride = dict[str, tuple[int, int]](), 1
+    for axis in reversed(domain_of(described).axes):
+        found[axis.name] = (stride, axis.size)
+        stride *= axis.size
+    return found
 
 
 def _is_other(of: Described, axis: str) -> str:

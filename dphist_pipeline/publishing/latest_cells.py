@@ -60,7 +60,9 @@ class _Part:
 
 
 def write_latest_cells(public: Path, scratch: Path) -> None:
-    """Writes the files of every release that differ from its `current.json`, and removes those of no release.
+    """Writes the files of every release that differ from its `current.json`.
+
+    Files of which nothing stands any more keep their columns and have no row, so that copies elsewhere lose theirs.
 
     Args:
         public: the store's public folder, with `current.json` as it shall be; one process at a time.
@@ -77,11 +79,9 @@ def write_latest_cells(public: Path, scratch: Path) -> None:
             mark = _mark(parts)
             if not (_marked(target / PARQUET) == mark and (target / CSV).is_file()):
                 _write(current.parent.name, parts, mark, target, scratch)
-        for file in [path for path in folder.rglob("*") if path.is_file() and path not in wanted]:
-            file.unlink()
-        for empty in sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True):
-            with suppress(OSError):
-                empty.rmdir()
+        for file in folder.rglob(PARQUET):
+            if file not in wanted and pq.read_metadata(file).num_rows:
+                _put(pq.read_table(file).slice(0, 0).replace_schema_metadata(None), file.parent, scratch)
 
 
 def _places(current: Path) -> Iterator[tuple[str, list[_Part]]]:
@@ -119,7 +119,7 @@ def _marked(file: Path) -> str | None:
 
 
 def _write(release: str, parts: Sequence[_Part], mark: str, target: Path, scratch: Path) -> None:
-    """Writes both files, the marked one last, so that a killed run is noticed."""
+    """Writes the cells of some published tables."""
     tables, about = [], dict(ABOUT)
     for part in parts:
         audit = json.loads((part.file.parent / "audit.json").read_bytes())
@@ -129,7 +129,11 @@ def _write(release: str, parts: Sequence[_Part], mark: str, target: Path, scratc
     cells = _together(tables)
     fields = [field.with_metadata({"comment": about.get(field.name, "")}) for field in cells.schema]
     told = {"made_from": mark, "release": release, "periods": ", ".join(str(part.entry["period"]) for part in parts)}
-    cells = cells.cast(pa.schema(fields, metadata=told))
+    _put(cells.cast(pa.schema(fields, metadata=told)), target, scratch)
+
+
+def _put(cells: pa.Table, target: Path, scratch: Path) -> None:
+    """Writes both files, the one with the mark last, so that a killed run is noticed."""
     target.mkdir(mode=0o755, parents=True, exist_ok=True)
     lines = io.BytesIO()
     csv.write_csv(_harmless(cells), lines)

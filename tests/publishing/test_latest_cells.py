@@ -119,7 +119,8 @@ def test_what_was_withdrawn_leaves_and_nothing_is_written_twice(public: Path) ->
         {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 2},
         scratch,
     )
-    assert made(public) == []
+    assert made(public) == ["cells.csv", "cells.parquet"] and rows(public) == []
+    assert (public / "weekly/latest/cells.csv").read_text().startswith('"release","period"')
 
 
 def test_a_long_history_has_a_file_for_each_period(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +128,8 @@ def test_a_long_history_has_a_file_for_each_period(public: Path, monkeypatch: py
     made(public)
     monkeypatch.setattr(latest_cells, "MOST_ROWS", 20)
     publish(public, WEEKS[1])
-    assert made(public) == [f"period={week}/cells.{kind}" for week in WEEKS for kind in ("csv", "parquet")]
+    found = [f"period={week}/cells.{kind}" for week in WEEKS for kind in ("csv", "parquet")]
+    assert made(public) == ["cells.csv", "cells.parquet", *found] and rows(public) == []
     assert {row["period"] for row in rows(public, f"period={WEEKS[0]}/cells.parquet")} == {WEEKS[0]}
 
 

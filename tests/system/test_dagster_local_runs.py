@@ -123,7 +123,7 @@ def test_the_steps_show_what_is_wanted_asked_and_sent(collecting: Collecting, in
         assert found["epsilon"] == "1" and found["reports"] == 400
         assert found["protects"] == "each contributor with up to 1 value (local)"
         assert found["overview"].startswith("![by ") and "](data:image/svg+xml;base64," in found["overview"]
-        assert found["files"] == str(collecting.office.published(name))
+        assert str(collecting.office.published(name)).endswith(found["files"])
 
 
 def test_the_question_is_the_one_that_the_command_line_gives_to_contributors(
@@ -151,7 +151,7 @@ def test_more_reports_need_a_revision_by_a_person_which_dagster_then_replays(
     run = ran(collecting, instance)
     assert collecting.releases() == before
     for name in CONSUMERS:
-        assert shown(run, name)["files"] == str(collecting.office.published(name, revision=2))
+        assert str(collecting.office.published(name, revision=2)).endswith(shown(run, name)["files"])
         assert shown(run, name)["reports"] == 800
 
 

@@ -118,7 +118,7 @@ def test_a_quality_table_goes_through_dagster_and_leaves_nothing_exact(
     for _ in range(2):
         run = definitions.resolve_job_def("wards_job").execute_in_process(instance=instance)
         assert run.success and charges(office) == 1
-        assert "This cap cut about" in str(shown(run, "published")["rows"])
+        assert "cap cut" in str(shown(run, "published")["rows"])
     assert (office.published() / "quality.parquet").exists()
     exact = [path for path in (office.store / "confidential").rglob("*") if path.suffix in (".npy", ".npz", ".parquet")]
     assert exact == []
@@ -151,7 +151,7 @@ def test_published_shows_epsilon_the_audit_and_a_picture(office: Office, instanc
         {"step": "counts", "epsilon": "1/2", "noise_scale": "4"}
     ]
     assert found["overview"].startswith("![by age](data:image/svg+xml;base64,")
-    assert found["files"] == str(office.published())
+    assert str(office.published()).endswith(found["files"])
 
 
 def test_a_release_is_finished_from_the_journal_without_records(office: Office, instance: dg.DagsterInstance) -> None:

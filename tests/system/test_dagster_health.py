@@ -43,7 +43,7 @@ def test_what_became_wrong_is_told_once_and_so_is_its_mend(office: Office, monke
     assert len(told) == 4 and "chmod 700" in told[3]
 
 
-def test_one_more_period_that_may_be_wrong_is_told_and_other_texts_that_change_are_not(
+def test_a_further_period_that_may_be_wrong_is_told_and_other_changed_texts_are_not(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     office.opened()

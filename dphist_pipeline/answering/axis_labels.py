@@ -6,19 +6,20 @@ The texts are made twice, in Python for files and in SQL for views, and are the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.chosen_cells import written_end
-from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
+from dphist_pipeline.answering.chosen_cells import OTHER, written_end
+from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis
+from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.publishing.picture_sums import range_in_words
 from dphist_pipeline.sql_files import identifier, literal
 
-OTHER, OTHER_BESIDE_ONE = "other", "other (none of the declared)"
+OTHER_BESIDE_ONE = "other (none of the declared)"
 
 
 def reader_columns(axis: Axis) -> dict[str, tuple[str, str]]:
@@ -35,6 +36,17 @@ def reader_columns(axis: Axis) -> dict[str, tuple[str, str]]:
             f"{axis.name}_to": ("to", f"{axis.name}: upper end of the bin; infinity if open, null for other"),
         }
     return found | {f"{axis.name}_order": ("order", f"{axis.name}: place in declared order, from 0; other is last")}
+
+
+def columns_beside(axis: Axis, axes: Iterable[Axis]) -> dict[str, tuple[str, str]]:
+    """The columns of an axis for readers whose names no other axis has; see `reader_columns`.
+
+    Args:
+        axis: as declared.
+        axes: all that are published beside it; it may be among them, or have other forms there under its name.
+    """
+    taken = {name for other in axes if other.name != axis.name for name in axis_columns(other)}
+    return {name: column for name, column in reader_columns(axis).items() if name not in taken}
 
 
 def other_of(axis: Axis) -> str:
@@ -59,9 +71,15 @@ def labels_of(axis: Axis, closed: bool = False) -> list[str]:
         return [range_in_words(axis, lower, upper, closed)[0] for lower, upper in ends]
     labels = axis.labels or axis.values
     named = [label or value for label, value in zip(labels, axis.values, strict=True)]
-    if len({*named}) < len(named):
+    if not _tells_apart(axis):
         named = [f"{value} {label}".rstrip() for label, value in zip(labels, axis.values, strict=True)]
     return named + [other_of(axis)] * axis.other
+
+
+def _tells_apart(axis: CategoricalAxis) -> bool:
+    """Whether no two categories have the same label, the category itself where it has none."""
+    told = {label or value for label, value in zip(axis.labels or axis.values, axis.values, strict=True)}
+    return len(told) == len(axis.values)
 
 
 def reader_values(axis: Axis, place: NDArray[np.intp], closed: bool = False) -> Mapping[str, Any]:
@@ -93,8 +111,7 @@ def label_sql(axis: Axis, closed: bool = False, table: str = "t") -> str:
         value, label = f"{table}.{identifier(name)}", f"{table}.{identifier(f'{name}_label')}"
         if not axis.labels:
             return f"coalesce({value}, {other})"
-        told = [label or value for label, value in zip(axis.labels, axis.values, strict=True)]
-        label = label if len({*told}) == len(told) else f"{value} || ' ' || {label}"
+        label = label if _tells_apart(axis) else f"{value} || ' ' || {label}"
         return f"coalesce({label}, {value}, {other})"
     lower, upper = (f"{table}.{identifier(f'{name}_{end}')}" for end in ("lower", "upper"))
     if isinstance(axis, CalendarAxis):

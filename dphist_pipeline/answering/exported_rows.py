@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dphist_pipeline.answering.asking import MARGINAL_COLUMNS, Publication
-from dphist_pipeline.answering.axis_labels import reader_columns, reader_values
+from dphist_pipeline.answering.axis_labels import columns_beside, reader_values
 from dphist_pipeline.answering.catalogue import list_publications
 from dphist_pipeline.answering.published import NotPublished, audit_in_force, latest_revision
 from dphist_pipeline.domain import Axis, BinnedAxis
@@ -92,14 +92,7 @@ class Exported:
                 about = "an end of the bin; empty for an open end and for `other`"
             found |= dict.fromkeys(axis_columns(axis), f"{axis.name}: {about}")
             found.setdefault(f"{axis.name}_is_other", f"{axis.name}: whether the cell is the one for `other`")
-            others = {
-                name
-                for one in self.publications
-                for other in one.domain.axes
-                if other.name != axis.name
-                for name in axis_columns(other)
-            }
-            found |= {name: about for name, about in _for_readers(axis).items() if name not in others}
+            found |= _for_readers(axis, [other for one in self.publications for other in one.domain.axes])
         return found
 
     def tables(self) -> Iterator[pa.Table]:
@@ -124,15 +117,14 @@ def _axis_rows(publication: Publication) -> dict[str, Any]:
     closed = publication.audit.get("model") == "local"
     places = np.unravel_index(np.arange(rows.num_rows), publication.domain.shape)
     for axis, place in zip(axes, places, strict=True):
-        others = {name for other in axes if other is not axis for name in axis_columns(other)}
         made = reader_values(axis, place, closed)
-        found |= {name: made[name] for name in _for_readers(axis) if name not in others}
+        found |= {name: made[name] for name in _for_readers(axis, axes)}
     return found
 
 
-def _for_readers(axis: Axis) -> dict[str, str]:
+def _for_readers(axis: Axis, axes: Sequence[Axis]) -> dict[str, str]:
     """Meanings of the columns for readers, by name; without ends of bins, since spreadsheets know no infinity."""
-    return {name: about for name, (kind, about) in reader_columns(axis).items() if kind in ("label", "order")}
+    return {name: about for name, (kind, about) in columns_beside(axis, axes).items() if kind in ("label", "order")}
 
 
 def _numbers(publication: Publication) -> dict[str, Any]:

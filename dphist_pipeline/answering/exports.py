@@ -11,10 +11,10 @@ from typing import Any, Literal
 from dphist_pipeline.answering.export_sdmx import sdmx_lines
 from dphist_pipeline.answering.exported_rows import Exported
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.publishing.formatting import FORMULA
 
 Format = Literal["csv", "xlsx", "sdmx-csv"]
 ENDINGS: dict[Format, str] = {"csv": ".csv", "xlsx": ".xlsx", "sdmx-csv": ".sdmx.csv"}
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet takes for a formula
 
 
 class CannotExport(DphistError):

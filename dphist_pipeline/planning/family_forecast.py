@@ -114,7 +114,7 @@ class FamilyForecast:
         )
 
     def _untargeted(self, at: str) -> list[str]:
-        """What becomes of the tables without a target."""
+        """A sentence on the errors of the tables that have no target."""
         assert self.enough is not None
         others = {name: error for name, error in self.enough.errors.items() if name not in self.targets}
         if not others:

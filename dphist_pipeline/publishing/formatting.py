@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet takes for a formula
 HIDDEN = {"Cc", "Cs", "Cn", "Zl", "Zp"}
 TURNS_TEXT = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
 SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")

@@ -24,17 +24,17 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
-from dphist_pipeline.answering.axis_labels import reader_columns, reader_values
+from dphist_pipeline.answering.axis_labels import columns_beside, reader_columns, reader_values
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.files import sync_folder
 from dphist_pipeline.publishing.current_files import NAME as CURRENT
+from dphist_pipeline.publishing.formatting import FORMULA
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, replace_public
 from dphist_pipeline.spec.axes import domain_of
 
 FOLDER, PARQUET, CSV = "latest", "cells.parquet", "cells.csv"
 MOST_ROWS = 10**6
 FORM = 1
-FORMULA = r"^([=+\-@\t\r])"  # how a text begins that a spreadsheet takes for a formula
 _HISTOGRAM = re.compile(r"(?:.*/tables/(?P<table>[a-z0-9_]+)|.*)/histogram\.parquet")
 ABOUT = {
     "release": "name of the release",
@@ -164,8 +164,8 @@ def _table(release: str, part: _Part, domain: Domain, closed: bool) -> pa.Table:
     }
     places = np.unravel_index(np.arange(rows), domain.shape)
     for axis, place in zip(domain.axes, places, strict=True):
-        named = set(published.column_names) - ({f"{axis.name}_label"} if hasattr(axis, "labels") else set())
-        columns |= {n: values for n, values in reader_values(axis, place, closed).items() if n not in named}
+        made = reader_values(axis, place, closed)
+        columns |= {name: made[name] for name in columns_beside(axis, domain.axes)}
     return pa.table(columns)
 
 
@@ -180,17 +180,16 @@ def _together(tables: Sequence[pa.Table]) -> pa.Table:
     for field in (field for table in tables for field in table.schema):
         kinds.setdefault(field.name, set()).add(field.type)
     mixed = {name for name, found in kinds.items() if len(found) > 1}
-    for number, table in enumerate(tables):
-        for name in mixed & {*table.column_names}:
-            place = table.column_names.index(name)
-            table = table.set_column(place, name, table[name].cast(pa.string()))
-        tables = [*tables[:number], table, *tables[number + 1 :]]
-    return pa.concat_tables(tables, promote_options="default")
+    fields = [[one.with_type(pa.string()) if one.name in mixed else one for one in table.schema] for table in tables]
+    alike = [table.cast(pa.schema(of)) for table, of in zip(tables, fields, strict=True)]
+    return pa.concat_tables(alike, promote_options="default")
 
 
 def _harmless(cells: pa.Table) -> pa.Table:
     """Texts that a spreadsheet would take for formulas get an apostrophe before them, which spreadsheets hide."""
+    formula = f"^([{re.escape(''.join(FORMULA))}])"
     for place, field in enumerate(cells.schema):
         if field.type == pa.string():
-            cells = cells.set_column(place, field.name, pc.replace_substring_regex(cells[field.name], FORMULA, r"'\1"))
+            told = pc.replace_substring_regex(cells[field.name], formula, r"'\1")
+            cells = cells.set_column(place, field.name, told)
     return cells

@@ -140,6 +140,12 @@ def test_a_revision_with_other_axes_stands_beside_the_others(public: Path) -> No
     assert {row["period"]: row["ward_label"] is None for row in rows(public)} == {WEEKS[0]: False, WEEKS[1]: True}
 
 
+def test_an_axis_that_is_called_as_anothers_label_keeps_its_values(public: Path) -> None:
+    publish(public, axes=[WARD, {"column": "x", "values": ["p", "q"], "name": "ward_label"}])
+    made(public)
+    assert {row["ward_label"] for row in rows(public)} == {"p", "q"}
+
+
 def test_damaged_cells_are_not_copied(public: Path) -> None:
     folder = publish(public)
     made(public)

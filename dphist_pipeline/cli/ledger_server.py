@@ -29,6 +29,9 @@ BEGIN;
 GRANT USAGE ON SCHEMA public TO {charges}, {decides};
 GRANT SELECT, INSERT ON ledger_entry TO {charges}, {decides};
 ALTER TABLE ledger_entry ENABLE ROW LEVEL SECURITY;
+DROP POLICY IF EXISTS read_by_all ON ledger_entry;  -- of an earlier version, which knew fewer kinds of entries
+DROP POLICY IF EXISTS entered_by_who_charges ON ledger_entry;
+DROP POLICY IF EXISTS entered_by_who_decides ON ledger_entry;
 CREATE POLICY read_by_all ON ledger_entry FOR SELECT USING (true);
 CREATE POLICY entered_by_who_charges ON ledger_entry FOR INSERT TO {charges}
     WITH CHECK (kind IN ({charging}));
@@ -96,7 +99,7 @@ def roles(
     """Prints SQL that lets one database user charge, and another one decide.
 
     Both users must exist. Neither can change or delete an entry. Pipe it to
-    psql as the owner of the tables.
+    psql as the owner of the tables; again after an upgrade that says so.
     """
     for name, option in ((charges, "--charges"), (decides, "--decides")):
         if not _NAME.fullmatch(name):
@@ -112,7 +115,7 @@ def role_statements(charges: str, decides: str, witness: bool = False) -> str:
         decides: name of the user who decides; as `charges`.
         witness: for the database of the witness, not that of the ledger.
     """
-    charging, deciding = ("charged", "published", *NOTES), (*sorted(DECISIONS), *NOTES)
+    charging, deciding = ("charged", "published", "rendered", *NOTES), (*sorted(DECISIONS), *NOTES)
     kinds = {"charging": _quoted(charging), "deciding": _quoted(deciding)}
     kinds |= {"witnessing": ", ".join(WitnessServer.entered_by_runs)}
     return (_WITNESS if witness else _LEDGER).format(charges=charges, decides=decides, **kinds)

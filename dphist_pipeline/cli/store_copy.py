@@ -62,6 +62,38 @@ def publish(
 
 
 @store_app.command()
+def pages(
+    release: Annotated[str | None, typer.Argument(metavar="[RELEASE]", help="Of this one only.")] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Renders cards and catalogue of what was published anew, with this version.
+
+    Run it after an upgrade that corrected what pages say. Values, Parquet
+    files and audits stay as they are; `pages.json` beside a card, and the
+    ledger, hold the digests of the new pages. Spends nothing and reads no
+    record. A page that this version would write again stays.
+    """
+    from dphist_pipeline.releasing.approvals import finish_withdrawals
+    from dphist_pipeline.releasing.page_rendering import render_pages
+
+    opened = Store.open(store_folder(store))
+    finish_withdrawals(opened, opened.ledger())
+    with progress(as_json) as step:
+        done = render_pages(opened, release, step)
+    if as_json:
+        print_json(vars(done))
+    else:
+        out.print(
+            f"[green]✓[/] pages of {len(done.anew):,} publications rendered anew, "
+            f"{len(done.same):,} as this version writes them; the catalogue is built anew"
+        )
+        print_lines([f"  left as they are: {place}: {why}" for place, why in done.left.items()])
+    if done.left:
+        raise typer.Exit(1)
+
+
+@store_app.command()
 def fetch(
     address: Annotated[str, typer.Argument(metavar="ADDRESS", help="Where somebody publishes: s3://bucket/prefix.")],
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder, or one from an earlier fetch.")],

@@ -29,7 +29,7 @@ def publications(seen: Examined) -> Finding:
             continue
         try:
             refuse_links(seen.store.public, folder)
-            vouched_audit(folder, charge, recorded)
+            vouched_audit(folder, charge, recorded, seen.ledger)
             read += 1
         except DphistError as error:
             damaged.append(str(key.public_place))

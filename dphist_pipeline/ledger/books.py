@@ -22,6 +22,7 @@ from dphist_pipeline.ledger.entries import (
     Folder,
     Note,
     charge_of,
+    lost_charge,
     note_of,
     read_exact,
 )
@@ -47,6 +48,7 @@ class Books:
     accounts: dict[str, Account] = field(default_factory=dict)
     charges: dict[_Key, dict[int, Charge]] = field(default_factory=dict)
     published: dict[int, str] = field(default_factory=dict)
+    rendered: dict[int, list[str]] = field(default_factory=dict)  # digests of `pages.json`
     notes: dict[int, dict[str, Note]] = field(default_factory=dict)
     permissions: Permissions = field(default_factory=Permissions)
     generation: int = 1
@@ -196,11 +198,15 @@ class Books:
 
     def judge_publication(self, charge: Charge, kind: str, facts: Mapping[str, Any]) -> bool:
         """Whether the same entry about a charge stands there already; refuses other values, and rejected ones."""
-        if kind != "published":
+        if kind not in ("published", "rendered"):
             return self.judge_note(charge, kind, facts["text"])
         digest = limits.text_of("digest of the values", facts["digest"])
         self._refuse_rejected(charge)
         there = self.published.get(charge.number)
+        if kind == "rendered":  # pages of what is published, as often as somebody renders them anew
+            if there is None:
+                raise ValueError("pages of what was not published")
+            return digest in self.rendered.get(charge.number, ())
         if there is not None and there != digest:
             raise errors.PublishedDiffers(charge=charge, there=there, asked=digest)
         return there is not None
@@ -271,14 +277,20 @@ class Books:
                 self.accounts[account.name] = replace(account, total=max(account.total, read_exact(facts["total"])))
             case "charged":
                 self._spend(charge_of(entry, facts), entry, added_up)
-            case "published":
-                self.published[facts["charge"]] = facts["digest"]
+            case "published" | "rendered":
+                self._post_digest(entry.kind, facts["charge"], facts["digest"])
             case "approved" | "rejected" | "withdrawn":
                 self.notes.setdefault(facts["charge"], {})[entry.kind] = note_of(entry)
             case "adopted" | "moved":
                 self._post_elsewhere(entry, facts)
             case "countersigned":
                 self._post_countersigned(entry, facts)
+
+    def _post_digest(self, kind: str, charge: int, digest: str) -> None:
+        if kind == "published":
+            self.published[charge] = digest
+        else:
+            self.rendered.setdefault(charge, []).append(digest)
 
     def _post_countersigned(self, entry: Entry, facts: Mapping[str, Any]) -> None:
         first = self.permissions.waiting.pop(facts["decision"], None)
@@ -371,21 +383,4 @@ def account_of(entry: Entry, facts: Mapping[str, Any]) -> Account:
         renews=facts["renews"],
         store_id=facts["store"],
         signatures=facts.get("signatures", 1),
-    )
-
-
-def lost_charge(facts: Mapping[str, Any]) -> Charge:
-    """A charge that an adoption carries over from the witness.
-
-    Args:
-        facts: the fields of a `WitnessedCharge`; `epsilon` is text, see `read_exact`.
-    """
-    return Charge(
-        **{name: facts[name] for name in ("number", "hash", "account", "release", "period", "revision")},
-        epsilon=read_exact(facts["epsilon"]),
-        digest="",
-        reason="charged before this store was adopted",
-        charged_at=str(facts["year"]),
-        lost=True,
-        year=facts["year"],
     )

@@ -182,6 +182,23 @@ def charge_of(entry: Entry, facts: Mapping[str, Any]) -> Charge:
     )
 
 
+def lost_charge(facts: Mapping[str, Any]) -> Charge:
+    """A charge that an adoption carries over from the witness.
+
+    Args:
+        facts: the fields of a `WitnessedCharge`; `epsilon` is text, see `read_exact`.
+    """
+    return Charge(
+        **{name: facts[name] for name in ("number", "hash", "account", "release", "period", "revision")},
+        epsilon=read_exact(facts["epsilon"]),
+        digest="",
+        reason="charged before this store was adopted",
+        charged_at=str(facts["year"]),
+        lost=True,
+        year=facts["year"],
+    )
+
+
 def note_of(entry: Entry) -> Note:
     """The note that an entry states.
 

@@ -32,6 +32,7 @@ _FACTS: dict[str, tuple[set[str], set[str]]] = {
     "moved": ({"to", "database"}, {"signed"}),
     "charged": ({"epsilon", "digest", "reason"}, {"held", "upstream_checked", "allowed", "nonce", "folder"}),
     "published": ({"charge", "digest"}, set()),
+    "rendered": ({"charge", "digest"}, set()),
     "approved": _NOTE,
     "rejected": _NOTE,
     "withdrawn": _NOTE,

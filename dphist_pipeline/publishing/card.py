@@ -27,7 +27,6 @@ from dphist_pipeline.answering.told_numbers import told_number
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
-from dphist_pipeline.estimates.row_quality import RowTable
 from dphist_pipeline.local.law import odds
 from dphist_pipeline.local.question import Part
 from dphist_pipeline.publishing.formatting import (
@@ -43,19 +42,23 @@ from dphist_pipeline.publishing.picture_sums import Grid, Reals
 from dphist_pipeline.publishing.pictures import all_pictures
 from dphist_pipeline.sql_files import literal
 
+Rows = Sequence[dict[str, Any]]
 MOST_NAMED, ASKED_AXES = 12, 2
 LENGTHS = (2, 10, 100, 1000)
 # Read as text: the card of a mechanism is its file's docstring, and the public side loads no mechanism.
 _MECHANISMS = Path(__file__).parents[1] / "mechanisms"
 
 
-def release_card(estimate: Estimate, audit: Mapping[str, Any]) -> str:
+def release_card(estimate: Estimate, audit: Mapping[str, Any], rows: Rows | None = None, rendered: str = "") -> str:
     """The card of a publication, as HTML.
 
     Args:
         estimate: what is published.
         audit: its facts with charges and versions; digests of files need not be in it.
+        rows: of its quality table; those of the estimate by default.
+        rendered: when and by which version the card was rendered anew; empty for the first one.
     """
+    rows = list(rows_of(estimate.quality)) if rows is None else rows
     domain, epsilon = estimate.domain, Fraction(audit["epsilon"])
     pictures = all_pictures(Grid.of_all(domain, estimate.values, estimate.unbiased))
     local = audit.get("model") == "local"
@@ -73,7 +76,8 @@ def release_card(estimate: Estimate, audit: Mapping[str, Any]) -> str:
         epsilon=epsilon_text(epsilon),
         promised=[promise_to(people, epsilon) for people in (1, 2, 5, 10)],
         sql={"name": audit["release"], "period": literal(audit["period"]), "box": example_box(domain)},
-        **(_local_facts(estimate, audit) if local else _central_facts(estimate, audit)),
+        rendered=rendered,
+        **(_local_facts(estimate, audit) if local else _central_facts(estimate, audit, rows)),
     )
 
 
@@ -157,7 +161,7 @@ def example_box(domain: Domain) -> str:
     return "{" + ", ".join(f"{literal(axis.name)}: {box}" for axis, box in zip(domain.axes, asked, strict=False)) + "}"
 
 
-def _central_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, Any]:
+def _central_facts(estimate: Estimate, audit: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
     unbiased = estimate.unbiased
     if isinstance(unbiased, ReportedCells):
         raise TypeError("these cells were estimated from reports: their card is that of the local model")
@@ -168,7 +172,7 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, An
         "charges": charges_in_words(audit),
         **{"mechanism": what, "fields": fields, "reach": None},
         **total_facts(answer_box(estimate, {})),
-        "quality": quality_facts([estimate], estimate.quality, audit),
+        "quality": quality_facts([estimate], rows, audit),
         "findings": _findings(estimate),
     }
     if unbiased is None:
@@ -212,19 +216,16 @@ def _findings(estimate: Estimate) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def quality_facts(
-    tables: Sequence[Estimate], quality: Sequence[RowTable], audit: Mapping[str, Any]
-) -> dict[str, Any] | None:
+def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, Any]) -> dict[str, Any] | None:
     """What the cap cut, in words and by axis, and whether nearly all rows failed; None without a quality table.
 
     Args:
         tables: what is published; several tables agree.
-        quality: what was bought about its rows.
+        rows: of the quality table.
         audit: of the release.
     """
-    if not quality:
+    if not rows:
         return None
-    rows = list(rows_of(quality))
 
     def counted(axis: str | None) -> Reals:
         made = next(one for one in tables if axis is None or axis in [known.name for known in one.domain.axes])

@@ -9,6 +9,7 @@ from typing import Any
 
 from dphist_pipeline.answering.boxes import answer_box
 from dphist_pipeline.answering.intervals import half_width_of_cell
+from dphist_pipeline.answering.row_quality import rows_of
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
 from dphist_pipeline.publishing import card
 from dphist_pipeline.publishing.formatting import epsilon_text, shown_number
@@ -20,13 +21,18 @@ from dphist_pipeline.sql_files import literal
 MOST_LISTED, MOST_ON_CARD = 200, 6
 
 
-def family_card(family: FamilyEstimate, audit: Mapping[str, Any]) -> str:
+def family_card(
+    family: FamilyEstimate, audit: Mapping[str, Any], rows: card.Rows | None = None, rendered: str = ""
+) -> str:
     """The card of a family, as HTML.
 
     Args:
         family: what is published.
         audit: its facts with charges and versions; digests of files need not be in it.
+        rows: see `card.release_card`.
+        rendered: see `card.release_card`.
     """
+    rows = list(rows_of(family.quality)) if rows is None else rows
     name, first = next(iter(family.tables.items()))
     what, fields = card.mechanism_card(str(audit["mechanism"]))
     epsilon = Fraction(audit["epsilon"])
@@ -43,8 +49,9 @@ def family_card(family: FamilyEstimate, audit: Mapping[str, Any]) -> str:
         cells=family.cells,
         pictures=[picture_facts(_picture(table, made)) for table, made in drawn.items()],
         left_out=0,
+        rendered=rendered,
         pages=[] if has_pictures_on_card(family) else list(family.tables)[:MOST_LISTED],
-        quality=card.quality_facts(list(family.tables.values()), family.quality, audit),
+        quality=card.quality_facts(list(family.tables.values()), rows, audit),
         **{"reach": True, "smoothed": False, "outside": ""},
         **card.total_facts(total),
         epsilon=epsilon_text(epsilon),
@@ -70,15 +77,31 @@ def has_pictures_on_card(family: FamilyEstimate) -> bool:
     return len(family.tables) <= MOST_ON_CARD
 
 
-def table_page(family: FamilyEstimate, name: str, title: str) -> str:
+def pages_of_tables(family: FamilyEstimate, audit: Mapping[str, Any], rendered: str = "") -> dict[str, str]:
+    """The pages of tables that the card does not show, by the name of the table.
+
+    Args:
+        family: what is published.
+        audit: its facts.
+        rendered: see `card.release_card`.
+    """
+    when = "" if audit["period"] == "all" else f", {audit['period']}"
+    title = f"{audit.get('title') or audit['release']}{when}"
+    paged = [] if has_pictures_on_card(family) else list(family.tables)[:MOST_LISTED]
+    return {name: table_page(family, name, title, rendered) for name in paged}
+
+
+def table_page(family: FamilyEstimate, name: str, title: str, rendered: str = "") -> str:
     """The page of one table of a family, with its picture and numbers, as HTML.
 
     Args:
         family: what is published.
         name: of the table.
         title: of the family, plain text.
+        rendered: see `card.release_card`.
     """
-    return picture_page(_picture(name, family.tables[name]), f"{title}: {name}", back="../../card.html")
+    picture = _picture(name, family.tables[name])
+    return picture_page(picture, f"{title}: {name}", back="../../card.html", rendered=rendered)
 
 
 def _picture(name: str, made: Estimate) -> Picture:

@@ -67,15 +67,16 @@ def ledger_page(report: Mapping[str, Any]) -> str:
     return render("ledger.html.j2", report=report)
 
 
-def picture_page(picture: Picture, title: str, back: str = "") -> str:
+def picture_page(picture: Picture, title: str, back: str = "", rendered: str = "") -> str:
     """A page of one picture and its numbers.
 
     Args:
         picture: of a publication, or of a box in it.
         title: above the picture, plain text.
         back: address of the card, relative to the page; empty for a page by itself.
+        rendered: see `card.release_card`.
     """
-    return render("picture.html.j2", title=title, picture=picture_facts(picture), back=back)
+    return render("picture.html.j2", title=title, picture=picture_facts(picture), back=back, rendered=rendered)
 
 
 def picture_facts(picture: Picture) -> dict[str, Any]:

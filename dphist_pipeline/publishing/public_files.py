@@ -14,7 +14,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from dphist_pipeline.publishing.manifest import CATALOGUE, CROISSANT, CURRENT, is_path, place_of
-from dphist_pipeline.publishing.published_files import CARD, FILES, TABLES_OF_FAMILY, PublishedFilesDamaged, digest_of
+from dphist_pipeline.publishing.published_files import (
+    CARD,
+    FILES,
+    PAGES,
+    TABLES_OF_FAMILY,
+    PublishedFilesDamaged,
+    digest_of,
+)
+from dphist_pipeline.publishing.rendered_pages import NAME as RENDERED
 
 AUDIT = "audit.json"
 
@@ -93,11 +101,13 @@ def expected_digests(public: Path, folder: Path) -> dict[str, str | None]:
         By path in the public folder. None for a file that its audit does not name.
     """
     audits = {part: _audit(part) for part in _parts(folder)}
-    several = len([*folder.parent.glob("revision=*")]) > 1  # then a card may say that a later one is published
+    # A card may say that a later revision is published; pages may have been rendered anew.
+    several, rendered = len([*folder.parent.glob("revision=*")]) > 1, (folder / RENDERED).exists()
     found: dict[str, str | None] = {}
     for path, source in files_of(public, folder):
         audit = audits[source.parent]
-        is_changed = source.name == AUDIT or (source.name == CARD and (several or "withdrawn" in audit))
+        is_changed = source.name in (AUDIT, RENDERED) or (source.name in PAGES and rendered)
+        is_changed |= source.name == CARD and (several or "withdrawn" in audit)
         named = audit.get("files")
         known = named.get(source.name) if isinstance(named, dict) else None
         found[path] = digest_of(source) if is_changed else known

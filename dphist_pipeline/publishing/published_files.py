@@ -15,7 +15,7 @@ from typing import Any
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import sync_file, sync_folder
-from dphist_pipeline.publishing import superseded, withdrawal
+from dphist_pipeline.publishing import rendered_pages, superseded, withdrawal
 from dphist_pipeline.publishing.audit_schema import is_audit
 from dphist_pipeline.publishing.values_digests import digest_of_family, digest_of_files
 
@@ -27,8 +27,8 @@ POPULATION = "population.parquet"  # only of a family: the records behind the wh
 TABLES_OF_FAMILY = "tables"  # the folder with a folder for each table of a family
 CARD = "card.html"
 PAGES = (CARD, "deployment.yaml")  # publications of older versions have none
-FILES = (*TABLES, QUALITY, SUMS, WHOLE, POPULATION, *PAGES, "audit.json")
-_NAMED = frozenset(FILES[:-1])  # by an audit
+SEALED = (*TABLES, QUALITY, SUMS, WHOLE, POPULATION, *PAGES)  # what an audit names
+FILES = (*SEALED, rendered_pages.NAME, "audit.json")
 _ENDING = 200  # bytes at the end of an audit that hold its digest
 
 
@@ -67,20 +67,29 @@ def _own_audit(published: Path) -> dict[str, Any]:
     """The audit as it was sealed, with the facts that readers rest on, which names files of ours alone."""
     with suppress(OSError, ValueError, RecursionError):
         audit: dict[str, Any] = json.loads((published / "audit.json").read_bytes())
-        if is_audit(audit) and audit["audit_digest"] == audit_digest(audit) and audit["files"].keys() <= _NAMED:
+        if is_audit(audit) and audit["audit_digest"] == audit_digest(audit) and audit["files"].keys() <= set(SEALED):
             return audit
     raise PublishedFilesDamaged(published, "has a missing or altered audit.json")
 
 
 def _check_files(published: Path, audit: Mapping[str, Any]) -> None:
     """Checks the files of one publication, but not those of its tables."""
-    expected = audit["files"]
-    # A page that the audit does not name must not exist: no digest protects it.
-    damaged = next((name for name in FILES[:-1] if _found(published, name, audit) != expected.get(name)), None)
-    if damaged:
-        raise PublishedFilesDamaged(published, f"has a missing or altered {damaged}")
+    # A page that neither the audit nor a rendering names must not exist: no digest protects it.
+    for name in SEALED:
+        digest, expected = _found(published, name, audit), audit["files"].get(name)
+        if digest != expected and not (name in PAGES and digest in _rendered(published, name)):
+            raise PublishedFilesDamaged(published, f"has a missing or altered {name}")
     if _values_digest(published, audit) != audit["values_digest"]:
         raise PublishedFilesDamaged(published, "has other values in its files than its audit says")
+
+
+def _rendered(published: Path, name: str) -> set[str]:
+    """The digests that renderings gave a page; those of a family's tables stand with the family."""
+    of_table = published.parent.name == TABLES_OF_FAMILY
+    publication, path = (published.parents[1], f"tables/{published.name}/{name}") if of_table else (published, name)
+    with suppress(ValueError):
+        return {made.pages[path] for made in rendered_pages.renderings(publication) if path in made.pages}
+    raise PublishedFilesDamaged(published, f"has an altered {rendered_pages.NAME}")
 
 
 def _values_digest(published: Path, audit: Mapping[str, Any]) -> str | None:
@@ -195,8 +204,18 @@ def _found(published: Path, name: str, audit: Mapping[str, Any]) -> str | None:
         return digest_of(path)
     whole = path.read_bytes()
     card = whole.decode("utf-8", errors="replace")
-    as_published = superseded.unmarked(withdrawal.unmarked(card, audit) if "withdrawn" in audit else card)
+    as_published = without_marks(card, audit)
     return hashlib.sha256(whole if as_published == card else as_published.encode()).hexdigest()
+
+
+def without_marks(card: str, audit: Mapping[str, Any]) -> str:
+    """A card without marks of a withdrawal or of a later revision.
+
+    Args:
+        card: the page's HTML.
+        audit: of its publication.
+    """
+    return superseded.unmarked(withdrawal.unmarked(card, audit) if "withdrawn" in audit else card)
 
 
 def audit_digest(audit: dict[str, Any]) -> str:

@@ -36,9 +36,9 @@ from dphist_pipeline.publishing.parquet_tables import (
 )
 from dphist_pipeline.publishing.published_files import (
     CARD,
-    FILES,
     POPULATION,
     QUALITY,
+    SEALED,
     SUMS,
     TABLES_OF_FAMILY,
     WHOLE,
@@ -86,24 +86,22 @@ def write_family(family: FamilyEstimate, scales: Mapping[str, Fraction], facts: 
     """
     from dphist_pipeline.answering.whole_families import fit_population
     from dphist_pipeline.publishing.deployment import deployment_yaml
-    from dphist_pipeline.publishing.family_card import MOST_LISTED, family_card, has_pictures_on_card, table_page
+    from dphist_pipeline.publishing.family_card import family_card, pages_of_tables
 
     met = facts.get("invariants")
     population = fit_population(family.tables, Figures(met["level"], met["figures"]) if met else None)
     common = {name: fact for name, fact in facts.items() if name not in ("tables", *OF_WHOLE)}
     tables, axes = {}, facts["tables"]
     (staging / TABLES_OF_FAMILY).mkdir(mode=0o755)
-    when = "" if facts["period"] == "all" else f", {facts['period']}"
-    title = f"{facts.get('title') or facts['release']}{when}"
-    paged = [] if has_pictures_on_card(family) else list(family.tables)[:MOST_LISTED]
+    pages = pages_of_tables(family, facts)
     for name, estimate in family.tables.items():
         folder = staging / TABLES_OF_FAMILY / name
         folder.mkdir(mode=0o755)
         of_table = {"release": f"{facts['release']}_{name}", "family": facts["release"], "table": name}
         known = _write_tables(estimate, scales, {**common, **of_table, **axes[name]}, folder)
         write_whole(population.table(estimate.domain), folder / WHOLE)
-        if name in paged:
-            (folder / CARD).write_text(table_page(family, name, title), encoding="utf-8")
+        if name in pages:
+            (folder / CARD).write_text(pages[name], encoding="utf-8")
         _seal(known, folder)
         tables[name] = {**axes[name], "values_digest": known["values_digest"]}
     write_population(population, staging / POPULATION)
@@ -173,7 +171,7 @@ def _versions() -> dict[str, str]:
 
 def _seal(known: Mapping[str, Any], staging: Path) -> None:
     """Writes the audit of the files that are there, and waits until the disk has all of them."""
-    made = [name for name in FILES[:-1] if (staging / name).exists()]
+    made = [name for name in SEALED if (staging / name).exists()]
     # The digest of the audit comes last; see `stated_digest`.
     audit = {name: fact for name, fact in known.items() if name != "versions"}
     audit |= {"files": {name: digest_of(staging / name) for name in made}, "versions": known["versions"]}

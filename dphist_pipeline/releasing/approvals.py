@@ -355,6 +355,6 @@ def note_if_out(store: Store, ledger: Ledger, charge: Charge) -> str | None:
     recorded = ledger.published_digest(charge)
     folder = store.published(Key(charge.release, charge.period, charge.revision))
     if recorded is None and folder.exists():
-        recorded = str(vouched_audit(folder, charge, None)["values_digest"])
+        recorded = str(vouched_audit(folder, charge, None, ledger)["values_digest"])
         ledger.record_published(charge, recorded)
     return recorded

@@ -143,7 +143,7 @@ def replayed(attempt: Attempt) -> Release | None:
     refuse_withdrawn(attempt.ledger, attempt.charge, attempt.key)
     recorded = note_if_out(attempt.store, attempt.ledger, attempt.charge)
     if attempt.path.exists():
-        vouched_audit(attempt.path, attempt.charge, recorded)
+        vouched_audit(attempt.path, attempt.charge, recorded, attempt.ledger)
     made = publisher.published(attempt.store, attempt.key, {}, ValuesDiffer(attempt.key))
     if made is not None:
         attempt.store.forget_kept_runs(attempt.key)  # of a run that counted while another one published

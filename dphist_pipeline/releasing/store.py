@@ -220,7 +220,7 @@ class Store:
                     here = not own or charge.folder is None or charge.folder.id in own
                     missing += [str(key.public_place)] if here else []
                 elif recorded is not None:
-                    vouched_audit(self.published(key), charge, recorded)
+                    vouched_audit(self.published(key), charge, recorded, ledger)
                     if is_marked(self.published(key)) != ("withdrawn" in ledger.notes(charge)):
                         raise PublishedFilesDamaged(self.published(key), "is withdrawn, and its audit does not say so")
                     whole += 1

@@ -9,25 +9,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dphist_pipeline.ledger.entries import Charge
+from dphist_pipeline.publishing import rendered_pages
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, PublishedFilesDamaged, read_audit
 
 if TYPE_CHECKING:
+    from dphist_pipeline.ledger.ledger import Ledger
     from dphist_pipeline.releasing.store import Store
 
 
-def vouched_audit(published: Path, charge: Charge, recorded: str | None) -> dict[str, Any]:
+def vouched_audit(published: Path, charge: Charge, recorded: str | None, ledger: Ledger) -> dict[str, Any]:
     """Reads the audit of a publication, and compares what it says with the ledger.
 
     Args:
         published: its folder.
         charge: that paid for it.
         recorded: the digest of its values in the ledger; None where the ledger does not say yet that it is published.
+        ledger: asked for pages that were rendered anew, if there are any.
 
     Raises:
         PublishedFilesDamaged: a file is missing or altered, or is not what the ledger recorded.
     """
     audit = read_audit(published)
     tables = [read_audit(published / TABLES_OF_FAMILY / name) for name in audit.get("tables", {})]
+    pages = rendered_pages.file_digest(published)
+    if pages is not None and pages not in ledger.rendered_digests(charge):
+        raise PublishedFilesDamaged(published, f"has a {rendered_pages.NAME} that the ledger did not record")
     if recorded in (None, audit["values_digest"]) and all(_is_of(one, charge) for one in (audit, *tables)):
         return audit
     raise PublishedFilesDamaged(published, "is not what the ledger recorded")
@@ -64,6 +70,6 @@ def vouching_reader(store: Store) -> Callable[[Path], dict[str, Any]]:
         charge = next((made for made in charges if f"revision={made.revision}" == revision), None)
         if charge is None:
             raise PublishedFilesDamaged(published, "is not what the ledger recorded: it has no such charge")
-        return audit if charge.lost else vouched_audit(published, charge, opened().published_digest(charge))
+        return audit if charge.lost else vouched_audit(published, charge, opened().published_digest(charge), opened())
 
     return read

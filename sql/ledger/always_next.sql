@@ -9,6 +9,7 @@ DECLARE
     written text[];  -- what is sealed; and the body, written anew
     year integer;
     charging constant boolean := NEW.kind = 'charged';
+    stating constant boolean := NEW.kind IN ('published', 'rendered');  -- of values, or of pages
     noting constant boolean := NEW.kind IN ('approved', 'rejected', 'withdrawn');
     whole constant text := '^[1-9][0-9]{0,8}$';
     exact constant text := '^[1-9][0-9]{0,39}/[1-9][0-9]{0,30}$';
@@ -41,7 +42,7 @@ BEGIN
     IF NOT pg_has_role(current_user, (SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'MEMBER') THEN
         IF NEW.made_at::timestamptz > now() + interval '1 day'
         THEN RAISE EXCEPTION 'the time is ahead of the server''s clock' USING ERRCODE = '22008'; END IF;
-        IF (charging OR noting OR NEW.kind = 'published') AND (octet_length(NEW.body) > 50000
+        IF (charging OR noting OR stating) AND (octet_length(NEW.body) > 50000
             OR NEW.release !~ '^[A-Za-z_][A-Za-z0-9_]{0,199}$'
             OR NEW.period !~ '^(all|[0-9]{4,4}-[0-9]{2,2}-[0-9]{2,2})$')
         THEN RAISE EXCEPTION 'not a release and a period as specs name them'; END IF;
@@ -69,7 +70,7 @@ BEGIN
             || CASE WHEN facts ? 'upstream_checked'
                 THEN ',"upstream_checked":' || to_json(facts->>'upstream_checked')::text ELSE '' END
             || ',"year":' || year || '}'
-        WHEN NEW.kind = 'published' THEN '{"charge":' || (facts->>'charge')
+        WHEN stating THEN '{"charge":' || (facts->>'charge')
             || ',"digest":' || to_json(facts->>'digest')::text || ',"year":' || year || '}'
         WHEN noting THEN '{"charge":' || (facts->>'charge')
             || ',"text":' || to_json(facts->>'text')::text || ',"year":' || year || '}'
@@ -92,7 +93,7 @@ BEGIN
     THEN RAISE EXCEPTION 'its contents do not fit its hash'; END IF;
     IF NEW.body IS DISTINCT FROM written[2]
     THEN RAISE EXCEPTION 'not a body of an entry of its kind, as the ledger writes it'; END IF;
-    IF NOT (charging OR noting OR NEW.kind = 'published') THEN RETURN NEW; END IF;
+    IF NOT (charging OR noting OR stating) THEN RETURN NEW; END IF;
 
     -- Comparisons with what is null refuse nothing.
     IF NEW.account IS NULL OR NEW.release IS NULL OR NEW.period IS NULL OR NEW.revision IS NULL OR NEW.revision < 1
@@ -125,10 +126,15 @@ BEGIN
         IF EXISTS (
             SELECT FROM ledger_entry AS made WHERE (made.release, made.period, made.revision)
                 = (NEW.release, NEW.period, NEW.revision)
-            AND (made.kind = NEW.kind OR (made.kind = 'rejected' AND NEW.kind <> 'rejected')
+            AND ((made.kind = NEW.kind AND (NEW.kind <> 'rendered' OR made.body::jsonb->>'digest' = facts->>'digest'))
+                OR (made.kind = 'rejected' AND NEW.kind <> 'rejected')
                 OR (made.kind = 'published' AND NEW.kind = 'rejected'))
             AND made.body::jsonb->>'charge' = facts->>'charge')
         THEN RAISE EXCEPTION 'it is entered a second time, or of what was rejected or published'; END IF;
+        IF NEW.kind = 'rendered' AND NOT EXISTS (
+            SELECT FROM ledger_entry AS made WHERE made.kind = 'published' AND (made.release, made.period, made.revision)
+                = (NEW.release, NEW.period, NEW.revision) AND made.body::jsonb->>'charge' = facts->>'charge')
+        THEN RAISE EXCEPTION 'pages of what was not published'; END IF;
         RETURN NEW;
     END IF;
 

@@ -29,7 +29,7 @@ PUBLISHING = (
         "dphist_pipeline/publishing/published_files.py",
         (BUCKETS,),
         (
-            Mutation(' and audit["files"].keys() <= _NAMED', "", "an audit names any file"),
+            Mutation(' and audit["files"].keys() <= set(SEALED)', "", "an audit names any file"),
             Mutation(
                 '    if _values_digest(published, audit) != audit["values_digest"]:',
                 "    if False:",

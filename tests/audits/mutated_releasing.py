@@ -244,7 +244,7 @@ RELEASING = (
             ),
             Mutation("        witness.refuse_inside(self.root)\n", "", "the witness is copied with the store"),
             Mutation(
-                "                    vouched_audit(self.published(key), charge, recorded)\n",
+                "                    vouched_audit(self.published(key), charge, recorded, ledger)\n",
                 "",
                 "verify takes files of another draw",
             ),

@@ -143,3 +143,12 @@ def test_a_publication_is_withdrawn_and_the_withdrawn_one_stays_so(kept: KeptSto
             refused = ran("release", f"{name}.yaml")
             assert (refused.code, "withdrawn" in refused.err) == (1, True)
     kept.run("ledger", "verify")
+
+
+def test_its_pages_can_be_rendered_anew(kept: KeptStore) -> None:
+    kept.allowed()
+    told = kept.run("store", "pages", "--json").json
+    assert told["left"] == {} and len(told["anew"]) + len(told["same"]) >= len(RELEASED) + 1
+    for page in (kept.store / "public").rglob(CARD):
+        assert "undefined" not in page.read_text(encoding="utf-8").lower()
+    assert kept.run("ledger", "verify").code == 0

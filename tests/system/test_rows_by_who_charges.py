@@ -95,7 +95,7 @@ def honest(ledger: Ledger, choose: random.Random) -> tuple[Entry, dict[str, Any]
     assert last is not None
     period = choose.choice(["all", "2026-03-02", f"2025-{choose.randint(1, 12):02}-{choose.randint(1, 28):02}"])
     there = books.revisions(release, period)
-    kind = choose.choice(["charged", "charged", "published", "approved", "rejected", "withdrawn"])
+    kind = choose.choice(["charged", "charged", "published", "rendered", "approved", "rejected", "withdrawn"])
     if not there or kind == "charged":
         kind, revision = "charged", max(there, default=0) + 1
         allowed = [decision.number for decision in ledger.decisions("health")]
@@ -110,7 +110,8 @@ def honest(ledger: Ledger, choose: random.Random) -> tuple[Entry, dict[str, Any]
     else:
         revision = choose.choice([*there])
         facts = {"charge": there[revision].number}
-        facts |= {"digest": "v" * 64} if kind == "published" else {"text": choose.choice(["Jörg 𠮷", "wrong"])}
+        stated = {"digest": choose.choice("vw" if kind == "rendered" else "v") * 64}
+        facts |= stated if kind in ("published", "rendered") else {"text": choose.choice(["Jörg 𠮷", "wrong"])}
     made_at = opened.utc_now()
     facts["year"] = books.year_at(made_at)
     key = (last.number + 1, kind, "health", release, period, revision)
@@ -130,7 +131,7 @@ def changed(entry: Entry, facts: dict[str, Any], choose: random.Random) -> Entry
                 facts.pop(name)
         elif where < 0.9:
             name = choose.choice(COLUMNS[:-1])
-            odd = {"kind": [*("charged", "published", "approved", "created", "opened", "unheard")]}
+            odd = {"kind": [*("charged", "published", "rendered", "approved", "created", "opened", "unheard")]}
             odd |= {"made_at": [f"{year}-06-30T12:00:00Z" for year in (1999, 2027, 2999)]}
             odd["made_at"] += ["2026-19-39T29:59:69Z", "2026-06-30", "9999-12-31T23:59:59Z"]
             odd |= {

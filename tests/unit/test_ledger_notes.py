@@ -74,6 +74,16 @@ def test_what_is_published_is_not_rejected(ledger: Ledger, charge: Charge) -> No
     assert ledger.verify() == 4
 
 
+def test_pages_are_rendered_as_often_as_one_likes_of_what_is_published(ledger: Ledger, charge: Charge) -> None:
+    with pytest.raises(ValueError, match="not published"):
+        ledger.record_rendered(charge, "pages")
+    ledger.record_published(charge, "digest")
+    for digest in ("pages", "pages", "later pages", "pages"):
+        ledger.record_rendered(charge, digest)
+    assert [*ledger.rendered_digests(charge)] == ["pages", "later pages"]
+    assert ledger.verify() == 6 and Ledger.open(ledger.url, ledger.id).rendered_digests(charge)
+
+
 @pytest.mark.parametrize("order", [("published", "rejected"), ("rejected", "published")])
 def test_a_ledger_that_says_both_is_found_altered(
     ledger: Ledger, charge: Charge, order: tuple[str, str], monkeypatch: pytest.MonkeyPatch

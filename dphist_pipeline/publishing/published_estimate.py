@@ -1,0 +1,69 @@
+"""What a mechanism estimated, read back from published files, as far as pages show it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate, Finding
+from dphist_pipeline.estimates.noisy import NestedSums
+from dphist_pipeline.publishing.published_files import SUMS, TABLES_OF_FAMILY, read_audit
+from dphist_pipeline.publishing.release_files import published_unbiased
+from dphist_pipeline.spec.axes import domain_of
+
+
+def published_estimate(folder: Path, audit: Mapping[str, Any]) -> Estimate:
+    """The estimate of one table, without what was bought about rows.
+
+    Args:
+        folder: of a publication, or of a table of a family, whose files were checked.
+        audit: of it.
+
+    Raises:
+        KeyError: the version that published it wrote less than is needed.
+    """
+    domain = domain_of(audit["axes"])
+    columns = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate", "group_id"])
+    values, noisy = (columns[name].to_numpy().reshape(domain.shape) for name in ("estimate", "unbiased_estimate"))
+    is_grouped = columns["group_id"].null_count == 0
+    return Estimate(
+        domain,
+        values,
+        _charges(audit),
+        unbiased=published_unbiased(audit, noisy),
+        groups=columns["group_id"].to_numpy().astype(np.int64).reshape(domain.shape) if is_grouped else None,
+        sums=_sums(folder),
+        findings=tuple(Finding(**one) for one in audit.get("findings", ())),
+    )
+
+
+def published_family(folder: Path, audit: Mapping[str, Any]) -> FamilyEstimate:
+    """The estimates of all tables of a family, without what was bought about rows.
+
+    Args:
+        folder: of a publication whose files were checked.
+        audit: of it.
+    """
+    places = {name: folder / TABLES_OF_FAMILY / name for name in audit["tables"]}
+    tables = {name: published_estimate(place, read_audit(place)) for name, place in places.items()}
+    return FamilyEstimate(tables, _charges(audit))
+
+
+def _charges(audit: Mapping[str, Any]) -> tuple[tuple[str, Fraction], ...]:
+    """The charges of a publication; the audit of a table of a family names none."""
+    return tuple((one["step"], Fraction(one["epsilon"])) for one in audit.get("charges", ()))
+
+
+def _sums(folder: Path) -> NestedSums | None:
+    if not (folder / SUMS).exists():
+        return None
+    rows = pq.ParquetFile(folder / SUMS).read()
+    column = {name: rows[name].to_numpy() for name in ("noisy_sum", "cells", "first_group", "last_group")}
+    parents = rows["parent"].fill_null(-1).to_numpy()
+    sums = column["noisy_sum"], column["cells"], parents, column["first_group"], column["last_group"]
+    return NestedSums(*sums, Fraction(rows["noise_scale"][0].as_py()))

@@ -45,6 +45,7 @@ SELECT greatest(0, ci_lower), greatest(0, estimate) + (ci_upper - ci_lower) / 2
 FROM r.dph_quality('r.weekly_admissions') WHERE statistic = 'cut' AND axis IS NULL ORDER BY period DESC LIMIT 1
 """
 WEEK_KEYS = [(FIRST_DAY + timedelta(weeks=week)).isoformat() for week in range(WEEKS)]
+REVISED, WHY_REVISED = WEEK_KEYS[-2], "the demo shows a revision; its records are the same, its noise is new"
 
 console = Console(soft_wrap=True, highlight=False)
 
@@ -61,7 +62,7 @@ def main() -> None:
     write_people()
     store = open_store()
     before, entries = digests(store), len(store.ledger().entries())
-    replays = release_everything()
+    replays = [*release_everything(), revise_a_week()]
     if all(replays) and digests(store) == before and len(store.ledger().entries()) == entries:
         console.print("\n[bold green]Replayed:[/] every file keeps its bytes, nothing was spent, no record was read.")
     show(store)
@@ -132,6 +133,12 @@ def release_without_dagster() -> list[bool]:
     return [pipeline.release(specs[release], FOLDER / "store", week).replayed for release, week in work]
 
 
+def revise_a_week() -> bool:
+    """Publishes one week a second time, charged again, so that readers see a revision; says whether it was a replay."""
+    spec = load_spec(SPECS / "weekly_admissions" / "defs.yaml")
+    return pipeline.release(spec, FOLDER / "store", REVISED, reason=WHY_REVISED).replayed
+
+
 def failures(run: dg.ExecuteInProcessResult) -> list[str]:
     """What failed steps said.
 
@@ -183,6 +190,9 @@ def show(store: Store) -> None:
     console.print(table)
     console.print(
         "Visits left out by that bound in the last week, of the first 5 of a patient: {:,.0f} to {:,.0f}".format(*cut)
+    )
+    console.print(
+        f"The week of {REVISED} was published twice: the table has revision 2, and the card of revision 1 says so."
     )
     console.print("Residents: {:,.0f} (95 %: {:,.0f} to {:,.0f})".format(*total))
     console.print("\nWhat was spent, once and for all:")

@@ -81,9 +81,9 @@ def test_done_again_the_demo_replays_without_a_record_and_shows_the_same(tmp_pat
     assert first.returncode == 0, first.stdout + first.stderr
     assert "Replayed" not in first.stdout and "9/9" in first.stdout
     before, entries = published(project), Project(project / "demo").ledger().entries()
-    # Each of the eight weeks has a quality table, and each of the two releases a list of its files.
-    # Each of the eight weeks has a quality table, and the population has noisy sums of groups.
-    assert len(before) == len(FILES) * 9 + 8 + 1
+    # Eight weeks, one of them twice, have a quality table; the population has noisy sums of groups.
+    assert len(before) == len(FILES) * 10 + 9 + 1
+    assert "published twice" in first.stdout
     for records in (project / "demo" / "data").iterdir():
         records.write_bytes(b"no record is read")
 

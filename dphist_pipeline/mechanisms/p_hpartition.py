@@ -25,20 +25,36 @@ from dphist_pipeline.confidential.scores import Centre
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.mechanisms import Mechanism
+from dphist_pipeline.mechanisms import Mechanism, Setting
 from dphist_pipeline.mechanisms._bisection import Bisection
 
 
 @dataclass(frozen=True)
 class PHPartition(Mechanism):
-    """Settings: depth, how many times an interval is cut in two, at most 2^depth buckets; structure_share, the part of
-    epsilon that chooses cuts; centre, `median` or `mean`, which deviations are taken from (with the paper's mean a
-    score's sensitivity is twice as large, so cuts are twice as noisy).
-    """
+    """Settings:"""
 
-    depth: Annotated[int, Field(ge=1, le=16)] = 6
-    structure_share: Annotated[Fraction, Field(gt=0, lt=1)] = Fraction(1, 2)
-    centre: Centre = "median"
+    depth: Annotated[
+        int,
+        Field(ge=1, le=16),
+        Setting(
+            "how many times an interval is cut in two, at most 2^depth buckets.",
+            paper="log2 of the cells, in its authors' code",
+            why="Levels share the epsilon of the cuts, so fewer levels cut better; not measured beside other depths.",
+        ),
+    ] = 6
+    structure_share: Annotated[Fraction, Field(gt=0, lt=1), Setting("the part of epsilon that chooses cuts.")] = (
+        Fraction(1, 2)
+    )
+    centre: Annotated[
+        Centre,
+        Setting(
+            "`median` or `mean`, which deviations are taken from; with means a score's sensitivity is twice as large, "
+            "so cuts are twice as noisy.",
+            paper="mean",
+            why="`median` had the lower error in 19 of 30 settings, of real and invented counts, from 0.7 to 1.6 "
+            "times that of `mean`.",
+        ),
+    ] = "median"
 
     def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
         """Refuses more than one axis, and shares outside the sampler's range."""

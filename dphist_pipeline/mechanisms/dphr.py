@@ -8,6 +8,8 @@ Paper:    Tao, Li, Huang, Hou, Gong. A symmetry histogram publishing method base
           one after another, as in the paper, each likely to be near the one before in count and place; but the
           candidates are all cells left, and the order has a share of its own. With many cells such an order is mostly
           noise: a selection gets about 1/m of the order's share, and noise of about 2·m/share records.
+          Choices add geometric noise to the scores and take the largest (permute-and-flip, but for ties), in
+          place of the exponential mechanism.
 Privacy:  `noisy`: order_share of epsilon on `noisy_cells`, the rest on `noisy_sums` of the groups, one draw a group.
           Order and groups are found on noisy cells alone, which is free. `exponential`: order_share on `choose`, an
           equal share a selection (a score moves no further than the counts do; the last cell needs no selection);

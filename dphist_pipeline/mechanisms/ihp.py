@@ -4,7 +4,8 @@ Paper:    Li, Cui, Meng, Ma. IHP: improving the utility in differential private 
           Parallel Databases 2019. This follows the description of it in Tao et al. (Symmetry 2023) and its published
           abstract; other details are ours. The candidates for an interval are to keep it whole, for good, and every
           cut. The score is minus the absolute deviations of the parts, and minus, for each part, the mean absolute
-          noise of one published sum, which the part's cells share.
+          noise of one published sum, which the part's cells share. Choices add geometric noise to the scores and take
+          the largest (permute-and-flip, but for ties), in place of the exponential mechanism.
 Privacy:  structure_share of epsilon on `choose`, an equal share a level: the intervals of a level are disjoint. The
           rest on `noisy_sums` of the buckets. The share of a level at which every interval is closed is forfeited. With
           a single cell there is nothing to choose: all of epsilon goes to its sum.

@@ -3,7 +3,8 @@
 Paper:    Inan, Kantarcioglu, Ghinita, Bertino. Private record matching using differential privacy. EDBT 2010, as Xiao
           et al. (DPCube, 2012) describe the baseline that they compare with; consistency as Hay et al. (PVLDB 2010).
           Every box is cut across its longest side (the first of equal ones). A median is chosen among the cells in
-          order along that side; the box is cut at the border of slabs nearest to it.
+          order along that side; the box is cut at the border of slabs nearest to it. Choices add geometric noise to
+          the scores and take the largest (permute-and-flip, but for ties), in place of the exponential mechanism.
 Privacy:  structure_share of epsilon on `choose`, an equal share a level: the boxes of a level are disjoint. The score
           of a place is minus |count before - count after|, of sensitivity 1. The rest on `noisy_tree`: every box of
           every level, an equal share a level. The share of a level is forfeited if no box of it needs a median; if no

@@ -1,7 +1,8 @@
 """P-HPartition: cut a line in two, privately, and its parts again, to a declared depth; then count them with noise.
 
 Paper:    Ács, Castelluccia, Chen. Differentially private histogram publishing through lossy compression. ICDM 2012. The
-          score of a cut is minus the absolute deviations that it leaves on both sides.
+          score of a cut is minus the absolute deviations that it leaves on both sides. Choices add geometric noise to
+          the scores and take the largest (permute-and-flip, but for ties), in place of the exponential mechanism.
 Privacy:  structure_share of epsilon on `choose`, an equal share a level: the intervals of a level are disjoint. The
           rest on `noisy_sums` of the buckets. The share of a level is forfeited if no interval has two cuts to choose
           from. If the depth leaves single cells whatever is chosen, all of epsilon goes to the sums.

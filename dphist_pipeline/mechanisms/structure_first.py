@@ -4,7 +4,8 @@ Paper:    Xu, Zhang, Xiao, Yang, Yu. Differentially private histogram publicatio
           `score: absolute`, scores are absolute deviations from medians, summed: their sensitivity is 1 and needs no
           bound on a count. With `score: squared`, the paper's, scores are computed from counts clipped to 0 … F for a
           public ceiling F, and their sensitivity is 2F - 1. (The paper takes F from the data, which breaks its proof.)
-          Published sums are not clipped.
+          Published sums are not clipped. Choices add geometric noise to the scores and take the largest
+          (permute-and-flip, but for ties), in place of the paper's exponential mechanism.
 Privacy:  structure_share of epsilon on `choose`, an equal share a boundary; the rest on `noisy_sums` of the buckets.
           The share of a boundary is forfeited if the boundaries chosen before leave only one place for it. With one
           bucket, or one per cell, there is nothing to choose, and all of epsilon goes to the sums.

@@ -62,14 +62,14 @@ def test_no_threshold_alone_finds_the_boxes_of_figure_7():
 
 
 @pytest.mark.parametrize("size", [0.0, 122.8, 500.0])
-def test_a_box_is_cut_above_the_threshold_as_in_algorithm_3_and_not_below_it_as_in_the_text(size):
+def test_a_box_is_cut_above_the_threshold_as_in_algorithm_3_not_as_in_the_text(size):
     """The text: "we do not split a partition if its variance is greater than a threshold"."""
     boxes = kd_boxes(CUBE, 0.0, 0.0, size, 40)
     assert (boxes.max() == 0) == (CUBE.var() <= size)
     assert all(CUBE[boxes == box].var() <= size for box in range(boxes.max() + 1))
 
 
-def test_the_query_of_figure_3_is_the_cell_of_the_lowest_income_although_its_text_says_above_30k():
+def test_the_query_of_figure_3_is_the_lowest_income_though_its_text_says_above_30k():
     """Incomes end with "> 20K" in figure 2, so that "income > 30k" is no union of cells, and x1 is "0 ~ 10K"."""
     query = np.eye(9, dtype=int)[0]
     assert query @ X == 10 and query.sum() == 1

@@ -129,3 +129,24 @@ def test_a_draft_writes_the_settings_that_do_better(office: Office) -> None:
 def test_a_draft_refuses_a_mechanism_that_there_is_not(office: Office, written: str) -> None:
     ran = office.run("new", "wards", "--mechanism", written)
     assert ran.code == 1 and ran.err.startswith("error: ") and not Path("wards.yaml").exists()
+
+
+CHOOSING = [name for name in mechanisms.names() if "`choose`" in mechanisms.card(name)]
+
+
+@pytest.mark.parametrize("name", CHOOSING)
+def test_cards_of_mechanisms_that_choose_name_permute_and_flip(name: str) -> None:
+    said = plain(mechanisms.card(name))
+    assert "permute-and-flip, but for ties" in said and "in place of the" in said and "exponential mechanism" in said
+
+
+def test_the_glossary_says_how_a_choice_is_made() -> None:
+    glossary = (PROJECT / "docs/explanation/glossary.md").read_text(encoding="utf-8")
+    (row,) = [line for line in glossary.splitlines() if line.startswith("| choice |")]
+    assert "permute-and-flip" in row and "exponential mechanism" in row
+    assert {"dphr", "ihp", "kd_hierarchy", "p_hpartition", "structure_first"} == set(CHOOSING)
+
+
+def test_the_card_of_cnfg_gives_its_q() -> None:
+    said = plain(mechanisms.card("cnfg"))
+    assert "Q = SSE + (2k - m)·v" in said and "equation 7, Q = Error + (4k - 2m)/epsilon²" in said

@@ -92,7 +92,7 @@ def python_api() -> str:
 
 def mechanism_cards() -> str:
     """The card of every mechanism in the registry."""
-    return "\n\n".join(f"## `{name}`\n\n{_code(card, 'text')}" for name, card in dph.mechanisms().items())
+    return "\n\n".join(f"## `{name}`\n\n{dph.mechanisms.reference(name)}" for name in dph.mechanisms())
 
 
 def measured() -> str:

@@ -15,7 +15,7 @@ from rich.markup import escape
 from dphist_pipeline.cli.options import JsonOption
 from dphist_pipeline.cli.terminal import out, print_facts, print_json, print_table
 from dphist_pipeline.local.collection import CollectionSpec, load_collection
-from dphist_pipeline.local.costs import NOT_COVERED, Plan, described, planned, remarks, spending, write_question
+from dphist_pipeline.local.costs import NOT_COVERED, Plan, Way, described, planned, remarks, spending, write_question
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.messages.amounts import as_text
@@ -62,8 +62,9 @@ def plan(
 ) -> None:
     """Plans a collection: what it costs contributors, and expected errors.
 
-    Before anybody is asked, and from the spec alone: bits and bytes of each
-    protocol and encoding, and the standard error of each interval's count.
+    Before anybody is asked, and from the spec alone: bits, bytes and epsilon
+    of each protocol that could serve these consumers, by each encoding, and
+    the standard error of each interval's count.
     """
     found = planned(load_collection(spec), contributors)
     new = write_question(found.asked.question, question) if question is not None else False
@@ -111,24 +112,27 @@ def _print_plan(found: Plan) -> None:
         declared = "as declared" if way.question == found.asked.question else ""
         sent.append((way.protocol, way.encodings, *sizes, declared))
     print_table(["protocol", "encoding", "intervals", "bits", "bytes", "epsilon", ""], sent)
-    out.print(f"\n[bold]Standard errors of counts, with {found.contributors:,} contributors[/]")
-    out.print("Values spread evenly; `at worst`: none or all of them in the interval.")
-    header = [way.encodings if way in found.encodings else f"{way.protocol}, {way.encodings}" for way in found.ways]
-    print_table(["consumer", "interval", *header], _errors(found))
+    told = f"Standard errors of counts, with {found.contributors:,} contributors"
+    for protocol in dict.fromkeys(way.protocol for way in found.ways):
+        ways = [way for way in found.ways if way.protocol == protocol]
+        out.print(f"\n[bold]{told}, by {protocol}[/]")
+        out.print("Values spread evenly; `at worst`: none or all of them in the interval.")
+        header = [way.encodings if "," not in way.encodings else "auto" for way in ways]
+        print_table(["consumer", "interval", *header], _errors(found, ways))
     out.print()
     _print_sentences([*remarks(found.spec), *NOT_COVERED])
 
 
-def _errors(found: Plan) -> list[tuple[str, ...]]:
+def _errors(found: Plan, ways: list[Way]) -> list[tuple[str, ...]]:
     """Rows of errors: each interval of a consumer with few, else three of them, and the largest that is possible."""
     rows: list[tuple[str, ...]] = []
     for number, reader in enumerate(found.spec.consumers):
-        even = np.array([way.errors[number].even for way in found.ways])
+        even = np.array([way.errors[number].even for way in ways])
         if reader.intervals <= MOST_INTERVALS_SHOWN and len(found.spec.consumers) <= MOST_CONSUMERS_IN_FULL:
             told = [(_interval(reader.edges, place), *map(_error, column)) for place, column in enumerate(even.T)]
         else:
             told = _summary(even)
-        told.append(("at worst", *(_error(way.errors[number].worst.max()) for way in found.ways)))
+        told.append(("at worst", *(_error(way.errors[number].worst.max()) for way in ways)))
         rows += [(reader.name if place == 0 else "", *row) for place, row in enumerate(told)]
     return rows
 

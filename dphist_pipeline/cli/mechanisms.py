@@ -15,10 +15,15 @@ def show_mechanisms(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Print the whole card of this one.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Lists the mechanisms, or prints the card of one."""
+    """Lists the mechanisms, or prints the card of one.
+
+    A card ends with the settings: what each does, its default, the
+    paper's value, and why they differ. In JSON: a card and a list of
+    settings for each mechanism.
+    """
     cards = {name: registry.card(name)} if name else {known: _card_or_problem(known) for known in registry.names()}
     if as_json:
-        print_json(cards)
+        print_json({known: {"card": card, "settings": _settings(known)} for known, card in cards.items()})
     elif name:
         out.print(cards[name], markup=False)
     else:
@@ -35,6 +40,14 @@ def _card_or_problem(name: str) -> str:
         return registry.card(name)
     except registry.UnusableMechanism as error:
         return f"{name}: {error}"
+
+
+def _settings(name: str) -> list[dict[str, str]]:
+    """What is told of each setting; nothing for an unusable mechanism of another package."""
+    try:
+        return [told.facts() for told in registry.settings(name)]
+    except registry.UnusableMechanism:
+        return []
 
 
 def _brought_by(name: str) -> str:

@@ -23,6 +23,12 @@ def new(
             help="Parquet or CSV, or a glob in quotes: names and types of its columns become axes. No value is read.",
         ),
     ] = None,
+    mechanism: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Also NAME:SETTING=VALUE,…: written with settings that do better than defaults."
+        ),
+    ] = "adaptive",
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The spec to write. Default: RELEASE.yaml, here.")
     ] = None,
@@ -38,8 +44,9 @@ def new(
     from dphist_pipeline.planning.drafting import draft, undecided_fields, write_draft
 
     file = output or Path(f"{name}.yaml")
+    chosen, settings = _with_advice(mechanism)
     layout = read_layout(source) if source is not None else None
-    text = draft(name, file, source, layout)
+    text = draft(name, file, source, layout, chosen, settings)
     places = undecided_fields(text, file)
     write_draft(text, file)
     if as_json:
@@ -56,3 +63,13 @@ def _release_name(written: str) -> str:
     except ValueError as error:
         problem = str(error)
     raise typer.BadParameter(problem, param_hint="RELEASE")
+
+
+def _with_advice(written: str) -> tuple[str, dict[str, object]]:
+    """A mechanism and its settings, with those that do better than its defaults."""
+    from dphist_pipeline.evaluation.contenders import parse_contender
+    from dphist_pipeline.mechanisms import build
+
+    chosen = parse_contender(written)
+    settings = dict(chosen.settings)
+    return chosen.mechanism, {**settings, **build(chosen.mechanism, settings).advice}

@@ -25,6 +25,7 @@ Wholes = NDArray[np.integer[Any]]
 # (name, part): ("range_mse", "50"), or ("mse", "") over all cells.
 Measure = tuple[str, str]
 MISSED = Fraction(1, 20)
+MOST_VALUES = 100
 AS_GEOMETRIC = "as_geometric"  # 1 for a release of the noisy cells themselves, else 0
 
 
@@ -111,7 +112,8 @@ def measure(
 ) -> dict[Measure, float]:
     """All measures of one release.
 
-    Over all cells: `mse`, `sse`, `mae`, `mre`, `kl`. For each class of counts: `mre`. If the mechanism groups cells:
+    Over all cells: `mse`, `sse`, `mae`, `mre`, `kl`. For each class of counts: `mre`; for each of the smallest exact
+    counts, up to a hundred: `mre_of_value`. If the mechanism groups cells:
     `weighted_variance` and `reconstruction_sse`. For each workload, for each of its parts and as the mean over the
     parts: `<workload>_mse`, `<workload>_mre`, `<workload>_mae`; over all questions together `<workload>_max`, the
     largest absolute error.
@@ -131,6 +133,8 @@ def measure(
         ("kl", ""): metrics.kl_divergence(exact, values),
     }
     found |= {("mre", size): error for size, error in metrics.relative_error_by_size(exact, values).items()}
+    by_value = metrics.relative_error_by_value(exact, values, MOST_VALUES)
+    found |= {("mre_of_value", str(value)): error for value, error in by_value.items()}
     if made.groups is not None:
         found["weighted_variance", ""] = metrics.weighted_variance(exact, made.groups)
         found["reconstruction_sse", ""] = metrics.weighted_variance(exact, made.groups, by="cells")

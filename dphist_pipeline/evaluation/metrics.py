@@ -91,6 +91,23 @@ def relative_error_by_size(exact: Wholes, estimate: Reals) -> dict[str, float]:
     return {class_name(*classes[number]): float(sums[number] / cells[number]) for number in np.flatnonzero(cells)}
 
 
+def relative_error_by_value(exact: Wholes, estimate: Reals, most: int | None = None) -> dict[int, float]:
+    """Mean relative error of the cells with the same exact count, for each count (Chen et al. 2024, equation 33).
+
+    Args:
+        exact: exact counts, any shape.
+        estimate: estimated counts, same shape.
+        most: of how many counts, the smallest ones; None for all.
+
+    Returns:
+        Error by exact count, rising.
+    """
+    values, numbers, cells = np.unique(exact, return_inverse=True, return_counts=True)
+    errors = np.abs(estimate - exact) / np.maximum(exact, SMALLEST_DENOMINATOR)
+    means = np.bincount(numbers.ravel(), weights=errors.ravel()) / cells
+    return dict(zip(values[:most].tolist(), means[:most].tolist(), strict=True))
+
+
 def class_name(lowest: int, highest: int) -> str:
     """The name of a class of counts: 0, or 2-5.
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import altair as alt
 
 OVER_CELLS = {"mse": "mean squared error of a cell", "mre": "mean relative error of a cell", "kl": "KL divergence"}
+DIVERGENCE = {"kl": OVER_CELLS["kl"]}
 OVER_RANGES = {"range_mse": "mean squared error", "range_mre": "mean relative error", "range_mae": "mean |error|"}
 OVER_BOXES = {"box_mse": "mean squared error", "box_mre": "mean relative error", "box_mae": "mean |error|"}
 WIDTH, HEIGHT = 300, 240
@@ -37,9 +38,11 @@ def draw(scores: Sequence[Score], title: str, folder: Path) -> list[Path]:
     """
     charts = {
         "errors_by_epsilon": _lines(scores, OVER_CELLS, title, "all cells", along="epsilon"),
+        "divergence_by_epsilon": _lines(scores, DIVERGENCE, title, "all cells", along="epsilon"),
         "errors_by_range_length": _lines(scores, OVER_RANGES, title, "all ranges of a length", along="length"),
         "errors_of_boxes_by_epsilon": _lines(scores, OVER_BOXES, title, "random boxes", along="epsilon"),
-        "relative_error_by_size": _by_size(scores, title),
+        "relative_error_by_size": _by_size(scores, title, "mre", "true count of a cell"),
+        "relative_error_by_value": _by_size(scores, title, "mre_of_value", "exact count of a cell, the smallest ones"),
     }
     folder.mkdir(parents=True, exist_ok=True)
     written = []
@@ -77,21 +80,26 @@ def _lines(scores: Sequence[Score], kinds: dict[str, str], title: str, about: st
     return _whole(alt.vconcat(*shown), f"{title}: {about}")
 
 
-def _by_size(scores: Sequence[Score], title: str) -> Any:
+def _by_size(scores: Sequence[Score], title: str, measure: str, along: str) -> Any:
     """Mean relative error against the true size of cells: one picture per epsilon."""
     import altair as alt
 
-    rows = [_row(score) for score in scores if score.measure == "mre" and score.at and score.mean > 0]
+    rows = [_row(score) for score in scores if score.measure == measure and score.at and score.mean > 0]
     if not rows:
         return None
     names = _names(scores)
-    sizes = sorted({row["at"] for row in rows}, key=lambda size: int(size.partition("-")[0]))
-    x = alt.X("at:O", title="true count of a cell", sort=sizes, axis=alt.Axis(labelAngle=-60))
+    sizes = sorted({row["at"] for row in rows}, key=_lowest)
+    x = alt.X("at:O", title=along, sort=sizes, axis=alt.Axis(labelAngle=-60))
     beside = [
         _panel([row for row in rows if row["epsilon"] == epsilon], x, f"mean relative error, ε = {epsilon:g}", names)
         for epsilon in sorted({row["epsilon"] for row in rows}, reverse=True)
     ]
     return _whole(alt.hconcat(*beside), f"{title}: by size of cell")
+
+
+def _lowest(size: str) -> int:
+    """The lowest count of a class such as 2-5, or a count; what was published may be below 0."""
+    return int(size[0] + size[1:].partition("-")[0])
 
 
 def _panel(rows: list[dict[str, Any]], x: alt.X, title: str, names: list[str]) -> Any:

@@ -11,6 +11,7 @@ from dphist_pipeline.evaluation.recommendation import competing, leaders
 from dphist_pipeline.evaluation.workloads import Workload
 
 CELLS = {"mse": "MSE", "sse": "SSE", "mre": "MRE", "kl": "KL", "seconds": "ms"}
+GROUPS = {"weighted_variance": "weighted variance", "reconstruction_sse": "SSE of exact means"}
 ERRORS = {"mse": "MSE", "mae": "mean |error|", "mre": "MRE"}
 BEST = "*"
 LONGEST_NAME = 18
@@ -19,7 +20,10 @@ Table = tuple[str, list[str], list[tuple[str, ...]]]
 
 
 def tables(scores: Sequence[Score], workloads: Sequence[Workload]) -> list[Table]:
-    """For each epsilon, largest first, a table of errors over cells and a table for each workload.
+    """For each epsilon, largest first, tables of errors over cells, of what groups cost, and for each workload.
+
+    Mechanisms that group cells have a second table: the weighted variance of exact counts within groups, and the
+    squared error that exact means of the groups would leave; see `metrics.weighted_variance`.
 
     The best mean of a column has a star if no other mechanism's mean could be as small; see `recommendation.leaders`.
     The standard error follows the mean, in per cent of the mean; SSE shows none,
@@ -37,6 +41,10 @@ def tables(scores: Sequence[Score], workloads: Sequence[Workload]) -> list[Table
         here = [score for score in scores if score.epsilon == epsilon]
         shown = f"epsilon {format_epsilon(epsilon)}"
         made.append((f"{shown}: all cells", *_table(here, {(name, ""): head for name, head in CELLS.items()})))
+        grouping = {score.mechanism for score in here if score.measure in GROUPS}
+        if grouping:
+            grouped = [score for score in here if score.mechanism in grouping]
+            made.append((f"{shown}: groups", *_table(grouped, {(name, ""): head for name, head in GROUPS.items()})))
         for workload in workloads:
             columns = {(f"{workload.name}_{kind}", ""): head for kind, head in ERRORS.items()}
             columns[f"{workload.name}_useful", str(float(MISSED))] = "95 % within"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,7 +23,8 @@ from dphist_pipeline.spec import words
 from dphist_pipeline.spec.binned_axes import BinnedAxisSpec
 from dphist_pipeline.spec.fields import whole
 from dphist_pipeline.spec.mistakes import located
-from dphist_pipeline.spec.numbers import Epsilon
+from dphist_pipeline.spec.numbers import Epsilon, digits
+from dphist_pipeline.spec.numbers import edge as exact_edge
 from dphist_pipeline.spec.refusals import Location, MistakesError, as_key, shown
 from dphist_pipeline.spec.words import Name
 
@@ -50,6 +52,12 @@ class Consumer:
     def intervals(self) -> int:
         """Number of its intervals."""
         return len(self.edges) - 1
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether its intervals have one width, and the last one is shorter."""
+        widths = [high - low for low, high in pairwise(self.edges)]
+        return len(set(widths[:-1])) == 1 and widths[-1] < widths[0]
 
 
 def declared_consumers(value: object, info: ValidationInfo) -> tuple[Consumer, ...]:
@@ -153,13 +161,30 @@ def _edges_of(fields: Mapping[str, Any], start: Fraction | None, stop: Fraction 
         return ()
     try:
         width = (stop - start) / whole(fields[way], 1, MOST_INTERVALS) if way == "bins" else fields[way]
+        whole_stop = _stop_of_whole_intervals(start, stop, width)
     except ValueError as error:
         raise MistakesError([((way,), str(error))]) from None
-    axis = _axis(way, start=start, stop=stop, width=width)
+    axis = _axis(way, start=start, stop=whole_stop, width=width)
     if axis.bins > MOST_INTERVALS:
         problem = f"makes more than {MOST_INTERVALS:,} intervals, the most that a report may have; use wider ones"
         raise MistakesError([((way,), problem)])
-    return tuple(start + number * (stop - start) / axis.bins for number in range(axis.bins + 1))
+    return (*(start + number * (whole_stop - start) / axis.bins for number in range(axis.bins)), stop)
+
+
+def _stop_of_whole_intervals(start: Fraction, stop: Fraction, width: object) -> Fraction:
+    """Where intervals of this width end that cover the range: at `stop`, or beyond it where the last one is cut off.
+
+    As in the paper (Zheng et al. 2021, equation 5), where interval j ends at the lower end plus j widths, and the range
+    where it ends. A width that is none is refused by the rules of an axis.
+    """
+    try:
+        exact = exact_edge(width)
+    except ValueError:
+        return stop
+    if exact > stop - start > 0:
+        problem = f"is more than the {digits(stop - start)} from start to stop; use `bins: 1`, or a smaller width"
+        raise ValueError(f"{digits(exact)} {problem}")
+    return start + math.ceil((stop - start) / exact) * exact if exact > 0 else stop
 
 
 def _axis(way: str, **declared: object) -> BinnedAxisSpec:

@@ -21,6 +21,7 @@ from dphist_pipeline.local.law import law_of
 from dphist_pipeline.local.partition import Spans, choices, question_of, shares, spans_of
 from dphist_pipeline.local.question import EVERY_ROUND, LEAST_EPSILON, Encoding, Question
 from dphist_pipeline.messages.amounts import as_text
+from dphist_pipeline.spec.numbers import digits
 
 DECLARED = (
     *("collection", "value", "start", "stop", "round", "protocol", "participation"),
@@ -93,8 +94,8 @@ class Plan:
     Attributes:
         contributors: how many are expected to answer.
         asked: the way that the spec declares.
-        encodings: the same protocol by each encoding that can answer it.
-        instead: other protocols, by the declared encoding.
+        encodings: the same protocol by each encoding that can answer it, and as declared.
+        instead: other protocols that could serve the same consumers, by the same encodings.
     """
 
     spec: CollectionSpec
@@ -135,9 +136,8 @@ def planned(spec: CollectionSpec, contributors: int) -> Plan:
         contributors: how many will answer, at least 1.
     """
     asked = _way(spec, contributors)
-    by_encoding = tuple(_way(spec, contributors, spec.protocol, encoding) for encoding in choices(asked.question))
-    instead = tuple(_way(spec, contributors, other) for other in _others(spec))
-    return Plan(spec, contributors, asked, by_encoding, instead)
+    instead = (way for other in _others(spec) for way in _by_encoding(spec, contributors, other))
+    return Plan(spec, contributors, asked, _by_encoding(spec, contributors, spec.protocol), tuple(instead))
 
 
 def described(spec: CollectionSpec, question: Question) -> dict[str, Any]:
@@ -185,7 +185,12 @@ def remarks(spec: CollectionSpec) -> list[str]:
         spec: of the collection, checked; each remark follows from its settings.
     """
     each = as_text(spec.report_epsilon)
-    found = []
+    found = [
+        f"{reader.name}: the last interval, from {digits(reader.edges[-2])} to {digits(reader.edges[-1])}, is shorter "
+        "than the others."
+        for reader in spec.consumers
+        if reader.is_cut_short
+    ]
     others = [reader for reader in spec.consumers if reader.epsilon != spec.report_epsilon]
     if others:
         named = ", ".join(f"{reader.name} ({as_text(reader.epsilon)})" for reader in others[:5])
@@ -254,6 +259,13 @@ def _others(spec: CollectionSpec) -> tuple[Protocol, ...]:
     divisible = spec.report_epsilon / len(spec.consumers) >= LEAST_EPSILON
     known: tuple[Protocol, ...] = ("chp", "split_budget") if divisible else ("chp",)
     return tuple(other for other in known if other != spec.protocol)
+
+
+def _by_encoding(spec: CollectionSpec, contributors: int, protocol: Protocol) -> tuple[Way, ...]:
+    """A protocol by each encoding; then by the declared one, if `auto` gives parts different ones."""
+    declared = _way(spec, contributors, protocol)
+    alike = tuple(_way(spec, contributors, protocol, encoding) for encoding in choices(declared.question))
+    return alike if declared.question in [way.question for way in alike] else (*alike, declared)
 
 
 def _way(

@@ -1,8 +1,9 @@
 """The registry of mechanisms: each is one file of this folder, and the file name is its name in a spec.
 
-A mechanism file holds a card (its docstring) and one frozen dataclass derived from `Mechanism`, whose fields
-are its settings. Nothing else has to be registered. It asks `PrivateCounts` for noisy numbers, and for choices by a
-score of `confidential.scores`. A new score is a class there: no code of a mechanism runs on exact counts.
+A mechanism file holds a card (its docstring) and one frozen dataclass derived from `Mechanism`, whose fields are its
+settings, each with a `Setting` in its annotation. Nothing else has to be registered. It asks `PrivateCounts` for noisy
+numbers, and for choices by a score of `confidential.scores`. A new score is a class there: no code of a mechanism runs
+on exact counts.
 
 An installed package adds a mechanism by an entry point of the group `dphist_pipeline.mechanisms`. The entry point's
 name is the name in a spec; its value is a module with a card and one class, like a file of this folder. Audit and card
@@ -33,6 +34,10 @@ from dphist_pipeline.domain import Domain, Family
 from dphist_pipeline.errors import DphistError, did_you_mean
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.mechanisms._settings import SAME as SAME
+from dphist_pipeline.mechanisms._settings import Setting as Setting
+from dphist_pipeline.mechanisms._settings import ToldSetting as ToldSetting
+from dphist_pipeline.mechanisms._settings import later_defaults, table_of, told_settings
 
 GROUP = "dphist_pipeline.mechanisms"
 
@@ -83,6 +88,14 @@ class Mechanism(ABC):
             counts: exact counts behind doors, with their domain and sensitivity.
             budget: exact epsilon, which may be split.
         """
+
+    @property
+    def advice(self) -> dict[str, str]:
+        """Settings, as a spec writes them, that did far better than the defaults that these have; mostly none.
+
+        Defaults stand in the digests of specs, so they stay; `dphist new` writes these, and `dphist check` warns.
+        """
+        return {}
 
     def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
         """Refuses, before any data is opened, a domain or a budget that the mechanism cannot serve.
@@ -187,10 +200,49 @@ def card(name: str) -> str:
         UnknownMechanism: nobody defines it.
         UnusableMechanism: several packages do, or its module cannot be imported.
     """
+    told = settings(name)
+    return "\n".join([about(name), *(one.text() for one in told)])
+
+
+def about(name: str) -> str:
+    """A mechanism's card up to its settings, which have a description of their own: see `settings`.
+
+    Args:
+        name: as in a spec.
+
+    Raises:
+        UnknownMechanism, UnusableMechanism: see `card`.
+    """
     kind, found = _class(name), home(name)
     foreign = f"\n\nNot part of dphist: {found} brings this mechanism." if found.package else ""
-    about = inspect.getdoc(sys.modules[kind.__module__]) or ""
-    return f"{about}{foreign}\n\n{inspect.getdoc(kind) or ''}".strip()
+    what = inspect.getdoc(sys.modules[kind.__module__]) or ""
+    return f"{what}{foreign}\n\n{inspect.getdoc(kind) or ''}".strip()
+
+
+def reference(name: str) -> str:
+    """A mechanism's card as Markdown, with a table of its settings.
+
+    Args:
+        name: as in a spec.
+
+    Raises:
+        UnknownMechanism, UnusableMechanism: see `card`.
+    """
+    told = settings(name)
+    text = about(name).removesuffix("Settings:").strip() if told else about(name)
+    return f"```text\n{text}\n```\n\n{table_of(told)}".strip()
+
+
+def settings(name: str) -> tuple[ToldSetting, ...]:
+    """What is told of each setting of a mechanism: meaning, default, the paper's value, and why they differ.
+
+    Args:
+        name: as in a spec.
+
+    Raises:
+        UnknownMechanism, UnusableMechanism: see `card`.
+    """
+    return told_settings(_class(name))
 
 
 def build(name: str, settings: Mapping[str, object]) -> Mechanism:
@@ -211,19 +263,45 @@ def build(name: str, settings: Mapping[str, object]) -> Mechanism:
     try:
         return _adapter(kind).validate_python(dict(settings))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        setting, problem = ".".join(map(str, first["loc"])), first["msg"]
-    raise BadSetting(name, setting, f"{problem[0].lower()}{problem[1:]}")
+        found = error.errors(include_url=False, include_input=False)
+        setting = str(found[0]["loc"][0]) if found[0]["loc"] else ""
+        # A setting of several kinds has a problem for each.
+        problems = dict.fromkeys(one["msg"] for one in found if setting in map(str, one["loc"][:1]))
+    raise BadSetting(name, setting, "; or ".join(f"{problem[0].lower()}{problem[1:]}" for problem in problems))
 
 
 def settings_of(mechanism: Mechanism) -> dict[str, object]:
-    """All settings of a mechanism as plain JSON values; without lists that a digest stands for, if they are empty.
+    """All settings of a mechanism as plain JSON values, which specs are charged by.
+
+    Left out are lists that a digest stands for, if they are empty, and settings that were added later, while they have
+    their default: or else every period that was released before would ask for `--revise`.
 
     Args:
         mechanism: as `build` made it.
     """
     dumped = cast(dict[str, object], _adapter(type(mechanism)).dump_python(mechanism, mode="json"))
-    return {name: value for name, value in dumped.items() if value != "" or getattr(mechanism, name) != ()}
+    later = later_defaults(type(mechanism))
+    return {
+        name: value
+        for name, value in dumped.items()
+        if (value != "" or getattr(mechanism, name) != ())
+        and (name not in later or getattr(mechanism, name) != later[name])
+    }
+
+
+def advised(mechanism: Mechanism) -> list[str]:
+    """A sentence about settings that do better than defaults, where a mechanism has some; see `Mechanism.advice`.
+
+    Args:
+        mechanism: as `build` made it.
+    """
+    if not (better := mechanism.advice):
+        return []
+    name, written = name_of(mechanism), ", ".join(f"{setting}: {value}" for setting, value in better.items())
+    return [
+        f"`{name}` did far better with `settings: {{{written}}}` than with these defaults, which stay for the sake of "
+        f"releases that have them: see `dphist mechanisms {name}`."
+    ]
 
 
 def name_of(mechanism: Mechanism) -> str:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from dphist_pipeline.domain import Axis, CategoricalAxis
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NoisyCells
-from dphist_pipeline.mechanisms import Mechanism
+from dphist_pipeline.mechanisms import Mechanism, Setting
 
 if TYPE_CHECKING:
     from dphist_pipeline.solvers.expert_rules import Expert
@@ -44,11 +44,15 @@ FLAT_ON_A_LINE, FLAT_ON_A_GRID = (8, 16, 32, 64, 128, 256), (1, 2, 4, 8, 16)
 
 @dataclass(frozen=True)
 class Adaptive(Mechanism):
-    """Settings: objective, the errors to keep small: `absolute`, squared errors in records; or `relative`, errors by
-    the count itself, counts below 1 taken as 1. None has to be set.
-    """
+    """Settings:"""
 
-    objective: Literal["absolute", "relative"] = "absolute"
+    objective: Annotated[
+        Literal["absolute", "relative"],
+        Setting(
+            "the errors to keep small: `absolute`, squared errors in records; or `relative`, errors by the count "
+            "itself, counts below 1 taken as 1. It need not be set."
+        ),
+    ] = "absolute"
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy cells, the experts on them, and their mixture."""

@@ -31,7 +31,7 @@ from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedSums
-from dphist_pipeline.mechanisms import DomainRefused, Mechanism
+from dphist_pipeline.mechanisms import DomainRefused, Mechanism, Setting
 
 MOST_AXES = 2
 FEWEST_PARTS = 10  # the numbers of the paper
@@ -42,9 +42,17 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class AdaptiveGrid(Mechanism):
-    """Settings: total_share, the part of epsilon that buys the number of records, from which the first grid follows."""
+    """Settings:"""
 
-    total_share: Annotated[Fraction, Field(gt=0, lt=1)] = Fraction(1, 200)
+    total_share: Annotated[
+        Fraction,
+        Field(gt=0, lt=1),
+        Setting(
+            "the part of epsilon that buys the number of records, from which the first grid follows.",
+            paper="none: it takes the number as known",
+            why="A 200th tells the number to about a hundredth wherever the first grid depends on it.",
+        ),
+    ] = Fraction(1, 200)
 
     def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
         """Refuses more than two axes, and shares outside the sampler's range."""

@@ -23,18 +23,37 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.mechanisms import Mechanism
+from dphist_pipeline.mechanisms import Mechanism, Setting
 
 
 @dataclass(frozen=True)
 class AHP(Mechanism):
-    """Settings: order_share, the part of epsilon that orders the cells; eta: noisy counts up to eta·ln(cells) scales of
-    their noise are set to zero; search, `greedy` as the paper clusters, or `exact`.
-    """
+    """Settings:"""
 
-    order_share: Annotated[Fraction, Field(gt=0, lt=1)] = Fraction(17, 20)
-    eta: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.35
-    search: Literal["greedy", "exact"] = "greedy"
+    order_share: Annotated[
+        Fraction,
+        Field(gt=0, lt=1),
+        Setting(
+            "the part of epsilon that orders the cells.",
+            paper="1/2 at epsilon 1, 17/20 at 0.1 and 13/20 at 0.01, in its authors' code as DPBench quotes it",
+            why="One value serves all epsilons: 17/20 had a lower error than 1/2 in 21 of 30 settings, of real and "
+            "invented counts, but up to 10 times that of 1/2 where epsilon is large for the counts.",
+        ),
+    ] = Fraction(17, 20)
+    eta: Annotated[
+        float,
+        Field(ge=0, allow_inf_nan=False),
+        Setting(
+            "noisy counts up to eta·ln(cells) scales of their noise are set to zero.",
+            paper="0.4 at epsilon 1, 0.35 at 0.1 and 0.9 at 0.01, in its authors' code as DPBench quotes it",
+            why="One value serves all epsilons: beside no threshold at all, 0.35 had the lower error in 11 of 30 "
+            "settings, at best half of it and at worst 2.7 times, with a median of 1.03.",
+        ),
+    ] = 0.35
+    search: Annotated[
+        Literal["greedy", "exact"],
+        Setting("`greedy`, clusters from left to right as in the paper; or `exact`, the cheapest of all."),
+    ] = "greedy"
 
     def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
         """Refuses shares outside the sampler's range."""

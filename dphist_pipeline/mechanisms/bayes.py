@@ -15,21 +15,25 @@ Bars:     the exact law of the noise, on `unbiased_estimate`. The estimates have
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.mechanisms import Mechanism
+from dphist_pipeline.mechanisms import Mechanism, Setting
 
 
 @dataclass(frozen=True)
 class Bayes(Mechanism):
-    """Settings: objective, the errors to keep small: `absolute`, squared errors in records; or `relative`, errors by
-    the count itself, counts below 1 taken as 1. None has to be set.
-    """
+    """Settings:"""
 
-    objective: Literal["absolute", "relative"] = "absolute"
+    objective: Annotated[
+        Literal["absolute", "relative"],
+        Setting(
+            "the errors to keep small: `absolute`, squared errors in records; or `relative`, errors by the count "
+            "itself, counts below 1 taken as 1. It need not be set."
+        ),
+    ] = "absolute"
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy cells, the prior that they suggest, and the posterior of each cell."""

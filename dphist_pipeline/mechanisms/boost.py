@@ -25,7 +25,7 @@ from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noise_law import tail_of_sum
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
-from dphist_pipeline.mechanisms import Mechanism
+from dphist_pipeline.mechanisms import Mechanism, Setting
 
 if TYPE_CHECKING:
     from dphist_pipeline.solvers.regular_tree import RegularTree
@@ -33,12 +33,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Boost(Mechanism):
-    """Settings: branching, into how many parts along every axis a node is cut. A number makes a whole tree, up to one
-    node of all cells; 2 is the paper's. `auto` takes, of the trees that branch in 2 to 16 with any number of upper
-    levels left out, the one of least mean variance over all boxes; where no tree pays, that is `geometric`.
-    """
+    """Settings:"""
 
-    branching: Annotated[int, Field(ge=2)] | Literal["auto"] = "auto"
+    branching: Annotated[
+        Annotated[int, Field(ge=2)] | Literal["auto"],
+        Setting(
+            "into how many parts along every axis a node is cut. A number makes a whole tree, up to one node of all "
+            "cells. `auto` takes, of the trees that branch in 2 to 16 with any number of upper levels left out, the "
+            "one of least mean variance over all boxes; where no tree pays, that is `geometric`.",
+            paper="2",
+            why="By its law, whatever the counts, `auto` has a third of the mean variance over all ranges of 4,096 "
+            "cells: 262 (sensitivity / epsilon)² where 2 has 778.",
+        ),
+    ] = "auto"
 
     def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
         """Refuses shares of a level outside the sampler's range."""

@@ -2,6 +2,9 @@
 
 Paper:    Sun, Wu, Zhang, Xie. A greedy algorithm of differentially private histogram publication based on bucket
           partition (in Chinese). Fuzhou and Xiamen University. The paper keeps the pairs in two red-black trees.
+          The best stage has the least Q = SSE + (2k - m)·v: SSE is the squared error of m noisy cells around the means
+          of k buckets, and v the variance of the noise of a cell. For Laplace noise of scale 1/epsilon, v = 2/epsilon²,
+          this is the paper's equation 7, Q = Error + (4k - 2m)/epsilon²; noise here is discrete, and v a little less.
 Privacy:  epsilon, all on `noisy_cells`. Merging reads only noisy counts, so it is free. The paper counts neighbours by
           substitution and adds noise for a sensitivity of 1; here it is what one privacy unit moves, 2 for such a row.
 Domain:   one axis, ordered.

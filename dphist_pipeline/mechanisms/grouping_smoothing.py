@@ -24,17 +24,29 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.mechanisms import Mechanism
+from dphist_pipeline.mechanisms import Mechanism, Setting
 
 
 @dataclass(frozen=True)
 class GroupingSmoothing(Mechanism):
-    """Settings: order_share, the part of epsilon that orders the cells; group_size, how many cells make a group (the
-    last one may have more), or `auto`, the power of two with the least estimated error.
-    """
+    """Settings:"""
 
-    order_share: Annotated[Fraction, Field(gt=0, lt=1)] = Fraction(1, 2)
-    group_size: Literal["auto"] | Annotated[int, Field(ge=1)] = "auto"
+    order_share: Annotated[
+        Fraction,
+        Field(gt=0, lt=1),
+        Setting(
+            "the part of epsilon that orders the cells.",
+            paper="none: it orders by a sample of the records",
+            why="1/2 had a lower error than 17/20 in 18 of 30 settings, of real and invented counts.",
+        ),
+    ] = Fraction(1, 2)
+    group_size: Annotated[
+        Literal["auto"] | Annotated[int, Field(ge=1)],
+        Setting(
+            "how many cells make a group (the last one may have more), or `auto`, the power of two with the least "
+            "estimated error."
+        ),
+    ] = "auto"
 
     def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
         """Refuses shares outside the sampler's range."""

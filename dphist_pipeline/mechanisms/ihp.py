@@ -4,7 +4,8 @@ Paper:    Li, Cui, Meng, Ma. IHP: improving the utility in differential private 
           Parallel Databases 2019. This follows the description of it in Tao et al. (Symmetry 2023) and its published
           abstract; other details are ours. The candidates for an interval are to keep it whole, for good, and every
           cut. The score is minus the absolute deviations of the parts, and minus, for each part, the mean absolute
-          noise of one published sum, which the part's cells share.
+          noise of one published sum, which the part's cells share. Choices add geometric noise to the scores and take
+          the largest (permute-and-flip, but for ties), in place of the exponential mechanism.
 Privacy:  structure_share of epsilon on `choose`, an equal share a level: the intervals of a level are disjoint. The
           rest on `noisy_sums` of the buckets. The share of a level at which every interval is closed is forfeited. With
           a single cell there is nothing to choose: all of epsilon goes to its sum.
@@ -28,20 +29,42 @@ from dphist_pipeline.confidential.scores import Centre
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.mechanisms import Mechanism
+from dphist_pipeline.mechanisms import Mechanism, Setting
 from dphist_pipeline.mechanisms._bisection import Bisection
 
 
 @dataclass(frozen=True)
 class IHP(Mechanism):
-    """Settings: depth, the most times an interval is cut in two; structure_share, the part of epsilon that chooses
-    cuts; centre, `median` or `mean`, which deviations are taken from (with means a score's sensitivity is twice as
-    large, so cuts are twice as noisy).
-    """
+    """Settings:"""
 
-    depth: Annotated[int, Field(ge=1, le=16)] = 8
-    structure_share: Annotated[Fraction, Field(gt=0, lt=1)] = Fraction(1, 2)
-    centre: Centre = "median"
+    depth: Annotated[
+        int,
+        Field(ge=1, le=16),
+        Setting(
+            "the most times an interval is cut in two.",
+            paper="not in its abstract",
+            why="Ours, and not measured beside other depths.",
+        ),
+    ] = 8
+    structure_share: Annotated[
+        Fraction,
+        Field(gt=0, lt=1),
+        Setting(
+            "the part of epsilon that chooses cuts.",
+            paper="not in its abstract",
+            why="Halves, as P-HPartition has them; not measured beside others.",
+        ),
+    ] = Fraction(1, 2)
+    centre: Annotated[
+        Centre,
+        Setting(
+            "`median` or `mean`, which deviations are taken from; with means a score's sensitivity is twice as large, "
+            "so cuts are twice as noisy.",
+            paper="not in its abstract",
+            why="`median` had the lower error in 18 of 30 settings, of real and invented counts, from 0.6 to 2.2 "
+            "times that of `mean`.",
+        ),
+    ] = "median"
 
     def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
         """Refuses more than one axis, and shares outside the sampler's range."""

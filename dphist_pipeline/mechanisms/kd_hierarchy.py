@@ -3,7 +3,8 @@
 Paper:    Inan, Kantarcioglu, Ghinita, Bertino. Private record matching using differential privacy. EDBT 2010, as Xiao
           et al. (DPCube, 2012) describe the baseline that they compare with; consistency as Hay et al. (PVLDB 2010).
           Every box is cut across its longest side (the first of equal ones). A median is chosen among the cells in
-          order along that side; the box is cut at the border of slabs nearest to it.
+          order along that side; the box is cut at the border of slabs nearest to it. Choices add geometric noise to
+          the scores and take the largest (permute-and-flip, but for ties), in place of the exponential mechanism.
 Privacy:  structure_share of epsilon on `choose`, an equal share a level: the boxes of a level are disjoint. The score
           of a place is minus |count before - count after|, of sensitivity 1. The rest on `noisy_tree`: every box of
           every level, an equal share a level. The share of a level is forfeited if no box of it needs a median; if no
@@ -33,7 +34,7 @@ from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedSums
-from dphist_pipeline.mechanisms import DomainRefused, Mechanism
+from dphist_pipeline.mechanisms import DomainRefused, Mechanism, Setting
 
 MOST_AXES = 6
 MOST_AUTO = 10
@@ -83,12 +84,25 @@ class Box:
 
 @dataclass(frozen=True)
 class KDHierarchy(Mechanism):
-    """Settings: depth, how many times a box is halved; `auto` is the number of halvings to single cells, at most 10;
-    structure_share, the part of epsilon that finds medians.
-    """
+    """Settings:"""
 
-    depth: Literal["auto"] | Annotated[int, Field(ge=1, le=16)] = "auto"
-    structure_share: Annotated[Fraction, Field(gt=0, lt=1)] = Fraction(3, 10)
+    depth: Annotated[
+        Literal["auto"] | Annotated[int, Field(ge=1, le=16)],
+        Setting(
+            "how many times a box is halved; `auto` is the number of halvings to single cells, at most 10.",
+            paper="not told",
+            why="Each level more takes its share of epsilon; not measured beside other depths.",
+        ),
+    ] = "auto"
+    structure_share: Annotated[
+        Fraction,
+        Field(gt=0, lt=1),
+        Setting(
+            "the part of epsilon that finds medians.",
+            paper="not told",
+            why="Beside 1/2, 3/10 had the lower error of boxes in 9 of 12 settings, of real and invented counts.",
+        ),
+    ] = Fraction(3, 10)
 
     def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
         """Refuses more than six axes, and shares outside the sampler's range."""

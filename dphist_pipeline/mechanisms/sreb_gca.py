@@ -2,14 +2,14 @@
 
 Paper:    Chen, Zhou, Qiu, Xu, Zeng, Fang, Chen, Huang, Xu, Chen. A histogram publishing method under differential
           privacy that involves balancing small-bin availability first. Algorithms 2024. Groups are its GGS, equation
-          31, counts below 1 taken as 1 in a denominator.
+          31, or with `search` its problems GP or OP; counts below 1 are taken as 1 in a denominator.
           As printed it is not private: lines 9 to 11 of its Algorithm 1 draw noise of scale λ₂/|C| for every bin of a
           group C apart. Averaging them removes the noise: |C| draws at that scale about one mean cost |C| times the
           second share. Here a group has one draw, which its cells share.
 Privacy:  order_share of epsilon on `noisy_cells`, the rest on `noisy_sums` of the groups, one draw a group. Order and
           groups are found on noisy cells alone, which is free.
 Domain:   any number of axes, ordered or not; where a cell lies plays no part.
-Cost:     that of sorting the cells; O(m) memory.
+Cost:     that of sorting the cells m; O(m) memory. `search: exact`: O(m²) time.
 Bars:     the noise of the first share, on `unbiased_estimate`; the error of merging unlike cells is not covered.
 """
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -25,28 +25,57 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.mechanisms import Mechanism
+from dphist_pipeline.mechanisms import DomainRefused, Mechanism, Setting
+
+MOST_EXACT = 1 << 15  # the largest set of the paper
 
 
 @dataclass(frozen=True)
 class SReBGCA(Mechanism):
-    """Settings: order_share, the part of epsilon that orders the cells."""
+    """Settings:"""
 
-    order_share: Annotated[Fraction, Field(gt=0, lt=1)] = Fraction(1, 2)
+    order_share: Annotated[
+        Fraction,
+        Field(gt=0, lt=1),
+        Setting(
+            "the part of epsilon that orders the cells.",
+            paper="not told",
+            why="1/2 had a lower squared error than 17/20 in 27 of 30 settings, of real and invented counts.",
+        ),
+    ] = Fraction(1, 2)
+    search: Annotated[
+        Literal["greedy", "greedy_problem", "exact"],
+        Setting(
+            "how groups are found: `greedy`, GGS from left to right (definition 5); `greedy_problem`, GP from left to "
+            "right (equations 24 to 28); or `exact`, OP, the least mean relative error over all groupings (section "
+            "5.1), for up to 32,768 cells.",
+            later=True,
+        ),
+    ] = "greedy"
 
     def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
-        """Refuses shares outside the sampler's range."""
+        """Refuses shares outside the sampler's range, and more cells than an exact search takes."""
+        if self.search == "exact" and domain.cells > MOST_EXACT:
+            problem = (
+                f"with `search: exact` serves up to {MOST_EXACT:,} cells, not {domain.cells:,}; use another search"
+            )
+            raise DomainRefused("sreb_gca", problem)
         self._shares(Budget(epsilon), sensitivity)
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
-        """Noisy cells in order, their groups by GGS, and the groups' noisy sums."""
-        from dphist_pipeline.solvers.relative_groups import relative_groups
+        """Noisy cells in order, their groups, and the groups' noisy sums."""
+        from dphist_pipeline.solvers import relative_groups as searches
         from dphist_pipeline.solvers.value_groups import groups_by_value
 
         order, sums = self._shares(budget, counts.sensitivity)
         noisy = counts.noisy_cells(order)
         scale = float(sums.scale(counts.sensitivity))
-        groups = groups_by_value(noisy.values, lambda line: relative_groups(line, scale))
+        search = {
+            "greedy": searches.relative_groups,
+            "greedy_problem": searches.relative_groups_of_gp,
+            "exact": searches.least_relative_groups,
+        }[self.search]
+        groups = groups_by_value(noisy.values, lambda line: search(line, scale))
         grouped = counts.noisy_sums(groups, sums)
         values = grouped.spread(groups)
         return Estimate(counts.domain, values, budget.charges, unbiased=noisy, groups=groups, sums=grouped)

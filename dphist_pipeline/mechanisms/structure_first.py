@@ -4,7 +4,8 @@ Paper:    Xu, Zhang, Xiao, Yang, Yu. Differentially private histogram publicatio
           `score: absolute`, scores are absolute deviations from medians, summed: their sensitivity is 1 and needs no
           bound on a count. With `score: squared`, the paper's, scores are computed from counts clipped to 0 … F for a
           public ceiling F, and their sensitivity is 2F - 1. (The paper takes F from the data, which breaks its proof.)
-          Published sums are not clipped.
+          Published sums are not clipped. Choices add geometric noise to the scores and take the largest
+          (permute-and-flip, but for ties), in place of the paper's exponential mechanism.
 Privacy:  structure_share of epsilon on `choose`, an equal share a boundary; the rest on `noisy_sums` of the buckets.
           The share of a boundary is forfeited if the boundaries chosen before leave only one place for it. With one
           bucket, or one per cell, there is nothing to choose, and all of epsilon goes to the sums.
@@ -29,22 +30,45 @@ from dphist_pipeline.confidential.scores import LastStartByDeviations, LastStart
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.mechanisms import BadSetting, DomainRefused, Mechanism
+from dphist_pipeline.mechanisms import BadSetting, DomainRefused, Mechanism, Setting
 
 MOST_CELLS = 2000
 
 
 @dataclass(frozen=True)
 class StructureFirst(Mechanism):
-    """Settings: buckets, how many, at most one a cell; score, `absolute`: deviations from medians, or `squared`: errors
-    around means; count_ceiling, with `squared` only: counts are clipped to it, at most 1,000,000, when boundaries are
-    chosen; declare it without looking at the data; structure_share, the part of epsilon that finds boundaries.
-    """
+    """Settings:"""
 
-    buckets: Annotated[int, Field(ge=1, le=64)] = 16
-    score: Literal["absolute", "squared"] = "absolute"
-    count_ceiling: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    structure_share: Annotated[Fraction, Field(gt=0, lt=1)] = Fraction(1, 2)
+    buckets: Annotated[
+        int,
+        Field(ge=1, le=64),
+        Setting(
+            "how many, at most one a cell; with as many buckets as cells it is plain noise.",
+            paper="an input",
+            why="A spec has to do without it; declare it for your axis, since no number serves all.",
+        ),
+    ] = 16
+    score: Annotated[
+        Literal["absolute", "squared"],
+        Setting(
+            "`absolute`: deviations from medians; or `squared`: errors around means.",
+            paper="squared",
+            why="`absolute` needs no ceiling, and had the lower error in 26 of 30 settings of up to 128 cells, with a "
+            "ceiling of 800.",
+        ),
+    ] = "absolute"
+    count_ceiling: Annotated[
+        Annotated[int, Field(ge=1, le=1_000_000)] | None,
+        Setting(
+            "with `squared` only: counts are clipped to it, at most 1,000,000, when boundaries are chosen; declare it "
+            "without looking at the data.",
+            paper="the largest count of the data",
+            why="A ceiling that is read from the data breaks the proof.",
+        ),
+    ] = None
+    structure_share: Annotated[Fraction, Field(gt=0, lt=1), Setting("the part of epsilon that finds boundaries.")] = (
+        Fraction(1, 2)
+    )
 
     def __post_init__(self) -> None:
         if self.score == "squared" and self.count_ceiling is None:

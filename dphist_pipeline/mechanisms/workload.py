@@ -34,7 +34,7 @@ from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import LARGEST_SCALE, Budget
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells
-from dphist_pipeline.mechanisms import BadSetting, DomainRefused, Mechanism
+from dphist_pipeline.mechanisms import BadSetting, DomainRefused, Mechanism, Setting
 
 if TYPE_CHECKING:
     from dphist_pipeline.solvers.workload_strategies import Gram
@@ -70,17 +70,26 @@ Queries = Annotated[
 
 @dataclass(frozen=True)
 class Workload(Mechanism):
-    """Settings: workload, the questions that shall be answered well: `ranges` (all of an axis; with several axes, all
-    boxes), `boxes` (the same), `prefixes` (all that begin at the first cell), `windows` (all of `length` cells along
-    every axis; of the whole axis where it has fewer), or `file` (those of `queries`); length, for `windows`; queries,
-    for `file`: in a spec, a public file with the columns axis, from, to and weight; in Python, rows of the number of an
-    axis, its first cell, the cell after its last, and a weight. They are combined to boxes; an axis without queries is
-    asked cell by cell, and single cells count everywhere, for 3 %.
-    """
+    """Settings:"""
 
-    workload: Literal["ranges", "boxes", "prefixes", "windows", "file"] = "ranges"
-    length: Annotated[int, Field(ge=1)] = 7
-    queries: Queries = ()
+    workload: Annotated[
+        Literal["ranges", "boxes", "prefixes", "windows", "file"],
+        Setting(
+            "the questions that shall be answered well: `ranges` (all of an axis; with several axes, all boxes), "
+            "`boxes` (the same), `prefixes` (all that begin at the first cell), `windows` (all of `length` cells along "
+            "every axis; of the whole axis where it has fewer), or `file` (those of `queries`). Single cells count "
+            "everywhere, for 3 %."
+        ),
+    ] = "ranges"
+    length: Annotated[int, Field(ge=1), Setting("of `windows`, in cells.")] = 7
+    queries: Annotated[
+        Queries,
+        Setting(
+            "for `file`: in a spec, a public file with the columns axis, from, to and weight; in Python, rows of the "
+            "number of an axis, its first cell, the cell after its last, and a weight. They are combined to boxes; an "
+            "axis without queries is asked cell by cell."
+        ),
+    ] = ()
 
     def __post_init__(self) -> None:
         if self.workload == "file" and not self.queries:

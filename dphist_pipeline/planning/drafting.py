@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,7 +55,14 @@ class DraftRefused(DphistError):
         super().__init__(f"{shortened(what, 300)}: {problem}")
 
 
-def draft(release: str, output: Path, named: str | None, layout: Layout | None) -> str:
+def draft(
+    release: str,
+    output: Path,
+    named: str | None,
+    layout: Layout | None,
+    mechanism: str = "adaptive",
+    settings: Mapping[str, object] | None = None,
+) -> str:
     """The text of a draft, as YAML with comments.
 
     Args:
@@ -63,6 +70,7 @@ def draft(release: str, output: Path, named: str | None, layout: Layout | None) 
         output: path of the spec; paths of sources are relative to its project.
         named: the source as given on the command line; None if none was given.
         layout: columns of the source; None if no source was given.
+        mechanism, settings: how the counts are released, already checked.
 
     Raises:
         DraftRefused: a spec cannot name the source.
@@ -80,6 +88,7 @@ def draft(release: str, output: Path, named: str | None, layout: Layout | None) 
         _field("title", '""', "for people; may change at any time"),
         *_source(output, named, layout),
         *_privacy_fields(ids, _outcome(others)),
+        *_mechanism(mechanism, settings or {}),
         *_axes(others, codes, dates, layout),
         *_unused_columns(odd),
         *_period(dates),
@@ -209,8 +218,16 @@ def _privacy_fields(ids: list[Column], outcome: str) -> list[str]:
             f"{{share: 1/20, rows: 10, by: [{_yaml_text(outcome) if outcome else ''}]}}",
             "what the bound cuts",
         ),
-        _field("mechanism", "adaptive", "for cells; `boost` for ranges, `geometric` is plain noise; `dphist forecast`"),
     ]
+
+
+def _mechanism(name: str, settings: Mapping[str, object]) -> list[str]:
+    says = "for cells; `boost` for ranges, `geometric` is plain noise; `dphist forecast`"
+    lines = [_field("mechanism", name, says if name == "adaptive" else f"dphist mechanisms {name}")]
+    if settings:
+        written = ", ".join(f"{setting}: {_yaml_text(str(value))}" for setting, value in settings.items())
+        lines.append(f"  settings: {{{written}}}")
+    return lines
 
 
 def _axes(others: list[Column], codes: list[Column], dates: list[Column], layout: Layout | None) -> list[str]:

@@ -24,7 +24,7 @@ from pydantic import (
 from dphist_pipeline.domain import Domain, Family
 from dphist_pipeline.errors import DphistError, did_you_mean
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE
-from dphist_pipeline.mechanisms import Mechanism, build, names, settings_of
+from dphist_pipeline.mechanisms import Mechanism, advised, build, names, settings_of
 from dphist_pipeline.spec import sources
 from dphist_pipeline.spec.axes import EXAMPLE, KINDS, MOST_CELLS, Axes
 from dphist_pipeline.spec.calendar_axes import day_not_before
@@ -324,8 +324,9 @@ class ReleaseSpec(EngineField):
 
     @property
     def remarks(self) -> list[str]:
-        """What to know about the name, the query and the bound of the spec, a sentence or two each."""
+        """What to know about the name, the query, the settings and the bound of the spec, a sentence or two each."""
         found = remarks_of_name(self.release) + sources.remarks(self.source_sql, self.trusted_sql, self.account)
+        found += advised(self.build_mechanism())
         if self.privacy_unit == EVERY_ROW or self.quality is not None:
             return found
         # Other engines buy no quality table.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import types
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -102,15 +102,20 @@ def _options(hint: Any) -> list[Any]:
     if hint is bool:
         return [False, True]
     if origin is Annotated:
-        base, field = get_args(hint)[:2]
+        base, *told = get_args(hint)
         if get_origin(base) is tuple:  # queries, along the first axis
             return [(), ((0, 0, 1, 2.0), (0, 0, 2, 1.0))]
+        field = next((part for part in told if hasattr(part, "metadata")), None)
+        if field is None:
+            return _options(base)
         limits = {type(limit).__name__: limit for limit in field.metadata}
         low = next((getattr(limits[key], key.lower()) for key in ("Ge", "Gt") if key in limits), None)
         high = next((getattr(limits[key], key.lower()) for key in ("Le", "Lt") if key in limits), None)
         return [Number(base, low, high)]
     if hint in (int, float, Fraction):
         return [Number(hint)]
+    if is_dataclass(hint):  # a number under a name
+        return [hint(3.0)]
     raise TypeError(f"audits cannot draw settings of type {hint}: say here how")
 
 

@@ -73,7 +73,7 @@ def test_every_contender_is_scored_at_every_epsilon(line):
     assert len(groups) == 4 and all(score.repeats == 3 for score in found.scores)
     measured = {score.measure for score in found.scores if score.mechanism == "geometric"}
     over = {"mse", "sse", "mae", "mre", "kl", "seconds", "as_geometric", "range_mse", "range_mre", "range_mae"}
-    over |= {"range_max", "range_useful"}
+    over |= {"range_max", "range_useful", "mre_of_value"}
     assert measured == over
     grouped = {score.measure for score in found.scores if score.mechanism != "geometric"}
     assert grouped == over | {"weighted_variance", "reconstruction_sse"}
@@ -107,6 +107,7 @@ def test_measures_are_those_of_the_estimate():
     found = measure(COUNTS, made, workloads, [workload.answers(COUNTS) for workload in workloads])
     assert found["mse", ""] == 8.25 and found["sse", ""] == found["reconstruction_sse", ""] == 495
     assert found["weighted_variance", ""] == pytest.approx(8.25 * COUNTS.sum())
+    assert found["mre_of_value", "0"] == 4.5 and ("mre_of_value", "59") in found
     assert ("mre", "0") in found and ("mre", "51-100") in found and ("box_mae", "") in found
 
 
@@ -156,6 +157,15 @@ def test_the_best_of_a_column_has_the_star():
     ]
     assert [name.strip() for name in rows[0]] == ["a", "2±5%", "2", "2±5%", "2±5%", "2,000±5%"]
     assert [name.strip() for name in rows[1]] == ["b", "*0.5±20%", "*0.5", "*0.5±20%", "*0.5±20%", "*500±20%"]
+
+
+def test_what_grouping_costs_has_a_table_of_the_mechanisms_that_group():
+    grouped = [scored("b", 40, measure="weighted_variance"), scored("b", 3, measure="reconstruction_sse")]
+    grouped += [scored("c", 90, measure="weighted_variance"), scored("c", 2, measure="reconstruction_sse")]
+    _, (title, head, rows) = score_tables.tables([*columns(a=2, b=0.5, c=1), *grouped], [])
+    assert title == "epsilon 1: groups"
+    assert [name.strip() for name in head] == ["mechanism", "weighted variance", "SSE of exact means"]
+    assert [[cell.strip() for cell in row] for row in rows] == [["b", "*40±0.2%", "3±3%"], ["c", "90±0.1%", "*2±5%"]]
 
 
 def test_no_star_where_the_releases_do_not_tell_two_apart():

@@ -41,6 +41,16 @@ def test_relative_error_by_size_is_that_of_each_class_alone():
     assert found == {"0": 1.5, "2-5": (5 / 5 + 0) / 2, "6-10": 0.1}
 
 
+def test_relative_error_by_value_is_equation_33_of_sreb_gca():
+    """The mean of |H - estimate| / max(H, 1) over the cells whose exact count is k, for each k."""
+    exact, estimate = np.array([[0, 0, 5], [2, 5, 900]]), np.array([[1.0, -2, 10], [2, 4, 0]])
+    assert metrics.relative_error_by_value(exact, estimate) == {0: 1.5, 2: 0.0, 5: (1 + 1 / 5) / 2, 900: 1.0}
+    assert metrics.relative_error_by_value(exact, estimate, most=2) == {0: 1.5, 2: 0.0}
+    cells = dict(zip(*np.unique(exact, return_counts=True), strict=True))
+    together = sum(error * cells[value] for value, error in metrics.relative_error_by_value(exact, estimate).items())
+    assert together == pytest.approx(exact.size * metrics.mean_relative_error(exact, estimate))
+
+
 def test_classes_together_have_the_relative_error_of_all_cells():
     rng = np.random.default_rng(1)
     exact = rng.integers(0, 700, size=(20, 30))

@@ -13,7 +13,17 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def scores(mean: float = 3.0) -> list[Score]:
-    at = [("mse", ""), ("mre", ""), ("kl", ""), ("mre", "0"), ("mre", "2-5"), ("range_mre", "1"), ("range_mre", "50")]
+    of_values = [("mre_of_value", "-3"), ("mre_of_value", "0"), ("mre_of_value", "17")]
+    at = [
+        ("mse", ""),
+        ("mre", ""),
+        ("kl", ""),
+        ("mre", "0"),
+        ("mre", "2-5"),
+        *of_values,
+        ("range_mre", "1"),
+        ("range_mre", "50"),
+    ]
     return [
         Score(name, Fraction(epsilon), measure, where, mean, 1.0, 5)
         for name in ("geometric", "<dpcube> & co")
@@ -24,7 +34,8 @@ def scores(mean: float = 3.0) -> list[Score]:
 
 def test_draws_what_there_are_scores_for_as_svg_and_png(tmp_path):
     written = draw(scores(), "wards & co", tmp_path / "new" / "plots")
-    names = ["errors_by_epsilon", "errors_by_range_length", "relative_error_by_size"]
+    names = ["errors_by_epsilon", "divergence_by_epsilon", "errors_by_range_length"]
+    names += ["relative_error_by_size", "relative_error_by_value"]
     assert [path.name for path in written] == [f"{name}.{ending}" for name in names for ending in ("svg", "png")]
     for path in written:
         if path.suffix == ".png":
@@ -39,6 +50,7 @@ def test_one_epsilon_makes_no_line_along_epsilon(tmp_path):
     assert [path.stem for path in draw(alone, "wards", tmp_path)][::2] == [
         "errors_by_range_length",
         "relative_error_by_size",
+        "relative_error_by_value",
     ]
 
 
@@ -49,3 +61,16 @@ def test_what_a_log_axis_cannot_show_is_left_out(tmp_path):
 def test_many_mechanisms_stay_apart():
     looks = {(plots.COLOURS[place % 16], plots.SHAPES[place % 7]) for place in range(112)}
     assert len(looks) == 112 and len(set(plots.COLOURS)) == 16
+
+
+def test_divergence_by_epsilon_is_a_picture_of_its_own_as_figure_6_of_sreb_gca(tmp_path):
+    alone = [score for score in scores() if score.measure == "kl"]
+    assert {path.stem for path in draw(alone, "wards", tmp_path)} == {"errors_by_epsilon", "divergence_by_epsilon"}
+    words = "".join(ElementTree.fromstring((tmp_path / "divergence_by_epsilon.svg").read_text()).itertext())
+    assert "KL divergence" in words and "mean squared error" not in words
+
+
+def test_sizes_are_in_order_of_their_lowest_count():
+    assert sorted(["11-20", "-3", "2-5", "0", "-12", "6-10", "1"], key=plots._lowest) == [
+        *("-12", "-3", "0", "1", "2-5", "6-10", "11-20")
+    ]

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.local.collection import CollectionSpec, load_collection
-from dphist_pipeline.local.partition import question_of
+from dphist_pipeline.local.costs import remarks
+from dphist_pipeline.local.partition import question_of, spans_of
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.spec.digest import in_digest
 from dphist_pipeline.spec.refusals import SpecError
@@ -61,6 +62,38 @@ def test_a_file_gives_the_same_spec_as_its_attributes(load: Load, tmp_path: Path
     loaded = load(VALID_TEXT)
     assert loaded.digest == collected().digest and loaded.base == tmp_path
     assert loaded.values_per_contributor == 1 and loaded.round == "all" and loaded.participation == 1
+
+
+@pytest.mark.parametrize(
+    ("width", "edges"),
+    [
+        (40, "0 40 80 100"),
+        (99, "0 99 100"),
+        ("0.3", None),
+        (100, "0 100"),
+        (50, "0 50 100"),
+    ],
+)
+def test_a_width_that_does_not_divide_the_range_makes_a_shorter_last_interval(width: object, edges: str | None) -> None:
+    """As equation 5 of the paper has it: interval j ends at D_L + j · l, and the range at D_U."""
+    (reader,) = collected(consumers=[{"name": "city", "epsilon": 1, "width": width}]).consumers
+    if edges is None:
+        assert reader.intervals == 334 and reader.edges[-2:] == (Fraction(999, 10), Fraction(100))
+        assert reader.edges[:334] == tuple(Fraction(3, 10) * number for number in range(334))
+    else:
+        assert reader.edges == tuple(map(Fraction, edges.split()))
+
+
+def test_a_shorter_last_interval_is_told_before_anybody_is_asked() -> None:
+    said = " ".join(remarks(collected(consumers=[{**CITY, "width": 40}, STATE])))
+    assert "city: the last interval, from 80 to 100, is shorter than the others." in said
+    assert "last interval" not in " ".join(remarks(collected()))
+
+
+def test_a_shorter_last_interval_meets_the_boundaries_of_others() -> None:
+    spec = collected(consumers=[{**CITY, "width": 40}, {**STATE, "bins": 5}])
+    assert question_of(spec).parts[0].edges == tuple(map(Fraction, (0, 20, 40, 60, 80, 100)))
+    assert spans_of(spec)[0].atoms == (2, 2, 1)
 
 
 def test_width_bins_and_edges_cut_the_same_range() -> None:
@@ -162,7 +195,7 @@ def test_reports_lie_in_the_project(tmp_path: Path) -> None:
         (consumer(width=...), "consumers[0].edges", "is required, unless `width` or `bins` is given"),
         (consumer(bins=4), "consumers[0].edges", "`width` and `bins` are given: keep one way to cut the range"),
         (consumer(edges=[0, 100]), "consumers[0].edges", "`width` and `edges` are given: keep one way"),
-        (consumer(width=7), "consumers[0].width", "7 does not divide the way from start to stop; use `stop: 105`"),
+        (consumer(width=101), "consumers[0].width", "101 is more than the 100 from start to stop; use `bins: 1`"),
         (consumer(width=0), "consumers[0].width", "must be above 0"),
         (consumer(width="1/200"), "consumers[0].width", "makes more than 10,000 intervals"),
         (consumer(width=..., bins=0), "consumers[0].bins", "must be between 1 and 10,000, not 0"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,8 @@ def test_bits_and_bytes_are_those_of_packed_reports() -> None:
         ("chp", "optimized"): (22, 3),
         ("chp", "grr"): (5, 1),
         ("split_budget", "symmetric"): (20 + 4 + 4, 3 + 1 + 1),
+        ("split_budget", "optimized"): (20 + 4 + 4, 3 + 1 + 1),
+        ("split_budget", "grr"): (5 + 3 + 3, 1 + 1 + 1),
     }
     assert sizes(encoding="symmetric", values_per_contributor=5)["chp", "grr"] == (25, 5)
     # Sums of up to 5 have three digits.
@@ -144,7 +147,7 @@ def test_bits_and_bytes_are_those_of_packed_reports() -> None:
 
 def test_a_plan_compares_what_else_could_serve_the_same_consumers() -> None:
     def others(**change: object) -> list[str]:
-        return [way.protocol for way in planned(collected(**change), 100).instead]
+        return list(dict.fromkeys(way.protocol for way in planned(collected(**change), 100).instead))
 
     assert others() == ["split_budget"] and others(protocol="split_budget") == ["chp"]
     assert others(protocol="sampled", participation="1/2") == ["chp", "split_budget"]
@@ -152,6 +155,24 @@ def test_a_plan_compares_what_else_could_serve_the_same_consumers() -> None:
     assert others(protocol="sampled", participation="1/2", consumers=[CITY]) == ["shp"]
     tiny = [{**reader, "epsilon": "0.000001"} for reader in (CITY, STATE)]
     assert others(consumers=tiny) == []
+
+
+@pytest.mark.parametrize("change", PROTOCOLS, ids=["chp", "split_budget", "sampled", "shp"])
+def test_a_plan_has_every_protocol_by_every_encoding_and_the_declared_one(change: dict[str, object]) -> None:
+    plan = planned(collected(**change), 100)
+    for protocol in {way.protocol for way in plan.ways}:
+        encodings = [way.encodings for way in plan.ways if way.protocol == protocol]
+        assert encodings[:3] == ["symmetric", "optimized", "grr"] and len(set(encodings)) == len(encodings)
+    assert plan.asked.question in [way.question for way in plan.ways]
+
+
+def test_a_declared_mixture_of_encodings_is_one_of_the_ways(collecting: Collected) -> None:
+    mixed: dict[str, Any] = {"protocol": "split_budget", "consumers": [CITY, {**STATE, "epsilon": 1, "bins": 2}]}
+    plan = planned(collected(**mixed), 100)
+    assert plan.asked.encodings == "optimized, grr" and plan.encodings[-1].question == plan.asked.question
+    out = collecting.local("plan", **mixed).out
+    assert re.search("^split_budget +optimized, grr .*as declared *$", out, re.MULTILINE)
+    assert re.search("^consumer +interval +symmetric +optimized +grr +auto *$", out, re.MULTILINE)
 
 
 def test_an_office_is_told_what_it_must_not_conclude() -> None:
@@ -211,9 +232,11 @@ def test_a_plan_shows_costs_and_errors_of_each_way(collecting: Collected) -> Non
     lines = [line.split() for line in ran.out.splitlines()]
     assert ["chp", "grr", "22", "5", "1", "1"] in lines
     plan = planned(collected(), 5000)
-    expected = [f"{way.errors[2].even[0]:.0f}" for way in plan.ways]
-    assert ["schools", "[0,", "6)", *expected] in lines
-    assert ["city", "least", *(f"{way.errors[0].even.min():.0f}" for way in plan.ways)] in lines
+    for protocol in ("chp", "split_budget"):
+        ways = [way for way in plan.ways if way.protocol == protocol]
+        assert ["schools", "[0,", "6)", *(f"{way.errors[2].even[0]:.0f}" for way in ways)] in lines
+        assert f"with 5,000 contributors, by {protocol}\n" in ran.out
+        assert [protocol, "optimized"] in [line[:2] for line in lines]
     assert "with 5,000 contributors" in ran.out and "[65, 100]" in ran.out
 
 

@@ -13,6 +13,7 @@ from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.mechanisms.dpcube import DPCube
 from dphist_pipeline.solvers.joined_boxes import Noise, joined_means, twofold_boxes
+from dphist_pipeline.solvers.kd_boxes import kd_boxes
 
 # Two halves, each of unlike cells.
 COUNTS = np.concatenate([np.arange(12), 500 + 20 * np.arange(12)]).reshape(4, 6)
@@ -74,3 +75,32 @@ def test_serves_one_to_six_axes(shape, estimation):
 def test_seven_axes_are_refused():
     with pytest.raises(mechanisms.DomainRefused, match="up to 6 axes"):
         mechanisms.build("dpcube", {}).check(Domain.from_shape((1,) * 7), 1, Fraction(1))
+
+
+@pytest.mark.parametrize("written", [{"paper": 900}, {"paper": "900"}, "{paper: 900}"])
+def test_the_papers_threshold_keeps_the_noise_in_the_variance_of_a_boxs_cells(written):
+    estimate = released(COUNTS, threshold=written)
+    cells, noise = estimate.unbiased.values, estimate.unbiased.variance
+    boxes = kd_boxes(cells, 0.0, 1.0, 900.0, 40)
+    assert np.array_equal(estimate.groups, boxes) and boxes.max() > 0
+    # The conversion of the card: our number is the paper's less the variance of the noise.
+    assert np.array_equal(boxes, kd_boxes(cells, noise, 1.0, 900.0 - noise, 40))
+
+
+def test_the_papers_threshold_stops_in_noise_where_it_is_below_the_noise():
+    noisy = released(np.zeros((8, 8)), threshold={"paper": 0.0})
+    plain = released(np.zeros((8, 8)), threshold=10.0)
+    assert noisy.sums.values.size > 4 > plain.sums.values.size  # the noise of a cell has variance 8
+
+
+def test_the_card_gives_the_conversion_from_the_papers_threshold():
+    (told,) = [one for one in mechanisms.settings("dpcube") if one.name == "threshold"]
+    assert "{paper: X} is X - v" in told.meaning and "1 / (2·sinh²(e/2))" in told.meaning
+    e = 0.5  # half of an epsilon of 1
+    assert np.isclose(released(COUNTS).unbiased.variance, 1 / (2 * np.sinh(e / 2) ** 2))
+
+
+@pytest.mark.parametrize("threshold", ["otto", -1, {"paper": -1}, {"papers": 1}, {"paper": 1, "by": 2}, {}, None])
+def test_a_threshold_of_no_kind_is_refused_with_the_kinds(threshold):
+    with pytest.raises(mechanisms.BadSetting, match=r"'threshold': should be `auto`.* \{paper: NUMBER\}$"):
+        mechanisms.build("dpcube", {"threshold": threshold})

@@ -15,9 +15,12 @@ from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
+from dphist_pipeline.solvers.relative_groups import least_relative_groups, relative_groups, relative_groups_of_gp
+from dphist_pipeline.solvers.value_groups import groups_by_value
 
 DATA = Path(os.environ.get("DPHIST_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data"))
 SETTINGS = [("ahp", {}), ("ahp", {"search": "exact"}), ("dphr", {}), ("sreb_gca", {})]
+SETTINGS += [("sreb_gca", {"search": search}) for search in ("greedy_problem", "exact")]
 EQUAL = ("grouping_smoothing", {})  # whose groups have one size, so that some may hold unlike cells
 NAMES = ["ahp", "dphr", "grouping_smoothing", "sreb_gca"]
 
@@ -86,6 +89,7 @@ def test_a_share_whose_noise_the_sampler_cannot_draw_is_refused_before_any_data(
     + [
         ("dphr", {"order": "shuffled"}),
         ("ahp", {"search": "global"}),
+        ("sreb_gca", {"search": "global"}),
         ("ahp", {"eta": -1}),
         ("ahp", {"eta": "nan"}),
     ],
@@ -117,3 +121,25 @@ def test_grouping_and_smoothing_chooses_large_groups_where_cells_are_alike():
     alike, unlike = np.full(256, 40), np.arange(256) * 1000
     assert released("grouping_smoothing", alike).groups.max() < 16
     assert released("grouping_smoothing", unlike).groups.max() == 255
+
+
+@pytest.mark.parametrize(
+    ("search", "ways"),
+    [
+        ("greedy", relative_groups),
+        ("greedy_problem", relative_groups_of_gp),
+        ("exact", least_relative_groups),
+    ],
+)
+def test_sreb_gca_groups_by_the_search_that_it_is_told(search, ways):
+    counts = (3000 / np.arange(1, 200)).astype(int)
+    estimate = released("sreb_gca", counts, {"search": search}, Fraction(1, 5))
+    expected = groups_by_value(estimate.unbiased.values, lambda line: ways(line, float(estimate.sums.scale)))
+    assert np.array_equal(estimate.groups, expected)
+
+
+def test_an_exact_search_refuses_more_cells_than_it_can_serve():
+    mechanism = mechanisms.build("sreb_gca", {"search": "exact"})
+    mechanism.check(Domain.from_shape((256, 128)), 1, Fraction(1))
+    with pytest.raises(mechanisms.DomainRefused, match="up to 32,768 cells"):
+        mechanism.check(Domain.from_shape((257, 128)), 1, Fraction(1))

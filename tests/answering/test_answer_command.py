@@ -22,6 +22,8 @@ from dphist_pipeline.cli.app import app
 from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.releasing.store import Store
 
+pytestmark = pytest.mark.stand_in("pictures", why="answers are numbers; cards are tried in publishing/")
+
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
@@ -168,6 +170,9 @@ def test_an_estimate_outside_of_its_interval_says_why(store: Store) -> None:
         found = facts(store, release, "--where", first)
         assert found["note"] == note
         assert note in answered(store, release, "--where", first).stdout
+    smoothed = facts(store, "smoothed", "--where", first)
+    shown = answered(store, "smoothed", "--where", first).stdout
+    assert f"The interval belongs to the unbiased estimate, {smoothed['unbiased']:,.0f}." in shown
     assert facts(store, "cells")["note"] is None
     assert facts(store, "none")["ci_lower"] is None
 

@@ -23,6 +23,8 @@ from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, ma
 from dphist_pipeline.releasing.releases import Release
 from examples import mostly_soaked
 
+pytestmark = pytest.mark.stand_in("pictures", why="a catalogue holds numbers; cards are tried in publishing/")
+
 WEEKS = [f"2026-03-{day:02}" for day in (2, 9, 16, 23)]
 TOWN = {"column": "age_lower", "values": ["A", "B"], "labels": ["Aa", ""], "other": True}
 

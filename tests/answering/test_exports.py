@@ -20,6 +20,8 @@ from dphist_pipeline.answering.published import NotPublished, PublicationWithdra
 from dphist_pipeline.answering.reliability import LEGEND, reliability
 from dphist_pipeline.publishing.published_files import mark_withdrawn
 
+pytestmark = pytest.mark.stand_in("pictures", why="exports are numbers; cards are tried in publishing/")
+
 # Texts that a spreadsheet would take for formulas, or SDMX for no code.
 ODD = ["=1+1", "+65", "-5 to 0", "@home", "<=50K", "O'Brien", "A-1", "null"]
 CLASS: dict[str, Any] = {"column": "class", "values": ODD, "labels": ["=2", "", *ODD[2:]], "other": True}

@@ -28,6 +28,8 @@ from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
 from dphist_pipeline.releasing.releases import Release
 from examples import mostly_soaked
 
+pytestmark = pytest.mark.stand_in("pictures", why="answers are numbers; cards are tried in publishing/")
+
 AXES = {"age": [reported.AGE], "day": [reported.DAY]}
 # Of each period how contributors answered: encoding, epsilon, reports, share that takes part, how far off.
 PERIODS: dict[str, tuple[Any, ...]] = {

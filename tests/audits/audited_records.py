@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from grey_box import ROW_DOORS, Counts, Doors, Log, losses
 from office import AGE, WARD, Office
+from one_engine import one_engine
 
 from dphist_pipeline.confidential import cube
 from dphist_pipeline.confidential.doors import PrivateRows
@@ -111,6 +112,7 @@ def _watched(log: JournalLog, key: bytes) -> Iterator[None]:
         return PrivateRows(limits, load, log)
 
     with ExitStack() as stack:
+        stack.enter_context(one_engine())
         stack.enter_context(patch.object(mechanism_run, "PrivateCounts", doors))
         stack.enter_context(patch.object(row_quality, "PrivateRows", doors_to_rows))
         stack.enter_context(patch.object(stages, "refresh_catalogue", lambda attempt: None))

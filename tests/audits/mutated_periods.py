@@ -1,4 +1,4 @@
-"""Alone: `python tests/audits/mutations.py --only '/(due|waiving|period_|charge_marks|told_)'`.
+"""Alone: `python tests/audits/mutations.py --only '/(due|waiv|period_|charge_m|told_|doubt|latest_|axis_l|supers)'`.
 
 Mutations of what is said of periods: which are due, what is told of an answer, whether an error came after the charge,
 and the sums by which a period is compared with those before it.
@@ -11,6 +11,7 @@ from mutations import Mutation, Part
 CHANGES = "answering/test_sudden_changes.py"
 COMPARED = "system/test_compared.py"
 DUE = "system/test_due.py"
+LATEST = "publishing/test_latest_cells.py"
 SCHEDULED = "system/test_dagster_periods.py"
 SHOWN = "system/test_dagster_shown.py"
 
@@ -21,6 +22,7 @@ PERIODS = (
         (
             Mutation('if answer["cells"] == 1 or', "if", "the noisy count of a cell, not its estimate"),
             Mutation("if abs(below - above) <= EVEN else None", "", "± beside a number that is not in the middle"),
+            Mutation("half = max(below, above)", "half = min(below, above)", "± that is narrower than its interval"),
         ),
     ),
     Part(
@@ -73,6 +75,7 @@ PERIODS = (
                 "if latest >= first and latest not in waived_periods(ledger, spec.release) else",
                 "if latest >= first else",
                 "a waived week is the first that is charged",
+                "no week of a release that was never charged can be waived",
             ),
         ),
     ),
@@ -108,5 +111,78 @@ PERIODS = (
         "dphist_pipeline/integrations/dagster/checks.py",
         (SHOWN,),
         (Mutation('in ("published", "withdrawn")}', 'in ("published",)}', "a withdrawn week is missing"),),
+    ),
+    Part(
+        "dphist_pipeline/releasing/doubted.py",
+        ("system/test_plausible.py",),
+        (
+            Mutation(
+                '        write_durably(place, b"")\n', "        pass\n", "what waits for a person is due, for a machine"
+            ),
+            Mutation('"waiting" / charge.hash).exists()', '"waiting").exists()', "one that waits has all others wait"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/health/doubtful.py",
+        (COMPARED, "system/test_plausible.py", "system/test_doctor.py"),
+        (
+            Mutation('    if "approved" in audit:\n', "    if False:\n", "what a person approved is doubted for ever"),
+            Mutation(
+                'if audit.get("total_holds_zero") else ""', 'if False else ""', "doctor says nothing of an empty week"
+            ),
+            Mutation(
+                'return empty or str((audit.get("compared") or {}).get("says") or "")', "return empty", "and a code"
+            ),
+            Mutation('["periods"][-MOST:]', '["periods"][:1]', "the first period is looked at, not the last ones"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/publishing/latest_cells.py",
+        (LATEST,),
+        (
+            Mutation(
+                "_marked(target / PARQUET) == mark", "_marked(target / PARQUET)", "a revision leaves the old cells"
+            ),
+            Mutation(".slice(0, 0).replace", ".replace", "cells of a withdrawn week stay"),
+            Mutation(
+                "    if hashlib.sha256(content).hexdigest() != part.sha256:\n", "    if False:\n", "altered cells"
+            ),
+            Mutation(
+                'told = pc.replace_substring_regex(cells[field.name], formula, r"\'\\1")',
+                "told = cells[field.name]",
+                "a label is a formula of a spreadsheet",
+            ),
+            Mutation("<= MOST_ROWS:", "<= MOST_ROWS * 99:", "a long history is written whole each week"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/answering/axis_labels.py",
+        ("answering/test_axis_labels.py", LATEST),
+        (
+            Mutation("return OTHER_BESIDE_ONE if OTHER in taken else OTHER", "return OTHER", "two values are `other`"),
+            Mutation("    return len(told) == len(axis.values)\n", "    return True\n", "two counties have one label"),
+            Mutation("if name not in taken}", "}", "a column of another axis is lost"),
+            Mutation(
+                "pa.array(along[place], mask=np.isnan(along[place]))", "pa.array(along[place])", "other ends at NaN"
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/publishing/superseded.py",
+        ("publishing/test_superseded_cards.py",),
+        (
+            Mutation("    return unmarked(card).replace(", "    return card.replace(", "a card is marked twice"),
+            Mutation(
+                "    if BEFORE + WITHDRAWN in card:\n", "    if False:\n", "a withdrawn card leads to another number"
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/publishing/superseded_cards.py",
+        ("publishing/test_superseded_cards.py",),
+        (
+            Mutation("if int(_number(card)) < newest else unmarked(text)", "if True else text", "the latest is marked"),
+            Mutation("            newest = latest.get(", "            newest = 0 * latest.get(", "no card is marked"),
+        ),
     ),
 )

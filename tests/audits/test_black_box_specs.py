@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 import pytest
 from black_box import lower_bound, outputs
 from grey_box import Audited, Counts
+from one_engine import one_engine
 
 from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential import cube
@@ -228,14 +229,11 @@ class Trial:
         for number in range(FILES):
             way.write(folder / "data" / f"part{number}", way, rows[number::FILES])
         plan = plan_of(spec, spec.period_named("all"))
-        counts = []
-        staged = ingest.stage_rows(plan, folder)
-        for key in KEYS:
+        with one_engine():
+            staged = ingest.stage_rows(plan, folder)
             if plan.privacy_unit == "row":
-                counts.append(cube.count_rows(staged, self.cells))
-            else:
-                counts.append(cube.count_bounded(staged, self.cells, self.bound, key))
-        return counts
+                return [cube.count_rows(staged, self.cells) for _ in KEYS]
+            return [cube.count_bounded(staged, self.cells, self.bound, key) for key in KEYS]
 
     @property
     def distances(self) -> list[int]:

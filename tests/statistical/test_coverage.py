@@ -27,7 +27,7 @@ from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells
-from examples import mostly_soaked
+from examples import SOAKING, mostly_soaked
 
 UNLIKELY = 1e-9
 NARROW = 0.7
@@ -88,12 +88,14 @@ def test_noisy_cells_and_ranges_of_them_are_held_as_often_as_promised(name: str,
                 assert refused(int((missed <= NARROW * reach).sum()), missed.size, float(level))
 
 
+@pytest.mark.many_examples
 @pytest.mark.parametrize("epsilon", mostly_soaked(["0.1", "2"], [0]))
 @pytest.mark.parametrize("name", with_bars(linear=True))
 def test_linear_estimates_and_ranges_of_them_are_held_as_often_as_promised(name: str, epsilon: str) -> None:
     counts = COUNTS[3::21][:23]  # no power of two
-    # With 2,000, an interval 30 % too narrow is accepted with a probability below 10^-13.
-    runs = [sanitized(name, epsilon, counts) for _ in range(2400 if epsilon == "0.1" else 800)]
+    # With 1,000, an interval 30 % too narrow is accepted with a probability below 10^-9.
+    few = 2400 if SOAKING else 1000
+    runs = [sanitized(name, epsilon, counts) for _ in range(few if epsilon == "0.1" else 800)]
     unbiased = runs[0].unbiased
     assert isinstance(unbiased, NestedCells)
     off = np.array([run.unbiased.values - counts for run in runs if run.unbiased])
@@ -173,8 +175,9 @@ def test_shares_and_changes_are_held_as_often_as_promised() -> None:
     assert not any(refused(number, trials, 0.95) for number in held.values())
 
 
+@pytest.mark.many_examples
 def test_a_quantile_that_lies_at_an_edge_is_held_as_often_as_promised() -> None:
-    trials, held, neighbour = 1200, 0, 0
+    trials, held, neighbour = 1200 if SOAKING else 300, 0, 0
     for one in noisy(np.full(8, 400), Fraction(10), trials):
         median = one.quantile("axis_0", 0.5, {})
         held += median.ci_lower <= 3 and median.ci_upper >= 4  # the first four bins hold just half

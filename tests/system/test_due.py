@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
 from office import RECORDS, Office
 
+from dphist_pipeline.health.due import overdue
 from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.releasing.store import Store
 
 pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="what is due")
 
@@ -43,6 +45,29 @@ def test_a_dead_schedule_is_told_by_the_command_that_cron_runs(weekly: Office) -
         weekly.released("--period", week)
     assert told(weekly) == (0, [])
     assert "nothing is due" in weekly.run("doctor", "--due", "--store", weekly.store).out
+
+
+def due_at(office: Office, hours: int) -> list[str]:
+    """The periods that are due so many hours after Monday's midnight in UTC."""
+    now = datetime.combine(MONDAY, time(), UTC) + timedelta(hours=hours)
+    with office.witnessed():
+        store = Store.open(office.store)
+        return [period for _, period, _ in overdue(store, store.ledger(), now).periods]
+
+
+def test_a_week_is_due_the_day_after_it_was_ready_by_the_clock_of_its_release(weekly: Office) -> None:
+    weekly.write_spec(**WEEKLY, time_zone="America/Los_Angeles")
+    weekly.released("--period", WEEKS[0])
+    assert due_at(weekly, 26) == WEEKS[1:-1]  # Tuesday in UTC, Monday there
+    assert due_at(weekly, 36) == WEEKS[1:]
+
+
+def test_another_spec_says_anew_how_late_a_week_may_be(weekly: Office) -> None:
+    weekly.released("--period", WEEKS[0])
+    assert due_at(weekly, 36) == WEEKS[1:]
+    weekly.write_spec(**{**WEEKLY, "freshness": 8})
+    weekly.released("--period", WEEKS[1])
+    assert due_at(weekly, 36) == WEEKS[2:-2]
 
 
 def test_a_waived_week_pages_nobody_and_an_ended_release_neither(weekly: Office) -> None:

@@ -35,6 +35,10 @@ from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import PeriodRule
 from dphist_pipeline.spec.refusals import SpecError
 
+pytestmark = pytest.mark.stand_in(
+    "pictures", why="which tables a unit moves; cards of families are tried in publishing/"
+)
+
 COUNTIES = [f"c{number}" for number in range(7)]
 STATES = ["north", "north", "south", "north", "south", "south", "south"]
 AGE = {"column": "age", "start": 0, "stop": 100, "width": 25}

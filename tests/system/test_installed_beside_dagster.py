@@ -48,7 +48,7 @@ def resolved(*requirements: str) -> str:
     "versions",
     [
         pytest.param("oldest", marks=pytest.mark.outside),
-        pytest.param("pinned", marks=pytest.mark.outside),
+        pytest.param("pinned", marks=pytest.mark.soak),
         pytest.param("newest", marks=pytest.mark.soak),
     ],
 )

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from database_server import Server, running_server
 from extreme_values import COPIES, OUTCOMES, PAIRS, spec_of
+from one_engine import one_engine
 
 from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.reading import databases, ingest
@@ -98,7 +99,9 @@ def counted(server: Server, folder: Path, uses: tuple[str, ...], outcome: str) -
     spec = ReleaseSpec.from_attributes(fields, folder)
     try:
         # The run's folder is the one that may be read, where the server's answers lie.
-        cube = read_and_count(plan_of(spec, spec.period_named("2026-01-05" if "period" in uses else "all")), folder)
+        period = spec.period_named("2026-01-05" if "period" in uses else "all")
+        with one_engine():
+            cube = read_and_count(plan_of(spec, period), folder)
     except ColumnRefused as refused:
         return str(refused)
     return [int(count) for count in cube]

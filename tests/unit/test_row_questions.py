@@ -14,6 +14,7 @@ from unittest.mock import patch
 import numpy as np
 import polars as pl
 import pytest
+from one_engine import one_engine
 from spec_scenario import spec
 
 from dphist_pipeline.confidential import bounding, row_tables
@@ -61,7 +62,7 @@ def observed(table: Table) -> ObservedRows:
     rows = [(unit, *row) for unit, held in table.items() for row in held]
     random.Random(len(rows)).shuffle(rows)
     frame = pl.DataFrame(rows, {"unit": pl.String, "code": pl.Int32, "marks": pl.Int64}, orient="row")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, one_engine():
         staged = Path(folder) / "rows.parquet"
         frame.write_parquet(staged)
         cube = count_bounded(staged, PLAN.domain.cells, KEPT, KEY)

@@ -5,7 +5,7 @@
 CREATE OR REPLACE MACRO {schema}dph_band(release_name, level := 0.95, box := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
 {bins},
-boxes AS (SELECT 'box' AS source, {box} AS box),
+{boxes_asked},
 {boxes},
 inside AS (
     SELECT t.* FROM conditions AS c JOIN dph_cells AS t ON {inside}

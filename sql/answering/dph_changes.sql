@@ -6,7 +6,7 @@
 CREATE OR REPLACE MACRO {schema}dph_changes(release_name, box := '{}', period := NULL, with_chance := false) AS TABLE
 {opening},
 {bins},
-boxes AS (SELECT 'box' AS source, {box} AS box),
+{boxes_asked},
 {boxes},
 {nested},
 {atoms},

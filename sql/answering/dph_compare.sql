@@ -9,7 +9,7 @@ CREATE OR REPLACE MACRO {schema}dph_compare(
 ) AS TABLE
 {opening},
 {bins},
-boxes AS (SELECT 'box' AS source, {box} AS box),
+{boxes_asked},
 {boxes},
 {nested},
 {atoms},

@@ -4,7 +4,7 @@
 CREATE OR REPLACE MACRO {schema}dph_over(release_name, first_period := NULL, last_period := NULL, box := '{}') AS TABLE
 {opening},
 {bins},
-boxes AS (SELECT 'box' AS source, {box} AS box),
+{boxes_asked},
 {boxes},
 {nested},
 {atoms},

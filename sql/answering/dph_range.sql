@@ -7,7 +7,7 @@
 CREATE OR REPLACE MACRO {schema}dph_range(release_name, axis, low, high, box := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
 {bins},
-boxes AS (SELECT 'box' AS source, {box} AS box),
+{boxes_asked},
 asked_range AS (SELECT CAST(low AS VARCHAR) AS low, CAST(high AS VARCHAR) AS high),
 ranges AS (
     SELECT

@@ -8,11 +8,7 @@
 CREATE OR REPLACE MACRO {schema}dph_share(release_name, part, whole := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
 {bins},
-boxes AS (
-    SELECT 'whole' AS source, {whole} AS box
-    UNION ALL
-    SELECT 'part' AS source, {part} AS box
-),
+{boxes_asked},
 {boxes},
 {nested},
 {crossed},

@@ -71,7 +71,7 @@ first_problems AS (
     SELECT 'the population needs the column standard: the people of each group of ' || CAST(over AS VARCHAR)
         || ' in the standard population'
     FROM people
-    WHERE NOT list_contains(json_keys(people.line), 'standard')
+    WHERE NOT list_contains(map_keys(people.line), 'standard')
     UNION ALL
     SELECT 'the axis ' || CAST(over AS VARCHAR) || ' cannot be one of the axes of the table, too'
     WHERE list_contains(TRY_CAST(axes AS VARCHAR[]), CAST(over AS VARCHAR))

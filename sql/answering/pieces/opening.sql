@@ -10,7 +10,7 @@ dph_cells AS (
         regexp_replace(release_name, '[^.]*$', 'dph_asked_' || lower(trim(split_part(release_name, '.', -1), '"')))
     ) AS t
 ),
-asked AS (
+{asked_boxes}asked AS (
     SELECT lower(trim(split_part(release_name, '.', -1), '"')) AS release
 ),
 asked_keys AS (

@@ -15,6 +15,7 @@ from dphist_pipeline.answering import notes
 from dphist_pipeline.answering.asked_boxes import BOXES, ONE_BOX, WITHOUT_BOXES, asked_boxes
 from dphist_pipeline.answering.asked_boxes import piece as _piece
 from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO
+from dphist_pipeline.answering.period_days import days, end_of
 from dphist_pipeline.answering.reliability import MOST_FAIR, MOST_GOOD
 from dphist_pipeline.answering.report_intervals import normal_factor
 from dphist_pipeline.sql_files import literal, schema_prefix, statement
@@ -145,6 +146,7 @@ def macro(name: str, schema: str | None = None) -> str:
     if name in _AROUND_MARGINALS:
         inner = _parts("dph_marginal") | {"no_problem": parts["no_problem"]}
         inner["answer"] = _INNER_ANSWER.replace("{answer}", inner["answer"])
+        inner["days_of_grouped"] = f"{end_of('grouped')} AS _period_end"
         marginal = statement("answering/dph_marginal", **inner, **_NOTES).partition(" AS TABLE\n")[2]
         axes = _AROUND_MARGINALS[name]
         parts["marginal"] = re.sub(r"\baxes(?= AS VARCHAR| IS NOT NULL)", axes, marginal)
@@ -209,6 +211,7 @@ def _parts(name: str) -> dict[str, str]:
         "report_reach_of_sum": _piece("report_reach", row="r", factor=repr(normal_factor(LEVEL)), variance="variance"),
         "report_bound": _piece("report_reach", row="v", factor="v.factor", variance="variance"),
         **_report_parts(name),
+        **days(),
         "answer": _piece("answer", cut_note="", **_LIMITS, **_NOTES),
         "answer_of_cut": _piece("answer", cut_note=_CUT_NOTE, **_LIMITS, **_NOTES),
         "change": _piece("change", **_NOTES, chance=_piece("chance", **{**_NOTES, **_chance(name)})),

@@ -178,7 +178,8 @@ first_problems AS (
 )
 SELECT
     grouped.* EXCLUDE (_first, _cells, _estimate, _unbiased, _groups),
-    {answer}
+    {answer},
+    {days_of_grouped}
 FROM ({found}) AS found LEFT JOIN (
     grouped JOIN barred ON barred.period = grouped.period AND barred._first = grouped._first
 ) ON true

@@ -225,7 +225,8 @@ SELECT
         WHEN NOT (barred.bin_lower >= barred.ci_lower AND barred.bin_upper <= barred.ci_upper) THEN '{smoothed}'
         WHEN NOT (isfinite(barred.bin_lower) AND isfinite(barred.bin_upper)) THEN '{open_bin}'
     END AS note,
-    {capped} AS capped
+    {capped} AS capped,
+    {days_of_barred}
 FROM ({found}) AS found LEFT JOIN barred ON true
 LEFT JOIN caps ON caps.period = barred.period AND caps.revision = barred.revision
 WHERE {no_problem}

@@ -94,7 +94,8 @@ SELECT
     CASE WHEN barred.is_exact THEN 'exactly' ELSE barred.name END AS covers,
     CASE barred.lower_end WHEN '-inf' THEN 'and below' ELSE barred.lower_end END AS lower_end,
     CASE barred.upper_end WHEN 'inf' THEN 'and above' ELSE barred.upper_end END AS upper_end,
-    {answer}
+    {answer},
+    {days_flowing}
 FROM ({found}) AS found LEFT JOIN barred ON true
 WHERE {no_problem}
 ORDER BY barred.period, barred.name

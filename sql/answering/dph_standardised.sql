@@ -99,7 +99,8 @@ SELECT
     barred.population,
     {answer},
     {shifted},
-    {chance}
+    {chance},
+    {days_of_shown}
 FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN (
     (
         SELECT COLUMNS(

@@ -41,7 +41,8 @@ first_problems AS (SELECT CAST(NULL AS VARCHAR) AS problem)
 SELECT
     barred.period,
     barred.revision,
-    {answer_of_cut}
+    {answer_of_cut},
+    {days_flowing}
 FROM ({found}) AS found LEFT JOIN barred ON true
 WHERE {no_problem}
 ORDER BY barred.period

@@ -12,7 +12,10 @@ from fractions import Fraction
 from functools import cache
 
 from dphist_pipeline.answering import notes
+from dphist_pipeline.answering.asked_boxes import BOXES, ONE_BOX, WITHOUT_BOXES, asked_boxes
+from dphist_pipeline.answering.asked_boxes import piece as _piece
 from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO
+from dphist_pipeline.answering.period_days import days, end_of
 from dphist_pipeline.answering.reliability import MOST_FAIR, MOST_GOOD
 from dphist_pipeline.answering.report_intervals import normal_factor
 from dphist_pipeline.sql_files import literal, schema_prefix, statement
@@ -81,11 +84,6 @@ _NAMING = {
     **dict.fromkeys(("dph_range", "dph_quantile", "dph_mean", "dph_sum"), _ALONG_AXIS),
     "dph_marginal": {**_BY_BOXES, "by": "axes"},
 }
-_BOXES = {
-    "dph_total": (),
-    "dph_share": ("whole", "part"),
-    **dict.fromkeys(("dph_difference", "dph_ratio"), ("first_box", "second_box")),
-}
 _ALWAYS_NAMED = {
     "best_columns": "r.is_latest, 0 AS first_number",
     "best_join": "WHERE r.release = (SELECT asked.release FROM asked)",
@@ -148,6 +146,7 @@ def macro(name: str, schema: str | None = None) -> str:
     if name in _AROUND_MARGINALS:
         inner = _parts("dph_marginal") | {"no_problem": parts["no_problem"]}
         inner["answer"] = _INNER_ANSWER.replace("{answer}", inner["answer"])
+        inner["days_of_grouped"] = f"{end_of('grouped')} AS _period_end"
         marginal = statement("answering/dph_marginal", **inner, **_NOTES).partition(" AS TABLE\n")[2]
         axes = _AROUND_MARGINALS[name]
         parts["marginal"] = re.sub(r"\baxes(?= AS VARCHAR| IS NOT NULL)", axes, marginal)
@@ -155,9 +154,11 @@ def macro(name: str, schema: str | None = None) -> str:
             over = "over" if name == "dph_standardised" else "NULL"
             parts["matched"] = _piece("matched", axes=axes, over=over, marginal=parts["marginal"])
     if name == "dph_compare_releases":
-        boxes = {"first": parts["box"], "second": "coalesce({second_box}, {box})".format(**parts)}
-        for side, box in boxes.items():
-            of_side = {**parts, "box": box, "opening": _opening(name, {"box": box})}
+        for side, box in {
+            "first": "box",
+            "second": "coalesce(CAST(second_box AS VARCHAR), CAST(box AS VARCHAR))",
+        }.items():
+            of_side = {**parts, "opening": _opening(name, {"box": box})}
             parts[f"{side}_side"] = _of_release(f"{side}_release", _piece("side", **of_side))
         parts["change_of_two"] = _of_release("first_release", parts["change_of_two"])
     parts["schema"] = schema_prefix(schema)
@@ -172,14 +173,14 @@ def _of_release(release: str, text: str) -> str:
 def _parts(name: str) -> dict[str, str]:
     """The pieces of SQL that a macro may name, by their names in its file."""
     inside, trials = _piece("inside"), _piece("trials")
-    given = {one: _piece("given_box", given=one) for one in ("box", "whole", "part", "first_box", "second_box")}
     parts = {
         "schema": "",
-        "opening": _opening(name, given),
+        "opening": _opening(name, BOXES.get(name, ONE_BOX)),
+        "boxes_asked": _piece("boxes_asked"),
+        "boxes_along": _piece("boxes_along"),
         "bins": _piece("bins"),
         "bin_in_words": _piece("ends_in_words", low="barred.lower_end", high="barred.upper_end"),
         "bins_in_words": _piece("ends_in_words", low="barred.low", high="barred.high"),
-        **given,
         "boxes": _piece(
             "boxes",
             named=_NAMED.get(name, _THE_BOX),
@@ -210,6 +211,7 @@ def _parts(name: str) -> dict[str, str]:
         "report_reach_of_sum": _piece("report_reach", row="r", factor=repr(normal_factor(LEVEL)), variance="variance"),
         "report_bound": _piece("report_reach", row="v", factor="v.factor", variance="variance"),
         **_report_parts(name),
+        **days(),
         "answer": _piece("answer", cut_note="", **_LIMITS, **_NOTES),
         "answer_of_cut": _piece("answer", cut_note=_CUT_NOTE, **_LIMITS, **_NOTES),
         "change": _piece("change", **_NOTES, chance=_piece("chance", **{**_NOTES, **_chance(name)})),
@@ -237,8 +239,7 @@ def _parts(name: str) -> dict[str, str]:
     parts["two_boxes"] = _piece("two_boxes", **parts)
     parts["change_of_two"] = _piece("change_of_two", pairs=_PAIRS.get(name, ""), **parts)
     if name in _ONE_BOX:
-        one = {**parts, "box": "JSON '{}'"} if name == "dph_total" else parts
-        parts["one_box"] = _piece("one_box", **one)
+        parts["one_box"] = _piece("one_box", **parts)
     return parts
 
 
@@ -269,17 +270,17 @@ def _chance(name: str) -> dict[str, str]:
     return {**pieces, "asked": asked, "chance_outside": _NOTES["chance_never" if never else "chance_left_out"]}
 
 
-def _opening(name: str, given: Mapping[str, str]) -> str:
-    """SQL for the cells and publications of a question; `given` has the boxes as JSON, by the names of arguments."""
-    best = _ALWAYS_NAMED
+def _opening(name: str, boxes: Mapping[str, str]) -> str:
+    """SQL for the cells and publications of a question; `boxes` has the arguments of boxes, by their names."""
+    best, asked = _ALWAYS_NAMED, ""
     if name in _NAMING:
-        boxes = ", ".join(given[box] for box in _BOXES.get(name, ("box",)))
-        none = f"{{'by': {_NO_NAMES}, 'boxed': {_NO_NAMES}}}"
-        names = _piece("asked_names", boxes=boxes, **_NAMING[name]) if boxes else none
+        names = _piece("asked_names", **_NAMING[name]) if boxes else f"{{'by': {_NO_NAMES}, 'boxed': {_NO_NAMES}}}"
         join = _piece("best_join", asked_names=names)
         best = {"best_columns": "o.is_latest, o.first_number", "best_join": join}
+    if name not in WITHOUT_BOXES:
+        asked = asked_boxes(boxes or {"box": "CAST(NULL AS VARCHAR)"}) + ",\n"
     columns = "t.*" if name in _ROW_FOR_ROW else _NUMBERS
-    return _piece("opening", columns=columns, **best, **_KEYS.get(name, _ONE_KEY))
+    return _piece("opening", columns=columns, asked_boxes=asked, **best, **_KEYS.get(name, _ONE_KEY))
 
 
 def _report_reach(level: Fraction) -> str:
@@ -325,14 +326,6 @@ def _contrast(law: str, share: str, one: tuple[str, str], other: tuple[str, str]
     """SQL for the variance of (1 - share) · count of one set - share · count of another; sets as (atoms, count)."""
     parts = {"atoms": one[0], "count": one[1], "other_atoms": other[0], "other_count": other[1]}
     return _piece("report_contrast", law=law, weight=f"(1 - {share})", other_weight=f"(-{share})", **parts)
-
-
-def _piece(name: str, **parts: str) -> str:
-    """The SQL of a piece, without its opening comment."""
-    lines = statement(f"answering/pieces/{name}", **parts).splitlines()
-    while lines[0].startswith("--"):
-        del lines[0]
-    return "\n".join(lines)
 
 
 _SUMS = {

@@ -5,7 +5,7 @@
 CREATE OR REPLACE MACRO {schema}dph_band(release_name, level := 0.95, box := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
 {bins},
-boxes AS (SELECT 'box' AS source, {box} AS box),
+{boxes_asked},
 {boxes},
 inside AS (
     SELECT t.* FROM conditions AS c JOIN dph_cells AS t ON {inside}
@@ -104,7 +104,8 @@ SELECT
         WHEN r.half_width IS NULL THEN '{no_interval}'
         WHEN abs(inside.estimate - inside.unbiased_estimate) > r.half_width + 1e-6 THEN '{smoothed}'
         WHEN inside.estimate < 0 THEN '{below}'
-    END AS note
+    END AS note,
+    {days_of_inside}
 FROM ({found}) AS found LEFT JOIN (
     inside JOIN answered AS r ON r.period = inside.period AND r.cell_number = inside.cell_number
 ) ON true

@@ -6,7 +6,7 @@
 CREATE OR REPLACE MACRO {schema}dph_changes(release_name, box := '{}', period := NULL, with_chance := false) AS TABLE
 {opening},
 {bins},
-boxes AS (SELECT 'box' AS source, {box} AS box),
+{boxes_asked},
 {boxes},
 {nested},
 {atoms},
@@ -26,7 +26,8 @@ first_problems AS (
 SELECT
     barred.first_period,
     barred.second_period,
-    {change}
+    {change},
+    {days_of_two}
 FROM ({found}) AS found LEFT JOIN barred ON barred.second_period = coalesce(CAST(period AS VARCHAR), barred.second_period)
 WHERE {no_problem}
 ORDER BY barred.first_period

@@ -9,7 +9,7 @@ CREATE OR REPLACE MACRO {schema}dph_compare(
 ) AS TABLE
 {opening},
 {bins},
-boxes AS (SELECT 'box' AS source, {box} AS box),
+{boxes_asked},
 {boxes},
 {nested},
 {atoms},
@@ -32,7 +32,8 @@ SELECT
     CASE
         WHEN one_cap.cut + two_cap.cut IS NOT NULL
             THEN 'in the first period ' || {first_capped} || '. In the second one ' || {second_capped}
-    END AS capped
+    END AS capped,
+    {days_of_two}
 FROM ({found}) AS found LEFT JOIN barred ON true
 LEFT JOIN caps AS one_cap ON one_cap.place = 1
 LEFT JOIN caps AS two_cap ON two_cap.place = 2

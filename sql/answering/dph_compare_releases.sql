@@ -38,7 +38,8 @@ first_problems AS (
 )
 SELECT
     barred.first_period AS period,
-    {change}
+    {change},
+    {days_of_both}
 FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN barred ON true
 WHERE {no_problem}
 ORDER BY barred.first_period

@@ -48,7 +48,8 @@ SELECT
     CASE
         WHEN barred.half_width IS NULL THEN '{no_interval}'
         WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN '{smoothed}'
-    END AS note
+    END AS note,
+    {days_of_barred}
 FROM ({found}) AS found LEFT JOIN barred ON true
 WHERE {no_problem}
 ORDER BY barred.period

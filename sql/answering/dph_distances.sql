@@ -4,7 +4,8 @@
 CREATE OR REPLACE MACRO {schema}dph_distances(release_name, period := NULL, revision := NULL) AS TABLE
 {opening},
 first_problems AS (FROM period_problems)
-SELECT d.period, d.revision, d.sums_by, d.sums, d.farthest, d.half_width, d.outside
+SELECT d.period, d.revision, d.sums_by, d.sums, d.farthest, d.half_width, d.outside,
+    {days_of_chosen}
 FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN (
     query_table(regexp_replace(release_name, '[^.]*$', 'dph_distances')) AS d
     JOIN chosen ON chosen.release = d.release AND chosen.period = d.period AND chosen.revision = d.revision

@@ -7,7 +7,7 @@
 CREATE OR REPLACE MACRO {schema}dph_marginal(release_name, axes, box := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
 {bins},
-boxes AS (SELECT 'box' AS source, {box} AS box),
+{boxes_asked},
 {boxes},
 wanted_axes AS (
     SELECT DISTINCT a.grid, a.axis, a.level_of, a.stride, a.size, w.name IS NOT NULL AS is_asked
@@ -178,7 +178,8 @@ first_problems AS (
 )
 SELECT
     grouped.* EXCLUDE (_first, _cells, _estimate, _unbiased, _groups),
-    {answer}
+    {answer},
+    {days_of_grouped}
 FROM ({found}) AS found LEFT JOIN (
     grouped JOIN barred ON barred.period = grouped.period AND barred._first = grouped._first
 ) ON true

@@ -135,7 +135,8 @@ SELECT
             CASE WHEN barred.step IS NOT NULL THEN '{middles_of_mean}' || printf('%.6g', barred.half_bin) END
         ), '')
     END AS note,
-    {shifted}
+    {shifted},
+    {days_of_barred}
 FROM ({found}) AS found LEFT JOIN barred ON true
 LEFT JOIN capping ON capping.period = barred.period AND capping.revision = barred.revision
 WHERE {no_problem}

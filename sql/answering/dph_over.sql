@@ -4,7 +4,7 @@
 CREATE OR REPLACE MACRO {schema}dph_over(release_name, first_period := NULL, last_period := NULL, box := '{}') AS TABLE
 {opening},
 {bins},
-boxes AS (SELECT 'box' AS source, {box} AS box),
+{boxes_asked},
 {boxes},
 {nested},
 {atoms},
@@ -19,7 +19,7 @@ taken AS (
 -- The law of the noise is that of the widest noise; noise of another scale is like noise of that scale with a smaller weight.
 together AS (
     SELECT
-        min(s.period) AS first_period, max(s.period) AS last_period, CAST(count(*) AS BIGINT) AS periods,
+        min(s.period) AS first_period, max(s.period) AS last_period, max(s.period_end) AS period_end, CAST(count(*) AS BIGINT) AS periods,
         CAST(sum(s.cells) AS BIGINT) AS cells, bool_and(s.has_bars) AS has_bars,
         count(DISTINCT s.noise_scale) + count(DISTINCT s.linear_variance IS NULL) <= 2 OR bool_and(s.step IS NOT NULL)
             AS is_one_law,
@@ -73,6 +73,7 @@ SELECT
         WHEN barred.half_width IS NULL THEN '{no_interval}'
         WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN '{smoothed}'
         WHEN barred.estimate < 0 THEN '{below}'
-    END AS note
+    END AS note,
+    {days_of_span}
 FROM ({found}) AS found LEFT JOIN barred ON true
 WHERE {no_problem}

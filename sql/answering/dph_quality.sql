@@ -35,7 +35,8 @@ SELECT
         WHEN b.ci_lower <= 0 OR b.noise_error > {most_fair} * b.estimate THEN 'poor'
         WHEN b.noise_error > {most_good} * b.estimate THEN 'fair'
         ELSE 'good'
-    END AS reliability
+    END AS reliability,
+    {days_of_chosen}
 FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN (
     bought AS b JOIN chosen ON chosen.period = b.period AND chosen.revision = b.revision
 ) ON true

@@ -11,23 +11,13 @@ CREATE OR REPLACE MACRO {schema}dph_quantile(release_name, axis, q := 0.5, box :
 {opening},
 {bins},
 given AS (
-    SELECT coalesce({box}, JSON '{}') AS box, CAST(axis AS VARCHAR) AS axis
+    SELECT CAST(axis AS VARCHAR) AS axis
 ),
 asked_shares AS (
     SELECT DISTINCT unnest(coalesce(TRY_CAST(written.q AS DOUBLE[]), [TRY_CAST(written.q AS DOUBLE)])) AS q
     FROM (SELECT CAST(q AS VARCHAR) AS q) AS written
 ),
-boxes AS (
-    SELECT
-        'box' AS source,
-        CASE
-            WHEN json_type(given.box) <> 'OBJECT' OR list_contains(json_keys(given.box), given.axis)
-                OR NOT EXISTS (FROM bins WHERE bins.axis = given.axis AND bins.binned)
-            THEN given.box
-            ELSE json_merge_patch(given.box, json_object(given.axis, [NULL, NULL]))
-        END AS box
-    FROM given
-),
+{boxes_along},
 {boxes},
 spans AS (
     SELECT allowed.grid, allowed.axis, allowed.stride, allowed.size, allowed.first, allowed.final
@@ -235,7 +225,8 @@ SELECT
         WHEN NOT (barred.bin_lower >= barred.ci_lower AND barred.bin_upper <= barred.ci_upper) THEN '{smoothed}'
         WHEN NOT (isfinite(barred.bin_lower) AND isfinite(barred.bin_upper)) THEN '{open_bin}'
     END AS note,
-    {capped} AS capped
+    {capped} AS capped,
+    {days_of_barred}
 FROM ({found}) AS found LEFT JOIN barred ON true
 LEFT JOIN caps ON caps.period = barred.period AND caps.revision = barred.revision
 WHERE {no_problem}

@@ -7,7 +7,7 @@
 CREATE OR REPLACE MACRO {schema}dph_range(release_name, axis, low, high, box := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
 {bins},
-boxes AS (SELECT 'box' AS source, {box} AS box),
+{boxes_asked},
 asked_range AS (SELECT CAST(low AS VARCHAR) AS low, CAST(high AS VARCHAR) AS high),
 ranges AS (
     SELECT
@@ -94,7 +94,8 @@ SELECT
     CASE WHEN barred.is_exact THEN 'exactly' ELSE barred.name END AS covers,
     CASE barred.lower_end WHEN '-inf' THEN 'and below' ELSE barred.lower_end END AS lower_end,
     CASE barred.upper_end WHEN 'inf' THEN 'and above' ELSE barred.upper_end END AS upper_end,
-    {answer}
+    {answer},
+    {days_flowing}
 FROM ({found}) AS found LEFT JOIN barred ON true
 WHERE {no_problem}
 ORDER BY barred.period, barred.name

@@ -41,7 +41,7 @@ counted AS (
     GROUP BY one.period, one._first
 )
 SELECT
-    answered.* EXCLUDE (_first, _cells, _variance, _is_linear, _unbiased, _law, _answer),
+    answered.* EXCLUDE (_first, _cells, _variance, _is_linear, _unbiased, _law, _answer, _period_end),
     counted.rank,
     CASE WHEN r._half_width IS NOT NULL THEN counted.rank_lower END AS rank_lower,
     CASE WHEN r._half_width IS NOT NULL THEN counted.rank_upper END AS rank_upper,
@@ -56,7 +56,8 @@ SELECT
         WHEN r._half_width IS NULL AND r._variance IS NOT NULL THEN '{no_law}'
         WHEN r._half_width IS NULL THEN '{no_interval}'
     END AS note,
-    {chance}
+    {chance},
+    {days_of_law}
 FROM answered
 JOIN ranked AS r ON r.period = answered.period AND r._first = answered._first
 JOIN counted ON counted.period = answered.period AND counted._first = answered._first

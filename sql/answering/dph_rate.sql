@@ -15,7 +15,7 @@ WITH {matched},
 {capping}
 first_problems AS (FROM population_problems)
 SELECT
-    answered.* EXCLUDE (_first, _cells, _variance, _is_linear, _unbiased, _law, _answer),
+    answered.* EXCLUDE (_first, _cells, _variance, _is_linear, _unbiased, _law, _answer, _period_end),
     m.population,
     answered._answer.estimate * per / m.population AS estimate,
     answered._answer.unbiased * per / m.population AS unbiased,
@@ -31,7 +31,8 @@ SELECT
     answered._answer.note AS note,
     answered._answer.reliability AS reliability,
     {shifted},
-    {chance}
+    {chance},
+    {days_of_law}
 FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN (
     answered JOIN matched AS m ON m.period = answered.period AND m._first = answered._first
 ) ON true

@@ -95,7 +95,8 @@ SELECT
         WHEN barred.estimate NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN '{smoothed}'
     END AS note,
     {shifted},
-    {chance}
+    {chance},
+    {days_of_barred}
 FROM ({found}) AS found LEFT JOIN barred ON true
 LEFT JOIN capping ON capping.period = barred.period AND capping.revision = barred.revision
 WHERE {no_problem}

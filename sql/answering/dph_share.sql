@@ -8,11 +8,7 @@
 CREATE OR REPLACE MACRO {schema}dph_share(release_name, part, whole := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
 {bins},
-boxes AS (
-    SELECT 'whole' AS source, {whole} AS box
-    UNION ALL
-    SELECT 'part' AS source, {part} AS box
-),
+{boxes_asked},
 {boxes},
 {nested},
 {crossed},
@@ -204,7 +200,8 @@ SELECT
                 || ' rows of each unit'
         WHEN capping.cut IS NULL THEN '{cap_unknown}'
         ELSE {capped_of_release} || coalesce('; ' || {shift_of_share}, '')
-    END AS capped
+    END AS capped,
+    {days_of_barred}
 FROM ({found}) AS found LEFT JOIN barred ON true
 LEFT JOIN caps ON caps.period = barred.period AND caps.revision = barred.revision
 LEFT JOIN capping ON capping.period = barred.period AND capping.revision = barred.revision

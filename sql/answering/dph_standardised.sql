@@ -71,7 +71,7 @@ first_problems AS (
     SELECT 'the population needs the column standard: the people of each group of ' || CAST(over AS VARCHAR)
         || ' in the standard population'
     FROM people
-    WHERE NOT list_contains(json_keys(people.line), 'standard')
+    WHERE NOT list_contains(map_keys(people.line), 'standard')
     UNION ALL
     SELECT 'the axis ' || CAST(over AS VARCHAR) || ' cannot be one of the axes of the table, too'
     WHERE list_contains(TRY_CAST(axes AS VARCHAR[]), CAST(over AS VARCHAR))
@@ -99,7 +99,8 @@ SELECT
     barred.population,
     {answer},
     {shifted},
-    {chance}
+    {chance},
+    {days_of_shown}
 FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN (
     (
         SELECT COLUMNS(

@@ -88,7 +88,8 @@ SELECT
                     || format('{:,}', TRY_CAST(round(greatest(0, barred.rows) * barred.half_bin) AS BIGINT))
             END
         ), '')
-    END AS note
+    END AS note,
+    {days_of_barred}
 FROM ({found}) AS found LEFT JOIN barred ON true
 WHERE {no_problem}
 ORDER BY barred.period

@@ -9,7 +9,8 @@ first_problems AS (FROM period_problems)
 SELECT
     t.* EXCLUDE (cell_number, estimate, unbiased_estimate, ci_lower, ci_upper, group_id, whole_count),
     t.whole_count,
-    t.estimate
+    t.estimate,
+    {days_of_chosen}
 FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN (
     dph_cells AS t JOIN chosen
         ON chosen.period = t.period AND chosen.revision = t.revision AND t.cell_number < chosen.cells

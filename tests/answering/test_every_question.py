@@ -33,6 +33,7 @@ from answering_scenario import (
     made,
     published_once,
     rows_of,
+    without_days,
 )
 from oracle import Oracle
 from quick_catalogue import build_catalogue
@@ -230,9 +231,8 @@ def test_bands_and_whole_counts_are_the_same_in_sql_and_python(store: Asked, box
             assert_rows_told(mine, release, store.oracles[period].band(level, box), told)
     rows = ask(store, "dph_whole('r.weekly')")
     for period, release in store.releases.items():
-        table = release.whole()
-        mine = [row for row in rows if row["period"] == period]
-        assert [list(row.values())[2:] for row in mine] == [list(row) for row in table.rows()]
+        mine = [without_days(row) for row in rows if row["period"] == period]
+        assert mine == list(release.whole().rows())
 
 
 REFUSED = {

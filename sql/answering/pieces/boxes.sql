@@ -1,24 +1,24 @@
 -- The positions that boxes select along each axis of each grid, and the problems of the boxes.
--- In: boxes (source, box as JSON); named (name, source): a name stands for the cells that lie in all of its sources, `inner` for
+-- In: boxes (source); conditions_of_boxes (source, axis, kind, members); named (name, source): a name stands for the cells that lie in all of its sources, `inner` for
 -- those that lie in them entirely; more_positions, further conditions on positions; takes_any_end, whether a box may cut bins.
 axes AS (
     SELECT
         a.*,
-        coalesce(json_type(a.wanted) = 'OBJECT', false) AS is_negated,
-        CASE WHEN a.calendar
-            THEN date_diff('day', DATE '1970-01-01', TRY_CAST(a.wanted ->> '$[0]' AS DATE))
-            ELSE TRY_CAST(json_extract(a.wanted, '$[0]') AS DOUBLE)
+        coalesce(a.kind IN ('not', 'odd'), false) AS is_negated,
+        CASE WHEN a.kind <> 'list' THEN NULL
+            WHEN a.calendar THEN date_diff('day', DATE '1970-01-01', TRY_CAST(a.members[1] AS DATE))
+            ELSE TRY_CAST(a.members[1] AS DOUBLE)
         END AS low,
-        CASE WHEN a.calendar
-            THEN date_diff('day', DATE '1970-01-01', TRY_CAST(a.wanted ->> '$[1]' AS DATE))
-            ELSE TRY_CAST(json_extract(a.wanted, '$[1]') AS DOUBLE)
+        CASE WHEN a.kind <> 'list' THEN NULL
+            WHEN a.calendar THEN date_diff('day', DATE '1970-01-01', TRY_CAST(a.members[2] AS DATE))
+            ELSE TRY_CAST(a.members[2] AS DOUBLE)
         END AS high
     FROM (
-        SELECT boxes.source, d.*, json_extract(boxes.box, '$."' || d.axis || '"') AS wanted
+        SELECT boxes.source, d.*, c.kind, c.members
         FROM (
             SELECT DISTINCT bins.grid, bins.axis, bins.level_of, bins.stride, bins.size, bins.binned, bins.calendar
             FROM bins
-        ) AS d, boxes
+        ) AS d CROSS JOIN boxes LEFT JOIN conditions_of_boxes AS c ON c.source = boxes.source AND c.axis = d.axis
     ) AS a
 ),
 -- A category may be asked for by its label, if no other category has that label and no category that name.
@@ -35,19 +35,9 @@ wishes AS (
         written.source, written.grid, written.axis,
         CASE WHEN labels.categories = 1 THEN labels.category ELSE written.category END AS category
     FROM (
-        SELECT listed.source, listed.grid, listed.axis, unnest(
-            CASE json_type(listed.wanted)
-                WHEN 'ARRAY' THEN CAST(listed.wanted AS VARCHAR[])
-                WHEN 'NULL' THEN CAST([NULL] AS VARCHAR[])
-                ELSE [listed.wanted ->> '$']
-            END
-        ) AS category
-        FROM (
-            SELECT axes.source, axes.grid, axes.axis, coalesce(json_extract(axes.wanted, '$.not'), axes.wanted) AS wanted
-            FROM axes
-            WHERE axes.wanted IS NOT NULL AND NOT axes.binned
-                AND NOT (axes.is_negated AND json_extract(axes.wanted, '$.not') IS NULL)
-        ) AS listed
+        SELECT axes.source, axes.grid, axes.axis, unnest(axes.members) AS category
+        FROM axes
+        WHERE axes.kind <> 'odd' AND NOT axes.binned
     ) AS written
     LEFT JOIN labels
         ON labels.grid = written.grid AND labels.axis = written.axis AND labels.label = written.category
@@ -56,9 +46,9 @@ ends AS (
     SELECT
         axes.grid, axes.axis,
         unnest([axes.low, axes.high]) AS bound,
-        unnest([axes.wanted ->> '$[0]', axes.wanted ->> '$[1]']) AS written
+        unnest([axes.members[1], axes.members[2]]) AS written
     FROM axes
-    WHERE axes.wanted IS NOT NULL AND axes.binned
+    WHERE axes.kind = 'list' AND axes.binned
 ),
 -- Ends that are not edges of bins; only an end between the first and the last edge cuts a bin.
 cuts AS (
@@ -108,7 +98,7 @@ asked_positions AS (
     LEFT JOIN wishes
         ON wishes.source = axes.source AND wishes.grid = bins.grid AND wishes.axis = bins.axis
             AND wishes.category IS NOT DISTINCT FROM bins.category
-    WHERE axes.wanted IS NOT NULL
+    WHERE axes.kind IS NOT NULL
 ),
 -- The positions of every axis that meet the conditions on the axis and on its levels.
 positions AS (
@@ -161,16 +151,15 @@ problems AS (
                 FROM bins AS b WHERE b.category IS NOT NULL OR isfinite(b.bin_upper)
             ) AS bins
         )
-        || ', not ' || CAST(boxes.box AS VARCHAR)[:60]
-    FROM boxes
-    WHERE json_type(boxes.box) <> 'OBJECT' OR len(json_keys(boxes.box)) <> len(list_distinct(json_keys(boxes.box)))
+        || ', not ' || odd_boxes.text[:60]
+    FROM odd_boxes
     UNION ALL
     SELECT 'there is no axis ' || unknown.axis || ' in period ' || chosen.period || '; the axes are '
         || (
             SELECT string_agg(axes.axis, ', ' ORDER BY axes.stride DESC, axes.axis <> axes.level_of, axes.axis)
             FROM axes WHERE axes.grid = chosen.grid AND axes.source = unknown.source
         )
-    FROM chosen, (SELECT boxes.source, unnest(json_keys(boxes.box)) AS axis FROM boxes) AS unknown
+    FROM chosen, asked_conditions AS unknown
     WHERE NOT EXISTS (FROM axes WHERE axes.grid = chosen.grid AND axes.axis = unknown.axis)
     UNION ALL
     SELECT 'axis ' || axes.axis || ' takes a range as [low, high]'
@@ -178,9 +167,9 @@ problems AS (
         || ', half-open, low below high, null for an open end'
     FROM axes
     WHERE axes.binned AND (
-        json_type(axes.wanted) <> 'ARRAY' OR json_array_length(axes.wanted) <> 2
-        OR (axes.low IS NULL AND json_type(axes.wanted, '$[0]') <> 'NULL')
-        OR (axes.high IS NULL AND json_type(axes.wanted, '$[1]') <> 'NULL')
+        axes.kind <> 'list' OR len(axes.members) <> 2
+        OR (axes.low IS NULL AND axes.members[1] IS NOT NULL)
+        OR (axes.high IS NULL AND axes.members[2] IS NOT NULL)
         OR axes.low >= axes.high OR isnan(axes.high)
     )
     UNION ALL
@@ -196,10 +185,7 @@ problems AS (
     UNION ALL
     SELECT 'axis ' || axes.axis || ' takes categories, or all but some as {''not'': [''surgery'']}'
     FROM axes
-    WHERE axes.is_negated AND NOT axes.binned AND (
-        json_keys(axes.wanted) <> ['not']
-        OR (json_type(axes.wanted, '$.not') = 'ARRAY' AND json_array_length(axes.wanted, '$.not') = 0)
-    )
+    WHERE axes.is_negated AND NOT axes.binned AND (axes.kind = 'odd' OR len(axes.members) = 0)
     UNION ALL
     SELECT 'axis ' || labels.axis || ' has categories ' || labels.codes || ' with the label ' || labels.label
         || '; use their codes'

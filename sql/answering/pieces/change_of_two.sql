@@ -7,6 +7,7 @@ reaching AS (
 together AS (
     SELECT
         one.period AS first_period, two.period AS second_period,
+        one.period_end AS first_end, two.period_end AS second_end,
         coalesce(one.charge <> two.charge, true) AS is_independent,
         is_independent AND (
             coalesce(

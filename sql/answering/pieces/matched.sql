@@ -1,7 +1,7 @@
 -- The rows of dph_marginal in `answered`, and in `matched` the population of each row; `standard` is its column of that name.
 -- Rows of `other` are left out.
 -- The table is read first, so no part of this query can hide it.
-people AS (SELECT to_json(p) AS line FROM query_table(population_table) AS p),
+people AS (SELECT CAST(p AS MAP(VARCHAR, VARCHAR)) AS line FROM query_table(population_table) AS p),
 answered AS ({marginal}),
 -- The columns of the axes, by which rows are matched.
 key_columns AS (
@@ -16,22 +16,22 @@ key_columns AS (
         WHERE r.release = lower(trim(split_part(release_name, '.', -1), '"'))
     )
     UNION ALL
-    SELECT 'period', false, false WHERE EXISTS (FROM people WHERE list_contains(json_keys(people.line), 'period'))
+    SELECT 'period', false, false WHERE EXISTS (FROM people WHERE list_contains(map_keys(people.line), 'period'))
 ),
 keyed AS (
     SELECT
         s.*, (
             SELECT list(
                 CASE WHEN c.is_number
-                    THEN CAST(TRY_CAST(json_extract_string(s.line, '$."' || c.key_column || '"') AS DOUBLE) AS VARCHAR)
-                    ELSE json_extract_string(s.line, '$."' || c.key_column || '"')
+                    THEN CAST(TRY_CAST(s.line[c.key_column] AS DOUBLE) AS VARCHAR)
+                    ELSE s.line[c.key_column]
                 END
                 ORDER BY c.is_over, c.key_column
             )
             FROM key_columns AS c
         ) AS parts
     FROM (
-        SELECT to_json(a) AS line, a.period, a._first FROM answered AS a
+        SELECT CAST(a AS MAP(VARCHAR, VARCHAR)) AS line, a.period, a._first FROM answered AS a
         UNION ALL
         SELECT p.line, NULL, NULL FROM people AS p
     ) AS s
@@ -39,8 +39,8 @@ keyed AS (
 populations AS (
     SELECT
         k.parts, count(*) AS lines,
-        any_value(TRY_CAST(json_extract_string(k.line, '$.population') AS DOUBLE)) AS population,
-        any_value(TRY_CAST(json_extract_string(k.line, '$.standard') AS DOUBLE)) AS standard
+        any_value(TRY_CAST(k.line['population'] AS DOUBLE)) AS population,
+        any_value(TRY_CAST(k.line['standard'] AS DOUBLE)) AS standard
     FROM keyed AS k
     WHERE k.period IS NULL
     GROUP BY k.parts
@@ -53,7 +53,7 @@ matched AS (
         SELECT 1
         FROM key_columns AS c
         GROUP BY regexp_replace(c.key_column, CASE WHEN list_contains(CAST({axes} AS VARCHAR[]), c.key_column) THEN '$^' ELSE '_(lower|upper)$' END, '')
-        HAVING bool_and(json_extract_string(k.line, '$."' || c.key_column || '"') IS NULL)
+        HAVING bool_and(k.line[c.key_column] IS NULL)
     )
 ),
 population_problems AS (
@@ -61,8 +61,8 @@ population_problems AS (
         SELECT string_agg(', ' || c.key_column, '' ORDER BY c.key_column) FROM key_columns AS c
     ) AS problem
     FROM people
-    WHERE NOT list_contains(json_keys(people.line), 'population')
-        OR EXISTS (FROM key_columns AS c WHERE NOT list_contains(json_keys(people.line), c.key_column))
+    WHERE NOT list_contains(map_keys(people.line), 'population')
+        OR EXISTS (FROM key_columns AS c WHERE NOT list_contains(map_keys(people.line), c.key_column))
     UNION ALL
     SELECT 'there is no row of the population for ' || array_to_string(list_transform(m.parts, lambda x: coalesce(x, 'null')), ', ')
     FROM matched AS m

@@ -3,20 +3,10 @@
 -- at the estimated counts.
 given AS (
     SELECT
-        coalesce({box}, JSON '{}') AS box, CAST(axis AS VARCHAR) AS axis,
+        CAST(axis AS VARCHAR) AS axis,
         CAST(low AS VARCHAR) AS low, CAST(high AS VARCHAR) AS high
 ),
-boxes AS (
-    SELECT
-        'box' AS source,
-        CASE
-            WHEN json_type(given.box) <> 'OBJECT' OR list_contains(json_keys(given.box), given.axis)
-                OR NOT EXISTS (FROM bins WHERE bins.axis = given.axis AND bins.binned)
-            THEN given.box
-            ELSE json_merge_patch(given.box, json_object(given.axis, [NULL, NULL]))
-        END AS box
-    FROM given
-),
+{boxes_along},
 {boxes},
 -- The selected bins with two ends each; `least` and `most` are the ends of all of them together.
 closed AS (

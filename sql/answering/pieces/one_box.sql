@@ -1,7 +1,7 @@
--- The rest of a macro that answers for one box, {box}: one row for each publication. If the box cuts bins, the estimate spreads
+-- The rest of a macro that answers for one box: one row for each publication. If the box cuts bins, the estimate spreads
 -- their rows evenly, and the interval runs from the lower end for the bins within the box to the upper end for those around it.
 {bins},
-boxes AS (SELECT 'box' AS source, {box} AS box),
+{boxes_asked},
 {boxes},
 {nested},
 {atoms},
@@ -41,7 +41,8 @@ first_problems AS (SELECT CAST(NULL AS VARCHAR) AS problem)
 SELECT
     barred.period,
     barred.revision,
-    {answer_of_cut}
+    {answer_of_cut},
+    {days_flowing}
 FROM ({found}) AS found LEFT JOIN barred ON true
 WHERE {no_problem}
 ORDER BY barred.period

@@ -10,7 +10,7 @@ dph_cells AS (
         regexp_replace(release_name, '[^.]*$', 'dph_asked_' || lower(trim(split_part(release_name, '.', -1), '"')))
     ) AS t
 ),
-asked AS (
+{asked_boxes}asked AS (
     SELECT lower(trim(split_part(release_name, '.', -1), '"')) AS release
 ),
 asked_keys AS (
@@ -22,7 +22,7 @@ asked_keys AS (
 -- The view of the release is named first, without reading it: DuckDB answers a wrong name with the nearest right one.
 published AS (
     SELECT
-        r.release, r.period, r.revision, r.grid, r.cells, r.noise_scale, r.noise_variance,
+        r.release, r.period, r.period_end, r.revision, r.grid, r.cells, r.noise_scale, r.noise_variance,
         r.tail_rate, r.tail_factor, r.alpha, r.beta, r.gamma, r.delta, r.step, r.charge,
         r.noise_scale IS NOT NULL OR r.step IS NOT NULL AS has_bars,
         coalesce(TRY_CAST(split_part(r.noise_scale, '/', 2) AS DOUBLE), 1)

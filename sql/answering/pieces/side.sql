@@ -1,7 +1,7 @@
 -- The rows of `summed` for one box of one release, and the problem of the question, if there is any.
 {opening},
 {bins},
-boxes AS (SELECT 'box' AS source, {box} AS box),
+{boxes_asked},
 {boxes},
 {nested},
 {atoms},

@@ -1,9 +1,5 @@
 -- Two boxes of each publication, `first_box` and `second_box`, with the covariance of their noise: rows of `box_pairs`.
-boxes AS (
-    SELECT 'first' AS source, {first_box} AS box
-    UNION ALL
-    SELECT 'second' AS source, {second_box} AS box
-),
+{boxes_asked},
 {boxes},
 {nested},
 {atoms},

@@ -1,0 +1,56 @@
+-- The conditions of the boxes of a question, read without DuckDB's extension `json`, which not every client can load.
+-- In: sources, the names of the boxes; texts, each box as text; json, whether a box is JSON text, in which `null` is no category.
+-- `form` is a box with `s` in place of each word: {s:[s,s],s:s,s:{s:s}}. `kind` is one, list, not, or odd for another object.
+asked_boxes AS (
+    SELECT
+        w.source, w.text,
+        list_transform(
+            regexp_extract_all(w.text, {word}),
+            lambda x: CASE
+                WHEN trim(x) = 'NULL' OR (w.is_text AND trim(x) = 'null') THEN NULL
+                WHEN x[1] NOT IN ('"', '''') THEN trim(x)
+                WHEN NOT contains(x, '\') THEN x[2:-2]
+                ELSE array_to_string(list_transform(
+                    regexp_extract_all(x[2:-2], {escape}),
+                    lambda e: CASE
+                        WHEN e[1] <> '\' THEN e
+                        WHEN len(e) = 12 THEN chr(
+                            TRY_CAST('0x' || e[3:6] AS INTEGER) * 1024 + TRY_CAST('0x' || e[9:12] AS INTEGER) - 56613888
+                        )
+                        WHEN len(e) = 6 THEN chr(TRY_CAST('0x' || e[3:] AS INTEGER))
+                        ELSE translate(e[2:], 'nrtbf', chr(10) || chr(13) || chr(9) || chr(8) || chr(12))
+                    END
+                ), '')
+            END
+        ) AS words,
+        regexp_replace(regexp_replace(w.text, {word}, 's', 'g'), '\s', '', 'g') AS form,
+        CASE WHEN regexp_full_match(form, {form}) THEN regexp_extract_all(form, {shape}) END AS shapes
+    FROM (
+        SELECT unnest([{sources}]) AS source, unnest(CAST([{texts}] AS VARCHAR[])) AS text, unnest([{json}]) AS is_text
+    ) AS w
+),
+asked_conditions AS (
+    SELECT
+        c.source, c.words[1] AS axis,
+        CASE
+            WHEN contains(c.shape, '{') AND c.words[2] = 'not' AND regexp_full_match(c.shape, 's.\{s.[^:=]*') THEN 'not'
+            WHEN contains(c.shape, '{') THEN 'odd'
+            WHEN contains(c.shape, '[') THEN 'list'
+            ELSE 'one'
+        END AS kind,
+        c.words[CASE WHEN kind = 'not' THEN 3 ELSE 2 END:] AS members
+    FROM (
+        SELECT
+            p.source, p.shapes[p.number] AS shape,
+            coalesce(length(regexp_replace(array_to_string(p.shapes[:p.number - 1], ''), '[^s]', '', 'g')), 0) AS before,
+            p.words[before + 1:before + length(regexp_replace(shape, '[^s]', '', 'g'))] AS words
+        FROM (SELECT a.*, unnest(range(1, len(a.shapes) + 1)) AS number FROM asked_boxes AS a) AS p
+    ) AS c
+),
+-- A box that is no object, or names an axis twice, is refused.
+odd_boxes AS (
+    SELECT b.source, b.text FROM asked_boxes AS b
+    WHERE b.text IS NOT NULL AND (b.shapes IS NULL OR len(b.shapes) <> (
+        SELECT count(DISTINCT c.axis) FROM asked_conditions AS c WHERE c.source = b.source
+    ))
+)

@@ -1,0 +1,99 @@
+"""Every macro tells the days of its periods as dates: the first one, and the day after the last."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import by_hand
+import duckdb
+import pytest
+from answering_scenario import attached
+from by_hand import AGE, WARD
+from quick_catalogue import build_catalogue
+
+from dphist_pipeline.answering.macros import MACROS
+
+WEEKS = ("2026-03-02", "2026-03-09")
+ASKED = {
+    "dph_total": "'r.weekly'",
+    "dph_box": "'r.weekly', {'ward': 'surgery'}",
+    "dph_range": "'r.weekly', 'age', 18, NULL",
+    "dph_marginal": "'r.weekly', ['ward']",
+    "dph_share": "'r.weekly', {'ward': 'surgery'}",
+    "dph_quantile": "'r.weekly', 'age'",
+    "dph_mean": "'r.weekly', 'age', -5, 120",
+    "dph_sum": "'r.weekly', 'age', -5, 120",
+    "dph_rate": "'r.weekly', ['ward'], 'people'",
+    "dph_standardised": "'r.weekly', ['ward'], 'age', 'people_by_age'",
+    "dph_ranks": "'r.weekly', 'ward'",
+    "dph_difference": "'r.weekly', {'ward': 'surgery'}, {'ward': 'medicine'}",
+    "dph_ratio": "'r.weekly', {'ward': 'surgery'}, {'ward': 'medicine'}",
+    "dph_compare": "'r.weekly', '2026-03-02', '2026-03-09'",
+    "dph_compare_releases": "'r.weekly', 'r.others'",
+    "dph_changes": "'r.weekly'",
+    "dph_over": "'r.weekly'",
+    "dph_band": "'r.weekly'",
+    "dph_whole": "'r.weekly'",
+    "dph_distances": "'r.weekly'",
+}
+
+
+@pytest.fixture(scope="module")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    public = tmp_path_factory.mktemp("public")
+    for release in ("weekly", "others"):
+        for week in WEEKS:
+            start = datetime.date.fromisoformat(week)
+            ends = {"period_start": f"{start}T00:00:00+01:00", "period_end": f"{_after(start)}T00:00:00+01:00"}
+            by_hand.publish(public, by_hand.estimate([AGE, WARD]), [AGE, WARD], release, week, **ends)
+    odd = [{"column": name, "values": ["x"]} for name in ("period_start", "period_end")]
+    by_hand.publish(public, by_hand.estimate(odd), odd, "odd", "all")
+    (public / "scratch").mkdir()
+    return build_catalogue(public, public / "scratch")
+
+
+def _after(start: datetime.date) -> datetime.date:
+    return start + datetime.timedelta(7)
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, question: str) -> list[dict[str, object]]:
+    asked = connection.execute(f"FROM r.{question}")
+    names = [column[0] for column in asked.description]
+    return [dict(zip(names, row, strict=True)) for row in asked.fetchall()]
+
+
+def test_every_macro_that_tells_periods_tells_their_days(catalogue: Path) -> None:
+    with attached(catalogue) as connection:
+        connection.execute("CREATE TABLE people AS SELECT DISTINCT ward, 100 AS population FROM r.weekly")
+        connection.execute(
+            "CREATE TABLE people_by_age AS SELECT DISTINCT ward, age_lower, age_upper, 9 AS population, 5 AS standard "
+            "FROM r.weekly"
+        )
+        assert {*MACROS} - {*ASKED} == {"dph_quality"}  # these publications have no quality table
+        for macro, arguments in ASKED.items():
+            rows = _rows(connection, f"{macro}({arguments})")
+            assert rows
+            for row in rows:
+                told = {name: str(day) for name, day in row.items() if name.startswith("period_")}
+                if macro in ("dph_changes", "dph_compare"):
+                    told = {name: str(day) for name, day in row.items() if "_period_" in name}
+                    assert told == {
+                        "first_period_start": "2026-03-02",
+                        "first_period_end": "2026-03-09",
+                        "second_period_start": "2026-03-09",
+                        "second_period_end": "2026-03-16",
+                    }, macro
+                elif macro == "dph_over":
+                    assert told == {"period_start": "2026-03-02", "period_end": "2026-03-16"}
+                else:
+                    start = datetime.date.fromisoformat(str(row["period"]))
+                    assert told == {"period_start": str(start), "period_end": str(_after(start))}, macro
+
+
+def test_a_release_without_periods_has_no_days_and_axes_keep_their_names(catalogue: Path) -> None:
+    with attached(catalogue) as connection:
+        (total,) = _rows(connection, "dph_total('r.odd')")
+        assert (total["period"], total["period_start"], total["period_end"]) == ("all", None, None)
+        (row,) = _rows(connection, "dph_marginal('r.odd', ['period_start'])")
+        assert row["period_start"] == "x"

@@ -20,6 +20,7 @@ from dphist_pipeline.estimates.noisy import NoisyCells, ReportedCells, Unbiased
 Positions = NDArray[np.int64]
 Reals = NDArray[np.float64]
 Summed = Literal["everywhere", "somewhere"]
+LONG = 10_000  # ends of bins have commas where one of them is as long
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +204,7 @@ def group_axis(axis: Axis, chosen: Positions, most: int, closed: bool = False) -
     special = np.flatnonzero(~is_bin)
     groups, note = _group_bins(axis, chosen[is_bin], max(2, most - special.size))
     groups = sorted([*groups, *(chosen[place : place + 1] for place in special)], key=lambda group: int(group[0]))
-    named = [range_in_words(axis, float(lower[group[0]]), float(upper[group[-1]]), closed) for group in groups]
+    named = [range_in_words(axis, float(lower[group[0]]), float(upper[group[-1]]), closed, True) for group in groups]
     labels, ticks = zip(*named, strict=True)
     return Groups(axis.name, tuple(groups), labels, ticks, True, other, note)
 
@@ -253,20 +254,23 @@ def _fewer_at_the_end(cells: int, length: int) -> str:
     return ", fewer at the end" if cells % length else ""
 
 
-def range_in_words(axis: BinnedAxis, lower: float, upper: float, closed: bool = False) -> tuple[str, str]:
-    """A range of an axis in words, and in few letters.
+def range_in_words(
+    axis: BinnedAxis, lower: float, upper: float, closed: bool = False, separated: bool = False
+) -> tuple[str, str]:
+    """A range of an axis in words, and in few letters; no two neighbours seem to share an end.
 
     Args:
         axis: of the range.
         lower: its lower end; nan for `other`.
         upper: its upper end.
         closed: whether both ends of the last bin belong to it.
+        separated: whether long numbers have commas, as people read them; without, as files have them.
     """
     if math.isnan(lower):
         return "other", "other"
     if isinstance(axis, CalendarAxis):
         return _days_in_words(day_of(lower), day_of(upper))
-    low, high = written_end(axis, lower), written_end(axis, upper)
+    low, high = (_written(axis, end, separated) for end in (lower, upper))
     left = axis.closed == "left"
     if math.isinf(lower):
         return (f"below {high}" if left else f"{high} or less"), f"<{high}" if left else f"≤{high}"
@@ -274,8 +278,23 @@ def range_in_words(axis: BinnedAxis, lower: float, upper: float, closed: bool = 
         return (f"{low} or more" if left else f"above {low}"), f"{low}+" if left else f">{low}"
     if closed and upper == axis.edges[-1]:
         return f"{low} to {high}", f"{low}–{high}"
+    if axis.whole:
+        first, last = (lower, upper - 1) if left else (lower + 1, upper)
+        low, high = (_written(axis, end, separated) for end in (first, last))
+        return (low, low) if first == last else (f"{low} to {high}", f"{low}–{high}")
     single = left and upper == lower + 1 and lower == int(lower)
-    return f"{low} to under {high}" if left else f"over {low} to {high}", low if single else f"{low}–{high}"
+    if left:
+        return f"{low} to under {high}", low if single else f"{low}–<{high}"
+    return f"over {low} to {high}", f">{low}–{high}"
+
+
+def _written(axis: BinnedAxis, end: float, separated: bool) -> str:
+    """An end of a bin; with commas if some end of the axis is long, so that years have none."""
+    text = written_end(axis, end)
+    sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
+    whole, point, decimals = digits.partition(".")
+    long = separated and max(map(abs, axis.edges)) >= LONG and whole.isdigit()
+    return f"{sign}{int(whole):,}{point}{decimals}" if long else text
 
 
 def _days_in_words(first: date, after: date) -> tuple[str, str]:

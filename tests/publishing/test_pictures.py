@@ -113,6 +113,18 @@ def test_bars_of_reports_have_the_intervals_of_their_own_sums(delta: float) -> N
         )
 
 
+def test_no_two_bins_share_an_end_and_long_numbers_have_commas() -> None:
+    money = {"column": "money", "edges": [0, 500, 10_000, 1_000_000.5]}
+    paid, counted = (
+        group_axis(axis_of(one), np.arange(3), 60)
+        for one in (money, {**money, "edges": [0, 500, 10_000, 1_000_000], "whole": True})
+    )
+    assert paid.labels == ("0 to under 500", "500 to under 10,000", "10,000 to under 1,000,000.5")
+    assert paid.ticks == ("0–<500", "500–<10,000", "10,000–<1,000,000.5")
+    assert counted.labels == ("0 to 499", "500 to 9,999", "10,000 to 999,999")
+    assert counted.ticks == ("0–499", "500–9,999", "10,000–999,999")
+
+
 def test_only_the_last_bin_of_reports_has_its_upper_end() -> None:
     closed = group_axis(axis_of({"column": "x", "edges": [0, 1, 2, 3]}), np.arange(3), 60, closed=True)
     assert closed.labels == ("0 to under 1", "1 to under 2", "2 to 3")
@@ -172,7 +184,10 @@ def test_squares_whose_interval_reaches_zero_have_a_dot() -> None:
     found = by_hand.estimate([HEIGHT, WARD], values, off=0)
     shown = Grid.of_all(found.domain, found.values, found.unbiased)
     rows = drawn_rows(shown)
-    assert [(row["across"], row["down"]) for row in rows if row["dot"]] == [("0–0.1", "surgery"), ("0–0.1", "medicine")]
+    assert [(row["across"], row["down"]) for row in rows if row["dot"]] == [
+        (">0–0.1", "surgery"),
+        (">0–0.1", "medicine"),
+    ]
     assert [row["class"] for row in rows[:3]] == ["below 6.2", "below 6.2", "400 or more"] and len(rows) == 12
     assert "A dot: the interval reaches 0." in main_picture(shown).note
 

@@ -130,7 +130,7 @@ def answer(
     facts = {"release": release, **{name: publication.audit[name] for name in ("period", "revision")}, "where": where}
     period = str(facts["period"])
     if asked.pivot:
-        print_pivot({**facts, **asked.facts}, answer_pivot(publication, asked, box), as_json)
+        print_pivot(publication, {**facts, **asked.facts}, answer_pivot(publication, asked, box), as_json)
         return
     if asked.question:
         publication = replace(publication, with_chance=with_chance)

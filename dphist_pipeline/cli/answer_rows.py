@@ -184,7 +184,7 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows) -> None:
     axis = _shares(asked.quantile)[0] if asked.quantile else asked.mean
     told = [told_number(row) if "unbiased" in row else None for row in rows]
     shown = [row if one is None else {**row, "estimate": one.value} for row, one in zip(rows, told, strict=True)]
-    shown = [_in_axis_units(publication, axis, row) if axis else row for row in shown]
+    shown = [_in_axis_units(publication, axis, row) if axis else row for row in bins_in_words(publication, shown)]
     if not axis and (asked.population or asked.question not in COUNTS):
         shown = [{**row, **{name: _short(row[name]) for name in IN_UNITS if name in row}} for row in shown]
     notes = list(dict.fromkeys(row["note"] for row in rows if row["note"]))
@@ -200,9 +200,10 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows) -> None:
         "second_estimate",
     }
     hidden |= set() if notes else {"note"}
-    header = [name for name in (rows[0] if rows else {}) if name not in hidden]
+    header = [name for name in (shown[0] if rows else {}) if name not in hidden]
     lines = [tuple(cell_text(row, name, notes) + mark_of(row, name) for name in header) for row in shown]
-    print_table([_head(told) if name == "estimate" else name for name in header], lines)
+    keys = next((place for place, name in enumerate(header) if name == "estimate"), 1)
+    print_table([_head(told) if name == "estimate" else name for name in header], lines, keys)
     words = {row.get("reliability") for row in rows}
     for word in (word for word in MARKS if word in words):
         out.print(f"{MARKS[word].strip()} {word}: {LEGEND[word]}")
@@ -265,6 +266,38 @@ def _shares(asked: str) -> tuple[str, list[float]]:
         raise QuestionRefused(
             "", f"--quantile takes an axis and shares, as in age=0.25,0.5, not {asked!r:.60}"
         ) from None
+
+
+def bins_in_words(publication: Publication, rows: Sequence[Mapping[str, Any]]) -> Rows:
+    """The same rows, with one column in words for the two ends of every bin.
+
+    Args:
+        publication: that was asked.
+        rows: with columns for the ends of the bins of some axes.
+    """
+    from dphist_pipeline.answering.chosen_cells import end_of
+    from dphist_pipeline.domain import BinnedAxis
+    from dphist_pipeline.publishing.picture_sums import range_in_words
+
+    closed = publication.audit.get("model") == "local"
+    binned = {f"{axis.name}_lower": axis for axis in publication.domain.axes if isinstance(axis, BinnedAxis)}
+
+    def in_words(row: Mapping[str, Any], axis: BinnedAxis) -> str:
+        lower, upper = (row[f"{axis.name}_{end}"] for end in ("lower", "upper"))
+        if lower is None and upper is None:
+            return range_in_words(axis, math.nan, math.nan)[0]
+        ends = end_of(axis, lower, -math.inf), end_of(axis, upper, math.inf)
+        return range_in_words(axis, *ends, closed, True)[0]
+
+    left_out = {f"{axis.name}_upper" for axis in binned.values()}
+    return [
+        {
+            (binned[name].name if name in binned else name): in_words(row, binned[name]) if name in binned else value
+            for name, value in row.items()
+            if name not in left_out
+        }
+        for row in rows
+    ]
 
 
 def _in_axis_units(publication: Publication, name: str, row: Mapping[str, Any]) -> dict[str, Any]:

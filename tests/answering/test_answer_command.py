@@ -253,17 +253,17 @@ def test_a_table_names_other_cells_and_writes_counts_whole(store: Store) -> None
     values = np.array([[506065.4, -0.4, 3.0]] * 5)
     by_hand.publish(store.public, by_hand.estimate(axes, values, off=0), axes, "heights")
     lines = answered(store, "heights", "--by", "height,ward").stdout.splitlines()
-    assert lines[0].split()[:5] == ["height_lower", "height_upper", "ward", "estimate", "ci_lower"]
-    assert lines[1].split()[:4] == ["0", "0.1", "surgery", "506,065"]
-    assert lines[2].split()[:4] == ["0", "0.1", "medicine", "0"]
-    assert lines[3].split()[:4] == ["0", "0.1", "other", "3"]
+    assert lines[0].split()[:4] == ["height", "ward", "estimate", "ci_lower"]
+    assert lines[1].split()[:6] == ["over", "0", "to", "0.1", "surgery", "506,065"]
+    assert lines[2].split()[4:6] == ["medicine", "0"]
+    assert lines[3].split()[4:6] == ["other", "3"]
     assert lines[15].split()[:3] == ["other", "other", "3"]
 
 
-def test_open_ends_and_labels_of_a_table_stay_blank(store: Store) -> None:
+def test_bins_of_a_table_are_told_in_words_and_labels_may_be_blank(store: Store) -> None:
     lines = answered(store, "cells", "--by", "age,county").stdout.splitlines()
-    assert lines[1].split()[:3] == ["0", "01", "Autauga"] and lines[2].split()[:2] == ["0", "02"]
-    assert lines[5].split()[:2] == ["0", "other"] and lines[25].split()[:2] == ["other", "other"]
+    assert lines[1].split()[:4] == ["below", "0", "01", "Autauga"] and lines[2].split()[:3] == ["below", "0", "02"]
+    assert lines[5].split()[:3] == ["below", "0", "other"] and lines[25].split()[:2] == ["other", "other"]
 
 
 def test_a_table_says_each_note_once_below(store: Store) -> None:

@@ -40,7 +40,9 @@ def answer_pivot(publication: Publication, asked: Asked, box: Box) -> Pivot:
     return pivot(publication, names_of(asked.by), asked.pivot, box)
 
 
-def print_pivot(publication: Publication, facts: Mapping[str, Any], found: Pivot, as_json: bool) -> None:
+def print_pivot(
+    publication: Publication, facts: Mapping[str, Any], found: Pivot, as_json: bool, decimals: int | None = None
+) -> None:
     """Prints a pivot, each number with its 95 % interval.
 
     Columns that do not fit beside each other on the terminal stand below, with the rows' names again.
@@ -50,6 +52,7 @@ def print_pivot(publication: Publication, facts: Mapping[str, Any], found: Pivot
         facts: about the question.
         found: the pivot.
         as_json: True for JSON: a row for each row of the pivot, and one for the totals.
+        decimals: of numbers; None for as many as their noise justifies.
     """
     if as_json:
         print_rows_as_json({**facts, "columns": list(found.heads)}, found.rows())
@@ -58,7 +61,9 @@ def print_pivot(publication: Publication, facts: Mapping[str, Any], found: Pivot
     names = list(rows[0])
     keys = [tuple(cell_text(key, name, []) for name in names) for key in rows]
     keys.append(("total", *[""] * (len(names) - 1)))
-    columns = {head: [_told(cells.get(head)) for cells in (*found.answers, found.totals)] for head in found.heads}
+    columns = {
+        head: [_told(cells.get(head), decimals) for cells in (*found.answers, found.totals)] for head in found.heads
+    }
     lines = [(*key, *cells) for key, *cells in zip(keys, *columns.values(), strict=True)]
     print_table([*names, *columns], lines, keys=len(names))
     words = {answer.get("reliability") for cells in found.answers for answer in cells.values()}
@@ -75,9 +80,9 @@ def print_pivot(publication: Publication, facts: Mapping[str, Any], found: Pivot
         out.print("(… to …) the 95 % interval of a single cell, or one that does not have its number in the middle.")
 
 
-def _told(answer: Mapping[str, Any] | None) -> str:
+def _told(answer: Mapping[str, Any] | None, decimals: int | None) -> str:
     if answer is None:
         return ""
     from dphist_pipeline.answering.told_numbers import told_number
 
-    return f"{told_number(answer)}{mark_of(answer, 'estimate')}"
+    return f"{told_number(answer, decimals)}{mark_of(answer, 'estimate')}"

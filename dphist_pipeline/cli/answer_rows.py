@@ -170,13 +170,14 @@ def _by_axes(publication: Publication, asked: Asked, box: Box) -> Any:
     return publication.rate(by, people, asked.per, box)
 
 
-def print_rows(publication: Publication, asked: Asked, rows: Rows) -> None:
+def print_rows(publication: Publication, asked: Asked, rows: Rows, decimals: int | None = None) -> None:
     """Prints rows of answers; their notes stand below, by numbers, and what the marks mean.
 
     Args:
         publication: that was asked.
         asked: the question.
         rows: see `answer_rows`.
+        decimals: of numbers; None for as many as their noise justifies.
     """
     from dphist_pipeline.answering.reliability import LEGEND
     from dphist_pipeline.answering.told_numbers import told_number
@@ -184,9 +185,10 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows) -> None:
     axis = _shares(asked.quantile)[0] if asked.quantile else asked.mean
     told = [told_number(row) if "unbiased" in row else None for row in rows]
     shown = [row if one is None else {**row, "estimate": one.value} for row, one in zip(rows, told, strict=True)]
-    shown = [_in_axis_units(publication, axis, row) if axis else row for row in bins_in_words(publication, shown)]
-    if not axis and (asked.population or asked.question not in COUNTS):
-        shown = [{**row, **{name: _short(row[name]) for name in IN_UNITS if name in row}} for row in shown]
+    are_counts = not asked.population and asked.question in COUNTS
+    shown = [
+        {**row, **_in_digits(publication, axis, row, are_counts, decimals)} for row in bins_in_words(publication, shown)
+    ]
     notes = list(dict.fromkeys(row["note"] for row in rows if row["note"]))
     # The two counts of a change are other questions, with intervals of their own.
     hidden = {
@@ -300,17 +302,28 @@ def bins_in_words(publication: Publication, rows: Sequence[Mapping[str, Any]]) -
     ]
 
 
-def _in_axis_units(publication: Publication, name: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """The numbers of a row as texts, days on a calendar axis."""
+def _in_digits(
+    publication: Publication, name: str, row: Mapping[str, Any], is_count: bool, decimals: int | None
+) -> dict[str, str]:
+    """The numbers of a row as texts with the decimals that its noise justifies; days on a calendar axis."""
     from dphist_pipeline.answering.chosen_cells import written_end
+    from dphist_pipeline.answering.told_numbers import decimals_justified
+    from dphist_pipeline.domain import BinnedAxis, CalendarAxis
+    from dphist_pipeline.publishing.formatting import in_decimals
 
-    axis = cast("BinnedAxis", next(axis for axis in publication.domain.axes if axis.name == name))
-    known = {column: row[column] for column in IN_UNITS if row.get(column) is not None}
-    return {**row, **{column: written_end(axis, float(f"{value:.6g}")) for column, value in known.items()}}
-
-
-def _short(value: float | None) -> str:
-    return "" if value is None else f"{value:,.0f}" if 1_000 <= abs(value) < math.inf else f"{value:.4g}"
+    axis = next((axis for axis in publication.domain.axes if axis.name == name), None)
+    is_known = is_count or row.get("ci_lower") is not None
+    places = decimals_justified(row) if decimals is None and is_known else decimals
+    found = {}
+    for column in IN_UNITS:
+        value = row.get(column)
+        if value is None:
+            continue
+        if isinstance(axis, BinnedAxis) and (isinstance(axis, CalendarAxis) or column.startswith("bin_")):
+            found[column] = written_end(axis, value)
+        else:
+            found[column] = f"{value:,.4g}" if places is None else in_decimals(value, places)
+    return found
 
 
 def mark_of(row: Mapping[str, Any], column: str) -> str:

@@ -195,10 +195,14 @@ def total_facts(total: Answer) -> dict[str, str | None]:
         total: the answer for all cells.
     """
     told = told_number(vars(total))
-    ends = None if math.isnan(told.lower) else f"{shown_number(told.lower)} to {shown_number(told.upper)}"
+    value, half, lower, upper = (
+        None if number is None or math.isnan(number) else shown_number(number, told.decimals)
+        for number in (told.value, told.half, told.lower, told.upper)
+    )
+    ends = None if lower is None else f"{lower} to {upper}"
     return {
-        "total": shown_number(told.value),
-        "total_reach": None if told.half is None else shown_number(told.half),
+        "total": value,
+        "total_reach": half,
         "total_ends": ends if told.half is None else None,
         "around_zero": ends if told.lower <= 0 else None,
     }

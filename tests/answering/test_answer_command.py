@@ -20,6 +20,7 @@ from dphist_pipeline.answering.notes import BELOW, NO_INTERVAL, SMOOTHED
 from dphist_pipeline.cli.answer import _unit_in_words
 from dphist_pipeline.cli.app import app
 from dphist_pipeline.publishing.current_files import write_current_files
+from dphist_pipeline.publishing.formatting import decimals_of
 from dphist_pipeline.releasing.store import Store
 
 
@@ -258,6 +259,18 @@ def test_a_table_names_other_cells_and_writes_counts_whole(store: Store) -> None
     assert lines[2].split()[4:6] == ["medicine", "0"]
     assert lines[3].split()[4:6] == ["other", "3"]
     assert lines[15].split()[:3] == ["other", "other", "3"]
+
+
+def test_printed_numbers_have_the_decimals_of_their_noise_or_those_asked_for(store: Store) -> None:
+    words = ("cells", "--mean", "age", "--low", "-5", "--high", "120")
+    row = facts(store, *words)["rows"][0]
+    places = decimals_of(row["noise_error"])
+    for asked, decimals in (((), places), (("--decimals", "0"), 0), (("--decimals", "7"), 7)):
+        shown = answered(store, *words, *asked).stdout.splitlines()[1].split()
+        assert shown[:3] == [f"{row[name]:,.{decimals}f}" for name in ("unbiased", "ci_lower", "ci_upper")]
+    assert facts(store, *words, "--decimals", "0")["rows"] == [row]
+    single = answered(store, "cells", "--decimals", "2").stdout
+    assert f"{facts(store, 'cells')['unbiased']:,.2f} records" in single
 
 
 def test_bins_of_a_table_are_told_in_words_and_labels_may_be_blank(store: Store) -> None:

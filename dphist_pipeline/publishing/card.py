@@ -19,8 +19,10 @@ import numpy as np
 
 from dphist_pipeline.answering.answers import Answer
 from dphist_pipeline.answering.boxes import answer_box
+from dphist_pipeline.answering.cell_reliability import reliability_in_words
 from dphist_pipeline.answering.chosen_cells import written_end
 from dphist_pipeline.answering.intervals import LEVEL, half_width_of_box, half_width_of_cell, half_width_of_sum
+from dphist_pipeline.answering.reliability import LEGEND
 from dphist_pipeline.answering.report_intervals import half_widths_of_cells, normal_factor, report_reach
 from dphist_pipeline.answering.row_quality import Cut, along, cuts, rows_of, sentences
 from dphist_pipeline.answering.told_numbers import told_number
@@ -69,6 +71,7 @@ def release_card(estimate: Estimate, audit: Mapping[str, Any]) -> str:
         pictures=[picture_facts(picture) for picture in pictures],
         left_out=len(domain.axes) - len(pictures) + (len(domain.axes) > 1),
         smoothed=smoothed(estimate),
+        **{"reliability": reliability_in_words([estimate.unbiased]), "legend": LEGEND},
         days=days_of(audit),
         epsilon=epsilon_text(epsilon),
         promised=[promise_to(people, epsilon) for people in (1, 2, 5, 10)],

@@ -112,7 +112,7 @@ def shown_number(value: float, decimals: int | None = None) -> str:
     if abs(value) >= 1e15:
         return f"{value:.6g}"
     if decimals is None:
-        decimals = 0 if abs(value) >= 100 or value == int(value) else 1
+        decimals = 0 if abs(value) >= 100 or value == int(value) or abs(value) < 0.05 else 1
     return in_decimals(value, decimals).replace("-", "−")
 
 
